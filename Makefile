@@ -1,0 +1,53 @@
+# `make lab` opens the lectures, `make test` runs every test. Both first make the environment (bootstrap.py).
+
+PYTHON ?= python3
+COURSE_VENV ?= .venv
+export COURSE_VENV
+ifeq ($(OS),Windows_NT)
+BIN = $(COURSE_VENV)/Scripts
+else
+BIN = $(COURSE_VENV)/bin
+endif
+
+.PHONY: help lab test notebooks release lock python instructor
+
+help:
+	@echo 'make lab        set everything up and open the lectures in JupyterLab'
+	@echo 'make test       set everything up and run every check and test (instructors)'
+	@echo 'make notebooks  build the notebooks from solutions/ (instructors)'
+	@echo 'make release    make the folder and zip that students get, in build/ (instructors)'
+	@echo 'make lock       write requirements.lock from pyproject.toml (instructors; UPGRADE=1 for newer versions)'
+	@echo ''
+	@echo 'PYTHON=python3.12 chooses the Python, COURSE_VENV=/path the folder of the environment.'
+
+python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo 'Set-up stopped: there is no $(PYTHON) on this machine; install Python 3.11 to 3.14.' >&2; exit 1; }
+
+lab: python
+	@$(PYTHON) bootstrap.py lab $(ARGS)
+
+instructor: python
+	@test -d autograder || { \
+	  echo 'This is the students'\'' copy: only `make lab` works here, the rest is for instructors.' >&2; exit 1; }
+	@$(PYTHON) bootstrap.py --extra test
+
+# Every step runs, so that one report has all that is wrong; pytest is last, so that its summary is.
+test: instructor
+	@status=0; \
+	$(BIN)/python -m ruff check . || status=1; \
+	$(BIN)/python -m ruff format --check . || status=1; \
+	$(BIN)/python -m mypy || status=1; \
+	$(BIN)/python -m mypy --config-file solutions/mypy.ini solutions/*.py || status=1; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS) || status=1; \
+	exit $$status
+
+notebooks: instructor
+	@$(BIN)/course notebooks
+
+release: instructor
+	@$(BIN)/course release
+
+lock: instructor
+	@$(BIN)/python -m uv pip compile --quiet --universal --no-annotate --no-emit-index-url --no-emit-find-links \
+	  --custom-compile-command 'make lock' --extra test $(if $(UPGRADE),--upgrade) pyproject.toml -o requirements.lock

@@ -1,0 +1,272 @@
+"""Bytes: what a tensor's storage takes, who shares it, what autograd saves, what a step allocates."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+def storage_bytes(x: torch.Tensor) -> int:
+    """Bytes of the whole storage behind `x`: a view of one element still keeps all of it alive.
+
+    Raises:
+        TypeError: x is not a tensor, or is sparse and so has no single storage.
+    """
+    return _storage(x, "storage_bytes").nbytes()
+
+
+def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """True when `a` and `b` are views of one storage, so that a write through one can show through the other.
+
+    Works where `data_ptr` misleads: views with different offsets, empty tensors and the meta device (all of
+    these have address 0). Two storages over one block of memory, as two calls of torch.from_numpy on the same
+    array make, count as the same.
+
+    Raises:
+        TypeError: one of them is not a tensor, or is sparse and so has no single storage.
+    """
+    first, second = _storage(a, "same_storage"), _storage(b, "same_storage")
+    if first is second:  # PyTorch keeps one Python object per storage
+        return True
+    if first.device != second.device or first.device.type == "meta":
+        return False
+    return first.data_ptr() == second.data_ptr() != 0
+
+
+def saved_bytes(
+    fn: Callable[..., Any], *args: Any, exclude: Iterable[Any] | torch.Tensor | torch.nn.Module = ()
+) -> int:
+    """Bytes that autograd keeps for the backward pass of `fn(*args)`, once it has returned.
+
+    Every storage counts once and whole, however many saved tensors are views of it. Not counted: storages of
+    tensors in `args`, of the parameters and buffers of `fn` when it is a module, and of `exclude`. Let `fn`
+    return its loss and not call backward, which frees what was saved. Custom autograd functions are seen
+    as far as they use save_for_backward.
+
+    Args:
+        fn: a function or module; what it returns is kept until the count is done.
+        args: given to `fn`.
+        exclude: tensors and modules whose memory is counted elsewhere, e.g. `model.parameters()`.
+
+    Raises:
+        TypeError: `fn` cannot be called.
+    """
+    if not callable(fn):
+        raise TypeError(f"saved_bytes was given a {type(fn).__name__}; wanted a function or a module.")
+    others = [exclude] if isinstance(exclude, torch.Tensor | torch.nn.Module) else list(exclude)
+    known = []
+    for leaf in tree_leaves([fn, args, others]):
+        if isinstance(leaf, torch.nn.Module):
+            known += [*leaf.parameters(), *leaf.buffers()]
+        elif isinstance(leaf, torch.Tensor):
+            known.append(leaf)
+    excluded = {id(_storage(tensor, "saved_bytes")) for tensor in known}
+    saved: dict[int, weakref.ref[torch.UntypedStorage]] = {}  # weak: must not keep what autograd lets go
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        storage = _storage(tensor, "saved_bytes")
+        if id(storage) not in excluded:
+            saved[id(storage)] = weakref.ref(storage)
+        return tensor.detach()  # an output as it is would point back to its own graph, which then never dies
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = fn(*args)
+    alive = [storage for reference in saved.values() if (storage := reference()) is not None]
+    total = sum(storage.nbytes() for storage in alive)
+    del result
+    return total
+
+
+class Tracker:
+    """What `track` measures. All values are bytes, and stand still once the `with` block has ended."""
+
+    @property
+    def live(self) -> int:
+        """Bytes that tensors asked for inside the block and still hold."""
+        raise NotImplementedError
+
+    @property
+    def peak(self) -> int:
+        """The most that `live` has been."""
+        raise NotImplementedError
+
+    @property
+    def allocated_live(self) -> int:
+        """Bytes the allocator set aside for `live`: on CUDA every block is rounded up to 512 B."""
+        return self.live
+
+    @property
+    def allocated_peak(self) -> int:
+        """The most that `allocated_live` has been."""
+        return self.peak
+
+
+@contextmanager
+def track(device: torch.device | str) -> Iterator[Tracker]:
+    """Measure, to the byte, the memory of tensors allocated inside a `with` block on `device`.
+
+    Example:
+        >>> with track("cpu") as memory:
+        ...     x = torch.zeros(32, 32)
+        >>> memory.live
+        4096
+
+    On a CPU (and on MPS and the meta device) every operation is watched: a storage counts from the operation
+    that returned it until it is freed, whoever frees it. Memory that an operation takes and gives back
+    within itself is not seen, and neither are copies made below PyTorch's operations (copy.deepcopy, torch.load).
+
+    On CUDA the numbers are the caching allocator's, as differences to the start of the block: `live` and
+    `peak` are bytes requested, `allocated_live` and `allocated_peak` the same after rounding. They include
+    workspaces, so do one matmul before: its first call takes several MB for cuBLAS. Freeing an older
+    tensor inside the block subtracts. The allocator's peak statistics are reset.
+
+    Raises:
+        RuntimeError: the device is not in this machine.
+    """
+    from course_utils.device import pick_device
+
+    device = torch.device(device)
+    if device.type != "meta":
+        device = pick_device(str(device))
+    gc.collect()  # garbage from before must not be freed, and on CUDA subtracted, halfway
+    if device.type == "cuda":
+        torch.cuda.init()  # type: ignore[no-untyped-call]  # the next line fails where nothing has used CUDA yet
+        torch.cuda.reset_peak_memory_stats(device)
+        allocator = _CudaTracker(device)
+        try:
+            yield allocator
+        finally:
+            allocator.stop()
+    else:
+        operations = _OperationTracker(device.type)
+        try:
+            with operations.mode:
+                yield operations
+        finally:
+            operations.stop()
+
+
+class _CudaTracker(Tracker):
+    """Reads the caching allocator's statistics; `requested` is before and `allocated` after rounding."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._last: dict[str, int] | None = None
+        self._start = self._read()
+
+    def _read(self) -> dict[str, int]:
+        if self._last is not None:
+            return self._last
+        return dict(torch.cuda.memory_stats(self._device))
+
+    def _since_start(self, kind: str, moment: str) -> int:
+        # Before the first allocation of the process the statistics are empty.
+        return self._read().get(f"{kind}_bytes.all.{moment}", 0) - self._start.get(f"{kind}_bytes.all.current", 0)
+
+    def stop(self) -> None:
+        self._last = self._read()
+
+    @property
+    def live(self) -> int:
+        return self._since_start("requested", "current")
+
+    @property
+    def peak(self) -> int:
+        return self._since_start("requested", "peak")
+
+    @property
+    def allocated_live(self) -> int:
+        return self._since_start("allocated", "current")
+
+    @property
+    def allocated_peak(self) -> int:
+        return self._since_start("allocated", "peak")
+
+
+class _OperationTracker(Tracker):
+    """Adds each new storage that an operation returns; a finalizer subtracts it when it is freed."""
+
+    def __init__(self, device_type: str) -> None:
+        self._device_type = device_type
+        self._sizes: dict[int, int] = {}  # id of each living storage allocated inside → its bytes
+        self._live = 0
+        self._peak = 0
+        self._running = True
+        self.mode = _WatchOperations(self)
+
+    @property
+    def live(self) -> int:
+        return self._live
+
+    @property
+    def peak(self) -> int:
+        return self._peak
+
+    def stop(self) -> None:
+        self._running = False
+
+    def storages(self, values: Any) -> list[torch.UntypedStorage]:
+        found = {}
+        for x in tree_leaves(values):
+            if isinstance(x, torch.UntypedStorage):
+                found[id(x)] = x
+            elif isinstance(x, torch.Tensor) and x.layout == torch.strided:
+                found[id(x.untyped_storage())] = x.untyped_storage()
+        return [storage for storage in found.values() if storage.device.type == self._device_type]
+
+    def set_size(self, storage: torch.UntypedStorage) -> None:
+        key, size = id(storage), storage.nbytes()
+        if key not in self._sizes:
+            weakref.finalize(storage, self._freed, key).atexit = False
+        self._live += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+        self._peak = max(self._peak, self._live)
+
+    def resized(self, storage: torch.UntypedStorage, before: int) -> bool:
+        return storage.nbytes() != self._sizes.get(id(storage), before)
+
+    def _freed(self, key: int) -> None:
+        size = self._sizes.pop(key)
+        if self._running:
+            self._live -= size
+
+
+class _WatchOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self, tracker: _OperationTracker) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._tracker = tracker
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = [(s, s.nbytes()) for s in self._tracker.storages([args, kwargs or {}])]
+        result = func(*args, **(kwargs or {}))
+        older = {id(storage) for storage, _ in given}
+        for storage, before in given:
+            if self._tracker.resized(storage, before):  # out= and resize_ give an old storage new memory
+                self._tracker.set_size(storage)
+        for storage in self._tracker.storages(result):
+            # torch.tensor and torch.from_numpy both arrive through lift_fresh, which returns what it was
+            # given; only the first owns memory from PyTorch's allocator, and only that can be resized.
+            fresh = func is torch.ops.aten.lift_fresh.default and storage.resizable()
+            if fresh or id(storage) not in older:
+                self._tracker.set_size(storage)
+        return result
+
+
+def _storage(x: Any, function: str) -> torch.UntypedStorage:
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{function} was given a {type(x).__name__}; wanted a tensor.")
+    if x.layout != torch.strided:
+        raise TypeError(
+            f"{function} was given a tensor of layout {x.layout}, which has no single storage; "
+            "wanted a dense tensor: look at its parts (x.indices(), x.values(), …) one by one."
+        )
+    return x.untyped_storage()

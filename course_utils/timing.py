@@ -1,0 +1,216 @@
+"""Time a function properly: warm up, synchronise, repeat, and report a distribution."""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from course_utils import device as devices
+from course_utils.units import readable
+
+SHORTEST_BLOCK = 1e-3  # seconds; shorter calls are timed many at once, or the clock's own cost would count
+FLUSH_BYTES = 256 * 2**20  # more than the last-level cache of the CPUs and GPUs that the course runs on
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call, measured several times. The median is the number to quote, the rest says how far to trust it.
+
+    Attributes:
+        samples: seconds per call, one value for each measurement, in the order measured.
+        calls: how many calls were timed; a sample is the mean of several calls when they are short.
+    """
+
+    samples: tuple[float, ...]
+    calls: int
+
+    @property
+    def median(self) -> float:
+        """Half of the samples took at most this long (seconds)."""
+        return float(np.median(self.samples))
+
+    @property
+    def minimum(self) -> float:
+        """The fastest sample (seconds): the least disturbed by other work on the machine."""
+        return min(self.samples)
+
+    @property
+    def p20(self) -> float:
+        """20 % of the samples took at most this long (seconds)."""
+        return float(np.quantile(self.samples, 0.2))
+
+    @property
+    def p80(self) -> float:
+        """80 % of the samples took at most this long (seconds)."""
+        return float(np.quantile(self.samples, 0.8))
+
+    @property
+    def spread(self) -> float:
+        """(p80 - p20) / median, without unit. Above 0.1 or so: something else was running, measure again."""
+        return (self.p80 - self.p20) / self.median if self.median else 0.0
+
+    def __str__(self) -> str:
+        median, low, high = (readable(seconds, "s") for seconds in (self.median, self.p20, self.p80))
+        return f"{median} ({low} to {high}, {self.calls} call{'s' * (self.calls != 1)})"
+
+
+def benchmark(
+    fn: Callable[[], Any],
+    *,
+    device: torch.device | str | None = None,
+    warmup_seconds: float = 0.1,
+    min_seconds: float = 0.2,
+    min_samples: int = 7,
+    flush_cache: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+    synchronize: Callable[[], None] | None = None,
+) -> Timing:
+    """Seconds that one call of `fn` takes, as a distribution.
+
+    The first call is never timed (it may compile, allocate, load), then calls are repeated for
+    `warmup_seconds`. Python's garbage collector rests meanwhile. What `fn` allocates is part of its time:
+    write into a tensor made before (`out=`) to measure the computation alone.
+
+    On a CPU each sample is a block of calls of 1 ms or more between two readings of the clock, with a
+    synchronisation before each reading. On CUDA each call is a sample, timed on the GPU by a pair of events,
+    with one synchronisation at the end; a kernel much shorter than its launch (about 10 µs) then shows the
+    launch instead, unless `flush_cache` keeps the GPU busy while the launch happens.
+
+    Args:
+        fn: called without arguments, e.g. `lambda: torch.mm(x, w, out=y)`.
+        device: where `fn` computes. None reads the clock as on a CPU and waits for the current GPU too: right
+            for any function, less precise on a GPU.
+        warmup_seconds: how long to run before measuring.
+        min_seconds: measure at least so long …
+        min_samples: … and at least so many samples. With `fn` slow, lower it to save time.
+        flush_cache: overwrite 256 MiB before each call (not timed), so that `fn` finds cold caches.
+        clock: seconds, for tests on a pretend device; giving it or `synchronize` switches events off.
+        synchronize: waits until all work is done; for tests on a pretend device.
+
+    Raises:
+        TypeError: `fn` cannot be called.
+        ValueError: a limit is negative or not a number, or the clock stands still.
+        Any error that `fn` raises.
+
+    Source: the method of torch.utils.benchmark.Timer (blocks) on a CPU and of triton.testing.do_bench
+    (events, flush) on CUDA.
+    """
+    if not callable(fn):
+        raise TypeError(f"benchmark was given a {type(fn).__name__}; wanted a function: benchmark(lambda: x @ w).")
+    for name, value in (("warmup_seconds", warmup_seconds), ("min_seconds", min_seconds)):
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"benchmark was given {name}={value}; wanted a number of seconds, 0 or more.")
+    if min_samples < 1:
+        raise ValueError(f"benchmark was given min_samples={min_samples}; wanted 1 or more.")
+
+    place = None if device is None else torch.device(device)
+    use_events = place is not None and place.type == "cuda" and clock is time.perf_counter and synchronize is None
+    if synchronize is None:
+        synchronize = _synchronize_all if place is None else lambda: devices.synchronize(place)
+    flush = _cache_flusher(place or torch.device("cpu")) if flush_cache else None
+
+    collector_was_on = gc.isenabled()
+    gc.disable()
+    try:
+        fn()
+        synchronize()
+        if use_events:
+            assert place is not None
+            with torch.cuda.device(place):
+                return _time_with_events(fn, warmup_seconds, min_seconds, min_samples, flush)
+        return _time_with_clock(fn, warmup_seconds, min_seconds, min_samples, flush, clock, synchronize)
+    finally:
+        if collector_was_on:
+            gc.enable()
+
+
+def _time_with_clock(
+    fn: Callable[[], Any],
+    warmup_seconds: float,
+    min_seconds: float,
+    min_samples: int,
+    flush: Callable[[], None] | None,
+    clock: Callable[[], float],
+    synchronize: Callable[[], None],
+) -> Timing:
+    def seconds_of(calls: int) -> float:
+        if flush:
+            flush()
+        synchronize()  # whatever was queued before is not ours
+        start = clock()
+        for _ in range(calls):
+            fn()
+        synchronize()  # the work is done only now: before, it was at best queued
+        return clock() - start
+
+    # Warm up, and find on the way how many calls make a block. A flushed cache is cold for one call only.
+    block, began = 1, clock()
+    while True:
+        took = seconds_of(block)
+        if took <= 0 and (flush or block >= 2**20):
+            raise ValueError(f"the clock did not advance during {block:,} call(s): does it stand still?")
+        if took < SHORTEST_BLOCK and not flush:
+            block *= 2
+        elif clock() - began >= warmup_seconds:
+            break
+
+    samples: list[float] = []
+    began = clock()
+    while len(samples) < min_samples or clock() - began < min_seconds:
+        samples.append(seconds_of(block) / block)
+    return Timing(tuple(samples), calls=block * len(samples))
+
+
+def _time_with_events(
+    fn: Callable[[], Any],
+    warmup_seconds: float,
+    min_seconds: float,
+    min_samples: int,
+    flush: Callable[[], None] | None,
+) -> Timing:
+    def seconds_of(calls: int) -> list[float]:
+        starts = [_event() for _ in range(calls)]
+        ends = [_event() for _ in range(calls)]
+        for start, end in zip(starts, ends, strict=True):
+            if flush:
+                flush()
+            start.record()  # the GPU notes the time when it gets here, not when Python does
+            fn()
+            end.record()
+        torch.cuda.synchronize()
+        return [start.elapsed_time(end) / 1e3 for start, end in zip(starts, ends, strict=True)]
+
+    began = time.perf_counter()
+    while True:
+        typical = float(np.median(seconds_of(5)))
+        if time.perf_counter() - began >= warmup_seconds:
+            break
+    calls = max(min_samples, min(10_000, math.ceil(min_seconds / max(typical, 1e-7))))
+    return Timing(tuple(seconds_of(calls)), calls)
+
+
+def _event() -> torch.cuda.Event:
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+
+
+def _cache_flusher(device: torch.device) -> Callable[[], None]:
+    buffer = torch.empty(FLUSH_BYTES, dtype=torch.int8, device=device)
+
+    def flush() -> None:
+        buffer.zero_()
+
+    return flush
+
+
+def _synchronize_all() -> None:
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+    if torch.backends.mps.is_available():
+        torch.mps.synchronize()

@@ -1,0 +1,52 @@
+"""Numbers with units, for a person to read."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
+
+
+def takes_prefix(unit: str) -> bool:
+    """Whether numbers of this unit are written with prefixes of ten: bytes, seconds, FLOPs, and rates of them."""
+    return re.fullmatch(r"(B|s|FLOPs?)(/s)?", unit) is not None
+
+
+def plain(value: float) -> str:
+    """A number in three digits, without a prefix: ``"0.25"``, ``"1,024"``, ``"3.14e23"``."""
+    if value == 0 or 1e-3 <= abs(value) < 1e6:
+        return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+    return re.sub(r"e\+?(-?)0?", r"e\1", f"{value:.2e}") if math.isfinite(value) else str(value)
+
+
+def readable(value: float, unit: str) -> str:
+    """A number with its unit in three digits: ``readable(2_415_919_104, "B")`` is ``"2.42 GB"``.
+
+    Units that take no prefix follow the plain number: ``"0.25 FLOP/B"``. So do counts from 1e21 on, where nobody
+    knows the prefixes (``"3.14e23 FLOPs"``), and long times (``"1,234 s"``).
+    """
+    if takes_prefix(unit) and value and math.isfinite(value):
+        for exponent, prefix in _PREFIXES.items():
+            if abs(value) < 999.5 * 10.0**exponent and not (unit == "s" and exponent > 0):
+                return f"{value / 10.0**exponent:.3g} {prefix}{unit}"
+    return f"{plain(value)} {unit}".strip()
+
+
+def format_bytes(n: float) -> str:
+    """Bytes in both families of units: ``format_bytes(2415919104)`` is ``"2.42 GB = 2.25 GiB"``.
+
+    GB = 10⁹ bytes is what data sheets print, GiB = 2³⁰ bytes what tools such as nvidia-smi count in. Below
+    1024 bytes there is one unit only: "128 B".
+
+    Raises:
+        ValueError: n is not a finite number.
+    """
+    if not math.isfinite(n):
+        raise ValueError(f"format_bytes was given {n}; wanted a finite number of bytes.")
+    if abs(n) < 1024:
+        return f"{n:g} B"
+    size, binary, rank = n / 1000, n / 1024, 0
+    while abs(size) >= 999.5 and rank < 5:
+        size, binary, rank = size / 1000, binary / 1024, rank + 1
+    return f"{size:.3g} {'kMGTPE'[rank]}B = {binary:.3g} {'KMGTPE'[rank]}iB"

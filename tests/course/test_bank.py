@@ -1,0 +1,126 @@
+"""The tools that test the tests: a bank that is malformed, a judge that is fooled, mutants that are missed."""
+
+from pathlib import Path
+
+import pytest
+
+from autograder import bank, mutants
+from autograder.source import Exercise
+
+TESTS = """\
+from course_utils.testing import expect, observe
+expect(observe(f, 3).value, 7, mistakes={6: "That forgets the one."})
+### BEGIN HIDDEN TESTS
+expect(observe(f, 0).value, 1)
+### END HIDDEN TESTS"""
+EXERCISE = Exercise(
+    "f", 1, "import math", "def f(x):\n    ### BEGIN SOLUTION\n    return 2 * x + 1\n    ### END SOLUTION", TESTS, 1
+)
+
+
+def test_the_judge_runs_setup_answer_and_tests() -> None:
+    assert bank.judge(EXERCISE, EXERCISE.solution).passed
+    assert bank.judge(EXERCISE, "def f(x):\n    return math.floor(2 * x + 1)").passed
+    assert not bank.judge(EXERCISE, EXERCISE.stub).passed
+    only_visible = "def f(x):\n    return 7"
+    assert bank.judge(EXERCISE, only_visible, hidden=False).passed
+    assert not bank.judge(EXERCISE, only_visible).passed
+
+
+def test_the_judge_names_the_mistake() -> None:
+    verdict = bank.judge(EXERCISE, "def f(x):\n    return 2 * x")
+    assert verdict.mistake == "That forgets the one." and "expected  7" in verdict.message
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f(x:",
+        "raise ValueError('no')",
+        "",
+        "def f(x):\n    while True:\n        pass",
+        "import sys; sys.exit(0)",
+    ],
+)
+def test_the_judge_survives(code: str) -> None:
+    assert not bank.judge(EXERCISE, code, seconds=0.5).passed
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "f.py"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_bank_is_read(tmp_path: Path) -> None:
+    wrong, right = "# %% wrong: a\n# says: b\ndef f(x): ...\n", "# %% right: c\ndef f(x): ...\n"
+    path = write(tmp_path, f"{wrong}\n{right}\n# %% equivalent: d → e\n# why: because\n")
+    assert [(a.kind, a.title, a.note, a.line) for a in bank.read_bank(path)] == [
+        ("wrong", "a", "b", 1), ("right", "c", "", 5), ("equivalent", "d → e", "because", 8),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("# %% good: a\nx\n", "no kind of answer"), ("# %% wrong: a\ndef f(x): ...\n", "begin the cell with `# says: …`"),
+     ("# %% right: a\n\n# %% right: b\nx\n", "'a' is empty")],
+)  # fmt: skip
+def test_a_malformed_bank(text: str, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(bank.BankError, match=r"f\.py:1: ") as caught:
+        bank.read_bank(write(tmp_path, text))
+    assert problem in str(caught.value)
+
+
+def test_a_missing_bank(tmp_path: Path) -> None:
+    with pytest.raises(bank.BankError, match=r"has no answer bank\n  → .*CONTRIBUTING"):
+        bank.read_bank(tmp_path / "f.py")
+
+
+def test_problems_are_found() -> None:
+    answers = [
+        bank.Answer("wrong", "passes", "x", EXERCISE.solution, 1),
+        bank.Answer("wrong", "told otherwise", "the moon", "def f(x):\n    return 2 * x", 2),
+        bank.Answer("right", "fails", "", "def f(x):\n    return 7", 3),
+    ]
+    found = "\n".join(bank.problems(EXERCISE, answers))
+    assert "'passes' is wrong and passes" in found
+    assert "in place of 'the moon'" in found
+    assert "'fails' is right and fails" in found
+    assert "only 2 wrong answers" in found and "only 1 right answers" in found
+
+
+def test_weak_tests_let_mutants_live() -> None:
+    strong = mutants.run_mutants(EXERCISE, [])
+    assert strong.rejected == 1 and not strong.problems
+    weak = Exercise("f", 1, "", EXERCISE.solution, "assert f(0) == 1\n### BEGIN HIDDEN TESTS\n### END HIDDEN TESTS", 1)
+    report = mutants.run_mutants(weak, [])
+    assert "2 * x → 2 + x" not in [m.title for m in report.unexplained], "f(0) tells these apart"
+    assert "2 → 3" in [m.title for m in report.unexplained]
+    assert report.rejected < mutants.REJECTED and "95% wanted" in report.problems[-1]
+
+
+def test_explanations_are_held_to_the_facts() -> None:
+    gone = bank.Answer("equivalent", "9 → 8", "no such mutant", "", 5)
+    assert mutants.run_mutants(EXERCISE, [gone]).problems == ["line 5: this mutant is dead or gone: 9 → 8"]
+
+
+def test_kinds_of_mutants() -> None:
+    code = """def f(x, n=2):
+    \"\"\"Kept as it is.\"\"\"
+    ### BEGIN SOLUTION
+    y: int = x.sum(dim=-1, keepdim=True)
+    if n > 1 and not x.numel() == 0:
+        y = torch.where(x, y, n)
+    z = [i for i in range(n) if i % 2]
+    y += einsum(x, "b d k -> b d")
+    return y[1:].to(torch.float32) if z else -y
+    ### END SOLUTION"""
+    titles = {m.title for m in mutants.mutants(Exercise("f", 1, "", code, "", 1))}
+    wanted = {
+        "x.sum(dim=-1, keepdim=True) → x.sum(dim=-1)", "-1 → 1", "1 → 2", "n > 1 → n >= 1", "x.sum → x.mean",
+        "n > 1 and (not x.numel() == 0) → n > 1 or not x.numel() == 0", "torch.where(x, y, n) → torch.where(y, x, n)",
+        "torch.float32 → torch.float64", "1: → :", "-y → y", "True → False", "y = torch.where(x, y, n) → (dropped)",
+        "'b d k -> b d' → 'b d k -> d b'", "x.numel() == 0 → x.numel() != 0",
+    }  # fmt: skip
+    assert wanted <= titles, wanted - titles
+    assert not any("Kept" in title for title in titles)

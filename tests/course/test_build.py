@@ -1,0 +1,72 @@
+"""Notebooks are what their sources say, the same bytes every time. tests/setup/test_release.py scans them for leaks."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder import build, source
+
+LECTURES = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("built")
+    build.students_notebooks(folder / "notebooks", folder)
+    return folder
+
+
+def test_committed_notebooks_are_fresh(tmp_path: Path) -> None:
+    stale = build.stale(tmp_path)
+    assert not stale, f"notebooks/ is stale for {', '.join(stale)}: run `make notebooks` and commit the result"
+
+
+def test_building_twice_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    build.students_notebooks(tmp_path / "notebooks", tmp_path)
+    for folder in ("notebooks", "source"):
+        first = {p.relative_to(built): p.read_bytes() for p in sorted((built / folder).rglob("*.ipynb"))}
+        again = {p.relative_to(tmp_path): p.read_bytes() for p in sorted((tmp_path / folder).rglob("*.ipynb"))}
+        assert first == again and len(first) == len(LECTURES)
+
+
+def test_stale_notebooks_are_found(built: Path, tmp_path: Path) -> None:
+    committed = tmp_path / "notebooks"
+    for path in (built / "notebooks").glob("*/*.ipynb"):
+        (committed / path.parent.name).mkdir(parents=True)
+        (committed / path.parent.name / path.name).write_bytes(path.read_bytes())
+    assert build.stale(tmp_path / "a", committed) == []
+    changed = build.notebook_path(committed, LECTURES[0].name)
+    changed.write_bytes(changed.read_bytes() + b"\n")
+    orphan = build.notebook_path(committed, "99_gone")
+    orphan.parent.mkdir()
+    orphan.write_text("{}")
+    assert build.stale(tmp_path / "b", committed) == sorted([LECTURES[0].name, "99_gone"])
+
+
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
+def test_students_notebooks_carry_nothing_superfluous(lecture: source.Lecture, built: Path) -> None:
+    notebook = nbformat.read(build.notebook_path(built / "notebooks", lecture.name), as_version=4)
+    nbformat.validate(notebook)
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    for cell in notebook.cells:
+        assert set(cell.metadata) <= {"nbgrader"}
+        if cell.cell_type == "code":
+            assert cell.outputs == [] and cell.execution_count is None
+    marked = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
+    assert [m.grade_id for m in marked] == [n for e in lecture.exercises for n in (e.name, f"test_{e.name}")]
+    assert all("checksum" in m for m in marked), "nbgrader tells by it whether a cell was touched"
+
+
+def test_only_notebooks_are_released(built: Path) -> None:
+    files = {path.name for path in (built / "release").rglob("*") if path.is_file()}
+    assert files == {f"{lecture.name}.ipynb" for lecture in LECTURES}
+
+
+def test_a_class_keeps_what_is_its_own(tmp_path: Path) -> None:
+    build.course_directory(tmp_path)
+    (tmp_path / "nbgrader_config.py").write_text("# mine\n")
+    (tmp_path / "submitted" / "ada").mkdir(parents=True)
+    build.course_directory(tmp_path)
+    assert (tmp_path / "nbgrader_config.py").read_text() == "# mine\n"
+    assert (tmp_path / "submitted" / "ada").is_dir()

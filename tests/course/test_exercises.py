@@ -1,0 +1,55 @@
+"""Every exercise: its reference, its empty stub, its answer bank, its mutants, and twenty seeds."""
+
+import pytest
+
+from autograder import bank, build, mutants, source
+
+EXERCISES = [
+    pytest.param(lecture.name, exercise, id=f"{lecture.name}-{exercise.name}")
+    for lecture in (source.read(path) for path in source.lectures(build.SOLUTIONS))
+    for exercise in lecture.exercises
+]
+SEEDS = range(20)
+
+
+def answers(lecture: str, exercise: source.Exercise) -> list[bank.Answer]:
+    return bank.read_bank(bank.bank_path(build.ANSWERS, lecture, exercise.name))
+
+
+@pytest.mark.parametrize(("lecture", "exercise"), EXERCISES)
+@pytest.mark.timeout(1200)
+def test_bank(lecture: str, exercise: source.Exercise) -> None:
+    """Wrong answers are rejected with the message that was planned, unusual right ones accepted, for every seed."""
+    for seed in SEEDS:
+        problems = bank.problems(exercise, answers(lecture, exercise), seed=seed)
+        assert not problems, f"seed {seed}: " + "\n".join(problems)
+
+
+@pytest.mark.parametrize(("lecture", "exercise"), EXERCISES)
+@pytest.mark.timeout(1200)
+def test_mutants(lecture: str, exercise: source.Exercise) -> None:
+    """The hidden tests reject 95 % of the mutants that are not equivalent, and the bank explains the others."""
+    report = mutants.run_mutants(exercise, answers(lecture, exercise))
+    assert report.total >= 3
+    assert not report.problems, "\n".join(report.problems)
+
+
+@pytest.mark.parametrize(("lecture", "exercise"), EXERCISES)
+def test_the_visible_tests_reject_the_stub(lecture: str, exercise: source.Exercise) -> None:
+    verdict = bank.judge(exercise, exercise.stub, hidden=False)
+    assert not verdict.passed
+
+
+def test_every_bank_belongs_to_an_exercise() -> None:
+    known = {bank.bank_path(build.ANSWERS, *(p.values[0], p.values[1].name)) for p in EXERCISES}  # type: ignore[union-attr]
+    strays = set(build.ANSWERS.glob("*/*.py")) - known
+    assert not strays, f"no exercise of that name: {sorted(map(str, strays))}; rename or delete the file"
+
+
+def test_every_wrong_answer_of_a_lecture_meets_named_mistakes() -> None:
+    """Most wrong answers are recognised: the student reads which mistake it is, not only that it is one."""
+    for parameters in EXERCISES:
+        lecture, exercise = parameters.values
+        wrong = [a for a in answers(lecture, exercise) if a.kind == "wrong"]  # type: ignore[arg-type]
+        named = [a for a in wrong if bank.judge(exercise, a.code).mistake]  # type: ignore[arg-type]
+        assert len(named) >= len(wrong) / 2, f"{lecture} {exercise.name}: {len(named)} of {len(wrong)}"  # type: ignore[union-attr]

@@ -1,0 +1,110 @@
+"""Sources that cannot become notebooks: each is refused with its file, its line, and what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from autograder import source
+
+META = (
+    '# %% nbgrader={{"grade": {}, "grade_id": "{}", "locked": {}, {}'
+    '"schema_version": 3, "solution": {}, "task": false}}'
+)
+SOLUTION = META.format("false", "f", "false", "", "true")
+TESTS = META.format("true", "test_f", "true", '"points": 1, ', "false")
+SOUND = f"""\
+# %% [markdown]
+r\"\"\"
+# A lecture with $\\alpha$
+\"\"\"
+
+# %% tags=["item-7", "item-12"]
+import torch
+
+
+{SOLUTION}
+def f(x):
+    ### BEGIN SOLUTION
+    return x + 1
+    ### END SOLUTION
+
+
+{TESTS}
+assert f(1) == 2
+### BEGIN HIDDEN TESTS
+assert f(2) == 3
+### END HIDDEN TESTS
+"""
+
+
+def read(folder: Path, text: str) -> source.Lecture:
+    path = folder / "01_test.py"
+    path.write_text(text, encoding="utf-8")
+    return source.read(path)
+
+
+def test_a_sound_source(tmp_path: Path) -> None:
+    lecture = read(tmp_path, SOUND)
+    (exercise,) = lecture.exercises
+    assert lecture.items == (7, 12)
+    assert (exercise.name, exercise.points, exercise.setup) == ("f", 1, "import torch")
+    assert exercise.stub == "def f(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
+    assert exercise.visible_tests == "assert f(1) == 2"
+    assert [cell.id for cell in lecture.notebook.cells][2:] == ["f", "test_f"]
+    assert lecture.notebook.cells[0].source == "# A lecture with $\\alpha$"
+
+
+BROKEN = {
+    "a stray first line": ("hello\n" + SOUND, 1, "does not begin with a cell"),
+    "nothing at all": ("", 1, "does not begin with a cell"),
+    "malformed metadata": (SOUND.replace('"task": false}', '"task": false', 1), 10, "malformed"),
+    "an unclosed text": (SOUND.replace('\n"""\n', "\n", 1), 1, "is not closed"),
+    "an unclosed solution": (SOUND.replace("    ### END SOLUTION\n", ""), 10, "do not come in pairs"),
+    "hidden tests upside down": (
+        SOUND.replace("BEGIN HIDDEN", "X").replace("END HIDDEN", "BEGIN HIDDEN").replace("X", "END HIDDEN"),
+        17,
+        "do not come in pairs",
+    ),
+    "a duplicate grade_id": (SOUND + "\n" + SOUND[SOUND.index(SOLUTION) :], 23, "'f' is used twice, first in line 10"),
+    "no hidden tests": (SOUND[: SOUND.index("### BEGIN HIDDEN")], 17, "has no hidden tests"),
+    "no solution region": (
+        SOUND.replace("    ### BEGIN SOLUTION\n", "").replace("    ### END SOLUTION\n", ""),
+        10,
+        "no `### BEGIN SOLUTION`",
+    ),
+    "tests that are not below": (SOUND.replace(TESTS, "# %%\nx = 1\n\n" + TESTS), 17, "does not follow it"),
+    "tests of another name": (SOUND.replace('"test_f"', '"test_g"'), 17, "its test cell does not follow it"),
+    "tests without a solution": (
+        SOUND.replace(SOLUTION, "# %%").replace("SOLUTION\n", "X\n"),
+        17,
+        "stands below no solution",
+    ),
+    "tests worth nothing": (SOUND.replace('"points": 1', '"points": 0'), 17, "not worth points"),
+    "tests that can be edited": (SOUND.replace('"locked": true', '"locked": false'), 17, "not locked"),
+    "an empty cell": (SOUND.replace("import torch\n", "\n"), 6, "is empty"),
+    "an item that is none": (SOUND.replace("item-12", "item-x"), 6, "names no item"),
+    "no code": (SOUND[: SOUND.index("# %% tags")], 1, "no code cell"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_source(name: str, tmp_path: Path) -> None:
+    text, line, problem = BROKEN[name]
+    with pytest.raises(source.SourceError) as caught:
+        read(tmp_path, text)
+    message = str(caught.value)
+    assert message.startswith(f"{tmp_path / '01_test.py'}:{line}: "), message
+    assert problem in message and "\n  → " in message, message
+
+
+def test_a_missing_source(tmp_path: Path) -> None:
+    with pytest.raises(source.SourceError, match="no such source"):
+        source.read(tmp_path / "07_nothing.py")
+    with pytest.raises(FileNotFoundError, match="project's root"):
+        source.lectures(tmp_path)
+
+
+def test_equal_cells_get_different_ids(tmp_path: Path) -> None:
+    lecture = read(tmp_path, SOUND + "\n# %%\nprint(1)\n\n# %%\nprint(1)\n")
+    ids = [cell.id for cell in lecture.notebook.cells]
+    assert len(set(ids)) == len(ids)

@@ -1,0 +1,334 @@
+"""bootstrap.py as a student runs it: real environments and the real pip, on a project that needs no index."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Builds the little project without a download; a file named `slow` beside it makes the build hang, `broken` fail.
+BACKEND = """\
+import os, time, zipfile
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    if os.path.exists("broken"):
+        raise SystemExit(open("broken").read())
+    while os.path.exists("slow"):
+        open("building", "w").close()
+        time.sleep(0.05)
+    name = "little-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel:
+        wheel.writestr("little.pth", os.getcwd())
+        metadata = ["Metadata-Version: 2.1", "Name: little", "Version: 1.0", "Provides-Extra: instructor"]
+        wheel.writestr("little-1.0.dist-info/METADATA", "\\n".join([*metadata, "Provides-Extra: test"]))
+        wheel.writestr("little-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any")
+        wheel.writestr("little-1.0.dist-info/RECORD", "")
+    return name
+"""
+PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+# Prints a line for every process that bootstrap.py starts, then runs it; {setup} simulates a machine.
+WATCHED = """
+import sys, runpy
+sys.argv = ["bootstrap.py", *sys.argv[1:]]
+sys.addaudithook(lambda event, args: event == "subprocess.Popen" and print("STARTED", *args[1], flush=True))
+{setup}
+runpy.run_path("bootstrap.py", run_name="__main__")
+"""
+
+
+class Course:
+    """A copy of bootstrap.py beside a project of one module."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        shutil.copy(ROOT / "bootstrap.py", folder)
+        (folder / "backend.py").write_text(BACKEND)
+        (folder / "pyproject.toml").write_text(PROJECT)
+        (folder / "requirements.lock").write_text("torch==2.13.0\n")
+        (folder / "little.py").touch()
+        self.venv = folder / ".venv"
+        self.python = self.venv / "bin" / "python"
+        self.stamp = self.venv / "every-byte-every-flop.json"
+
+    def start(self, *arguments: str, setup: str = "", **environ: str) -> subprocess.Popen[str]:
+        clean = {name: text for name, text in os.environ.items() if name != "COURSE_VENV"}
+        command = [sys.executable, "-c", WATCHED.format(setup=setup), *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            command, cwd=self.folder, env=clean | environ, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
+
+    def run(self, *arguments: str, setup: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments, setup=setup, **environ)
+        out, err = process.communicate(timeout=120)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def set_up(self, *arguments: str) -> list[str]:
+        """Run it, see it succeed; the processes it started."""
+        run = self.run(*arguments)
+        assert run.returncode == 0, run.stdout + run.stderr
+        return [line for line in run.stdout.splitlines() if line.startswith("STARTED")]
+
+    def refusal(self, *arguments: str, setup: str = "", **environ: str) -> str:
+        """Run it, see it refuse in one line and start nothing; that line."""
+        run = self.run(*arguments, setup=setup, **environ)
+        assert run.returncode != 0 and "STARTED" not in run.stdout
+        assert run.stderr.startswith("Set-up stopped: ") and run.stderr.count("\n") == 1, run.stderr
+        return run.stderr
+
+    def works(self) -> bool:
+        run = subprocess.run([self.python, "-c", "import little"], cwd=self.venv, capture_output=True)
+        return run.returncode == 0 and not self.venv.with_name(".venv.installing").exists()
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    return Course(tmp_path / "course")
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    """A course that is set up; tests that use it leave it so."""
+    course = Course(tmp_path_factory.mktemp("ready") / "course")
+    started = course.set_up()
+    assert len(started) == 2 and "-m venv" in started[0] and "pip install -c requirements.lock -e ." in started[1]
+    return course
+
+
+def test_a_second_run_starts_nothing(ready: Course) -> None:
+    assert ready.works()
+    assert ready.set_up() == []
+
+
+def test_what_is_installed_stays_when_less_is_asked_for(ready: Course) -> None:
+    for extra in ["instructor", "test"]:
+        [pip] = ready.set_up("--extra", extra)
+        assert pip.endswith(f"-e .[{extra}]")
+    assert ready.set_up("--extra", "instructor") == ready.set_up() == []
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "requirements.lock", "jupyter/settings.json"])
+def test_a_change_of_what_decides_the_environment_installs_again(ready: Course, name: str) -> None:
+    path = ready.folder / name
+    path.parent.mkdir(exist_ok=True)
+    with path.open("a") as file:
+        file.write("\n")
+    [pip] = ready.set_up()
+    assert "pip install" in pip and ready.set_up() == []
+
+
+def test_another_folder_for_the_environment(course: Course, tmp_path: Path) -> None:
+    run = course.run(COURSE_VENV=str(tmp_path / "elsewhere" / "venv"))
+    assert run.returncode == 0, run.stderr
+    assert not course.venv.exists() and (tmp_path / "elsewhere/venv/bin/python").exists()
+
+
+def test_a_moved_course_is_set_up_again(course: Course, tmp_path: Path) -> None:
+    course.set_up()
+    course.folder.rename(tmp_path / "moved")
+    moved = Course.__new__(Course)
+    moved.__dict__ = {**course.__dict__, "folder": tmp_path / "moved", "venv": tmp_path / "moved/.venv"}
+    moved.python = moved.venv / "bin" / "python"
+    assert "-m venv" in moved.set_up()[0]
+    assert moved.works()
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(ready: Course) -> None:
+    ready.python.unlink()
+    assert "-m venv" in ready.set_up()[0]
+    assert ready.works()
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_installation_starts_afresh(course: Course, end: signal.Signals) -> None:
+    (course.folder / "slow").touch()
+    process = course.start()
+    wait_for(course.folder / "building", process)
+    half = course.venv / "half-installed"
+    half.touch()
+    os.killpg(process.pid, end)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode != 0
+    if end == signal.SIGINT:
+        assert "Set-up interrupted: run the same command" in err
+    (course.folder / "slow").unlink()
+    assert "-m venv" in course.set_up()[0]
+    assert course.works() and not half.exists()
+
+
+def test_two_at_a_time_do_not_meet(course: Course) -> None:
+    (course.folder / "slow").touch()
+    first = course.start()
+    wait_for(course.folder / "building", first)
+    assert "another set-up is working" in course.refusal()
+    (course.folder / "slow").unlink()
+    _, err = first.communicate(timeout=60)
+    assert first.returncode == 0, err
+    assert course.works() and course.set_up() == []
+
+
+def test_after_a_failure_the_same_command_goes_on(ready: Course) -> None:
+    (ready.folder / "broken").write_text("the build broke")
+    (ready.folder / "requirements.lock").write_text("# so that there is something to install\n")
+    run = ready.run()
+    assert run.returncode == 1
+    assert "the build broke" in run.stderr  # pip's own words are on the screen
+    assert run.stderr.splitlines()[-1].startswith("Set-up stopped: pip failed")
+    (ready.folder / "broken").unlink()
+    [pip] = ready.set_up()
+    assert "pip install" in pip and ready.works()
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("OSError: [Errno 28] No space left on device", "the disk is full"),
+        ("Failed to establish a new connection: NewConnectionError('…')", "the package index could not be reached"),
+        ("ERROR: ResolutionImpossible: for help visit", "pip finds no package of the locked version"),
+    ],
+)
+def test_what_pip_says_becomes_advice(ready: Course, said: str, advice: str) -> None:
+    (ready.folder / "broken").write_text(said)
+    (ready.folder / "requirements.lock").write_text(f"# {said}\n")
+    run = ready.run()
+    (ready.folder / "broken").unlink()
+    assert run.returncode == 1 and advice in run.stderr.splitlines()[-1], run.stderr
+    ready.set_up()
+
+
+def test_an_index_that_cannot_be_reached(course: Course) -> None:
+    (course.folder / "pyproject.toml").write_text(PROJECT.replace("[]", '["not-on-this-disk"]', 1))
+    offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
+    run = course.run(**offline)
+    assert "check the network and `pip config list`" in run.stderr.splitlines()[-1], run.stderr
+
+
+@pytest.mark.parametrize("version", [(3, 9, 1), (3, 15, 0)])
+def test_the_wrong_python(course: Course, version: tuple[int, int, int]) -> None:
+    line = course.refusal(setup=f"sys.version_info = {version}", PATH="")
+    assert f"this is Python {version[0]}.{version[1]} and the course needs Python 3.11 to 3.14" in line
+
+
+def test_the_wrong_python_gives_way_to_the_right_one(course: Course, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3.14").symlink_to("/nonexistent")
+    broken = tmp_path / "bin" / "python3.13"  # as a version manager's name without a version behind it
+    broken.write_text("#!/bin/sh\nexit 127\n")
+    broken.chmod(0o755)
+    (tmp_path / "bin" / "python3.12").symlink_to(sys.executable)
+    run = course.run(setup="sys.version_info = (3, 9, 1)", PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    assert run.returncode == 0, run.stderr
+    assert course.works()
+
+
+@pytest.mark.parametrize("module", ["venv", "ensurepip"])
+def test_a_python_without_venv(course: Course, module: str) -> None:
+    hide = (
+        f"import importlib.util as u; find = u.find_spec; u.find_spec = lambda n: None if n == {module!r} else find(n)"
+    )
+    line = course.refusal(setup=hide)
+    assert f"no {module} module" in line and f"apt install python3.{sys.version_info[1]}-venv" in line
+
+
+def test_a_full_disk(course: Course) -> None:
+    line = course.refusal(setup="import shutil; shutil.disk_usage = lambda p: shutil._ntuple_diskusage(9, 9, 10**9)")
+    assert "1.0 GB free and the environment needs 3 GB" in line
+
+
+def test_a_folder_that_cannot_be_written(course: Course, tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(0o555)
+    # The superuser writes anywhere, except where the kernel itself refuses.
+    folder = Path("/proc/self") if os.geteuid() == 0 else locked
+    line = course.refusal(COURSE_VENV=str(folder / "venv"))
+    assert "cannot write to" in line and "COURSE_VENV" in line
+
+
+@pytest.mark.parametrize(
+    ("simulated", "advice"),
+    [
+        ("sys.maxsize = 2**31 - 1", "needs a 64-bit one"),
+        ("import platform; sys.platform = 'darwin'; platform.machine = lambda: 'x86_64'", "Intel Macs"),
+    ],
+)
+def test_a_system_without_pytorch(course: Course, simulated: str, advice: str) -> None:
+    assert advice in course.refusal(setup=simulated)
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(course: Course) -> None:
+    course.venv.mkdir()
+    (course.venv / "thesis.tex").touch()
+    assert "is no Python environment; move it away" in course.refusal()
+    assert (course.venv / "thesis.tex").exists()
+
+
+def test_an_environment_of_ones_own_is_used_and_never_deleted(course: Course) -> None:
+    subprocess.run([sys.executable, "-m", "venv", course.venv], check=True)
+    mine = course.venv / "mine"
+    mine.touch()
+    (course.folder / "slow").touch()
+    process = course.start()
+    wait_for(course.folder / "building", process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    (course.folder / "slow").unlink()
+    [pip] = course.set_up()
+    assert "pip install" in pip and course.works() and mine.exists()
+    course.python.unlink()
+    assert "is no Python environment" in course.refusal() and mine.exists()
+
+
+def test_the_machines_own_torch_is_left_out_of_the_lock(course: Course, tmp_path: Path) -> None:
+    lock = "filelock==9.9\nnumpy==9.9\ntorch==9.9\n"
+    (course.folder / "requirements.lock").write_text(lock)
+    # A machine's Python with a torch and what it requires, at versions of its own.
+    machine = tmp_path / "machine"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", machine], check=True)
+    packages = next((machine / "lib").glob("python*")) / "site-packages"
+    for name, metadata in {
+        "torch-2.11.0+cu128": "Requires-Dist: filelock",
+        "filelock-3.1": "",
+        "numpy-1.0": "",
+    }.items():
+        (packages / f"{name}.dist-info").mkdir()
+        text = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n{}\n".format(*name.split("-"), metadata)
+        (packages / f"{name}.dist-info" / "METADATA").write_text(text)
+    venv = {"COURSE_VENV": str(machine)}
+    subprocess.run([machine / "bin" / "python", "-m", "ensurepip"], check=True, capture_output=True)
+    run = course.run("--system-torch", **venv)
+    assert run.returncode == 0, run.stderr
+    assert "own torch 2.11.0+cu128" in run.stdout
+    assert (machine / "constraints.txt").read_text().split() == ["numpy==9.9", "torch==2.11.0+cu128"]
+    assert course.run(**venv).stdout == ""  # remembered: `make lab` afterwards changes nothing
+
+
+def test_no_torch_to_use(course: Course) -> None:
+    process = course.run("--system-torch")
+    if "own torch" in process.stdout:
+        pytest.skip("this Python's base installation has a torch")
+    assert process.returncode == 1
+    assert process.stderr.startswith("Set-up stopped: --system-torch") and "has no torch" in process.stderr
+
+
+def test_the_stamp_of_a_damaged_file_is_no_stamp(ready: Course) -> None:
+    ready.stamp.write_text("{")
+    [pip] = ready.set_up()
+    assert "pip install" in pip
+    assert json.loads(ready.stamp.read_text())["python"] == "{}.{}".format(*sys.version_info)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until `path` is there; an error if the process ends without it."""
+    while not path.exists():
+        if process.poll() is not None:
+            raise AssertionError("".join(process.communicate()))
+        time.sleep(0.05)

@@ -1,0 +1,215 @@
+"""JupyterLab as a student meets it: in a real browser, in the environment that runs these tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+LONG = 150  # cells; JupyterLab's windowing, left on, keeps 63 of them in the page
+WAIT = 120_000  # ms
+
+pytestmark = pytest.mark.xdist_group("lab")  # one server and one browser serve them all
+
+
+def cell(source: str, grade_id: str, **nbgrader: object) -> NotebookNode:
+    """A code cell with nbgrader's metadata, read-only and without points unless told otherwise."""
+    metadata = {"schema_version": 3, "grade_id": grade_id, "grade": False, "solution": False, "locked": True}
+    made: NotebookNode = nbformat.v4.new_code_cell(source, metadata={"nbgrader": {**metadata, **nbgrader}}, id=grade_id)
+    return made
+
+
+def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
+
+
+class Lab:
+    """A running JupyterLab on `folder`, with no configuration but the environment's."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self.folder = folder
+        self.log = home / "server.log"
+        environ = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
+        environ |= {"JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data")}
+        environ |= {"JUPYTER_RUNTIME_DIR": str(home / "runtime"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
+        environ |= {"JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces")}
+        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0"]
+        command += [f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True"]
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
+        self.url, self.token = self._address(home / "runtime" / f"jpserver-{self.process.pid}.json")
+
+    def _address(self, written: Path) -> tuple[str, str]:
+        for _ in range(600):
+            assert self.process.poll() is None, f"JupyterLab did not start:\n{self.log.read_text()}"
+            if written.exists() and (text := written.read_text()).endswith("}"):
+                info = json.loads(text)
+                return info["url"], info["token"]
+            time.sleep(0.1)
+        self.stop()
+        raise AssertionError(f"JupyterLab wrote no address in 60 s:\n{self.log.read_text()}")
+
+    def status(self, path: str) -> int:
+        """HTTP status of a page of the server."""
+        request = urllib.request.Request(self.url + path, headers={"Authorization": f"token {self.token}"})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    def open(self, page: Page, notebook: str) -> None:
+        """Open `notebook` alone in `page` and wait until its kernel is ready."""
+        page.goto(f"{self.url}lab/tree/{notebook}?reset&token={self.token}")
+        page.locator(".jp-Notebook").wait_for(timeout=WAIT)
+        page.locator("#jp-bottom-panel, .jp-StatusBar-Widget").get_by_text("| Idle").wait_for(timeout=WAIT)
+
+    def validate(self, page: Page) -> str:
+        """Press the notebook's Validate button; the text of the answer."""
+        page.get_by_role("button", name="Validate").click()
+        dialog = page.locator(".jp-Dialog").filter(has_text="Validation Results")
+        dialog.wait_for(timeout=WAIT)
+        text = dialog.inner_text()
+        dialog.get_by_role("button").last.click()
+        dialog.wait_for(state="detached")
+        return text
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a screen: the system's, or the one that Playwright installed."""
+    with sync_playwright() as playwright:
+        found = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+        executable = found or playwright.chromium.executable_path
+        if not Path(executable).exists():
+            pytest.skip("no chromium here; `apt install chromium` or `playwright install chromium` brings one")
+        # Chromium's own sandbox refuses to run as root, and its updates need a network.
+        flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+        browser = playwright.chromium.launch(
+            executable_path=executable, args=[*flags.split(), "--disable-component-update", "--disable-sync"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("notebooks")
+    test = cell("assert double(2) == 4", "test-double", grade=True, points=1)
+    for name, answer in {"right": "def double(n): return 2 * n", "wrong": "def double(n): return n"}.items():
+        write_notebook(folder / f"{name}.ipynb", [cell(answer, "double", solution=True, locked=False), test])
+    shutil.copy(ROOT / "notebooks" / "01_tensors" / "01_tensors.ipynb", folder)
+    write_notebook(folder / "long.ipynb", [cell(f"{i}", f"cell-{i}") for i in range(LONG)])
+    lab = Lab(folder, tmp_path_factory.mktemp("home"))
+    yield lab
+    lab.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.set_default_timeout(30_000)
+    yield page
+    page.close()
+
+
+def test_installed_settings_are_the_ones_in_the_checkout() -> None:
+    for path in sorted((ROOT / "jupyter").rglob("*.*")):
+        if path.is_dir() or path.suffix not in {".json", ".py"}:
+            continue
+        installed = Path(sys.prefix, "etc/jupyter", path.relative_to(ROOT / "jupyter"))
+        assert installed.is_file(), f"{installed} is missing: install with `make test` (python3 bootstrap.py)"
+        assert installed.read_bytes() == path.read_bytes(), f"{installed} is old: `make test` installs it again"
+
+
+def test_a_notebook_opens_ready_to_run_and_nothing_asks_or_complains(lab: Lab, page: Page) -> None:
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    lab.open(page, "right.ipynb")
+    assert page.locator(".jp-Dialog").count() == 0
+    assert page.locator(".Toastify__toast").count() == 0
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.locator(".jp-InputArea-prompt").get_by_text("[2]:").wait_for()
+    assert (
+        page.locator(".jp-OutputArea-output[data-mime-type*=stderr], .jp-RenderedText[data-mime-type*=error]").count()
+        == 0
+    )
+    assert problems == []
+    log = lab.log.read_text()
+    assert "Traceback" not in log and "| ERROR" not in log and "[E " not in log, log
+
+
+def test_validate_says_whether_the_tests_pass(lab: Lab, page: Page) -> None:
+    lab.open(page, "right.ipynb")
+    assert "passes all the tests" in lab.validate(page)
+    lab.open(page, "wrong.ipynb")
+    failure = lab.validate(page)
+    assert "assert double(2) == 4" in failure and "passes all" not in failure
+
+
+def test_a_lecture_names_the_mistake_and_accepts_the_answer(lab: Lab, page: Page) -> None:
+    lab.open(page, "01_tensors.ipynb")
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")  # stops at the first exercise
+    cells = page.locator(".jp-CodeCell")
+    solution = cells.filter(has_text="def tensor_bytes").first
+    check = cells.filter(has_text="observe(tensor_bytes").first
+    output = check.locator(".jp-OutputArea")
+    output.get_by_text("nothing yet: write your code").wait_for(timeout=WAIT)
+
+    def answer(expression: str) -> None:
+        solution.locator(".cm-content").click()
+        page.keyboard.press("Control+A")
+        page.keyboard.insert_text(f"def tensor_bytes(x):\n    return {expression}")
+        page.keyboard.press("Shift+Enter")  # runs it and goes on to the check
+        page.keyboard.press("Shift+Enter")
+
+    answer("x.numel()")
+    output.get_by_text("That counts elements").wait_for(timeout=WAIT)
+    message = output.inner_text()
+    assert "Traceback" not in message
+    assert re.search(r"got\s+32\s+expected\s+128", message)
+    answer("x.numel() * x.element_size()")
+    output.get_by_text("That counts elements").wait_for(state="detached", timeout=WAIT)
+    assert output.inner_text().strip() == ""
+
+
+def test_nbgraders_other_extensions_are_off(lab: Lab, page: Page) -> None:
+    lab.open(page, "right.ipynb")
+    commands = page.evaluate("jupyterapp.commands.listCommands()")
+    assert "notebook:run-all-cells" in commands
+    assert [each for each in commands if each.startswith("nbgrader:")] == []
+    assert page.get_by_text("Nbgrader", exact=True).count() == 0
+    for address in ["assignments", "courses", "formgraders", "formgrader/api/status"]:
+        assert lab.status(address) == 404
+    assert lab.status("nbgrader_version?version=0.9.6") == 200  # the Validate button's own side
+
+
+def test_every_cell_of_a_long_notebook_is_in_the_page(lab: Lab, page: Page) -> None:
+    lab.open(page, "long.ipynb")
+    assert page.locator(".jp-Notebook .jp-Cell").count() == LONG
+
+
+def test_nbgrader_gives_a_lectures_cells_time(tmp_path: Path) -> None:
+    script = "from nbgrader.apps import ValidateApp as A; a = A(); a.initialize([]); print(a.config.Execute.timeout)"
+    environ = {**os.environ, "JUPYTER_CONFIG_DIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True)
+    assert run.stdout.split() == ["120"], run.stderr

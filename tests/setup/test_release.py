@@ -1,0 +1,155 @@
+"""What students are handed: complete, the same bytes every time, and without a line that is not for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from autograder import build, source
+from autograder.release import make_release
+
+ROOT = Path(__file__).parents[2]
+MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_release(tmp_path_factory.mktemp("release"))
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def leaks(text: str, runs: set[str]) -> set[str]:
+    """Runs of lines that stand in the text: as whole lines, or anywhere if they are too long to be there by chance."""
+    framed = "\n".join(["", *lines(text), ""])
+    return {run for run in runs if (run if len(run) > 40 else f"\n{run}\n") in framed}
+
+
+def secret_runs(length: int, kind: str) -> set[str]:
+    """Runs of so many lines in all solutions or hidden tests that what students are shown does not have as well."""
+    secret, shown = set(), []
+    for path in source.lectures(build.SOLUTIONS):
+        text = path.read_text(encoding="utf-8")
+        for part in [found[2] for found in MARKED.finditer(text) if found[1] == kind]:
+            inside = lines(part)
+            secret |= {"\n".join(inside[i : i + length]) for i in range(len(inside) - length + 1)}
+        shown += [line.removeprefix("# ") for line in lines(MARKED.sub("", text))]
+    secret = {run for run in secret if len(run) > 12}
+    return secret - leaks("\n".join(shown), secret)
+
+
+def members(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
+    names = set(members(folder))
+    lectures = {path.stem for path in source.lectures(build.SOLUTIONS)}
+    top = {"bootstrap.py", "environment.yml", "LICENSE", "Makefile", "README.md", "pyproject.toml", "requirements.lock"}
+    assert {name for name in names if "/" not in name} == top
+    assert {name for name in names if name.startswith("notebooks/")} == {
+        f"notebooks/{lecture}/{lecture}.ipynb" for lecture in lectures
+    }
+    others = {name for name in names - top if not name.startswith("notebooks/")}
+    assert {name.split("/")[0] for name in others} == {"course_utils", "jupyter"}
+    assert {Path(name).suffix for name in others} <= {".py", ".typed", ".json"}
+    assert "course_utils/__init__.py" in names and "jupyter/nbgrader_config.py" in names
+
+
+def test_no_byte_of_it_is_a_solution_or_a_hidden_test(folder: Path) -> None:
+    secret = secret_runs(1, "SOLUTION") | secret_runs(1, "HIDDEN TESTS")
+    # A helper may share a line with a solution by chance ("def forward(self, x):"), but not several in a row.
+    secret_in_helpers = secret_runs(2, "SOLUTION") | secret_runs(3, "HIDDEN TESTS")
+    assert secret and secret_in_helpers, "solutions/ has no marked solution: this scan looks at nothing"
+    for name, content in members(folder).items():
+        text = content.decode("utf-8")
+        if name.endswith(".ipynb"):
+            # In JSON quotation marks and line ends are escaped: look at the cells too, as the student sees them.
+            cells = nbformat.reads(text, as_version=4).cells
+            text += "\n".join(cell.source for cell in cells)
+            assert all(cell.get("outputs", []) == [] for cell in cells), name
+        assert "BEGIN SOLUTION" not in text and "BEGIN HIDDEN" not in text, name
+        assert leaks(text, secret_in_helpers if name.endswith(".py") else secret) == set(), name
+
+
+def test_the_project_file_knows_no_autograder(folder: Path) -> None:
+    text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    ours, theirs = (tomllib.loads(each) for each in [(ROOT / "pyproject.toml").read_text(encoding="utf-8"), text])
+    assert theirs["project"]["dependencies"] == ours["project"]["dependencies"]
+    assert set(ours["project"]) - set(theirs["project"]) == {"optional-dependencies", "scripts"}
+    assert "autograder" not in text
+
+
+def test_links_of_the_students_page_lead_somewhere(folder: Path) -> None:
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text)
+    assert [link for link in links if not (folder / link).exists()] == []
+
+
+def test_the_zip_is_the_folder_and_repeats_byte_by_byte(folder: Path, tmp_path: Path) -> None:
+    archive = folder.with_name(folder.name + ".zip")
+    with zipfile.ZipFile(archive) as opened:
+        names = opened.namelist()
+        assert {name: opened.read(name) for name in names} == {
+            f"{folder.name}/{name}": content for name, content in members(folder).items()
+        }
+        assert names == sorted(names)
+    again = make_release(tmp_path)
+    assert again.with_name(again.name + ".zip").read_bytes() == archive.read_bytes()
+
+
+def test_an_older_release_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = make_release(tmp_path)
+    (folder / "notes.md").write_text("left by hand")
+    assert "notes.md" not in members(make_release(tmp_path))
+
+
+def test_targets_for_instructors_say_so(folder: Path) -> None:
+    for target in ["test", "notebooks", "release", "lock"]:
+        run = subprocess.run(["make", target], cwd=folder, capture_output=True, text=True)
+        assert run.returncode != 0 and "This is the students' copy" in run.stderr, target
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+def test_unpacked_elsewhere_it_installs_and_opens(folder: Path, tmp_path: Path) -> None:
+    """The whole way of a student: unpack, `make lab`, an address that answers, a helper that imports."""
+    shutil.unpack_archive(folder.with_name(folder.name + ".zip"), tmp_path)
+    course = tmp_path / folder.name
+    environ = {name: text for name, text in os.environ.items() if name not in {"COURSE_VENV", "DISPLAY", "VIRTUAL_ENV"}}
+    environ |= {"JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"), "PYTHON": sys.executable}
+    with (tmp_path / "log").open("w") as log:
+        lab = subprocess.Popen(["make", "lab", "ARGS=--port=0"], cwd=course, env=environ, stdout=log, stderr=log)
+    try:
+        text = ""
+        while not (found := re.search(r"http://\S+\?token=\w+", text)):
+            with pytest.raises(subprocess.TimeoutExpired):  # it has not ended
+                lab.wait(timeout=1)
+            text = (tmp_path / "log").read_text(encoding="utf-8")
+        assert found
+        [server] = (tmp_path / "runtime").glob("jpserver-*.json")
+        info = json.loads(server.read_text())
+        assert info["root_dir"] == str(course / "notebooks")
+    finally:
+        for server in (tmp_path / "runtime").glob("jpserver-*.json"):
+            os.kill(json.loads(server.read_text())["pid"], 15)
+        lab.terminate()
+        lab.wait(timeout=60)
+    python = course / ".venv/bin/python"
+    script = "import course_utils, importlib.util as u; print(course_utils.__file__, u.find_spec('autograder'))"
+    run = subprocess.run([python, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [str(course / "course_utils/__init__.py"), "None"]
+    shutil.rmtree(course / ".venv")  # gigabytes that pytest would keep

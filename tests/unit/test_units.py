@@ -1,0 +1,60 @@
+"""Numbers with units, as a person reads them."""
+
+import pytest
+
+from course_utils.units import format_bytes, readable
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (2_415_919_104, "B", "2.42 GB"),
+        (128, "B", "128 B"),
+        (0, "B", "0 B"),
+        (999_600, "B", "1 MB"),
+        (999.4, "B", "999 B"),
+        (-2e6, "B", "-2 MB"),
+        (float("inf"), "B", "inf B"),
+        (5.4e-8, "s", "54 ns"),
+        (0.0149, "s", "14.9 ms"),
+        (2.5, "s", "2.5 s"),
+        (1234, "s", "1,234 s"),
+        (3e-12, "s", "0.003 ns"),
+        (2 * 16_384 * 32_768 * 8192, "FLOPs", "8.8 TFLOPs"),
+        (1e18, "FLOPs", "1 EFLOPs"),
+        (3.14e23, "FLOPs", "3.14e23 FLOPs"),
+        (989.4e12, "FLOP/s", "989 TFLOP/s"),
+        (0.25, "FLOP/B", "0.25 FLOP/B"),
+        (1e-4, "FLOP/B", "1.00e-4 FLOP/B"),
+        (0.5, "of 1", "0.5 of 1"),
+        (1024, "", "1,024"),
+        (5, "cards", "5 cards"),
+        (float("nan"), "cards", "nan cards"),
+    ],
+)
+def test_readable(value: float, unit: str, text: str) -> None:
+    assert readable(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [
+        (0, "0 B"),
+        (128, "128 B"),
+        (1023, "1023 B"),
+        (8192, "8.19 kB = 8 KiB"),
+        (999_600, "1 MB = 0.953 MiB"),
+        (10**6, "1 MB = 0.954 MiB"),
+        (49_152 * 12_288 * 4, "2.42 GB = 2.25 GiB"),
+        (6.4e11, "640 GB = 596 GiB"),
+        (-4096, "-4.1 kB = -4 KiB"),
+    ],
+)
+def test_format_bytes_gives_both_units(n, text):
+    assert format_bytes(n) == text
+
+
+@pytest.mark.parametrize("n", [float("nan"), float("inf")])
+def test_format_bytes_refuses_what_is_no_number_of_bytes(n):
+    with pytest.raises(ValueError, match="wanted a finite number of bytes"):
+        format_bytes(n)
