@@ -1,0 +1,38 @@
+"""Figures for the lectures: one palette, alt text, readable in JupyterLab's light and dark theme.
+
+Each builder returns a :class:`matplotlib.figure.Figure` of its own (nothing is registered with pyplot, so your plots
+are left alone); :func:`show` displays any figure as inline SVG:
+
+    fig = plots.storage_layout(torch.arange(12).reshape(3, 4).T)
+    plots.show(fig, alt="The transpose walks the same twelve slots in steps of 4.")
+
+A colour says what kind of thing a mark is, a marker says which one. Text is never coloured: it takes the page's colour.
+"""
+
+from course_utils.plots.comparisons import curves, predicted_vs_measured
+from course_utils.plots.memory import memory_bar
+from course_utils.plots.rates import mfu_curve, roofline
+from course_utils.plots.storage import MAX_DIM, MAX_SLOTS, storage_layout
+from course_utils.plots.style import (
+    COMPUTE_BOUND,
+    CONTEXT,
+    DATA,
+    HIGHLIGHT,
+    INK,
+    MARKERS,
+    MEASURED,
+    MEMORY_BOUND,
+    PETROFF6,
+    PREDICTED,
+    show,
+    styled,
+    to_html,
+)
+
+# fmt: off
+__all__ = [
+    "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
+    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "curves", "memory_bar", "mfu_curve", "predicted_vs_measured",
+    "roofline", "show", "storage_layout", "styled", "to_html",
+]
+# fmt: on

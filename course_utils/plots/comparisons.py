@@ -1,0 +1,154 @@
+"""Numbers side by side: curves over a common x, and what was predicted beside what was measured."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from course_utils.plots.axes import (
+    add_title,
+    chart,
+    label_ends,
+    legend,
+    log_ticks,
+    mark,
+    note,
+    positive,
+    ratio,
+    wrap_title,
+)
+from course_utils.plots.style import INK, MARKERS, styled
+from course_utils.units import plain, readable, takes_prefix
+
+
+def curves(
+    x: Sequence[float],
+    measured: Mapping[str, Sequence[float]],
+    predicted: Mapping[str, Sequence[float]] = {},
+    *,
+    xlabel: str,
+    ylabel: str,
+    xunit: str = "",
+    yunit: str = "",
+    title: str,
+) -> Figure:
+    """Draw curves over a common x, both axes logarithmic: what was measured filled, what was predicted hollow.
+
+    Args:
+        x: The common abscissae, rising.
+        measured: For each label the values at each x.
+        predicted: The same for computed values; a label that is also measured has the same marker.
+        xlabel, ylabel: What the axes show.
+        xunit, yunit: Their units: those of B, s, FLOP and what is made of them are written with prefixes of ten.
+        title: The finding.
+
+    Raises:
+        TypeError: What should be a number is none.
+        ValueError: There is nothing to draw, lengths differ, x does not rise, or a number is not positive and finite.
+    """
+    kinds = ((True, measured), (False, predicted))
+    drawn = [(label, is_measured, values) for is_measured, kind in kinds for label, values in kind.items()]
+    if not x or not drawn:
+        raise ValueError("nothing to draw: give at least one x and one curve")
+    if any(b <= a for a, b in itertools.pairwise(x)):
+        raise ValueError(f"x must rise, got {list(x)}: sort the points")
+    for value in x:
+        positive(value, "an x")
+    for label, _, values in drawn:
+        if len(values) != len(x):
+            raise ValueError(f"{label!r} has {len(values)} values for {len(x)} x: give one for each")
+        for value in values:
+            positive(value, f"a value of {label!r}")
+    markers = dict(zip(dict.fromkeys(label for label, _, _ in drawn), itertools.cycle(MARKERS)))
+    low, high = (f(v for _, _, values in drawn for v in values) for f in (min, max))
+    with styled():
+        fig, ax = chart(8.9, 4.8, title, left=1.1, right=0.4 + 0.085 * max(map(len, markers)))
+        ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
+        ax.set(xlim=(x[0] / 1.4, x[-1] * 1.4), ylim=(low / 2, high * 2))
+        log_ticks(ax.xaxis, *ax.get_xlim(), xunit, most=8)
+        log_ticks(ax.yaxis, *ax.get_ylim(), yunit, most=8)
+        ax.grid(True)
+        for label, is_measured, values in drawn:
+            ax.plot(x, values, color=INK, linewidth=1.2, alpha=0.7, zorder=2, linestyle="-" if is_measured else "--")
+            for place, value in zip(x, values, strict=True):
+                mark(ax, place, value, markers[label], measured=is_measured, gid=label)
+        label_ends(ax, {label: (x[-1], values[-1]) for label, _, values in reversed(drawn)})
+        legend(fig, measured=bool(measured), predicted=bool(predicted))
+    return fig
+
+
+def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, title: str | None = None) -> Figure:
+    """Draw predictions beside the measurements, on a log axis for each unit, with the ratio of the two.
+
+    Args:
+        rows: ``(label, predicted, measured, unit)``, such as ``("2·B·D·K", 1.4e10, 1.4e10, "FLOPs")``. Numbers in B, s,
+            FLOP and what is made of these are written with prefixes of ten (GB = 1e9 B), any other unit as it is.
+        title: The finding; by default how far off the worst prediction is.
+
+    Raises:
+        TypeError: What should be a number is none, such as a prediction that has not been made yet.
+        ValueError: There are no rows, or a number is not positive and finite.
+    """
+    if not rows:
+        raise ValueError("nothing to draw: give at least one row (label, predicted, measured, unit)")
+    for label, predicted, measured, _ in rows:
+        positive(predicted, f"the prediction of {label!r}")
+        positive(measured, f"the measurement of {label!r}")
+    if title is None:
+        worst, factor = max(((r[0], max(r[2] / r[1], r[1] / r[2])) for r in rows), key=lambda pair: pair[1])
+        title = (
+            f"Every prediction is within a factor of {math.ceil(factor * 10) / 10:.1f} of the measurement"
+            if factor < 2
+            else f"Furthest off: {worst}, by a factor of {plain(factor)}"
+        )
+    units = list(dict.fromkeys(unit for *_, unit in rows))
+    panels = [[row for row in rows if row[3] == unit] for unit in units]
+    names = {row[0]: textwrap.wrap(row[0], 26) or [""] for row in rows}
+    row_height = [[max(0.36, 0.12 + 0.17 * len(names[row[0]])) for row in panel] for panel in panels]
+
+    width, left, right, axis_room = 8.9, 2.15, 3.35, 0.62
+    title_lines = wrap_title(title, width)
+    head = 0.2 + 0.24 * len(title_lines) + 0.36
+    height = head + sum(sum(h) + axis_room for h in row_height) + 0.2
+    columns = {"predicted": 1.15, "measured": 2.15, "measured ÷\npredicted": 3.2}  # right edges, from the axes'
+
+    with styled():
+        fig = Figure(figsize=(width, height))
+        add_title(fig, title_lines)
+        down = head
+        for number, (unit, panel, heights) in enumerate(zip(units, panels, row_height, strict=True)):
+            ax = fig.add_axes(
+                (left / width, 1 - (down + sum(heights)) / height, 1 - (left + right) / width, sum(heights) / height)
+            )
+            down += sum(heights) + axis_room
+            low = min(min(row[1:3]) for row in panel)
+            high = max(max(row[1:3]) for row in panel)
+            ax.set(xscale="log", xlim=(low / 2, high * 2), ylim=(sum(heights), 0))
+            shown = unit if takes_prefix(unit) else ""  # other units are written once, below the axis
+            log_ticks(ax.xaxis, low / 2, high * 2, shown, most=4)
+            ax.set_xlabel("" if shown else unit)
+            ax.spines.left.set_visible(False)
+            ax.tick_params(axis="y", length=0)
+            ax.grid(True, axis="x")
+            middles = [sum(heights[:i]) + h / 2 for i, h in enumerate(heights)]
+            ax.set_yticks(middles, ["\n".join(names[row[0]]) for row in panel])
+            for y, (label, predicted, measured, _) in zip(middles, panel, strict=True):
+                ax.plot([predicted, measured], [y, y], color=INK, linewidth=1.2, alpha=0.7, zorder=1)
+                mark(ax, predicted, y, "D", measured=False, gid=f"predicted {label}")
+                mark(ax, measured, y, "o", measured=True, gid=f"measured {label}")
+                texts = (readable(predicted, shown), readable(measured, shown), f"× {ratio(measured / predicted)}")
+                for text, edge in zip(texts, columns.values(), strict=True):
+                    weight = "bold" if text.startswith("×") else "normal"
+                    beside: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "size": 9.5, "weight": weight}
+                    note(ax, text, (1, y), (edge * 72, 0), ha="right", va="center", **beside)
+            if number == 0:
+                for name, edge in columns.items():
+                    above: dict[str, Any] = {"xycoords": "axes fraction", "alpha": 0.75}
+                    note(ax, name, (1, 1), (edge * 72, 3), ha="right", va="bottom", **above)
+        legend(fig, measured=True, predicted=True, markers=("o", "D"))
+    return fig
