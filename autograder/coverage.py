@@ -39,8 +39,9 @@ def page(items: dict[str, dict[int, str]], lectures: Iterable[Lecture]) -> str:
         "# What the course covers, and where it is proved",
         "",
         "Made by `course coverage` from the tags of the lectures' cells; the list itself is `solutions/items.toml`.",
-        "Every cell named here holds an assert, and `tests/course/test_notebooks.py` runs it again with its lecture. The",
-        "exercises are those of the same section; `tests/course/test_exercises.py` holds their hidden tests to `tests/answers/`.",
+        "Every cell named here holds an assert, and `tests/course/test_notebooks.py` runs it again with its lecture.",
+        "The exercises are those of the same section; `tests/course/test_exercises.py` holds their hidden tests to",
+        "the answers in `tests/answers/`.",
     ]
     for kind, texts in items.items():
         title = {"item": "Items", "error": "Errors to catch"}[kind]
