@@ -125,7 +125,7 @@ r"""
 > the unit, and check the order of magnitude. Makers are loose with it too: an "80 GB" H100 has 81,559 MiB, which is 85.5 GB.
 """
 
-# %%
+# %% tags=["error-6", "error-24"]
 assert matrix_bytes / 2**20 == 2_304
 assert 2048 * 8192 * 4 == 64 * 2**20
 assert round(81_559 * 2**20 / 1e9, 1) == 85.5
@@ -798,7 +798,7 @@ if $k \le q$. That is the *causal mask*. A *score* says how much a query wants t
 > `[key, query]`, and `triu(diagonal=1)` is right for marking what is *forbidden*.)
 """
 
-# %%
+# %% tags=["error-12"]
 scores = torch.zeros(4, 4)  # nobody prefers anybody
 leaky = scores.masked_fill(~torch.ones(4, 4).triu().bool(), -torch.inf).softmax(dim=-1)
 

@@ -323,7 +323,7 @@ How much is that, beside the weights? A Transformer layer of width $d$ has about
 $8 d^2$ in the feed-forward block.
 """
 
-# %%
+# %% tags=["error-17"]
 with torch.device("meta"):  # shapes without memory
     table = nn.Embedding(50_257, 12_288)
     ids = torch.zeros(1, 2_048, dtype=torch.int64)
@@ -688,7 +688,7 @@ r"""
 # %%
 guess = None  # s
 
-# %% tags=["item-55"]
+# %% tags=["item-55", "error-15"]
 gpu = PretendGPU()
 start = gpu.clock()
 gpu.multiply()
@@ -1335,7 +1335,7 @@ What does *your* device promise? If it is in the course's table, we know. If not
 > far you are below what is possible here, though not how far below what was promised.
 """
 
-# %%
+# %% tags=["error-14"]
 assert hardware.peak_flops("Abacus 9000", torch.float32) is None
 assert hardware.peak_flops("cpu", torch.float32) is None
 assert hardware.peak_flops("H100", torch.bfloat16) is None  # which of the three?
@@ -1374,7 +1374,7 @@ not about one operation either: it takes the time of a whole training step, with
 How much is good? Here is what well-known teams reached whose job it is to make this number large:
 """
 
-# %% tags=["item-57", "item-58"]
+# %% tags=["item-57", "item-58", "error-16"]
 # MosaicML's published run of a 7B model: 8 H100s, context 2,048, bfloat16, 85,144 tokens per second.
 parameters, layers, width, context = 6_658_859_008, 32, 4_096, 2_048
 # FLOPs to train on one token, attention included; lecture 06 says why 6 and 12.
