@@ -22,6 +22,7 @@ _SOLUTION = ("### BEGIN SOLUTION", "### END SOLUTION")
 _HIDDEN = ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
 _HEADER = re.compile(r"^# %%")
 _TAG = re.compile(r"^(item|error)-(\d+)$")
+_TIMED = "timed"
 
 
 class SourceError(Exception):
@@ -65,13 +66,18 @@ class Proof:
 
 @dataclass(frozen=True)
 class Lecture:
-    """A lecture's source, read and checked. ``proofs`` are the cells tagged ``item-7`` or ``error-12``."""
+    """A lecture's source, read and checked.
+
+    ``proofs`` are the cells tagged ``item-7`` or ``error-12``, ``timed`` the indices of those tagged ``timed``: they
+    print or draw what was timed, and so something else on each run. All others repeat themselves.
+    """
 
     name: str
     path: Path
     notebook: nbformat.NotebookNode
     exercises: tuple[Exercise, ...]
     proofs: tuple[Proof, ...]
+    timed: tuple[int, ...]
 
 
 def cut(text: str, markers: tuple[str, str], replacement: str | None = None) -> str:
@@ -120,9 +126,10 @@ def read(path: Path) -> Lecture:
     if len(cells) != len(lines):
         raise SourceError(path, 1, "its cells and its `# %%` lines do not agree", "look for a stray `# %%`")
     proofs = _check_cells(path, cells, lines)
+    timed = tuple(i for i, cell in enumerate(cells) if _TIMED in cell.metadata.get("tags", []))
     exercises = _exercises(path, cells, lines)
     _finish(notebook)
-    return Lecture(path.stem, path, notebook, exercises, proofs)
+    return Lecture(path.stem, path, notebook, exercises, proofs, timed)
 
 
 def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof, ...]:
@@ -145,9 +152,9 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
                 )
         if cell.cell_type == "code" and not cell.source.strip():
             raise SourceError(path, line, "this code cell is empty", "fill it or take it out")
-        for tag in cell.metadata.get("tags", []):
+        for tag in set(cell.metadata.get("tags", [])) - {_TIMED}:
             if not (match := _TAG.match(tag)):
-                raise SourceError(path, line, f"the tag {tag!r} is of no use here", "write item-7, or error-12")
+                raise SourceError(path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, or timed")
             if not re.search(r"\bassert\b|\bexpect\(", cell.source):
                 raise SourceError(path, line, f"this cell is tagged {tag} and proves nothing", "add an assert")
             proofs.append(Proof(match[1], int(match[2]), index, line))

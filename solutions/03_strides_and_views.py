@@ -1131,7 +1131,7 @@ take to transpose it with `x.T`? Remember that `1e-3` is a millisecond.
 # %%
 guess = None  # seconds
 
-# %% tags=["item-30"]
+# %% tags=["item-30", "timed"]
 edges = [32, 64, 128, 256, 512, 1024, 2048, 4096]
 if device.type == "cuda":
     edges += [8192, 16_384]
@@ -1160,7 +1160,7 @@ print(f"{readable(moved / across, 'B/s')} across.")
 assert 10 * view < in_order  # a factor of hundreds or thousands; ten is beyond any disturbance
 
 
-# %%
+# %% tags=["timed"]
 plots.show(
     plots.curves(
         sizes,
