@@ -750,21 +750,25 @@ assert torch.allclose(old, new, atol=1e-5)
 # %% [markdown]
 r"""
 In attention, the heads must also change places with the tokens: each head is a problem of its own, so it goes in front,
-beside the batch. Here are the vectors of 3 tokens, in 2 heads of 4 numbers, seen as `[heads, tokens, numbers]`:
+beside the batch. Here are the vectors of 3 tokens, in 2 heads of 6 numbers, seen as `[heads, tokens, numbers]`. Each
+line of the storage is one token, and head 0 is outlined:
 """
 
 # %%
-tokens = torch.arange(24).reshape(3, 8)
+tokens = torch.arange(36).reshape(3, 12)
 heads = rearrange(tokens, "t (h e) -> h t e", h=2)
-assert torch.equal(heads, tokens.view(3, 2, 4).transpose(0, 1))  # the old way
-assert heads.stride() == (4, 8, 1)
+assert torch.equal(heads, tokens.view(3, 2, 6).transpose(0, 1))  # the old way
+assert heads.stride() == (6, 12, 1)
+assert torch.equal(heads[0], tokens[:, :6])  # the left half of each token
 
 plots.show(
     plots.storage_layout(
-        heads, title="Splitting heads moves nothing: each head is a band of columns"
+        heads,
+        title="Splitting heads moves nothing: each head is a band of columns",
+        highlight=[(0, t, e) for t in range(3) for e in range(6)],
     ),
-    alt="The storage of 24 slots seen as 2 heads of 3 tokens of 4 numbers, with strides 4, 8 and 1. "
-    "Head 0 is the first half of each token's 8 slots, head 1 the second half.",
+    alt="The storage of 36 slots seen as 2 heads of 3 tokens of 6 numbers, with strides 6, 12 and 1. "
+    "Head 0, outlined, is the left half of each token's line of 12 slots, head 1 the right half.",
 )
 
 # %% [markdown]
