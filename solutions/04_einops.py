@@ -445,9 +445,9 @@ for function, arguments in ((widen, (x, w)), (checked, (x, one))):
 r"""
 ### What does it cost?
 
-Count in the loops. In the innermost one there is one multiplication and one addition, two FLOPs (floating-point operations;
-lecture 05 is about them). It runs once for each combination of all the names. So, for two tensors and a sum over names
-that both of them have,
+Count in the loops. In the innermost one there is one multiplication and one addition, two FLOPs (floating-point
+operations; lecture 05 is about them). It runs once for each combination of all the names. So, for two tensors and a sum
+over names that both of them have,
 
 $$\text{FLOPs} = 2 \cdot \text{the product of the sizes of all names, each taken once.}$$
 
@@ -694,7 +694,8 @@ assert memory.same_storage(repeated, column)  # a view: stride 0, as in lecture 
 # %% [markdown]
 r"""
 You give the sizes that cannot be known (`h=2`), and einops finds the others. The pattern must account for every
-dimension, and it is checked before anything moves. Compare with `view`, which takes any shape that has the right number of elements:
+dimension, and it is checked before anything moves. Compare with `view`, which takes any shape that has the right number
+of elements:
 """
 
 # %%
@@ -718,9 +719,9 @@ assert not torch.equal(meaningless, rearrange(x, "b t d -> d t b"))
 r"""
 ### Split the heads, transform each, merge
 
-Say that a vector of 4 numbers is to become 2 *heads* of 2 numbers. Parentheses list what a dimension consists of, and the order in
-them matters. As on a clock, the last one runs fastest: `(h e)` is head 0 with all its numbers, then head 1 with all of
-its own. `(e h)` would deal out the numbers in turn, like cards.
+Say that a vector of 4 numbers is to become 2 *heads* of 2 numbers. Parentheses list what a dimension consists of, and
+the order in them matters. As on a clock, the last one runs fastest: `(h e)` is head 0 with all its numbers, then head 1
+with all of its own. `(e h)` would deal out the numbers in turn, like cards.
 """
 
 # %%
@@ -1344,8 +1345,9 @@ for newest, late in ((-2.0, 0), (4.0, 1)):  # the future's score: smaller, large
 r"""
 <details><summary>Hint 1</summary>Three steps: scores with one einsum; −∞ where a query may not look
 (<code>masked_fill</code>) and softmax over the keys; the mean of the values with another einsum.</details>
-<details><summary>Hint 2</summary>The allowed scores are <code>torch.ones(t, s, device=q.device).tril(diagonal=s - t)</code>:
-for as many queries as keys the lower triangle, and for fewer the lowest rows of it.</details>
+<details><summary>Hint 2</summary>The allowed scores are
+<code>torch.ones(t, s, device=q.device).tril(diagonal=s - t)</code>: for as many queries as keys the lower triangle, and
+for fewer the lowest rows of it.</details>
 <details><summary>What it should look like</summary>
 
 ```
