@@ -1747,15 +1747,16 @@ $12\,L\,d\,T$ against 6 for each weight that multiplies, then ask `flops_per_tok
 between. For each linear layer there are three products of $2BDK$: forward, $\nabla w = h^\top \nabla y$, $\nabla h =
 \nabla y\, w^\top$. A training step takes $6 \cdot \text{tokens} \cdot \text{parameters}$, plus $12\,L\,d\,T$ per token
 for attention, minus 6 for each weight of a table that is only looked up, minus the first layer's input gradient if it
-sees data; recomputation makes it 8. Central differences, in float64, check any gradient.
+sees data; recomputation makes it up to 8. Central differences, in float64, check any gradient.
 
 **Mindset.** Ask of each product: who needs it? That gives the exact count, also for frozen layers, where no rule of
 thumb does. Two errors that cancel look like a correct rule, at one context. When you quote an MFU, say what was
 counted.
 
 **Intuitions.** A gradient for all parameters costs two forward passes, not one per parameter. For Llama 3, $6N$ is 7 to
-17 % off at 8,192 tokens, and useless at 131,072. The wider the model, the longer the context at which attention takes
-over. Freezing saves what lies below the lowest trained layer, and the frozen weights' gradients, but not the way back.
+17 % off at 8,192 tokens; at 131,072 it sees a fifth of what the 8B does. The wider the model, the longer the
+context at which attention takes over. Freezing saves what lies below the lowest trained layer, and the frozen weights'
+gradients, but not the way back.
 
 Next: **07 · Models and initialisation**. You know what a model costs; now build one, and give it numbers to begin with
 that let the gradients through.
