@@ -1526,7 +1526,7 @@ r"""
 <details><summary>Hint 1</summary>Which of the parameters are multiplied? All but the table, unless the table is also the output layer. Each of those costs 6 per token.</details>
 <details><summary>Hint 2</summary>Attention costs 12 · T² · d for a sequence of T tokens, in each layer. Divide by T.</details>
 
-**Why it matters.** $6N + 12\,L\,d\,T$ is the number behind most published MFUs. Whoever compares two of them should know
+**Why it matters.** PaLM counts $6N + 12\,L\,d\,T$ for its MFU, and many have followed. Whoever compares two of them should know
 whether the second term is in, and what was taken for $N$.
 
 ## 6 · The result: Llama 3, to the last FLOP
