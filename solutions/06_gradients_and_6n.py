@@ -1005,7 +1005,7 @@ One and a half, not two. One of the four products of the backward pass was never
 > the *first* layer be good for? Say it before you run the next cell.
 """
 
-# %%
+# %% tags=["error-5"]
 with torch.device("meta"):
     x = torch.empty(B, D)
     w1 = torch.empty(D, D, requires_grad=True)
@@ -1295,7 +1295,7 @@ vector into a score for each token of the vocabulary, is an ordinary linear laye
 use *one* table for both, *tied*: it is stored once, and multiplied once.)
 """
 
-# %%
+# %% tags=["error-17"]
 vocabulary, width, tokens = 1_000, 64, 32
 ids = torch.randint(vocabulary, (tokens,))
 table = nn.Embedding(vocabulary, width)
@@ -1526,8 +1526,8 @@ r"""
 <details><summary>Hint 1</summary>Which of the parameters are multiplied? All but the table, unless the table is also the output layer. Each of those costs 6 per token.</details>
 <details><summary>Hint 2</summary>Attention costs 12 · T² · d for a sequence of T tokens, in each layer. Divide by T.</details>
 
-**Why it matters.** PaLM counts $6N + 12\,L\,d\,T$ for its MFU, and many have followed. Whoever compares two of them should know
-whether the second term is in, and what was taken for $N$.
+**Why it matters.** PaLM counts $6N + 12\,L\,d\,T$ for its MFU, and many have followed. Whoever compares two MFUs should
+know whether the second term is in, and what was taken for $N$.
 
 ## 6 · The result: Llama 3, to the last FLOP
 
