@@ -137,7 +137,7 @@ size, which is against the annotation.
 > ask: with the decorator `jaxtyped` and a type checker such as `beartype`, or, for one tensor, with `isinstance`.
 """
 
-# %% tags=["item-36"]
+# %% tags=["item-36", "error-10"]
 checked = jaxtyped(typechecker=beartype)(compare)  # or as a decorator, @…, above the def
 
 assert torch.equal(checked(q, good), compare(q, good))
@@ -173,7 +173,7 @@ So test with sizes that are all different.
 """
 
 
-# %%
+# %% tags=["timed"]
 @jaxtyped(typechecker=beartype)
 def transpose_badly(x: Float[Tensor, "t e"]) -> Float[Tensor, "e t"]:
     return x  # forgotten
@@ -395,7 +395,7 @@ r"""
 > accepts a name twice in the result.
 """
 
-# %%
+# %% tags=["error-25"]
 q = k = torch.randn(2, 3, 5, 4)
 try:
     einsum(q, k, "b h s d, b h s d -> b h s s")
@@ -524,7 +524,7 @@ r"""
 > `hidden` times the other. When you translate, assert that old and new agree. It takes one line.
 """
 
-# %%
+# %% tags=["error-2"]
 old = x.mean(dim=-1)
 wrong = reduce(x, "... hidden -> ...", "sum")
 assert wrong.shape == old.shape

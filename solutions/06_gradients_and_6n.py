@@ -1057,7 +1057,7 @@ the backward pass. If all products run at the same speed, a step takes three tim
 # %%
 guess = None  # times the forward pass
 
-# %%
+# %% tags=["timed"]
 if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 tokens, width, depth = (8_192, 4_096, 6) if devices.on_gpu(device) else (1_024, 512, 6)
@@ -1719,7 +1719,7 @@ when to use which. **For a budget, $6N$. For an MFU, or a long context, or a sma
 Last, back to the question. What does a training step cost, in seconds?
 """
 
-# %%
+# %% tags=["timed"]
 with torch.device("meta"):
     model = Llama(*llamas["8B"])
 step = count_step(model, 8_192)  # FLOPs: one sequence of 8,192 tokens
