@@ -1251,7 +1251,8 @@ def made_by_pytorch(student, x):
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    made, looked_at = [], []
+    made: list[torch.Tensor] = []
+    looked_at: list[torch.Tensor] = []
 
     class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
