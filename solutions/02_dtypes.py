@@ -142,37 +142,9 @@ for name, (exponent_bits, mantissa_bits) in plans.items():
     assert 1 + exponent_bits + mantissa_bits == 8 * getattr(torch, name).itemsize
 
 # %%
-fig = Figure(figsize=(8.9, 3.2))
-axes = fig.add_axes((0.01, 0.02, 0.98, 0.84), xlim=(-26, 64), ylim=(5.6, -0.9))
-axes.axis("off")
-for row, (name, (exponent_bits, mantissa_bits)) in enumerate(plans.items()):
-    axes.text(-25.5, row, name, va="center", family="monospace")
-    shades = [1.0] + exponent_bits * [0.65] + mantissa_bits * [0.25]
-    for bit, shade in enumerate(shades, start=-exponent_bits - 1):
-        axes.barh(
-            row,
-            1,
-            left=bit,
-            height=0.62,
-            color=(plots.DATA, shade),
-            edgecolor=plots.INK,
-            linewidth=0.5,
-        )
-    count = f"1 + {exponent_bits} + {mantissa_bits}"
-    axes.text(mantissa_bits + 1, row, count, va="center", weight="bold")
-axes.text(-0.6, -0.7, "exponent: range", ha="right", va="center")
-axes.text(0.6, -0.7, "mantissa: precision", ha="left", va="center")
-axes.text(-12.5, 0, "sign", ha="right", va="center", size=9)
-fig.text(
-    0.015,
-    0.93,
-    "Bits to the left of the line buy range, bits to the right buy precision",
-    size=12,
-    weight="bold",
-)
-axes.plot([0, 0], [-0.9, 5.6], color=plots.INK, linewidth=2)
+title = "Bits to the left of the line buy range, bits to the right buy precision"
 plots.show(
-    fig,
+    plots.bit_plans(plans, title=title),
     alt="The bits of six formats, lined up where exponent and mantissa meet. float32 and bfloat16 "
     "have 8 exponent bits, float16 and E5M2 have 5, E4M3 has 4; mantissas have 52, 23, 7, 10, 2 and 3.",
 )
@@ -1028,48 +1000,24 @@ be noticed. Section 6 is about nothing else.
 """
 
 # %%
-fig = Figure(figsize=(8.9, 4.6), layout="constrained")
-axes = fig.add_subplot(xlabel="magnitude of the number", ylabel="gap to the next number")
-axes.set_xscale("log", base=2)
-axes.set_yscale("log", base=2)
-drawn = ["float32", "bfloat16", "float16", "float8_e5m2", "float8_e4m3fn"]
-for name, marker in zip(drawn, plots.MARKERS, strict=False):
-    dtype = getattr(torch, name)
-    powers = [p for p in range(-32, 33) if gap(0.0, dtype) <= 2.0**p < torch.finfo(dtype).max]
-    gaps = {p: gap(2.0**p, dtype) for p in powers}
-    starts = [2.0**p for p in powers]
-    axes.step(starts, list(gaps.values()), where="post", color=plots.DATA, alpha=0.7)
-    goes_on = powers[0] == -32  # to the left and to the right of the figure
-    marked = [24] if goes_on else [powers[0], powers[-1]]
-    axes.plot(
-        [2.0**p for p in marked],
-        [gaps[p] for p in marked],
-        marker,
-        color=plots.DATA,
-        markeredgecolor=plots.INK,
-    )
-    short = name.removeprefix("float8_").removesuffix("fn")
-    axes.annotate(
-        name if short == name else short.upper(),
-        (2.0 ** marked[0], gaps[marked[0]]),
-        xytext=(-5, 7),
-        textcoords="offset points",
-        ha="right",
-        weight="bold",
-    )
-axes.set_xlim(2.0**-31, 2.0**31)
-axes.set_xticks([2.0**power for power in range(-28, 29, 8)])
-axes.set_yticks([2.0**power for power in range(-52, 29, 16)])
-axes.grid(True, alpha=0.35, color=plots.CONTEXT)
-axes.spines[["top", "right"]].set_visible(False)
-axes.set_title(
-    "The gap grows with the number, until the format runs out; near 0 it levels off",
-    loc="left",
-    weight="bold",
-    size=12,
-)
+drawn = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "E5M2": torch.float8_e5m2,
+    "E4M3": torch.float8_e4m3fn,
+}
+gaps = {
+    name: {
+        power: gap(2.0**power, dtype)
+        for power in range(-32, 33)
+        if gap(0.0, dtype) <= 2.0**power < torch.finfo(dtype).max
+    }
+    for name, dtype in drawn.items()
+}
+title = "The gap grows with the number, until the format runs out; near 0 it levels off"
 plots.show(
-    fig,
+    plots.gap_curves(gaps, reach=31, title=title),
     alt="Gap against magnitude for five formats, on logarithmic axes. Each rises in proportion to the "
     "number; float32 lies lowest, the 8-bit formats highest. float16 and the 8-bit formats level off "
     "on the left, where their numbers are subnormal, and end early on the right.",
@@ -1418,33 +1366,16 @@ assert shares[torch.float16][-1] < 0.5  # … but too large a factor makes them 
 assert min(shares[torch.bfloat16]) == 1
 
 # %%
-fig = Figure(figsize=(8.9, 3.6), layout="constrained")
-axes = fig.add_subplot(xlabel="factor that the gradients are multiplied by", ylabel="survive")
-axes.set_xscale("log", base=2)
-for (dtype, share), marker in zip(shares.items(), ("o", "s"), strict=True):
-    axes.plot(factors, share, color=plots.INK, linewidth=1.2, alpha=0.7)
-    axes.plot(
-        factors,
-        share,
-        marker,
-        color=plots.MEASURED,
-        markeredgecolor=plots.INK,
-        label=str(dtype).removeprefix("torch."),
-    )
-axes.set_xticks([2.0**power for power in range(0, 45, 4)])
-axes.yaxis.set_major_formatter("{x:.0%}")
-axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
-axes.grid(True, alpha=0.35, color=plots.CONTEXT)
-axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False, loc="lower left")
-axes.set_title(
-    "float16 is a window that gradients must be moved into; bfloat16 is wide enough",
-    loc="left",
-    weight="bold",
-    size=12,
+figure = plots.curves(
+    factors,
+    {str(dtype).removeprefix("torch."): share for dtype, share in shares.items()},
+    xlabel="factor that the gradients are multiplied by",
+    ylabel="survive",
+    shares=True,
+    title="float16 is a window that gradients must be moved into; bfloat16 is wide enough",
 )
 plots.show(
-    fig,
+    figure,
     alt="Share of gradients that survive against the factor. In float16 it rises to 100 % and falls "
     "steeply where gradients overflow; in bfloat16 it is 100 % throughout.",
 )
@@ -1842,43 +1773,16 @@ zero, below on an axis on which each doubling takes the same room.
 """
 
 # %%
-fig = Figure(figsize=(8.9, 4.2))
-views = {
-    "each number from −4 to 4": ((0.1, 0.6, 0.88, 0.22), "linear"),
-    "the positive numbers, each doubling as wide as the next": ((0.1, 0.18, 0.88, 0.22), "log"),
+numbers = {
+    name.removeprefix("float8_").removesuffix("fn").upper(): (
+        line[name][line[name].isfinite()],
+        limits(*plans[name])["smallest_normal"],
+    )
+    for name in ("float8_e5m2", "float8_e4m3fn")
 }
-for caption, (box, scale) in views.items():
-    axes = fig.add_axes(box, ylim=(-0.6, 1.6), title=caption)
-    axes.title.set(size=10, ha="left", position=(0, 1))
-    if scale == "log":
-        axes.set_xscale("log", base=2)
-        axes.set_xlim(2.0**-17, 2.0**16.5)
-    else:
-        axes.set_xlim(-4.1, 4.1)
-    for row, name in enumerate(("float8_e5m2", "float8_e4m3fn")):
-        exponent_bits, mantissa_bits = plans[name]
-        normal_from = limits(exponent_bits, mantissa_bits)["smallest_normal"]
-        numbers = line[name][line[name].isfinite()]
-        numbers = numbers[numbers > 0] if scale == "log" else numbers[numbers.abs() <= 4]
-        subnormal = numbers.abs() < normal_from
-        for chosen, colour, size in (
-            (~subnormal, plots.DATA, 1.1),
-            (subnormal, plots.HIGHLIGHT, 1.4),
-        ):
-            axes.vlines(numbers[chosen].tolist(), row - 0.36, row + 0.36, color=colour, lw=size)
-    axes.set_yticks([0, 1], ["E5M2", "E4M3"])
-    axes.tick_params(axis="y", length=0)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-fig.text(0.1, 0.03, "Red: subnormal numbers, and zero", size=9.5)
-fig.text(
-    0.015,
-    0.94,
-    "One bit moved from mantissa to exponent: half as dense, and twice as many doublings",
-    size=12,
-    weight="bold",
-)
+title = "One bit moved from mantissa to exponent: half as dense, and twice as many doublings"
 plots.show(
-    fig,
+    plots.number_lines(numbers, title=title),
     alt="Every number of E4M3 and E5M2 as a tick. Near zero both are dense, and thin out with each "
     "doubling; E4M3 has eight ticks to a doubling and reaches from 2^-9 to 448, E5M2 has four and "
     "reaches from 2^-16 to 57,344.",

@@ -117,6 +117,18 @@ CHARTS = {
     "calibration, a whole course": lambda: plots.calibration(
         [(f"{i // 4:02d}", 1.5 ** (i % 7 - 3)) for i in range(44)], title="Every guess of the course"
     ),
+    "bits": lambda: plots.bit_plans({"float32": (8, 23), "float8_e4m3fn": (4, 3)}, title="Bits buy range or precision"),
+    "gaps": lambda: plots.gap_curves(
+        {"everywhere": {p: 2.0 ** (p - 7) for p in range(-16, 17)}, "short": {p: 2.0**-8 for p in range(-8, 4)}},
+        reach=12,
+        title="Gaps",
+    ),
+    "number lines": lambda: plots.number_lines(
+        {"E5M2": (torch.tensor([-2.0, 0, 1, 2, 448]), 1.5), "E4M3": (torch.arange(20) / 4, 1.0)}, title="Numbers"
+    ),
+    "curves of shares": lambda: plots.curves(
+        [1, 16, 256], {"a": [0.0, 0.5, 1.0], "b": [1, 1, 1]}, xlabel="x", ylabel="share", shares=True, title="Shares"
+    ),
     "predicted": lambda: plots.predicted_vs_measured(
         [
             ("bytes of x", 128, 128, "B"),
