@@ -9,7 +9,7 @@ r"""
 Questions like these get answered on the back of a napkin, in the minute before somebody spends ten million dollars. You
 need no experience with language models for that: two formulas, three constants, and care with units. By the end of this
 lecture you will have answered both, said which words in them hide a factor of two, and shown how far to trust the
-answers: with one rule of thumb, functions of your own will have predicted what nine well-known training runs took.
+answers: with one rule of thumb, a function of your own will have predicted the published costs of nine training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
 After a claim comes a cell that shows it, and an `assert`: a line that stops with an error if the claim is false. So you
@@ -18,8 +18,8 @@ sets it beside the result. Being wrong there is how you find out what to look at
 a file called `predictions.json`, and become a picture of how you got better at it.
 
 **Exercises** say ★ to ★★★ and about how many minutes they take. You write the code in place of `# YOUR CODE HERE`. The
-cell below tries it on a few cases, and names the mistake if it knows it; grading tries more. **Validate** in the toolbar
-runs all the checks. Everything runs on a laptop; where there is a GPU, the same notebooks use it.
+cell below tries it on a few cases, and names the mistake if it knows it; grading tries more. **Validate** in the
+toolbar runs all the checks. Everything runs on a laptop; where there is a GPU, the same notebooks use it.
 """
 
 # %%
@@ -51,7 +51,7 @@ Training a model uses up two things, and this course keeps an account of both.
 There is a trap in the name. **FLOPs** is a *count*: how much work there is. **FLOP/s** is a *rate*: how much of it a
 machine does in a second. Many texts write "FLOPS" for either. Here a rate always has its "/s". Count divided by rate is
 seconds; rate times seconds is a count. Write the units beside the numbers, cancel them as you would in physics, and
-half of all mistakes become visible.
+many a mistake becomes visible.
 
 How many FLOPs is much? Here are a few counts. Numbers from outside come from one table, `FACTS`, that says for each who
 claims it, and when.
@@ -79,7 +79,8 @@ facts.table(
 r"""
 GPT-3, the model of 2020 that made all this famous, took $3.14 \cdot 10^{23}$ FLOPs. What GPT-4 took has never been
 published; $2 \cdot 10^{25}$ is what outsiders estimate. From $10^{26}$ on, a US order of 2023 wanted to be told; it was
-revoked in January 2025. Such counts have made it into law because, as you will see, anybody can compute them.
+revoked in January 2025. The EU's law draws its line at $10^{25}$. Such counts have made it into law because, as you
+will see, anybody can compute them.
 
 Now a rate. An **H100** is a graphics card made for this work. Its data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for
 16-bit numbers, with a small star: *with sparsity*. That is for matrices in which half of the numbers are zeros, in a
@@ -455,16 +456,18 @@ r"""
 of the model, as was usual before 2022, wastes most of it.
 
 **Predict.** Back to your eight H100s and two weeks, at an MFU of 0.4. How large a model should you train? In
-parameters; `5e6` means five million.
+billions of parameters.
 """
 
 # %%
-guess = None  # parameters
+guess = None  # billion parameters
 
 # %%
 affordable = 0.4 * budget
 parameters, tokens = compute_optimal(affordable)
-reconcile("the model for two weeks of eight H100s", guess, parameters, "parameters")
+reconcile(
+    "the model for two weeks of eight H100s", guess, parameters / 1e9, "billion parameters"
+)
 print(f"on {tokens / 1e9:.0f} billion tokens")
 
 assert round(parameters / 1e9, 1) == 5.6 and round(tokens / 1e9) == 113
@@ -511,7 +514,8 @@ better use of its FLOPs. And Llama 3.1 8B has 1,868! A mistake? No: a model is t
 small one is cheaper every time it is used. "Compute-optimal" means optimal for the *training* bill alone. Know what a
 rule optimises before you follow it.
 
-*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Is there that much text?
+*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Is there that much
+text?
 
 ## 4 · What fits?
 
@@ -545,10 +549,10 @@ assert kept == 16 * weight.numel() + 4  # 4 bytes more in all: AdamW counts its 
 r"""
 Sixteen bytes per parameter, and one small number that says how many steps were made.
 
-Can one do with less? The common recipe, **mixed precision**, does the arithmetic in `bfloat16`, where an H100
-promises 15 times the FLOP/s, and so keeps parameters and gradients in 2 bytes each. But `bfloat16` has two to three digits: a small update
-to a parameter gets rounded away (lecture 10 shows it happening). So one keeps a second, exact copy of each parameter in
-`float32`, the **master copy**, and the optimizer's numbers in `float32` as well.
+Can one do with less? The common recipe, **mixed precision**, does the arithmetic in `bfloat16`, where an H100 promises
+15 times the FLOP/s, and so keeps parameters and gradients in 2 bytes each. But `bfloat16` has two to three digits: a
+small update to a parameter gets rounded away (lecture 10 shows it happening). So one keeps a second, exact copy of each
+parameter in `float32`, the **master copy**, and the optimizer's numbers in `float32` as well.
 
 **Predict.** How many bytes per parameter does that recipe take, with AdamW?
 """
@@ -574,7 +578,8 @@ not smaller**, as far as these numbers go. (What it does make smaller are the ac
 Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
 `gradients`, `state` and `master` are names of dtypes: `"float32"` (4 bytes), `"bfloat16"` and `"float16"` (2),
 `"float8"` (1). `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the numbers that it keeps are in the dtype `state`,
-`"float32"` if nothing is said. `master` is the dtype of the second copy of the parameters, or `None` where there is none.
+`"float32"` if nothing is said. `master` is the dtype of the second copy of the parameters, or `None` where there is
+none.
 """
 
 
@@ -685,8 +690,8 @@ assert bytes_per_parameter("bfloat16", "bfloat16", "AdamW", state="bfloat16") ==
 # %% [markdown]
 r"""
 The last one is worth a look. PyTorch's AdamW keeps its numbers in the dtype of the parameters. So a model that was
-simply converted takes 8 bytes for each, and loses small updates in three places. Memory that was saved is not always
-memory that was not needed.
+simply converted takes 8 bytes for each, and rounds away small changes in all three places: the parameter and both
+running means (lecture 10 shows what that does). The memory that it saves was there for a reason.
 
 ### GB, GiB and the label on the box
 
@@ -718,10 +723,10 @@ themselves. Plan with the label, in GB. The 7 % are your reserve.
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`: how many parameters fit.
-`memory_gb` is the memory of *one* device as on its label, such as 80. Where the model is `sharded` (the usual case, so
-`True` if nothing is said) each device keeps an equal share of all the numbers. Where it is not, *every* device keeps all of
-them: then more devices make it faster, not larger.
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`: how many parameters fit. `memory_gb` is the
+memory of *one* device as on its label, such as 80. Where the model is `sharded` (the usual case, so `True` if nothing
+is said) each device keeps an equal share of all the numbers. Where it is not, *every* device keeps all of them: then
+more devices make it faster, not larger.
 """
 
 
@@ -797,11 +802,11 @@ r"""
 **Why it matters.** It is the second question. Note what it did *not* ask about: neither text nor time.
 
 **Predict.** How many parameters is the largest model that you can train on eight H100s with AdamW, everything in
-`float32` and nothing else in memory? And with the master copy left out?
+`float32` and nothing else in memory? In billions.
 """
 
 # %%
-guess = None  # parameters, everything in float32
+guess = None  # billion parameters
 
 # %% tags=["item-2", "item-3"]
 recipes = {
@@ -815,9 +820,8 @@ for recipe, what in recipes.items():
     each = bytes_per_parameter(*what)
     largest[recipe] = largest_model(8, 80, each)
     print(f"{largest[recipe] / 1e9:5.1f} B parameters, {each:2} B each: {recipe}")
-reconcile(
-    "the largest model on eight H100s", guess, largest["AdamW, all float32"], "parameters"
-)
+model = largest["AdamW, all float32"]
+reconcile("the largest model on eight H100s", guess, model / 1e9, "billion parameters")
 
 assert largest["AdamW, all float32"] == 40e9
 assert largest["AdamW, bfloat16 with a float32 master copy"] == 40e9  # faster, not smaller
@@ -825,7 +829,6 @@ assert round(largest["AdamW, bfloat16 without a master copy"] / 1e9) == 53
 assert largest["SGD, all float32"] == 80e9
 
 # %%
-model = largest["AdamW, all float32"]
 finding = "40 billion parameters with AdamW fill eight H100s to the last byte"
 plots.show(
     plots.memory_bar(
@@ -916,9 +919,9 @@ Nearly two years. "Can it be trained on eight cards?" has two answers, one for e
 
 ### Exercise 0.5 · How many cards &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`: the smallest number of cards, an `int`,
-that finishes within `days` *and* holds the model, sharded. `peak_flops` (FLOP/s, dense) and `memory_gb` are
-those of one card; the MFU stays the same however many there are.
+Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`: the smallest number of
+cards, an `int`, that finishes within `days` *and* holds the model, sharded. `peak_flops` (FLOP/s, dense) and
+`memory_gb` are those of one card; the MFU stays the same however many there are.
 """
 
 
@@ -1053,17 +1056,18 @@ r"""
 The bill is hours times cards times price. With twice as many cards it takes half the time, so *the number of cards
 cancels*. What counts is **GPU-hours**, and FLOPs decide how many.
 
-**Predict.** What is the bill for the first question: 70 billion parameters, 15 trillion tokens, MFU 0.5? In dollars.
+**Predict.** What is the bill for the first question: 70 billion parameters, 15 trillion tokens, MFU 0.5? In millions of
+dollars.
 """
 
 # %%
-guess = None  # USD
+guess = None  # million USD
 
 # %%
 gpu_hours = 24 * 1024 * training_days(70e9, 15e12, 1024, h100, 0.5)
 bill = gpu_hours * rent
 print(f"{gpu_hours / 1e6:.2f} million GPU-hours")
-reconcile("the bill for 70 B parameters and 15 T tokens", guess, bill, "USD")
+reconcile("the bill for 70 B parameters and 15 T tokens", guess, bill / 1e6, "million USD")
 
 assert round(bill / 1e6, 1) == 14.1
 assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  # cards cancel
@@ -1277,11 +1281,12 @@ assert math.isclose(work / one_day(1024, h100 / 1e12, 0.5), days)
 r"""
 *Try it yourself:* find a claim about FLOPs or GPU memory in a post of this week, and check it. How far off is it?
 
-## 7 · The result: nine runs that others paid for
+## 7 · The result: nine published runs
 
-How far can all this be trusted? Put it to the test. Here are nine training runs whose size, data and duration have been
-published. Predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and **one MFU for all of
-them: 0.4.** Nothing is adjusted to fit.
+How far can all this be trusted? Put it to the test. Here are nine trainings whose size, data and duration have been
+published: seven that were paid for, and, in the first two rows, two whose duration the authors worked out from a speed
+that they had measured. Predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and **one
+MFU for all of them: 0.4.** Nothing is adjusted to fit.
 
 **Predict.** For how many of the nine does the published number lie within a factor of 1.25 of the prediction?
 """
@@ -1333,17 +1338,17 @@ assert round(lowest) == 184 and round(highest) == 30_840
 
 # %% [markdown]
 r"""
-The longest took 170 times as many GPU-hours as the shortest. Over all that range, seven of nine lie within a
-quarter of the prediction, with a formula that fits on a napkin. That is how far to trust it. Now look at what does not fit; there is more
-to learn from that.
+The longest took 170 times as many GPU-hours as the shortest. Over all that range, seven of nine lie within a quarter of
+the prediction, with a formula that fits on a napkin. That is how far to trust it. Now look at what does not fit; there
+is more to learn from that.
 
-- **Llama 3.1 8B took 2.9 times as long.** An MFU of 0.14. The model card does not say why. It may be that these hours count
-  more than the run; small models keep many cards busy less well. An honest account says: unknown.
-- **The first two rows** are from a paper of 2021 whose authors computed 34 and 84 days from a speed that they had
-  measured. They also *recomputed* activations to save memory: one more forward pass, 8 FLOPs instead of 6, which their
-  speed of 140 TFLOP/s counts as work. MFU does not, and rightly so: it did not make the model any better.
-- **DeepSeek-V3** has 671 billion parameters, but for each token it uses 37 billion of them; only these do work. (Its H800
-  is an H100 with slower connections, and much of it ran in 8 bits, where the peak is twice as high.)
+- **Llama 3.1 8B took 2.9 times as long.** An MFU of 0.14. The model card does not say why. It may be that these hours
+  count more than the run; small models keep many cards busy less well. An honest account says: unknown.
+- **The first two rows** are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a paper of 2021. Its
+  authors *recomputed* activations to save memory: one more forward pass, 8 FLOPs instead of 6, which their speed of 140
+  TFLOP/s counts as work. MFU does not, and rightly so: it did not make the model any better.
+- **DeepSeek-V3** has 671 billion parameters, but for each token it uses 37 billion of them; only these do work. (Its
+  H800 is an H100 with slower connections, and much of it ran in 8 bits, where the peak is twice as high.)
 """
 
 # %%
@@ -1369,7 +1374,7 @@ assert round(all_of_it) == 18
 r"""
 The last line is the most useful number here: the **implied MFU**. Read a paper, put its parameters, tokens and
 GPU-hours into your formula, and see what MFU comes out. Between 0.3 and 0.5: plausible. Above 0.6: somebody counted
-something else. Below 0.2: ask why.
+something else. Below 0.2: ask why. (These are rules of thumb, too.)
 
 *Try it yourself:* put in the sparse peak. How many of the nine would still be within a factor of 1.25?
 
@@ -1396,17 +1401,20 @@ r"""
 The takeaways of each lecture come at three levels. *Mechanics*: how it works. *Mindset*: what to do each time.
 *Intuitions*: what to expect before you compute.
 
-**Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (cards · dense peak · MFU · 86,400). For a budget
-$C$, compute-optimal is $N = \sqrt{C / 120}$ and $D = 20 N$. AdamW takes 16 bytes per parameter, in `float32` or in
-`bfloat16` with a master copy; 12 without one; activations come on top and grow with the batch. GB is $10^9$.
+**Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (cards · dense peak · MFU · 86,400). For a
+budget $C$, compute-optimal is $N = \sqrt{C / 120}$ and $D = 20 N$. AdamW takes 16 bytes per parameter, in `float32` or
+in `bfloat16` with a master copy; 12 in `bfloat16` without one; activations come on top and grow with the batch. GB is
+$10^9$.
 
-**Mindset.** Write the unit beside the number. Say the assumption with the answer: dense or sparse, which MFU, which recipe,
-sharded or not. Ask which resource binds. Compute it once more another way; when it is off by a factor of two, look for
-sparsity, for MACs, for a week. Numbers from outside get a source and a date.
+**Mindset.** Write the unit beside the number. Say the assumption with the answer: dense or sparse, which MFU, which
+recipe, sharded or not. Ask which resource binds. Compute it once more another way; when it is off by a factor of two,
+look for sparsity, for MACs, for a week. Numbers from outside get a source and a date.
 
-**Intuitions.** An H100 is $10^{15}$ FLOP/s, a day $10^5$ seconds, a good MFU 0.4 to 0.5. GPT-3 is $3 \cdot 10^{23}$ FLOPs,
-today's large models $10^{25}$ and more. Some cards are there for memory, most of them for time. Ten times the model,
-properly trained, is a hundred times the bill. And with all that you are right to within a quarter, most of the time.
+**Intuitions.** An H100 is $10^{15}$ FLOP/s, a day $10^5$ seconds, a good MFU 0.4 to 0.5. GPT-3 is $3 \cdot 10^{23}$
+FLOPs, today's large models $10^{25}$ and more. Some cards are there for memory, most of them for time. Ten times the
+model, properly trained, is a hundred times the bill. And with all that you are right to within a quarter, most of the
+time.
 
-Next: **01 · Tensors**. Everything you counted here is kept in tensors; so how many bytes is one, and where does it live?
+Next: **01 · Tensors**. Everything you counted here is kept in tensors; so how many bytes is one, and where does it
+live?
 """
