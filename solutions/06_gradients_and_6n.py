@@ -30,6 +30,7 @@ from torch.utils.checkpoint import checkpoint
 
 from course_utils import device as devices
 from course_utils import hardware, plots, timing
+from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 from course_utils.predict import reconcile
 from course_utils.units import readable
@@ -1569,7 +1570,7 @@ class Llama(nn.Module):
     """Llama 3 on one sequence, without positions."""
 
     def __init__(
-        self, layers: int, d: int, heads: int, kv_heads: int, hidden: int, vocab: int = 128_256
+        self, layers: int, d: int, heads: int, kv_heads: int, hidden: int, vocab: int
     ) -> None:
         super().__init__()
         self.table = nn.Embedding(vocab, d)
@@ -1587,18 +1588,19 @@ def count_step(model: nn.Module, context: int) -> int:
     return count_flops(lambda: nn.functional.cross_entropy(model(ids), ids).backward())
 
 
-llamas = {  # layers, d, heads, heads of keys and values, width of the feed-forward block
-    "8B": (32, 4_096, 32, 8, 14_336),
-    "70B": (80, 8_192, 64, 8, 28_672),
-    "405B": (126, 16_384, 128, 8, 53_248),
+shape_of = ("layers", "width", "heads", "key and value heads", "feed forward width")
+vocab = int(FACTS["Llama 3.1 vocabulary"].value)
+llamas = {
+    size: tuple(int(FACTS[f"Llama 3.1 {size} {what}"].value) for what in shape_of)
+    for size in ("8B", "70B", "405B")
 }
+assert llamas["8B"] == (32, 4_096, 32, 8, 14_336) and vocab == 128_256
 with torch.device("meta"):
-    model = Llama(*llamas["8B"])
+    model = Llama(*llamas["8B"], vocab)
 total = sum(p.numel() for p in model.parameters())
-assert total == 8_030_261_248  # what Llama 3 8B has
+assert total == FACTS["Llama 3.1 8B parameters"].value == 8_030_261_248
 
 layers, d = llamas["8B"][:2]
-vocab = model.table.num_embeddings
 matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)  # all but the norms
 assert total - matrices < 1e-4 * total  # which are few
 print(f"{matrices:,} weights in matrices, {vocab * d / matrices:.1%} of them in the table")
@@ -1688,7 +1690,7 @@ The same for its larger siblings, at the 8,192 tokens that they were first train
 missed = []
 for name, shape in llamas.items():
     with torch.device("meta"):
-        model = Llama(*shape)
+        model = Llama(*shape, vocab)
     layers, d = shape[:2]
     total = sum(p.numel() for p in model.parameters())
     matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)
@@ -1701,13 +1703,15 @@ for name, shape in llamas.items():
         f"6N off by {off:+.1%}"
     )
 
-assert total == 405_853_388_800
-run = 6 * total * 15.6e12  # tokens: FLOPs of the whole training run, by the rule
+assert total == FACTS["Llama 3.1 405B parameters"].value == 405_853_388_800
+read = FACTS["Llama 3.1 405B tokens"].value
+run = 6 * total * read  # FLOPs of the whole training run, by the rule
 print(
-    f"405B on 15.6 trillion tokens: 6N says {run:.1e} FLOPs, "
-    f"the formula {predicted * 15.6e12:.1e}"
+    f"405B on {read / 1e12} trillion tokens: 6N says {run:.1e} FLOPs, "
+    f"the formula {predicted * read:.1e}"
 )
-assert f"{run:.1e}" == "3.8e+25"  # the number that the paper reports
+reported = FACTS["Llama 3.1 405B training FLOPs"].value
+assert f"{run:.1e}" == f"{reported:.1e}" == "3.8e+25"
 assert missed == sorted(missed) and round(missed[-1], 3) == -0.072
 
 # %% [markdown]
@@ -1721,7 +1725,7 @@ Last, back to the question. What does a training step cost, in seconds?
 
 # %% tags=["timed"]
 with torch.device("meta"):
-    model = Llama(*llamas["8B"])
+    model = Llama(*llamas["8B"], vocab)
 step = count_step(model, 8_192)  # FLOPs: one sequence of 8,192 tokens
 h100 = hardware.ACCELERATORS["H100 SXM"].peak[torch.bfloat16]  # FLOP/s
 dtype = torch.bfloat16 if devices.on_gpu(device) else torch.float32

@@ -109,6 +109,22 @@ CHARTS = {
         range(512, 8193, 512), {"fp32": [1e12 + n for n in range(16)]}, {"fp32": 2e12}
     ),
     "mfu, one size": lambda: plots.mfu_curve([512], {"fp32": [1e12]}, {"fp32": 2e12}),
+    "magnitudes": lambda: plots.magnitudes(
+        {
+            "GPT-3 (2020)": 3.14e23,
+            "GPT-4 (2023), an estimate": 2.1e25,
+            "Llama 3.1 405B (2024)": 3.8e25,
+            "eight H100s, two weeks, at their peak": 9.58e21,
+        },
+        unit="FLOPs",
+        lines={"EU threshold, since 2025": 1e25, "US reporting threshold, 2023 to 2025": 1e26},
+        highlight=["eight H100s, two weeks, at their peak"],
+        title="GPT-3 took 33 times what eight H100s can do in two weeks",
+    ),
+    "magnitudes, one number": lambda: plots.magnitudes({"a byte": 1}, unit="B", title="One"),
+    "magnitudes, far apart": lambda: plots.magnitudes(
+        {"a bit": 0.125, "all text": 4e15}, unit="B", lines={"small": 3, "large": 1e14, "larger": 1.5e14}, title="Bytes"
+    ),
     "calibration": lambda: plots.calibration(
         [("00", 1.0), ("00", 30.0), ("01", 0.004), ("05", 2.1), ("05", 0.9), ("10", 1.02)],
         title="4 of your 6 guesses are within a factor of 2, half of them within 2.1",
