@@ -113,7 +113,7 @@ assert len(optimizer.state) == 0  # nothing to remember
 r"""
 ### No gradient, or a gradient of zero?
 
-`zero_grad()` can do either: set each `.grad` to `None` (`set_to_none=True`, the default since PyTorch 2.0), or keep the
+`zero_grad()` can do either: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the
 tensors and fill them with zeros. The name says zero, so is it the same? Twice no. `None` gives the memory back, until
 the next backward pass needs it. And an optimizer *skips* a parameter without gradient, where one with a gradient of
 zero is updated: weight decay still shrinks it, and what was remembered from earlier steps still moves it.
@@ -1349,7 +1349,7 @@ An optimizer's memory lies in `optimizer.state`: for each parameter a dict, from
 Look into PyTorch's own AdamW, for one matrix and its bias:
 """
 
-# %%
+# %% tags=["item-81"]
 layer = nn.Linear(64, 32, device=device)
 optimizer = torch.optim.AdamW(layer.parameters())
 assert len(optimizer.state) == 0  # nothing before the first step
@@ -1853,8 +1853,8 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 - The *loss* keeps something, too. The slope of a square is twice what was squared, so it keeps the $B$ errors. That is
   what the formula forgets.
 
-Eight bytes do not matter. To forget the loss does: a language model's loss keeps a number for each word of the vocabulary
-and each token, often more than any layer does (section 8).
+Here that is eight bytes. A language model's loss keeps a number for each token *and* each word of the vocabulary, and
+nobody would want to forget that (section 8).
 
 What is saved depends on the operation, and not on the size of its output. The ReLU is nearly free: its slope can be read
 off its output, which the next layer keeps anyway. GELU needs its input, which nobody else keeps.
@@ -2352,6 +2352,9 @@ reconcile("kept for the loss", guess, parts["the loss"] / kept_in_all, "of the a
 
 assert saved_bytes(next_token_loss, model, ids, targets) == kept_in_all  # to the byte
 assert parts["the loss"] > 0.1 * kept_in_all
+assert (
+    round(50_257 / (16 * 768 + 4 + 12 * 1_024), 1) == 2.0
+)  # GPT-2, per token: loss over block
 
 work = count_flops(lambda: next_token_loss(model, ids, targets).backward())
 matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)
@@ -2361,7 +2364,8 @@ assert work == batch * shape["context"] * (6 * (matrices - looked_up) + attentio
 
 # %% [markdown]
 r"""
-To the byte, and to the FLOP. Now train it, with *your* AdamW. All four kinds are predicted first; then the step runs, and
+To the byte, and to the FLOP. (The smallest GPT-2 has $V = 50{,}257$, $d = 768$, 12 heads and $T = 1{,}024$. There the loss
+alone keeps as much as two whole blocks.) Now train it, with *your* AdamW. All four kinds are predicted first; then the step runs, and
 memory is asked.
 """
 

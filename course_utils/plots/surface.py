@@ -41,7 +41,7 @@ def descent(
     width, left, gap, right = 8.9, 0.75, 0.22, 0.15
     side = (width - left - right - gap * (columns - 1)) / columns
     lines = wrap_title(title, width)
-    head, above, below = 0.24 + 0.24 * len(lines), 0.42, 0.42
+    head, above, below = 0.12 + 0.24 * len(lines), 0.42, 0.42
     height = head + len(rows) * (above + side) + below
     grid = np.linspace(-reach, reach, 161)
     x, y = np.meshgrid(grid, grid)
