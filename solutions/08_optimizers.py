@@ -113,13 +113,13 @@ assert len(optimizer.state) == 0  # nothing to remember
 r"""
 ### No gradient, or a gradient of zero?
 
-`zero_grad()` can do either: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the
-tensors and fill them with zeros. The name says zero, so is it the same? Twice no. `None` gives the memory back, until
-the next backward pass needs it. And an optimizer *skips* a parameter without gradient, where one with a gradient of
-zero is updated: weight decay still shrinks it, and what was remembered from earlier steps still moves it.
+`zero_grad()` can do either: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the tensors and fill
+them with zeros. The name says zero, so is it the same? Twice no. `None` gives the memory back, until the next backward
+pass needs it. And an optimizer *skips* a parameter without gradient, where one with a gradient of zero is updated:
+weight decay still shrinks it, and what was remembered from earlier steps still moves it.
 
-**Predict.** The next cell holds a matrix of 512 × 512 in float32, and its gradient. By how many bytes does memory shrink
-with `set_to_none=True`?
+**Predict.** The next cell holds a matrix of 512 × 512 in float32, and its gradient. By how many bytes does memory
+shrink with `set_to_none=True`?
 """
 
 # %%
@@ -152,8 +152,8 @@ r"""
 Parameters without a gradient are no rare case: frozen layers, an expert that no token was sent to, a head that this
 batch did not use. An optimizer of your own has to skip them.
 
-*Try it yourself:* in the cell above, give the optimizer `momentum=0.9`, and let the gradient of the first step be ones
-(leave out `* 0`). How far does the matrix move in a second step with a gradient of zeros, and how far with `None`?
+*Try it yourself:* in a cell of your own, give a parameter to `torch.optim.SGD` with `momentum=0.9`, and take a step
+with a gradient of ones. How far does it move in a second step, after `zero_grad` of the one and of the other kind?
 
 ### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -445,7 +445,8 @@ Five times fewer, and the harder the problem the more: in the long run momentum 
 $\sqrt\kappa$, not $\kappa$. (It is less than the ten-fold of $\sqrt{100}$ here, since momentum first has to build up
 and then to brake.)
 
-*Try it yourself:* a valley with `STEEP = 400.0`. How many times fewer steps is it then?
+*Try it yourself:* in a cell of your own, set `STEEP = 400.0`, compute the best settings anew, and count again. How many
+times fewer steps is it then? (Set it back to 100.)
 """
 
 # %% [markdown]
@@ -479,8 +480,8 @@ r"""
 AdaGrad *sums*, and that is the point of it: its step number $k$ is like $1/\sqrt{k}$, a schedule that nobody had to
 set. (With an average you have another optimizer. It comes below.)
 
-> **Trap: where does $\varepsilon$ stand?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are
-> in use, under the same name and with the same default. Inside, it counts as a *square*.
+> **Trap: where does $\varepsilon$ stand?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both
+> are in use, under the same name. Inside, it counts as a *square*.
 
 **Predict.** $\varepsilon = 10^{-5}$, and the first gradient is $10^{-4}$. How many times longer is the first step with
 $\varepsilon$ outside than with $\varepsilon$ inside?
@@ -512,16 +513,17 @@ assert math.isclose(w.item(), -1e-4 / (1e-4 + 1e-5), rel_tol=1e-5)
 
 # %% [markdown]
 r"""
-A factor of 29, from one pair of parentheses. Gradients of $10^{-4}$ and less are ordinary in a large model, so a
-learning rate that was tuned for one spelling is not one for the other.
+A factor of 29, from one pair of parentheses. And gradients of that size are nothing unusual: in the Transformer of
+section 8, more than a fifth are smaller still. A learning rate that was tuned for one spelling is not one for the
+other.
 
 ### Exercise 8.2 · AdaGrad &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `step` of `AdaGrad`, with $\varepsilon$ outside the root. Keep the sum of squares of parameter `p` in
 `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an empty dict at
 first.) What PyTorch finds in `self.state` it also saves and loads with a checkpoint. As in 8.1: settings come from the
-group, a parameter without gradient is skipped (its sum stays as it is), parameters change in place, gradients do not
-change.
+group, a parameter without gradient is skipped (its sum stays as it is, and where there is none, none is made),
+parameters change in place, gradients do not change.
 """
 
 
@@ -881,7 +883,7 @@ r"""
 A hundred times the decay, and no difference at all: it is not a setting any more. **AdamW** (Loshchilov and Hutter,
 2017) is Adam with decoupled decay, and it is what language models are trained with.
 
-### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
 
 Write `step` of `AdamW`. For each parameter with a gradient: first shrink it, $p \leftarrow p \cdot (1 - \text{lr} \cdot
 \text{weight\_decay})$; then take Adam's step, with the formulas above. $\varepsilon$ stands outside the root, beside the
@@ -889,7 +891,8 @@ Write `step` of `AdamW`. For each parameter with a gradient: first shrink it, $p
 
 Keep three things in `self.state[p]`: `"step"`, a plain `int`, how many steps *this parameter* has taken ($t$ in the
 formulas, 1 in its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors like `p`. As
-before: settings from the group, no gradient means skipped (nothing is shrunk or counted), in place, gradients unchanged.
+before: settings from the group, no gradient means skipped (nothing is shrunk, counted or kept), in place, gradients
+unchanged.
 """
 
 
@@ -1187,8 +1190,8 @@ r"""
 <details><summary>Hint 1</summary>AdaGrad's loops. Where <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then count the step up.</details>
 <details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Do not store those.</details>
 
-**Why it matters.** This is the optimizer of nearly every large language model. There are about ten ways to get it wrong,
-and none of them raises an error.
+**Why it matters.** This is the optimizer of most large language models. There are about ten ways to get it wrong, and
+none of them raises an error.
 
 Yours against PyTorch's, on a model, with a group of its own for what should not decay:
 """
@@ -1234,8 +1237,8 @@ The optimizers above are not four inventions but one, with parts switched on and
 | AdamW | as Adam | as Adam; decay beside it | 2 |
 
 So your AdamW should *become* the others when parts of it are switched off. With $\beta_1 = 0$ there is no memory of the
-direction. With $\beta_2$ close to 1 nothing fades any more, and $\hat v$ is the plain mean of all squares: the sum divided
-by $t$. Divide lr by $\sqrt t$ to make up for that, and it is AdaGrad.
+direction. With $\beta_2$ close to 1 nothing fades any more, and $\hat v$ is the plain mean of all squares: the sum
+divided by $t$. Divide lr by $\sqrt t$ to make up for that, and it is AdaGrad.
 """
 
 # %%
@@ -1252,29 +1255,13 @@ for t in range(1, 30):
     adagrad.step()
 assert torch.allclose(as_adam, as_adagrad, rtol=1e-5)
 
-corrected = nn.Parameter(torch.zeros(1, dtype=torch.float64))  # and β1 = 0 alone is RMSProp,
-faded = nn.Parameter(torch.zeros(1, dtype=torch.float64))  # once the start is forgotten
-pair = (
-    (corrected, AdamW([corrected], lr=0.1, betas=(0.0, 0.9), weight_decay=0.0)),
-    (faded, torch.optim.RMSprop([faded], lr=0.1, alpha=0.9)),
-)
-moved = []
-for k in range(200):
-    for p, optimizer in pair:
-        before = p.item()
-        p.grad = torch.tensor([math.sin(k) + 2], dtype=torch.float64)
-        optimizer.step()
-        moved.append(before - p.item())
-assert moved[1] > 3 * moved[0]  # the first step of RMSProp is not corrected
-assert math.isclose(moved[-1], moved[-2], rel_tol=1e-6)
-
 # %% [markdown]
 r"""
 ### What the memory buys, in a picture
 
 Four optimizers, three of them yours, in the narrow valley. And then in *the same* valley, turned by 45°, from the same
-place in it. SGD and momentum cannot tell the difference: nothing in their formulas knows about axes. AdaGrad and AdamW have
-a learning rate for each parameter, that is, for each *axis*.
+place in it. SGD and momentum cannot tell the difference: nothing in their formulas knows about axes. AdaGrad and AdamW
+have a learning rate for each parameter, that is, for each *axis*.
 
 **Predict.** AdaGrad needs 26 steps in the valley that runs along an axis. How many in the turned one?
 """
@@ -1333,10 +1320,10 @@ plots.show(
 # %% [markdown]
 r"""
 That is the honest picture. Dividing by each parameter's own size is a great help where the parameters *themselves* are
-differently scaled, and in language models they are: a bias, a norm, the embedding of a rare token, a matrix deep inside.
-It is no help where the difficulty lies across the axes. No optimizer is best at everything, each has its own learning
-rate to find, and none of the numbers above says which one trains *your* model best. What they do say is what each one is
-made of. Now the price.
+differently scaled, and in language models they are: a bias, a norm, the embedding of a rare token, a matrix deep
+inside. It is no help where the difficulty lies across the axes. No optimizer is best at everything, each has its own
+learning rate to find, and none of the numbers above says which one trains *your* model best. What they do say is what
+each one is made of. Now the price.
 
 *Try it yourself:* turn the valley by 5° only (`math.radians(5)`). How much of AdaGrad's advantage is left?
 """
@@ -1558,10 +1545,10 @@ Eight bytes for each parameter of 4: the state of AdamW is twice the model. Two 
 **Lion** (Chen and others, 2023) keeps one average, and takes the *sign* of it. Each parameter moves by exactly lr in
 each step, so no second average is needed to say how far. Half of AdamW's state.
 
-**Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients, and of the averages of the squares only
-the *means of each row and of each column*. For a matrix of $n \times k$ that is $n + k$ numbers in place of $n \cdot
-k$. When the entry at row $i$ and column $j$ is needed, it is made from them: $r_i c_j / \bar r$. That is exact if rows
-and columns tell everything (a matrix of rank 1), and a guess with the right row and column means if not.
+**Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients, and of the averages of the squares only the
+*means of each row and of each column*. For a matrix of $n \times k$ that is $n + k$ numbers in place of $n \cdot k$.
+When the entry at row $i$ and column $j$ is needed, it is made from them: $r_i c_j / \bar r$. That is exact if rows and
+columns tell everything (a matrix of rank 1), and a guess with the right row and column means if not.
 """
 
 
@@ -1611,8 +1598,8 @@ print(f"for {n:,} parameters: AdamW keeps {mine_keeps:,} B, Adafactor {factored:
 r"""
 6,148 bytes against 4 million. (A vector cannot be factored; for biases and norms Adafactor keeps the full average.)
 
-*Try it yourself:* take Lion down the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. Look at the last points. Does
-it come to rest?
+*Try it yourself:* take Lion down the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
+step, at the start and near the minimum?
 
 ### Exercise 8.5 · What room is left? &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1647,54 +1634,62 @@ def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
 
 
 # %% nbgrader={"grade": true, "grade_id": "test_room_left", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import math
+
 from course_utils.testing import expect, observe
 
 
-def named(memory, n, factored, parameters=1, gradients=1, size=4, adamw=2, adagrad=1):
-    """Answers by numbers kept for each parameter, and by what Adafactor keeps in all."""
-    kept = {"SGD": 0, "AdamW": adamw * n, "Adafactor": factored}
-    kept |= {"momentum": n, "AdaGrad": adagrad * n, "Lion": n}
-    each = (parameters + gradients) * n
-    return {name: memory - size * (each + state) for name, state in kept.items()}
-
-
-def expect_room(n, factored, shapes, memory):
-    """One check; n parameters, of which Adafactor keeps `factored` numbers."""
-    both = "Adafactor keeps one number for each row *and* one for each column: n + k."
+def expect_room(right, shapes, memory):
+    """One check, with what well-known mistakes make of the right answer."""
+    n = sum(math.prod(shape) for shape in shapes)
+    sgd, one = right["SGD"], right["momentum"]
+    both = "Adafactor keeps one number for each row *and* one for each column of a matrix."
     vectors = (
         "A vector has no rows and columns: Adafactor keeps a number for each of its numbers."
     )
-    of_vectors = sum(s[0] for s in shapes if len(s) == 1)
+    vector_sizes = [shape[0] for shape in shapes if len(shape) == 1]
+
+    def all_rooms(change):
+        return {name: change(room) for name, room in right.items()}
+
+    def adafactor(room):
+        return right | {"Adafactor": room}
+
     mistakes = [
-        (named(memory, n, factored, gradients=0), "Gradients take as much as the parameters."),
-        (named(memory, n, factored, parameters=0), "The parameters themselves take room, too."),
-        (named(memory, n, factored, size=1), "Each number takes 4 bytes."),
-        (named(memory, n, factored, size=2), "float32: each number takes 4 bytes."),
-        (named(memory, n, factored, adamw=1), "AdamW keeps two numbers for each parameter."),
-        (named(memory, n, n), f"Adafactor does not keep them all. {both}"),
-        (named(memory, n, factored - of_vectors), vectors),
-        (named(memory, n, factored + sum(len(s) == 1 for s in shapes)), vectors),
-        (named(memory, n, sum(s[0] for s in shapes)), both),
-        (named(memory, n, sum(s[-1] for s in shapes)), both),
+        (all_rooms(lambda room: room + 4 * n), "Parameters *and* their gradients take room."),
+        (all_rooms(lambda room: memory - (memory - room) // 4), "Each number takes 4 bytes."),
+        (all_rooms(lambda room: memory - (memory - room) // 2), "float32 takes 4 bytes."),
+        (right | {"AdamW": one}, "AdamW keeps two numbers for each parameter."),
+        (adafactor(one), f"Adafactor does not keep them all. {both}"),
+        (adafactor(sgd), f"Adafactor is not free. {both}"),
+        (adafactor(sgd - 4 * sum(shape[0] for shape in shapes)), both),
+        (adafactor(sgd - 4 * sum(shape[-1] for shape in shapes)), both),
+        (adafactor(right["Adafactor"] + 4 * sum(vector_sizes)), vectors),
+        (adafactor(right["Adafactor"] - 4 * len(vector_sizes)), vectors),
+        (
+            all_rooms(lambda room: memory - room),
+            "That is what is needed; wanted is what is left.",
+        ),
+        (
+            all_rooms(lambda room: -room),
+            "The sign is the other way round: negative if it is too little.",
+        ),
+        (
+            all_rooms(lambda room: max(room, 0)),
+            "Where it does not fit, say by how much: negative.",
+        ),
     ]
-    right = named(memory, n, factored)
-    needed = {name: memory - room for name, room in right.items()}
-    mistakes.append((needed, "That is what is needed; wanted is what is left of `memory`."))
-    minus = {name: -room for name, room in right.items()}
-    mistakes.append(
-        (minus, "The sign is the other way round: negative where there is too little.")
-    )
-    cut = {name: max(room, 0) for name, room in right.items()}
-    mistakes.append((cut, "Where it does not fit, say by how much: the number is negative."))
     mistakes = [(value, why) for value, why in mistakes if value != right]
     hint = "memory − 4 · (parameters + gradients + state), for each optimizer."
     expect(observe(room_left, shapes, memory).value, right, mistakes=mistakes, hint=hint)
 
 
-# A matrix of 30 · 20 and a vector of 15; Adafactor keeps 30 + 20 and 15 numbers.
-expect_room(615, 65, [(30, 20), (15,)], 10_000)
-expect_room(615, 65, [(30, 20), (15,)], 6_000)
-expect_room(187, 50, [(7,), (20, 5), (8, 10)], 1_000)
+# A matrix of 30 · 20 and a vector of 15: 615 parameters.
+rooms = {"SGD": 5_080, "momentum": 2_620, "AdaGrad": 2_620, "Lion": 2_620}
+expect_room(rooms | {"AdamW": 160, "Adafactor": 4_820}, [(30, 20), (15,)], 10_000)
+# 7 + 100 + 80 parameters, and too little memory for most.
+rooms = {"SGD": 504, "momentum": -244, "AdaGrad": -244, "Lion": -244}
+expect_room(rooms | {"AdamW": -992, "Adafactor": 304}, [(7,), (20, 5), (8, 10)], 2_000)
 ### BEGIN HIDDEN TESTS
 from course_utils.testing import draws
 
@@ -1711,11 +1706,19 @@ for _ in range(4):
         else:
             n += shape[0]
             factored += shape[0]
+    kept = {
+        "SGD": 0,
+        "AdamW": n + n,
+        "Adafactor": factored,
+        "momentum": n,
+        "AdaGrad": n,
+        "Lion": n,
+    }
     for memory in (8 * n, 14 * n + 1, 10**6):
-        expect_room(n, factored, shapes, memory)
-big = [(128_256, 4_096), (4_096, 14_336), (4_096,)]
-n = 128_256 * 4_096 + 4_096 * 14_336 + 4_096
-expect_room(n, 128_256 + 4_096 + 4_096 + 14_336 + 4_096, big, 80 * 10**9)
+        rooms = {}
+        for name, numbers in kept.items():
+            rooms[name] = memory - 4 * n - 4 * n - 4 * numbers
+        expect_room(rooms, shapes, memory)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1723,8 +1726,8 @@ r"""
 <details><summary>Hint 1</summary>Count two things over all shapes: the parameters, and what Adafactor keeps. For the product of a shape there is <code>math.prod</code>.</details>
 <details><summary>Hint 2</summary>Rows plus columns is the <em>sum</em> of a matrix's shape. And the sum of a vector's shape?</details>
 
-**Why it matters.** Before anybody rents a card, this is the question. Here is Llama 3 8B, by the shapes of lecture 06, in
-float32, on a card of 80 GB.
+**Why it matters.** Before anybody rents a card, this is the question. Here is Llama 3 8B, by the shapes of lecture 06,
+in float32, on a card of 80 GB.
 
 **Predict.** How many of the six optimizers leave any room at all?
 """
@@ -1792,8 +1795,8 @@ activations. They come now.
 r"""
 ## 6 · The whole step, to the byte
 
-A training step holds four kinds of memory: **parameters**, **gradients**, **optimizer state**, and **activations**: what
-the forward pass keeps because the backward pass will need it. The first three depend on the model alone. The
+A training step holds four kinds of memory: **parameters**, **gradients**, **optimizer state**, and **activations**:
+what the forward pass keeps because the backward pass will need it. The first three depend on the model alone. The
 activations grow with the batch.
 
 Take CS336's example: a chain of $L$ linear layers, $[B, D] \to [B, D]$, and a head that turns each of the $B$ vectors
@@ -1856,8 +1859,8 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 Here that is eight bytes. A language model's loss keeps a number for each token *and* each word of the vocabulary, and
 nobody would want to forget that (section 8).
 
-What is saved depends on the operation, and not on the size of its output. The ReLU is nearly free: its slope can be read
-off its output, which the next layer keeps anyway. GELU needs its input, which nobody else keeps.
+What is saved depends on the operation, and not on the size of its output. The ReLU is nearly free: its slope can be
+read off its output, which the next layer keeps anyway. GELU needs its input, which nobody else keeps.
 """
 
 # %%
@@ -1882,10 +1885,10 @@ r"""
 ### Exercise 8.6 · Four kinds &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`: the bytes of each kind in a training step of the chain
-above (`layers` layers of `width` × `width`, a head of `width` × 1, no biases, mean squared error), everything in float32.
-The optimizer keeps `moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0 for yours, 4 for
-PyTorch's AdamW). The input and the targets are data, and not counted. Return a dict of ints with the keys `"parameters"`,
-`"gradients"`, `"optimizer state"` and `"activations"`.
+above (`layers` layers of `width` × `width`, a head of `width` × 1, no biases, mean squared error), everything in
+float32. The optimizer keeps `moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0
+for yours, 4 for PyTorch's AdamW). The input and the targets are data, and not counted. Return a dict of ints with the
+keys `"parameters"`, `"gradients"`, `"optimizer state"` and `"activations"`.
 """
 
 
@@ -2023,9 +2026,9 @@ r"""
 
 ### Watch it happen
 
-Now the same step in memory, with your AdamW: build the model, go forward, go backward, step. `track` says what
-tensors hold at each moment, and your `training_bytes` should say the same, each time, to the byte. (On a GPU, the
-first multiplication takes a few megabytes for the library that does it. So the cell runs one step before it measures.)
+Now the same step in memory, with your AdamW: build the model, go forward, go backward, step. `track` says what tensors
+hold at each moment, and your `training_bytes` should say the same, each time, to the byte. (On a GPU, the first
+multiplication takes a few megabytes for the library that does it. So the cell runs one step before it measures.)
 """
 
 # %% tags=["item-82"]
@@ -2066,9 +2069,9 @@ r"""
 Every line agrees. Read down the list: activations come with the forward pass and *go* with the backward pass, while the
 gradients come. They are hardly ever there together in full. The state comes with the first `step()` and stays.
 
-**On a GPU** the allocator gives memory in blocks, rounded up to a multiple of 512 bytes, so a counter of 4 bytes takes 512.
-`torch.cuda.memory_allocated()` shows rounded bytes. `track` shows in `live` what was asked for, and in `allocated_live`
-what was given.
+**On a GPU** the allocator gives memory in blocks, rounded up to a multiple of 512 bytes, so a counter of 4 bytes takes
+512. `torch.cuda.memory_allocated()` shows rounded bytes. `track` shows in `live` what was asked for, and in
+`allocated_live` what was given.
 """
 
 # %%
@@ -2092,8 +2095,8 @@ the quotient. PyTorch has its AdamW in three forms. A loop over the parameters m
 time; `foreach` takes all tensors together, in fewer and larger operations, with temporaries for all; and `fused` is one
 operation that needs none.
 
-**Predict.** A model of 8 equal matrices. How many times the bytes of *one* matrix does a step of the `foreach` form take
-on top of what is there?
+**Predict.** A model of 8 equal matrices. How many times the bytes of *one* matrix does a step of the `foreach` form
+take on top of what is there?
 """
 
 # %%
@@ -2126,8 +2129,8 @@ r"""
 On a GPU `foreach` is the default, so a model that just fits may fail in its first *step*, after a forward and a
 backward pass that went well. Now you know two things to do about it.
 
-*Try it yourself:* measure `memory.peak` of the whole step above, with `B = 4` and with `B = 4_096`. When is the peak in the
-backward pass, and when in `step()`?
+*Try it yourself:* measure `memory.peak` of the whole step above, with `B = 4` and with `B = 4_096`. When is the peak in
+the backward pass, and when in `step()`?
 
 ## 7 · The work of a step
 
@@ -2171,13 +2174,13 @@ assert (
 
 # %% [markdown]
 r"""
-Once per step, not once per token: with thousands of tokens in the batch it disappears. As *work*. But as in lecture 05, a
-small share of the work need not be a small share of the time. AdamW reads four numbers for each parameter ($p$, $g$,
+Once per step, not once per token: with thousands of tokens in the batch it disappears. As *work*. But as in lecture 05,
+a small share of the work need not be a small share of the time. AdamW reads four numbers for each parameter ($p$, $g$,
 $m$, $v$), writes three, and does 15 operations on them. That is 28 bytes and about half a FLOP per byte, so it runs at
 the speed of memory.
 
-**Predict.** On your machine, with a batch of 64: which share of the time of a whole step (forward, backward, and PyTorch's
-AdamW) does the optimizer take? Write it as a number from 0 to 1. By FLOPs it would be 0.04.
+**Predict.** On your machine, with a batch of 64: which share of the time of a whole step (forward, backward, and
+PyTorch's AdamW) does the optimizer take? Write it as a number from 0 to 1. By FLOPs it would be 0.04.
 """
 
 # %%
@@ -2213,9 +2216,9 @@ assert round(llama_step, 3) == 0.067
 
 # %% [markdown]
 r"""
-Far more than 4 % of the time, most likely. (Temporaries make it worse: each is written and read again. `fused=True` reads
-and writes everything once.) With more tokens in the batch it shrinks, as its time stays the same. For Llama 3 8B it is 67 ms, at
-best, against 1.2 s for the multiplications of 8,192 tokens (lecture 06).
+Far more than 4 % of the time, most likely. (Temporaries make it worse: each is written and read again. `fused=True`
+reads and writes everything once.) With more tokens in the batch it shrinks, as its time stays the same. For Llama 3 8B
+it is 67 ms, at best, against 1.2 s for the multiplications of 8,192 tokens (lecture 06).
 
 *Try it yourself:* `fused=True` in the cell above. And a batch of 4,096.
 """
@@ -2276,8 +2279,8 @@ def next_token_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Parameters.** The two tables and the head: $2 V d + T d$. Each block: $d \cdot 3d + d \cdot d + d \cdot 4d + 4d \cdot d =
-12 d^2$, and two norms of $2d$ each. The last norm: $2d$.
+**Parameters.** The two tables and the head: $2 V d + T d$. Each block: $d \cdot 3d + d \cdot d + d \cdot 4d + 4d \cdot
+d = 12 d^2$, and two norms of $2d$ each. The last norm: $2d$.
 
 **Activations**, for $N = B \cdot T$ tokens, $h$ heads, $L$ blocks. All tensors are float32.
 
@@ -2336,8 +2339,8 @@ ids, targets = (part.contiguous().to(device) for part in (text[:, :-1], text[:, 
 
 # %% [markdown]
 r"""
-**Predict.** Which share of the activations does autograd keep *for the loss alone*, on your machine? (On a CPU: $V = 512$,
-$T = 64$, $d = 64$, 4 heads, 2 layers. On a GPU: 4096, 256, 256, 8, 4.) Write it as a number from 0 to 1.
+**Predict.** Which share of the activations does autograd keep *for the loss alone*, on your machine? (On a CPU: $V =
+512$, $T = 64$, $d = 64$, 4 heads, 2 layers. On a GPU: 4096, 256, 256, 8, 4.) Write it as a number from 0 to 1.
 """
 
 # %%
@@ -2357,6 +2360,8 @@ assert (
 )  # GPT-2, per token: loss over block
 
 work = count_flops(lambda: next_token_loss(model, ids, targets).backward())
+slopes = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+assert (slopes.abs() < 1e-4).float().mean() > 0.2  # small gradients: section 3
 matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)
 looked_up = model.tokens.weight.numel() + model.places.weight.numel()
 attention = 12 * shape["layers"] * shape["d"] * shape["context"]  # per token: lecture 06
@@ -2364,9 +2369,9 @@ assert work == batch * shape["context"] * (6 * (matrices - looked_up) + attentio
 
 # %% [markdown]
 r"""
-To the byte, and to the FLOP. (The smallest GPT-2 has $V = 50{,}257$, $d = 768$, 12 heads and $T = 1{,}024$. There the loss
-alone keeps as much as two whole blocks.) Now train it, with *your* AdamW. All four kinds are predicted first; then the step runs, and
-memory is asked.
+To the byte, and to the FLOP. (The smallest GPT-2 has $V = 50{,}257$, $d = 768$, 12 heads and $T = 1{,}024$. There the
+loss alone keeps as much as two whole blocks.) Now train it, with *your* AdamW. All four kinds are predicted first; then
+the step runs, and memory is asked.
 """
 
 # %%
@@ -2424,24 +2429,24 @@ of a model that knows nothing is $\ln V$.
 """
 
 # %%
-for _ in range(60):
+for _ in range(40):
     optimizer.zero_grad()
     loss = next_token_loss(model, ids, targets)
     loss.backward()
     optimizer.step()
 last_loss = loss.item()
 print(
-    f"loss {first_loss:.2f} at first, {last_loss:.2f} after 60 steps; ln V is {math.log(shape['vocab']):.2f}"
+    f"loss {first_loss:.2f} at first, {last_loss:.2f} after 40 steps; ln V is {math.log(shape['vocab']):.2f}"
 )
 assert last_loss < first_loss / 3
 
 # %% [markdown]
 r"""
-With a formula, one can ask what nobody would want to try out. Take the shape of GPT-3: 96 layers, $d = 12{,}288$, 96 heads,
-a vocabulary of 50,257, one sequence of 2,048 tokens, all in float32 and with attention spelled out as here.
+With a formula, one can ask what nobody would want to try out. Take the shape of GPT-3: 96 layers, $d = 12{,}288$, 96
+heads, a vocabulary of 50,257, one sequence of 2,048 tokens, all in float32 and with attention spelled out as here.
 
-**Predict.** Which is more, the bytes of parameters, gradients and AdamW's state together, or the activations of this *one*
-sequence? By what factor?
+**Predict.** Which is more, the bytes of parameters, gradients and AdamW's state together, or the activations of this
+*one* sequence? By what factor?
 """
 
 # %%
@@ -2469,9 +2474,9 @@ assert math.ceil(fixed / h100) == 36  # cards of 80 GB, for the fixed part alone
 # %% [markdown]
 r"""
 2.8 TB that do not depend on the batch, 36 cards' worth, and 310 GB for each sequence: with ten of them the activations
-are the larger part. Half of that is $T^2$, attention's weights, and at 32,768 tokens nearly all of it. That is why nobody
-keeps them: fused attention kernels compute them again in the backward pass, as checkpointing does with whole layers. The
-*accounting* says where it pays to be clever. Lecture 11 is clever.
+are the larger part. Half of that is $T^2$, attention's weights, and at 32,768 tokens nearly all of it. That is why
+nobody keeps them: fused attention kernels compute them again in the backward pass, as checkpointing does with whole
+layers. The *accounting* says where it pays to be clever. Lecture 11 is clever.
 
 *Try it yourself:* in `Block`, replace scores, mask, softmax and weighted sum by
 `nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)`. By how much does `saved_bytes` shrink?
@@ -2479,19 +2484,20 @@ keeps them: fused attention kernels compute them again in the backward pass, as 
 ## Takeaways
 
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
-AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a fading average; Adam averages the gradient, too, and
-corrects both averages; AdamW shrinks the weights beside it. Settings live in groups, memory in `state[p]`, and no gradient
-means skip. In float32, per parameter: 4 bytes of parameters, 4 of gradients, and of state 0 (SGD), 4 (momentum, AdaGrad,
-RMSProp, Lion), 8 (AdamW), or rows + columns (Adafactor). Activations: ask of each operation what its gradient needs.
+AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a fading average; Adam averages the gradient,
+too, and corrects both averages; AdamW shrinks the weights beside it. Settings live in groups, memory in `state[p]`, and
+no gradient means skip. In float32, per parameter: 4 bytes of parameters, 4 of gradients, and of state 0 (SGD), 4
+(momentum, AdaGrad, RMSProp, Lion), 8 (AdamW), or rows + columns (Adafactor). Activations: ask of each operation what
+its gradient needs.
 
-**Mindset.** Write the ledger first, by kind, to the byte; then measure. If they differ by 4 bytes a tensor, it is a counter;
-by 512, an allocator; by the size of the batch, the loss. When you take a formula from somewhere, check $\varepsilon$, the
-correction, the decay, and whether it sums or averages: none of these mistakes raises an error.
+**Mindset.** Write the ledger first, by kind, to the byte; then measure. If they differ by 4 bytes a tensor, it is a
+counter; by 512, an allocator; by the size of the batch, the loss. When you take a formula from somewhere, check
+$\varepsilon$, the correction, the decay, and whether it sums or averages: none of these mistakes raises an error.
 
-**Intuitions.** State is often twice the model. Momentum turns a condition number into its root. A rate for each parameter
-helps along the axes only. The optimizer is nothing in FLOPs, and something in time. The sum of the kinds is not the peak,
-and at long contexts $T^2$ is nearly all.
+**Intuitions.** State is often twice the model. Momentum turns a condition number into its root. A rate for each
+parameter helps along the axes only. The optimizer is nothing in FLOPs, and something in time. The sum of the kinds is
+not the peak, and at long contexts $T^2$ is nearly all.
 
-Next: **09 · The training loop**. You have a model, its gradients and an optimizer; now the data, the loop around them, and
-a checkpoint that loses nothing.
+Next: **09 · The training loop**. You have a model, its gradients and an optimizer; now the data, the loop around them,
+and a checkpoint that loses nothing.
 """

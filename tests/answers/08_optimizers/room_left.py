@@ -1,5 +1,5 @@
 # %% wrong: no gradients
-# says: Gradients take as much
+# says: and* their gradients take room
 def room_left(shapes, memory):
     n = sum(math.prod(s) for s in shapes)
     kept = {'SGD': 0, 'momentum': n, 'AdaGrad': n, 'Lion': n, 'AdamW': 2 * n}

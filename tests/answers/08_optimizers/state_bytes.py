@@ -19,7 +19,7 @@ def state_bytes(optimizer):
     return sum(v.numel() * p.element_size() for p, kept in optimizer.state.items() for v in kept.values() if isinstance(v, Tensor))
 
 # %% wrong: all values are tensors
-# says: 
+# says: Only tensors count
 def state_bytes(optimizer):
     return sum(v.numel() * v.element_size() for kept in optimizer.state.values() for v in kept.values() )
 
@@ -44,7 +44,7 @@ def state_bytes(optimizer):
     return total
 
 # %% wrong: twice the parameters
-# says: 
+# says: Not every element takes 4 bytes
 def state_bytes(optimizer):
     return sum(8 * p.numel() for group in optimizer.param_groups for p in group['params'])
 
