@@ -881,7 +881,8 @@ assert math.isclose(decay_of(torch.optim.SGD, 0.1), 0.1 * 0.1)  # for SGD both a
 # %% [markdown]
 r"""
 A hundred times the decay, and no difference at all: it is not a setting any more. **AdamW** (Loshchilov and Hutter,
-2017) is Adam with decoupled decay, and it is what language models are trained with.
+2017) is Adam with decoupled decay, and it is what most language models are
+trained with.
 
 ### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
 
@@ -1805,6 +1806,10 @@ into one number. No biases. The loss is the mean squared error.
 
 
 # %%
+if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
+    torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+
+
 def chain(width: int, layers: int) -> nn.Sequential:
     """A stack of linear layers, and a head with one output."""
     stack = [nn.Linear(width, width, bias=False) for _ in range(layers)]
@@ -1859,8 +1864,8 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 Here that is eight bytes. A language model's loss keeps a number for each token *and* each word of the vocabulary, and
 nobody would want to forget that (section 8).
 
-What is saved depends on the operation, and not on the size of its output. The ReLU is nearly free: its slope can be
-read off its output, which the next layer keeps anyway. GELU needs its input, which nobody else keeps.
+What is saved depends on the operation, and not on the size of its output. The ReLU is free: its slope can be read off
+its output, which the next layer keeps anyway. GELU needs its input, which nobody else keeps.
 """
 
 # %%
@@ -2089,11 +2094,11 @@ else:
 r"""
 ### The sum is not the peak
 
-A step does not need room for the four kinds, but for its fullest *moment*, the **peak**. It can be less than the sum,
-since activations go while gradients come. And it can be more, since an optimizer's formula makes temporaries: the root,
-the quotient. PyTorch has its AdamW in three forms. A loop over the parameters makes temporaries for one tensor at a
-time; `foreach` takes all tensors together, in fewer and larger operations, with temporaries for all; and `fused` is one
-operation that needs none.
+A step does not need room for the four kinds at once, but for its fullest *moment*, the **peak**. It can be less than
+the sum, since activations go while gradients come. And it can be more, since an optimizer's formula makes temporaries:
+the root, the quotient. PyTorch has its AdamW in three forms. A loop over the parameters makes temporaries for one
+tensor at a time; `foreach` takes all tensors together, in fewer and larger operations, with temporaries for all; and
+`fused` is one operation that needs none.
 
 **Predict.** A model of 8 equal matrices. How many times the bytes of *one* matrix does a step of the `foreach` form
 take on top of what is there?
@@ -2127,10 +2132,44 @@ assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
 # %% [markdown]
 r"""
 On a GPU `foreach` is the default, so a model that just fits may fail in its first *step*, after a forward and a
-backward pass that went well. Now you know two things to do about it.
+backward pass that went well. Now you know two things to do about it. And where is the peak of a whole step? The chain
+again, for two steps:
+"""
 
-*Try it yourself:* measure `memory.peak` of the whole step above, with `B = 4` and with `B = 4_096`. When is the peak in
-the backward pass, and when in `step()`?
+
+# %%
+def peak_against_sum(batch: int, width: int, layers: int, form: str) -> float:
+    """The peak of two training steps of the chain over the sum of the four kinds."""
+    x, y = torch.randn(batch, width, device=device), torch.randn(batch, 1, device=device)
+    squared_error(chain(width, layers), x, y).backward()  # warm up
+    with track(device) as memory:
+        model = chain(width, layers)
+        optimizer = torch.optim.AdamW(model.parameters(), **forms[form])
+        for _ in range(2):
+            optimizer.zero_grad()
+            squared_error(model, x, y).backward()
+            optimizer.step()
+    return memory.peak / sum(training_bytes(batch, width, layers, 2, 4).values())
+
+
+peaks = {
+    (batch, form): peak_against_sum(batch, 128, 3, form)
+    for batch in (64, 4_096)
+    for form in ("fused", "foreach")
+}
+for (batch, form), times in peaks.items():
+    print(f"batch {batch:>5,}, {form:>7}: the peak is {times:.2f} × the sum")
+
+assert peaks[64, "fused"] < 1 < peaks[64, "foreach"]
+assert peaks[4_096, "fused"] > 1 and peaks[4_096, "foreach"] > 1
+
+# %% [markdown]
+r"""
+With few tokens the peak is in `step()`, and the form decides on which side of the sum it lies. With many, the peak is
+in the backward pass, whatever the optimizer: there the gradients *of activations* come and go, which are none of the
+four kinds. So take the sum as the budget, and leave some room.
+
+*Try it yourself:* at which batch does the peak move from `step()` to the backward pass?
 
 ## 7 · The work of a step
 
@@ -2216,7 +2255,7 @@ assert round(llama_step, 3) == 0.067
 
 # %% [markdown]
 r"""
-Far more than 4 % of the time, most likely. (Temporaries make it worse: each is written and read again. `fused=True`
+More than 4 % of the time, most likely by far. (Temporaries make it worse: each is written and read again. `fused=True`
 reads and writes everything once.) With more tokens in the batch it shrinks, as its time stays the same. For Llama 3 8B
 it is 67 ms, at best, against 1.2 s for the multiplications of 8,192 tokens (lecture 06).
 
@@ -2297,7 +2336,8 @@ d = 12 d^2$, and two norms of $2d$ each. The last norm: $2d$.
 
 And once: the last norm's input and statistics, $N d + 2N$; the head's input, $N d$; the loss keeps the logarithm of the
 probability of *each word of the vocabulary* for each token, $N V$, and one number more. The masks and the tables are
-parameters and constants, and the ids are data. Everything that has no $d$ in it is what the chain did not have.
+parameters and constants, and the ids are data. New against the chain are the terms without $d$: the statistics,
+attention's $T^2$, and the vocabulary.
 """
 
 

@@ -44,7 +44,7 @@ def state_bytes(optimizer):
     return total
 
 # %% wrong: twice the parameters
-# says: Not every element takes 4 bytes
+# says: The counters are missing
 def state_bytes(optimizer):
     return sum(8 * p.numel() for group in optimizer.param_groups for p in group['params'])
 
