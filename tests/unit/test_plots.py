@@ -155,6 +155,23 @@ CHARTS = {
             ("far off", 1, 1e9, "B"),
         ]
     ),
+    "descent": lambda: plots.descent(
+        {
+            "straight": (lambda x, y: x**2 + 9 * y**2, {"SGD: 2 steps": [(-3, 1), (2, -1), (1, 0)], "b": [(-3, 1)]}),
+            "turned": (lambda x, y: x**2 + 9 * (x - y) ** 2, {"SGD: 1 step": [(-3, 1), (2, 1)], "b": [(-3, 1)]}),
+        },
+        reach=4,
+        title="Turned, it takes a step less, says a title that goes on for so long that it needs two lines",
+    ),
+    "memory stacks": lambda: plots.memory_stacks(
+        {
+            "SGD": {"parameters": 32e9, "gradients": 32e9, "state": 0},
+            "AdamW": {"parameters": 32e9, "gradients": 32e9, "state": 64e9},
+        },
+        limits={"H100: 80 GB": 80e9, "H200: 141 GB": 141e9},
+        title="One of two fits",
+    ),
+    "memory stacks, one bar": lambda: plots.memory_stacks({"a": {"all of it": 3.0}}, title="Three bytes"),
 }
 FIGURES = {name: (lambda make=make: plots.storage_layout(make())) for name, make in STORAGE.items()} | CHARTS
 
