@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from torch import Tensor
 
-from course_utils.plots.axes import add_title, chart, label_ends, legend, mark, note, positive, wrap_title
+from course_utils.plots.axes import add_title, chart, label_ends, legend, log_ticks, mark, note, positive, wrap_title
 from course_utils.plots.style import COMPUTE_BOUND, INK, MARKERS, MEASURED, styled
 from course_utils.units import plain
 
@@ -25,6 +25,7 @@ def through_depth(
     ylabel: str,
     title: str,
     limits: Mapping[str, float] = {},
+    backward: bool = False,
 ) -> Figure:
     """Draw one number for each layer, on a logarithmic axis: a constant factor per layer is a straight line.
 
@@ -37,6 +38,7 @@ def through_depth(
         ylabel: What the values are.
         title: The finding.
         limits: Horizontal lines with their names, such as the largest number of a dtype.
+        backward: The last layer stands on the left and the first on the right, the way that gradients go.
 
     Raises:
         TypeError: What should be a number is none.
@@ -57,18 +59,23 @@ def through_depth(
     markers = dict(zip(dict.fromkeys(label for label, _, _ in drawn), itertools.cycle(MARKERS)))
     everything = [v for _, _, values in drawn for v in values] + list(limits.values())
     low, high = math.log10(min(everything)), math.log10(max(everything))
-    room = max(0.3, 0.06 * (high - low))
+    room = max(0.15, 0.06 * (high - low))
     step = next(m * 10**k for k in itertools.count() for m in (1, 2, 5) if depth / (m * 10**k) < _MARKS)
     ticks = sorted({1, depth, *range(step, depth - step // 2, step)})
     with styled():
         fig, ax = chart(8.9, 4.8, title, left=0.9, right=0.5 + 0.085 * max(map(len, markers)))
         ax.set(yscale="log", xlabel="layer", ylabel=ylabel)
         ax.set(xlim=(1 - 0.02 * depth, depth + 0.02 * depth), ylim=(10 ** (low - room), 10 ** (high + room)))
+        if backward:
+            ax.invert_xaxis()
         ax.set_xticks(ticks)
-        exponents = range(math.ceil(low - room), math.floor(high + room) + 1)
-        ax.set_yticks([10.0**e for e in exponents if e % math.ceil(len(exponents) / 8) == 0])
-        ax.set_yticks([], minor=True)
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: plain(v).replace("1.00e", "1e")))
+        if high - low > 4:
+            exponents = range(math.ceil(low - room), math.floor(high + room) + 1)
+            ax.set_yticks([10.0**e for e in exponents if e % math.ceil(len(exponents) / 8) == 0])
+            ax.set_yticks([], minor=True)
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: plain(v).replace("1.00e", "1e")))
+        else:
+            log_ticks(ax.yaxis, *ax.get_ylim(), "", most=8)
         ax.grid(True)
         for name, limit in limits.items():
             ax.axhline(limit, color=COMPUTE_BOUND, linewidth=2, linestyle=(0, (6, 3)))
@@ -79,7 +86,8 @@ def through_depth(
             ax.plot(layers, values, color=INK, linewidth=1.2, alpha=0.7, zorder=2, linestyle=style)
             for layer in ticks:
                 mark(ax, layer, values[layer - 1], markers[label], measured=is_measured, gid=label)
-        label_ends(ax, {label: (depth, values[-1]) for label, _, values in reversed(drawn)})
+        end, last = (1, 0) if backward else (depth, -1)
+        label_ends(ax, {label: (end, values[last]) for label, _, values in reversed(drawn)})
         legend(fig, measured=bool(measured), predicted=bool(predicted))
     return fig
 
@@ -137,11 +145,12 @@ def distributions(rows: Mapping[str, Mapping[str, Tensor]], *, reach: float, tit
                 ax.set_xticklabels([])
             else:
                 ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}".replace("-", "−")))
-                for tick, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
-                    tick.set_horizontalalignment(side)
+                first, _, last = ax.get_xticklabels()
+                first.set_horizontalalignment("left")
+                last.set_horizontalalignment("right")
             outside = 1 - inside.size / values.size
             caption = f"std {plain(float(values.std()))}" + (f", {outside:.0%} outside" if outside > 0.01 else "")
-            note(ax, caption, (0.5, 1), (0, 2), ha="center", va="bottom", xycoords="axes fraction")
+            note(ax, caption, (0.5, 1), (0, 2), size=8.5, ha="center", va="bottom", xycoords="axes fraction")
             if r == 0:
                 x = (x0 + panel_width / 2) / width
                 fig.text(
