@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 from torch import Tensor
 
-from course_utils.plots.axes import add_title, chart, label_ends, legend, log_ticks, mark, note, positive, wrap_title
+from course_utils.plots.axes import add_title, chart, label_ends, legend, mark, note, positive, wrap_title
 from course_utils.plots.style import COMPUTE_BOUND, INK, MARKERS, MEASURED, styled
 from course_utils.units import plain
 
@@ -69,13 +69,16 @@ def through_depth(
         if backward:
             ax.invert_xaxis()
         ax.set_xticks(ticks)
+        ax.set_yticks([], minor=True)
         if high - low > 4:
             exponents = range(math.ceil(low - room), math.floor(high + room) + 1)
             ax.set_yticks([10.0**e for e in exponents if e % math.ceil(len(exponents) / 8) == 0])
-            ax.set_yticks([], minor=True)
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: plain(v).replace("1.00e", "1e")))
         else:
-            log_ticks(ax.yaxis, *ax.get_ylim(), "", most=8)
+            locator = LogLocator(subs=(1, 2, 5)) if high - low > 0.7 else MaxNLocator(6)
+            ax.set_yticks(
+                [v for v in locator.tick_values(*ax.get_ylim()) if 10 ** (low - room) < v < 10 ** (high + room)]
+            )
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: plain(v).replace("1.00e", "1e")))
         ax.grid(True)
         for name, limit in limits.items():
             ax.axhline(limit, color=COMPUTE_BOUND, linewidth=2, linestyle=(0, (6, 3)))
