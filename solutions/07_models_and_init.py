@@ -48,9 +48,8 @@ w = nn.Parameter(torch.ones(2, 3))
 
 assert isinstance(w, Tensor)  # all that a tensor can do
 assert w.requires_grad and w.is_leaf  # and it keeps a gradient: lecture 06
-assert type(w.data) is Tensor and memory.same_storage(
-    w, w.data
-)  # the numbers, without the habits
+assert type(w.data) is Tensor  # the same numbers, without the habits
+assert memory.same_storage(w, w.data)
 print(w)
 
 half = w / 2
@@ -411,17 +410,9 @@ def std_mistakes(fan_in, fan_out):
         ((1 / (3 * fan_in)) ** 0.5, "That is what nn.Linear does when nobody asks."),
         (2 / fan_in**0.5, "The 2 belongs under the root: it is the variance that doubles."),
         ((1 / (2 * fan_in)) ** 0.5, "A ReLU halves: the weights have to make up for it."),
-        (
-            2 * (2 / total) ** 0.5,
-            "That is twice Glorot's: the 2 is under the root already.",
-        ),
         ((1 / fan_in) ** 0.5, "That is LeCun's; this kind asks for another variance."),
         ((2 / total) ** 0.5, "That is Glorot's; this kind asks for another variance."),
         ((2 / fan_in) ** 0.5, "That is Kaiming's; this kind asks for another variance."),
-        (
-            (2 * total) ** -0.5 * 2 * 2**0.5,
-            "Glorot's variance is 2 / (fan_in + fan_out).",
-        ),
     ]
 
 
@@ -531,19 +522,17 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 
 # %% [markdown]
 r"""
-It can be worse than no cut at all. Older releases of PyTorch did not draw again: they drew a uniform number between −1
-and 1 and sent it through the inverse of the distribution function, then clamped to `a` and `b`. A uniform `float32` is a
-multiple of $2^{-24}$ (times 2), so once in 16.8 million draws it is −1 exactly. The inverse of that is −∞, the clamp
-makes it −3, and there is a weight of 384 standard deviations. In the GPT-3 matrix of lecture 01 one would expect 36.
+It can be worse than no cut at all. Older releases of PyTorch did not draw again: they drew a uniform number from 0 to 1,
+stretched it to −1 to 1, sent it through the inverse of the distribution function, and clamped to `a` and `b`. PyTorch's
+uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws one is 0, which becomes −1, then −∞,
+and the clamp makes it −3: a weight of 384 standard deviations. In the GPT-3 matrix of lecture 01, expect 36 of them.
 """
 
 # %%
 uniform = torch.rand(100_000)
 assert torch.equal(uniform * 2**24, (uniform * 2**24).round())  # multiples of 2⁻²⁴
 
-outlier = (
-    torch.erfinv(torch.tensor(-1.0)) * math.sqrt(2) * std
-)  # what the old sampler did to −1
+outlier = std * math.sqrt(2) * torch.erfinv(torch.tensor(-1.0))  # as the old sampler did
 assert outlier == -math.inf
 assert outlier.clamp(-3, 3) / std == -384
 assert round(49_152 * 12_288 / 2**24) == 36
@@ -1024,8 +1013,8 @@ expect(abs(seen.value[1]) < 0.015, True, about="mean of the weights near 0")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))</code>, after <code>super().__init__()</code>. Mind the parentheses.</details>
-<details><summary>Hint 2</summary><code>nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))</code> makes a new layer for each place. At the end, <code>squeeze(-1)</code>.</details>
+<details><summary>Hint 1</summary>Each <code>__init__</code> begins with <code>super().__init__()</code>. A weight is scaled first, and made an <code>nn.Parameter</code> last. A plain list would hide the layers.</details>
+<details><summary>Hint 2</summary><code>nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))</code>: mind the parentheses. <code>nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))</code> makes a new layer for each place. At the end, <code>squeeze(-1)</code>.</details>
 
 **Why it matters.** Each model of this course, and each that you will meet, is this: parameters that are registered,
 modules in modules, and a `forward` that says in which order.
@@ -1194,8 +1183,8 @@ assert (gpt2, gpt2 + found) == (124_439_808, 163_037_184)
 
 # %% [markdown]
 r"""
-`parameters()` hands out each *tensor* once, whatever it is called: an optimizer that got it twice would step twice.
-`state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
+`parameters()` hands out each *tensor* once, whatever it is called: an optimizer has to step it once. `state_dict()`
+lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
 
 A **frozen** parameter, `requires_grad=False`, is still a parameter: it takes memory, and FLOPs in the forward pass, but
 no gradient and no optimizer state. So one counts the two kinds apart.
@@ -1925,9 +1914,8 @@ assert y.isnan().all()  # what is left of the result
 too_large = [i + 1 for i, z in enumerate(deep.outputs) if z.abs().max() > 65_504]
 assert too_large[0] == 4  # where float16 would have ended
 assert broken == list(range(32, 51))
-assert (
-    4.5 + 4 * (31 - 1) < 128 < 4.5 + 4 * (32 - 1)
-)  # powers of two: 124.5 in layer 31, 128.5 in 32
+# In powers of two: 124.5 in layer 31, 128.5 in layer 32
+assert 4.5 + 4 * (31 - 1) < 128 < 4.5 + 4 * (32 - 1)
 
 # %% [markdown]
 r"""
