@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from course_utils.plots.axes import (
     add_title,
@@ -22,7 +23,7 @@ from course_utils.plots.axes import (
     ratio,
     wrap_title,
 )
-from course_utils.plots.style import INK, MARKERS, styled
+from course_utils.plots.style import CONTEXT, INK, MARKERS, styled
 from course_utils.units import plain, readable, takes_prefix
 
 
@@ -35,6 +36,7 @@ def curves(
     ylabel: str,
     xunit: str = "",
     yunit: str = "",
+    shares: bool = False,
     title: str,
 ) -> Figure:
     """Draw curves over a common x, both axes logarithmic: what was measured filled, what was predicted hollow.
@@ -45,6 +47,7 @@ def curves(
         predicted: The same for computed values; a label that is also measured has the same marker.
         xlabel, ylabel: What the axes show.
         xunit, yunit: Their units: those of B, s, FLOP and what is made of them are written with prefixes of ten.
+        shares: The values are shares of a whole: the y axis goes from 0 to 100 % in equal steps.
         title: The finding.
 
     Raises:
@@ -63,15 +66,22 @@ def curves(
         if len(values) != len(x):
             raise ValueError(f"{label!r} has {len(values)} values for {len(x)} x: give one for each")
         for value in values:
-            positive(value, f"a value of {label!r}")
+            if shares and value == 0:
+                continue
+            if positive(value, f"a value of {label!r}") > 1 and shares:
+                raise ValueError(f"a value of {label!r} is {value}: a share lies between 0 and 1")
     markers = dict(zip(dict.fromkeys(label for label, _, _ in drawn), itertools.cycle(MARKERS)))
     low, high = (f(v for _, _, values in drawn for v in values) for f in (min, max))
     with styled():
         fig, ax = chart(8.9, 4.8, title, left=1.1, right=0.4 + 0.085 * max(map(len, markers)))
-        ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
-        ax.set(xlim=(x[0] / 1.4, x[-1] * 1.4), ylim=(low / 2, high * 2))
+        ax.set(xscale="log", xlim=(x[0] / 1.4, x[-1] * 1.4), xlabel=xlabel, ylabel=ylabel)
         log_ticks(ax.xaxis, *ax.get_xlim(), xunit, most=8)
-        log_ticks(ax.yaxis, *ax.get_ylim(), yunit, most=8)
+        if shares:
+            ax.set(ylim=(-0.04, 1.04), yticks=(0, 0.25, 0.5, 0.75, 1))
+            ax.yaxis.set_major_formatter(PercentFormatter(1))
+        else:
+            ax.set(yscale="log", ylim=(low / 2, high * 2))
+            log_ticks(ax.yaxis, *ax.get_ylim(), yunit, most=8)
         ax.grid(True)
         for label, is_measured, values in drawn:
             ax.plot(x, values, color=INK, linewidth=1.2, alpha=0.7, zorder=2, linestyle="-" if is_measured else "--")
@@ -151,4 +161,39 @@ def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, titl
                     above: dict[str, Any] = {"xycoords": "axes fraction", "alpha": 0.75}
                     note(ax, name, (1, 1), (edge * 72, 3), ha="right", va="bottom", **above)
         legend(fig, measured=True, predicted=True, markers=("o", "D"))
+    return fig
+
+
+def calibration(rows: Sequence[tuple[str, float]], *, title: str) -> Figure:
+    """Draw guesses divided by measurements, in groups, on a log axis around 1, with the band of a factor 2.
+
+    Args:
+        rows: ``(group, guess ÷ measured)`` in the order in which they were made, group after group.
+        title: The finding.
+
+    Raises:
+        TypeError: What should be a number is none.
+        ValueError: There are no rows, or a ratio is not positive and finite.
+    """
+    if not rows:
+        raise ValueError("nothing to draw: give at least one row (group, guess ÷ measured)")
+    ratios = [positive(value, f"a ratio of {group!r}") for group, value in rows]
+    reach = 1.5 * max(4.0, *ratios, *(1 / value for value in ratios))
+    with styled():
+        fig, ax = chart(8.9, 3.9, title, left=1.1, right=1.35)
+        ax.set(yscale="log", ylim=(1 / reach, reach), xlim=(-0.8, len(rows) - 0.2), ylabel="guess ÷ measured")
+        log_ticks(ax.yaxis, 1 / reach, reach, "", most=7)
+        ax.axhspan(0.5, 2, color=CONTEXT, alpha=0.25, linewidth=0)
+        ax.axhline(1, color=INK, linewidth=1.2)
+        for place, value in enumerate(ratios):
+            mark(ax, place, value, "D", measured=False, gid=f"guess {place}")
+        starts = [i for i, (group, _) in enumerate(rows) if i == 0 or group != rows[i - 1][0]]
+        middles = [(start + end - 1) / 2 for start, end in itertools.pairwise([*starts, len(rows)])]
+        for start in starts[1:]:
+            ax.axvline(start - 0.5, color=CONTEXT, linewidth=0.8)
+        ax.set_xticks(middles, [rows[start][0] for start in starts])
+        ax.tick_params(axis="x", length=0)
+        ax.set_xlabel("lecture")
+        for value, text in ((1.0, "right"), (2.0, "twice too high"), (0.5, "twice too low")):
+            note(ax, text, (1, value), (6, 0), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
     return fig
