@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from course_utils import device as devices
 from course_utils import memory, plots
+from course_utils.facts import FACTS
 from course_utils.predict import reconcile
 from course_utils.units import format_bytes
 
@@ -282,7 +283,7 @@ $\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. The mean of $x$ does
 Now all three rules on one matrix with four times as many outputs as inputs: forward, and back.
 """
 
-# %% tags=["item-71"]
+# %% tags=["item-71", "error-8"]
 fan_in, fan_out, tokens = 512, 2_048, 256
 variances = {
     "LeCun": 1 / fan_in,
@@ -506,7 +507,7 @@ r"""
 # %%
 guess = None  # standard deviations
 
-# %%
+# %% tags=["error-4"]
 reconcile("the cut", guess, 3 / std, "standard deviations")
 assert 3 / std == 384
 
@@ -535,7 +536,8 @@ assert torch.equal(uniform * 2**24, (uniform * 2**24).round())  # multiples of 2
 outlier = std * math.sqrt(2) * torch.erfinv(torch.tensor(-1.0))  # as the old sampler did
 assert outlier == -math.inf
 assert outlier.clamp(-3, 3) / std == -384
-assert round(49_152 * 12_288 / 2**24) == 36
+gpt3 = FACTS["GPT-3 feed forward width"].value * FACTS["GPT-3 width"].value
+assert round(gpt3 / 2**24) == 36
 assert round(2**24 / 1e6, 1) == 16.8
 
 # %% [markdown]
@@ -1564,9 +1566,8 @@ r"""
 
 **Why it matters.** Whether a model fits is decided by this number, and one wants it *before* the download.
 
-Here is Llama 3 70B, made of your `Linear`, in the dtype that it was released in. (As in lecture 06: 80 layers, 64 heads
-of 128 numbers of which 8 have keys and values, a feed-forward block of 28,672 with three matrices. There is no
-`forward`: nobody is going to run it.)
+Here is Llama 3 70B, made of your `Linear`, in the dtype that it was released in. (The shapes are those of lecture 06.
+There is no `forward`: nobody is going to run it.)
 """
 
 
@@ -1585,8 +1586,14 @@ class LlamaLayer(nn.Module):
 class LlamaWeights(nn.Module):
     """The parameters of Llama 3."""
 
-    def __init__(self, layers: int, d: int, kv: int, hidden: int, vocab: int = 128_256) -> None:
+    def __init__(self, size: str) -> None:
         super().__init__()
+        shape = ("layers", "width", "heads", "key and value heads", "feed forward width")
+        layers, d, heads, kv_heads, hidden = (
+            int(FACTS[f"Llama 3.1 {size} {what}"].value) for what in shape
+        )
+        vocab = int(FACTS["Llama 3.1 vocabulary"].value)
+        kv = d // heads * kv_heads
         self.table = nn.Embedding(vocab, d)
         self.layers = nn.ModuleList(LlamaLayer(d, kv, hidden) for _ in range(layers))
         self.norm = nn.RMSNorm(d)
@@ -1594,23 +1601,24 @@ class LlamaWeights(nn.Module):
 
 
 with torch.device("meta"):
-    llama = LlamaWeights(80, 8_192, 8 * 128, 28_672)
+    llama = LlamaWeights("70B")
 parameters = count_parameters(llama)[0]
 full = model_bytes(llama)
 released = model_bytes(llama.to(torch.bfloat16))
 print(f"{parameters:,} parameters; fp32 {format_bytes(full)}, bf16 {format_bytes(released)}")
 
-assert parameters == 70_553_706_496
+assert parameters == FACTS["Llama 3.1 70B parameters"].value == 70_553_706_496
 assert full == 4 * parameters and released == 2 * parameters
-assert f"{released / 1e9:.0f}" == "141" and math.ceil(released / 80e9) == 2
+assert f"{released / 1e9:.0f}" == "141"
+assert math.ceil(released / FACTS["H100 SXM memory"].value) == 2
 
 # %% [markdown]
 r"""
-Two cards of 80 GB to hold the parameters, in bf16, and nothing else. (Gradients, optimizer state and activations are
+Two H100s of 80 GB to hold the parameters, in bf16, and nothing else. (Gradients, optimizer state and activations are
 lecture 08.)
 
 *Try it yourself:* if table and output layer were tied, how many GB would that save, and how many per cent of the model?
-And in Llama 3 8B, `LlamaWeights(32, 4_096, 1_024, 14_336)`?
+And in Llama 3 8B, `LlamaWeights("8B")`?
 
 ## 7 · Fifty layers
 
