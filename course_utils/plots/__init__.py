@@ -10,6 +10,7 @@ A colour says what kind of thing a mark is, a marker says which one. Text is nev
 """
 
 from course_utils.plots.comparisons import calibration, curves, predicted_vs_measured
+from course_utils.plots.depth import distributions, through_depth
 from course_utils.plots.formats import bit_plans, gap_curves, number_lines
 from course_utils.plots.magnitudes import magnitudes
 from course_utils.plots.memory import memory_bar, memory_stacks
@@ -35,8 +36,8 @@ from course_utils.plots.surface import descent
 # fmt: off
 __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
-    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_plans", "calibration", "curves", "descent", "gap_curves",
-    "magnitudes", "memory_bar", "memory_stacks", "mfu_curve", "number_lines", "predicted_vs_measured", "roofline",
-    "show", "storage_layout", "styled", "to_html",
+    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_plans", "calibration", "curves", "descent", "distributions",
+    "gap_curves", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve", "number_lines", "predicted_vs_measured",
+    "roofline", "show", "storage_layout", "styled", "through_depth", "to_html",
 ]
 # fmt: on

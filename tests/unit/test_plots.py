@@ -155,6 +155,24 @@ CHARTS = {
             ("far off", 1, 1e9, "B"),
         ]
     ),
+    "through depth": lambda: plots.through_depth(
+        {"explodes": [16.0**i for i in range(50)], "dies": [0.41**i for i in range(50)]},
+        {"explodes": [16.0**i for i in range(50)], "stays": [1.4] * 50},
+        ylabel="std of the layer's outputs",
+        title="A factor for each layer is a straight line",
+        limits={"largest float32": 3.4e38},
+    ),
+    "through depth, backward": lambda: plots.through_depth(
+        {"a": [0.7, 0.9, 1.0]}, {"b": [1.4, 1.2, 1.0]}, ylabel="std", title="Three layers", backward=True
+    ),
+    "distributions": lambda: plots.distributions(
+        {
+            name: {f"layer {i}": size**i * torch.linspace(-2, 2, 99) for i in (1, 10, 30, 50)}
+            for name, size in {"torch.randn": 5.0, "LeCun = Glorot": 0.5, "Kaiming": 1.0}.items()
+        },
+        reach=5,
+        title="One explodes, one dies, one arrives",
+    ),
     "descent": lambda: plots.descent(
         {
             "straight": (lambda x, y: x**2 + 9 * y**2, {"SGD: 2 steps": [(-3, 1), (2, -1), (1, 0)], "b": [(-3, 1)]}),
