@@ -37,7 +37,7 @@ from course_utils.plots.surface import descent
 __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
     "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_plans", "calibration", "curves", "descent", "distributions",
-    "gap_curves", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve", "number_lines", "predicted_vs_measured",
-    "roofline", "show", "storage_layout", "styled", "through_depth", "to_html",
+    "gap_curves", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve", "number_lines",
+    "predicted_vs_measured", "roofline", "show", "storage_layout", "styled", "through_depth", "to_html",
 ]
 # fmt: on
