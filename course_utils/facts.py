@@ -171,6 +171,7 @@ def _shape(
     )
 
 
+_GPT2 = "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the smallest model as released"
 _GPT3 = "Brown et al., Language Models are Few-Shot Learners (GPT-3)"
 _GOPHER = "Rae et al., Scaling Language Models (Gopher)"
 _CHINCHILLA = "Hoffmann et al., Training Compute-Optimal Large Language Models"
@@ -225,6 +226,21 @@ _MODELS = (
         context=(2_048, "tokens"),
         vocabulary=(50_257, "tokens"),
     )
+    | _model(
+        "GPT-2 small",
+        _GPT2,
+        "2019-02",
+        layers=(12, "layers"),
+        width=(768, "elements"),
+        heads=(12, "heads"),
+        context=(1_024, "tokens"),
+        vocabulary=(50_257, "tokens"),
+    )
+    | {
+        "GPT-2 small parameters": Fact(
+            124_439_808, "parameters", _COUNTED, "2019-02", "the tied table counted once; the paper says 117M"
+        )
+    }
     | _model("Gopher", _GOPHER, "2021-12", parameters=(280e9, "parameters"), tokens=(300e9, "tokens"))
     | _model("Chinchilla", _CHINCHILLA, "2022-03", parameters=(70e9, "parameters"), tokens=(1.4e12, "tokens"))
     | _model(
