@@ -119,6 +119,16 @@ CHARTS = {
             ("far off", 1, 1e9, "B"),
         ]
     ),
+    "magnitudes": lambda: plots.magnitudes(
+        {"as they are": 2.0 ** torch.linspace(-40, -12, 99), "times 2¹⁶": 2.0 ** torch.linspace(-24, 18, 99)},
+        torch.float16,
+        title="Some become 0, some become infinite",
+    ),
+    "magnitudes, all fine": lambda: plots.magnitudes({"x": torch.ones(3)}, torch.bfloat16, title="All are kept"),
+    "loss scale": lambda: plots.loss_scale(
+        [2.0**24, 2.0**23, 2.0**22, 2.0**22, 2.0**23], [True, True, False, False, True], limit=[3e6] * 5, title="Found"
+    ),
+    "loss scale, no limit": lambda: plots.loss_scale([8.0], [False], title="One step"),
 }
 FIGURES = {name: (lambda make=make: plots.storage_layout(make())) for name, make in STORAGE.items()} | CHARTS
 
