@@ -118,7 +118,10 @@ def magnitudes(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, title: s
                     (normal, top, "normal"),
                     (top, high, "inf"),
                 ):
-                    ax.text((start + end) / 2, 1.04, name, transform=ax.get_xaxis_transform(), ha="center", size=9)
+                    room = (end - start) / (high - low) * (width - left - right)  # inches
+                    if room > 0.1 + 0.07 * len(name):
+                        at = ax.get_xaxis_transform()
+                        ax.text((start + end) / 2, 1.04, name, transform=at, ha="center", size=9)
             if number < len(rows) - 1:
                 ax.tick_params(labelbottom=False)
             else:
