@@ -21,8 +21,10 @@ from . import source
 
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "solutions"
+ITEMS = SOLUTIONS / "items.toml"
 NOTEBOOKS = ROOT / "notebooks"
 ANSWERS = ROOT / "tests" / "answers"
+COVERAGE = ROOT / "docs" / "coverage.md"
 BUILD = ROOT / "build"
 
 CONFIG = '''\

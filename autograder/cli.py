@@ -14,6 +14,7 @@ from rich.progress import track
 from rich.table import Table
 
 from . import bank, build, mutants, source, submission
+from . import coverage as coverage_table
 
 app = typer.Typer(
     help="Build the course's notebooks, check its exercises, and prepare releases and classes.",
@@ -88,6 +89,20 @@ def check(
         for problem in found_problems:
             console.print(f"• {problem}", markup=False, highlight=False)
     if found_problems:
+        raise typer.Exit(1)
+
+
+@app.command()
+def coverage() -> None:
+    """Write docs/coverage.md: which cell proves which item of the course. Exit 1 where an item is shown nowhere."""
+    with _plain_errors():
+        items = coverage_table.wanted(build.ITEMS)
+        lectures = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
+        build.COVERAGE.write_text(coverage_table.page(items, lectures), encoding="utf-8")
+    for problem in (found := coverage_table.problems(items, lectures)):
+        console.print(f"• {problem}", markup=False, highlight=False)
+    console.print(f"{build.COVERAGE.relative_to(build.ROOT)}: {len(found)} problems")
+    if found:
         raise typer.Exit(1)
 
 

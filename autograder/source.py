@@ -21,7 +21,8 @@ STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 _SOLUTION = ("### BEGIN SOLUTION", "### END SOLUTION")
 _HIDDEN = ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
 _HEADER = re.compile(r"^# %%")
-_ITEM = re.compile(r"^item-\d+$")
+_TAG = re.compile(r"^(item|error)-(\d+)$")
+_TIMED = "timed"
 
 
 class SourceError(Exception):
@@ -54,14 +55,29 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """A cell that shows an item of the course, or teaches an error: ``cell`` is its index, ``line`` where it begins."""
+
+    kind: str
+    number: int
+    cell: int
+    line: int
+
+
+@dataclass(frozen=True)
 class Lecture:
-    """A lecture's source, read and checked. ``items`` are the coverage items its cells are tagged with."""
+    """A lecture's source, read and checked.
+
+    ``proofs`` are the cells tagged ``item-7`` or ``error-12``, ``timed`` the indices of those tagged ``timed``: they
+    print or draw what was timed, and so something else on each run. All others repeat themselves.
+    """
 
     name: str
     path: Path
     notebook: nbformat.NotebookNode
     exercises: tuple[Exercise, ...]
-    items: tuple[int, ...]
+    proofs: tuple[Proof, ...]
+    timed: tuple[int, ...]
 
 
 def cut(text: str, markers: tuple[str, str], replacement: str | None = None) -> str:
@@ -109,16 +125,17 @@ def read(path: Path) -> Lecture:
     cells = notebook.cells
     if len(cells) != len(lines):
         raise SourceError(path, 1, "its cells and its `# %%` lines do not agree", "look for a stray `# %%`")
-    items = _check_cells(path, cells, lines)
+    proofs = _check_cells(path, cells, lines)
+    timed = tuple(i for i, cell in enumerate(cells) if _TIMED in cell.metadata.get("tags", []))
     exercises = _exercises(path, cells, lines)
     _finish(notebook)
-    return Lecture(path.stem, path, notebook, exercises, items)
+    return Lecture(path.stem, path, notebook, exercises, proofs, timed)
 
 
-def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[int, ...]:
+def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof, ...]:
     seen: dict[str, int] = {}
-    items: set[int] = set()
-    for cell, line in zip(cells, lines, strict=True):
+    proofs: list[Proof] = []
+    for index, (cell, line) in enumerate(zip(cells, lines, strict=True)):
         if stray := cell.metadata.get("title") or cell.metadata.get("incorrectly_encoded_metadata"):
             raise SourceError(
                 path, line, f"the header of this cell is malformed: {stray!r}",
@@ -135,11 +152,12 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[int, .
                 )
         if cell.cell_type == "code" and not cell.source.strip():
             raise SourceError(path, line, "this code cell is empty", "fill it or take it out")
-        for tag in cell.metadata.get("tags", []):
-            if _ITEM.match(tag):
-                items.add(int(tag.removeprefix("item-")))
-            elif tag.startswith("item"):
-                raise SourceError(path, line, f"the tag {tag!r} names no item", "write tags as item-7")
+        for tag in set(cell.metadata.get("tags", [])) - {_TIMED}:
+            if not (match := _TAG.match(tag)):
+                raise SourceError(path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, or timed")
+            if not re.search(r"\bassert\b|\bexpect\(", cell.source):
+                raise SourceError(path, line, f"this cell is tagged {tag} and proves nothing", "add an assert")
+            proofs.append(Proof(match[1], int(match[2]), index, line))
         if grade_id := cell.metadata.get("nbgrader", {}).get("grade_id"):
             if grade_id in seen:
                 raise SourceError(
@@ -147,7 +165,7 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[int, .
                     "give each cell a grade_id of its own",
                 )  # fmt: skip
             seen[grade_id] = line
-    return tuple(sorted(items))
+    return tuple(proofs)
 
 
 def _exercises(path: Path, cells: list[Any], lines: list[int]) -> tuple[Exercise, ...]:

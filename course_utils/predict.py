@@ -1,31 +1,136 @@
-"""Predict, then measure: sets a reader's number beside the measured one."""
+"""Predict, then measure: a reader's number beside the measured one, kept, and drawn for the whole course at its end.
+
+The first guess at each measurement is kept in ``predictions.json`` beside the lectures' folders (the environment
+variable COURSE_PREDICTIONS names another file). It stays on this machine; delete it to begin anew.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import re
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
 
-from course_utils.units import readable, takes_prefix
+from course_utils import plots
+from course_utils.units import plain, readable, takes_prefix
+
+FILE_VARIABLE = "COURSE_PREDICTIONS"
+_LECTURE = re.compile(r"\d\d_\w+")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One guess. ``lecture`` is the notebook's folder, "" outside of one; both numbers are in ``unit``."""
+
+    lecture: str
+    what: str
+    guess: float
+    measured: float
+    unit: str
 
 
 def reconcile(what: str, guess: float | None, measured: float, unit: str) -> None:
-    """Print what was measured beside what was guessed, with the factor between them (the difference, for small counts).
+    """Draw what was measured beside what was guessed, say how far off the guess was, and keep it for `calibration`.
 
-    ``guess`` is None where the reader has not written one; then only the measurement is shown, with a nudge.
-    Raises ValueError for a guess that is not a number.
+    Counts below 100 are compared by their difference, other numbers by the factor between them. ``guess`` is None
+    where the reader has not written one; then only the measurement is printed, with a nudge, and nothing is kept.
+    Guessing again shows the new number, but the first one stays in the file.
+
+    Raises:
+        ValueError: the guess is not a number.
     """
     if guess is None:
         print(f"{what}: {readable(measured, unit)}   (write your own guess above next time, before you run this)")
         return
-    if isinstance(guess, bool) or not isinstance(guess, (int, float)) or math.isnan(guess):
+    if isinstance(guess, bool) or not isinstance(guess, (int, float)) or not math.isfinite(guess):
         raise ValueError(f"a guess is a number in {unit}, such as {measured:.0e}; got {guess!r}")
-    line = f"{what}: {readable(measured, unit)}, and you guessed {readable(guess, unit)}"
+    finding = f"{what}: {readable(measured, unit)}, and you guessed {readable(guess, unit)}"
     counted = measured == int(measured) < 100 and not takes_prefix(unit)
     if counted and guess != measured:
-        print(f"{line}: too {'high' if guess > measured else 'low'} by {abs(guess - measured):g}.")
-    elif guess <= 0 or measured <= 0:
-        print(line)
-    elif 0.95 < guess / measured < 1.05:
-        print(f"{line}: right.")
-    else:
+        finding += f": too {'high' if guess > measured else 'low'} by {abs(guess - measured):g}."
+    elif guess > 0 and measured > 0:
         factor = max(guess, measured) / min(guess, measured)
-        print(f"{line}: too {'high' if guess > measured else 'low'} by a factor {factor:.3g}.")
+        wrong = f"too {'high' if guess > measured else 'low'} by a factor {factor:.3g}."
+        finding += ": right." if 0.95 < guess / measured < 1.05 else f": {wrong}"
+    _keep(Prediction(_lecture(), what, float(guess), float(measured), unit))
+    if guess > 0 and measured > 0:
+        plots.show(plots.predicted_vs_measured([(what, guess, measured, unit)], title=finding), alt=finding)
+    else:
+        print(finding)  # there is no place for them on a logarithmic axis
+
+
+def predictions(path: Path | None = None) -> list[Prediction]:
+    """The guesses kept so far, in the order in which they were made; none where the file does not exist.
+
+    Raises:
+        ValueError: the file cannot be read; says what to do.
+    """
+    path = path or _file()
+    try:
+        return [Prediction(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"{path} should hold your guesses and cannot be read ({error}). Move it away to begin anew."
+        ) from error
+
+
+def calibration(path: Path | None = None) -> None:
+    """Draw every guess that was kept, divided by its measurement, lecture by lecture: how well calibrated you became.
+
+    Raises:
+        ValueError: the file of guesses cannot be read.
+    """
+    # A logarithmic axis has no place for nothing.
+    kept = [p for p in predictions(path) if p.guess > 0 and p.measured > 0]
+    if not kept:
+        print("No guesses have been kept yet: write a number into a predict cell of any lecture, and run the next one.")
+        return
+    kept.sort(key=lambda p: p.lecture)  # stable: within a lecture they stay in order
+    factors = [max(p.guess, p.measured) / min(p.guess, p.measured) for p in kept]
+    good = sum(factor < 2 for factor in factors)
+    finding = (
+        f"{good} of your {len(kept)} guesses are within a factor of 2, half of them within {plain(median(factors))}"
+    )
+    half = len(kept) // 2
+    if half >= 5:
+        finding += (
+            f" (first half of the course {plain(median(factors[:half]))}, second {plain(median(factors[half:]))})"
+        )
+    rows = [(p.lecture[:2] or "other", p.guess / p.measured) for p in kept]
+    plots.show(plots.calibration(rows, title=finding), alt=finding + ".")
+
+
+def _lecture() -> str:
+    name = Path.cwd().name
+    return name if _LECTURE.fullmatch(name) else ""
+
+
+def _file() -> Path:
+    if named := os.environ.get(FILE_VARIABLE):
+        return Path(named)
+    return (Path.cwd().parent if _lecture() else Path.cwd()) / "predictions.json"
+
+
+def _keep(new: Prediction) -> None:
+    """Add a guess to the file. A lecture goes on where that fails: the reader is told."""
+    path = _file()
+    try:
+        kept = predictions(path)
+        if any((p.lecture, p.what) == (new.lecture, new.what) for p in kept):
+            return
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".predictions-")
+        try:
+            with open(handle, "w", encoding="utf-8") as stream:
+                json.dump([asdict(p) for p in [*kept, new]], stream, indent=1, ensure_ascii=False)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except (OSError, ValueError) as error:
+        print(f"Your guess is not kept: {error}")

@@ -125,7 +125,7 @@ r"""
 > the unit, and check the order of magnitude. Makers are loose with it too: an "80 GB" H100 has 81,559 MiB, which is 85.5 GB.
 """
 
-# %%
+# %% tags=["error-6", "error-24"]
 assert matrix_bytes / 2**20 == 2_304
 assert 2048 * 8192 * 4 == 64 * 2**20
 assert round(81_559 * 2**20 / 1e9, 1) == 85.5
@@ -421,7 +421,7 @@ A copy takes a fixed time to get going, the *latency*, and then a time in propor
 measure it, from a few kilobytes to many megabytes. On a GPU machine the copies go from the CPU's memory to the GPU's; else from one place in memory to another.
 """
 
-# %%
+# %% tags=["timed"]
 copy_sizes = [2**p for p in (12, 14, 16, 18, 20, 22, 24, 26)]  # bytes
 copy_seconds = []
 threads = torch.get_num_threads()
@@ -445,7 +445,7 @@ buffer; memory that is pinned stays put, and the GPU fetches from it directly. *
 copy runs while the GPU computes something else.
 """
 
-# %%
+# %% tags=["timed"]
 if device.type == "cuda":
     ordinary = torch.randn(2**26)
     pinned = ordinary.pin_memory()
@@ -572,7 +572,7 @@ r"""
 **Why it matters.** The same two numbers describe a disk, a network and a GPU's memory. Lecture 05 builds its roofline on them.
 """
 
-# %%
+# %% tags=["timed"]
 # Your function, on what was measured above. On a CPU only the four smallest: they stay in its cache.
 fitted = slice(None) if devices.on_gpu(device) else slice(4)
 latency, bandwidth = copy_cost(copy_sizes[fitted], copy_seconds[fitted])
@@ -798,7 +798,7 @@ if $k \le q$. That is the *causal mask*. A *score* says how much a query wants t
 > `[key, query]`, and `triu(diagonal=1)` is right for marking what is *forbidden*.)
 """
 
-# %%
+# %% tags=["error-12"]
 scores = torch.zeros(4, 4)  # nobody prefers anybody
 leaky = scores.masked_fill(~torch.ones(4, 4).triu().bool(), -torch.inf).softmax(dim=-1)
 
@@ -1088,7 +1088,7 @@ assert 2 * (13 * d * layers + 2 * d) < 0.0001 * total
 assert cards == 5 and total > 4 * 80e9
 assert 0.66 < ledger["feed-forward"] / total < 0.67  # two thirds of the model
 
-# %%
+# %% tags=["timed"]
 plots.show(
     plots.memory_bar(
         ledger,

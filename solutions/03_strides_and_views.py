@@ -87,7 +87,7 @@ $$\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$$
 # %%
 guess = None  # the number of a slot
 
-# %% tags=["item-21"]
+# %% tags=["item-21", "error-11"]
 corner = x[1:, 2:]
 assert corner.shape == (3, 2)
 assert corner.stride() == (4, 1)  # steps are as in x: it is the same line
@@ -379,7 +379,7 @@ How do you find out whether two tensors share a storage?
 > have in common is the storage, so ask the storage.
 """
 
-# %% tags=["item-26"]
+# %% tags=["item-26", "error-11"]
 x = torch.arange(16.0).reshape(4, 4)
 
 assert x[1:].data_ptr() != x.data_ptr()  # they look different …
@@ -797,7 +797,7 @@ A new shape may do both at once. What no new dimension may do is reach across a 
 the walk breaks there.
 """
 
-# %%
+# %% tags=["error-11"]
 every_other = x[:, ::2]  # [4, 2] with strides (4, 2)
 assert not every_other.is_contiguous()
 assert every_other.stride(0) == every_other.stride(1) * 2  # the rule: they merge
@@ -1131,7 +1131,7 @@ take to transpose it with `x.T`? Remember that `1e-3` is a millisecond.
 # %%
 guess = None  # seconds
 
-# %% tags=["item-30"]
+# %% tags=["item-30", "timed"]
 edges = [32, 64, 128, 256, 512, 1024, 2048, 4096]
 if device.type == "cuda":
     edges += [8192, 16_384]
@@ -1160,7 +1160,7 @@ print(f"{readable(moved / across, 'B/s')} across.")
 assert 10 * view < in_order  # a factor of hundreds or thousands; ten is beyond any disturbance
 
 
-# %%
+# %% tags=["timed"]
 plots.show(
     plots.curves(
         sizes,

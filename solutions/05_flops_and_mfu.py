@@ -323,7 +323,7 @@ How much is that, beside the weights? A Transformer layer of width $d$ has about
 $8 d^2$ in the feed-forward block.
 """
 
-# %%
+# %% tags=["error-17"]
 with torch.device("meta"):  # shapes without memory
     table = nn.Embedding(50_257, 12_288)
     ids = torch.zeros(1, 2_048, dtype=torch.int64)
@@ -688,7 +688,7 @@ r"""
 # %%
 guess = None  # s
 
-# %% tags=["item-55"]
+# %% tags=["item-55", "error-15"]
 gpu = PretendGPU()
 start = gpu.clock()
 gpu.multiply()
@@ -712,7 +712,7 @@ before the start, so that you do not pay for work that was queued earlier; and b
 **Repeat**, and look at more than one number. Now for real, on your device:
 """
 
-# %%
+# %% tags=["timed"]
 n = 4_096 if devices.on_gpu(device) else 384
 noise_1, noise_2 = (torch.randn(n, n, device=device) for _ in range(2))
 out = torch.empty_like(noise_1)
@@ -746,7 +746,7 @@ numbers = {
 print(f"first call {readable(samples[0], 's')}, slowest later on {readable(max(warm), 's')}")
 print(", ".join(f"{name} {readable(seconds, 's')}" for name, seconds in numbers.items()))
 
-# %%
+# %% tags=["timed"]
 fig = Figure(figsize=(8.9, 3.4), layout="constrained")
 axes = fig.add_subplot(xlabel="call", ylabel="time, of the fastest", yscale="log")
 axes.plot(
@@ -784,7 +784,7 @@ them is done. If a single core is busy with something else, all others wait for 
 of the machine. The rest of this notebook runs with that many threads: its ceilings and its roof are theirs.
 """
 
-# %%
+# %% tags=["timed"]
 if device.type == "cpu":
     threads = max(1, torch.get_num_threads() - 1)
     print(
@@ -811,7 +811,7 @@ manner of handing out memory decides.
 # %%
 guess = None  # times
 
-# %%
+# %% tags=["timed"]
 big = torch.randn(16_000_000, device=device)  # 64 MB
 target = torch.empty_like(big)
 fresh = timing.benchmark(lambda: big + 1, device=device)
@@ -835,7 +835,7 @@ equal. Neither is the wrong thing to measure. But say which one you did.
 > easy to find. Use random numbers, and warm up.
 """
 
-# %%
+# %% tags=["timed"]
 left = torch.randn(n, n, device=device)
 for name, right in {"random": torch.randn_like(left), "zeros": torch.zeros_like(left)}.items():
     taken = timing.benchmark(
@@ -1004,7 +1004,7 @@ other people's numbers.
 """
 
 
-# %%
+# %% tags=["timed"]
 def wait() -> None:
     devices.synchronize(device)
 
@@ -1335,7 +1335,7 @@ What does *your* device promise? If it is in the course's table, we know. If not
 > far you are below what is possible here, though not how far below what was promised.
 """
 
-# %%
+# %% tags=["error-14", "timed"]
 assert hardware.peak_flops("Abacus 9000", torch.float32) is None
 assert hardware.peak_flops("cpu", torch.float32) is None
 assert hardware.peak_flops("H100", torch.bfloat16) is None  # which of the three?
@@ -1374,7 +1374,7 @@ not about one operation either: it takes the time of a whole training step, with
 How much is good? Here is what well-known teams reached whose job it is to make this number large:
 """
 
-# %% tags=["item-57", "item-58"]
+# %% tags=["item-57", "item-58", "error-16"]
 # MosaicML's published run of a 7B model: 8 H100s, context 2,048, bfloat16, 85,144 tokens per second.
 parameters, layers, width, context = 6_658_859_008, 32, 4_096, 2_048
 # FLOPs to train on one token, attention included; lecture 06 says why 6 and 12.
@@ -1525,7 +1525,7 @@ percent.
 guess = None  # %
 
 
-# %%
+# %% tags=["timed"]
 def utilisation(work: float, seconds: float, dtype: torch.dtype) -> tuple[float, str]:
     """MFU's ratio where the peak of this device is known, else the share of its measured ceiling."""
     peak = peaks[dtype]
@@ -1547,7 +1547,7 @@ And again in bfloat16. The count does not change: FLOPs do not depend on the dty
 bfloat16 is slow, the cell takes a sixteenth of the rows, and counts that.)
 """
 
-# %% tags=["item-59"]
+# %% tags=["item-59", "timed"]
 slow = (
     linear_flops / ceilings[torch.bfloat16] > 0.5
 )  # seconds: a device without bfloat16 arithmetic
@@ -1576,7 +1576,7 @@ your `model_flops` over your `benchmark`.
 # %%
 del x_large, w_large, x16, w16  # gigabytes on a GPU, and no longer needed
 
-# %%
+# %% tags=["timed"]
 width, vectors = (4_096, 8_192) if devices.on_gpu(device) else (512, 1_024)
 block = nn.Sequential(
     nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
@@ -1601,7 +1601,7 @@ The two norms and the GELU do next to no FLOPs, and yet they take time. How much
 that it gets in the model:
 """
 
-# %%
+# %% tags=["timed"]
 norm, widen, gelu, _ = block
 with torch.no_grad():
     hidden = widen(norm(tokens_in))
@@ -1631,7 +1631,7 @@ reach in float32?
 # %%
 guess = None  # %
 
-# %%
+# %% tags=["timed"]
 candidates = (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
 if not devices.on_gpu(device):
     candidates = (32, 64, 128, 256, 512, 1_024, 2_048)
@@ -1660,7 +1660,7 @@ for kind, values in speeds.items():
 smallest = speeds[torch.float32][0] / (peaks[torch.float32] or ceilings[torch.float32])
 reconcile(f"float32 at n = {widths_tried[0]}", guess, 100 * smallest, "%")
 
-# %%
+# %% tags=["timed"]
 findings = []
 for kind, values in speeds.items():
     top, of_what = peaks[kind] or ceilings[kind], "peak" if peaks[kind] else "measured ceiling"
@@ -1883,7 +1883,7 @@ its bandwidth. A byte that is copied is read once and written once, so it counts
 # %%
 guess = None  # times
 
-# %%
+# %% tags=["timed"]
 dtype = torch.bfloat16 if devices.on_gpu(device) else torch.float32
 size = dtype.itemsize
 bandwidth = hardware.measured_bandwidth(device)  # B/s
@@ -1914,7 +1914,7 @@ Then the measurements. We ask what the machine can do, so we take the fastest sa
 already there.
 """
 
-# %%
+# %% tags=["timed"]
 p, q, both = (torch.randn(many, device=device, dtype=dtype) for _ in range(3))
 taken = timing.benchmark(lambda: torch.add(p, q, out=both), device=device)
 measured = {"addition": many / taken.minimum}
@@ -1930,7 +1930,7 @@ for name, (b, d, k) in products.items():
 factor = measured[f"matmul {large:,} × {large:,}"] / measured["addition"]
 reconcile("large matmul against addition, in FLOP/s", guess, factor, "times")
 
-# %% tags=["item-60"]
+# %% tags=["item-60", "timed"]
 shares = {name: measured[name] / predicted[name] for name in measured}
 findings = [f"{name}: {share:.0%}" for name, share in shares.items()]
 finding = f"Of what the roof allows – {'; '.join(findings)}"

@@ -9,7 +9,7 @@ are left alone); :func:`show` displays any figure as inline SVG:
 A colour says what kind of thing a mark is, a marker says which one. Text is never coloured: it takes the page's colour.
 """
 
-from course_utils.plots.comparisons import curves, predicted_vs_measured
+from course_utils.plots.comparisons import calibration, curves, predicted_vs_measured
 from course_utils.plots.memory import memory_bar
 from course_utils.plots.precision import loss_scale, magnitudes
 from course_utils.plots.rates import mfu_curve, roofline
@@ -33,7 +33,7 @@ from course_utils.plots.style import (
 # fmt: off
 __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
-    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "curves", "loss_scale", "magnitudes", "memory_bar", "mfu_curve",
-    "predicted_vs_measured", "roofline", "show", "storage_layout", "styled", "to_html",
+    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "calibration", "curves", "loss_scale", "magnitudes", "memory_bar",
+    "mfu_curve", "predicted_vs_measured", "roofline", "show", "storage_layout", "styled", "to_html",
 ]
 # fmt: on

@@ -22,7 +22,7 @@ from course_utils.plots.axes import (
     ratio,
     wrap_title,
 )
-from course_utils.plots.style import INK, MARKERS, styled
+from course_utils.plots.style import CONTEXT, INK, MARKERS, styled
 from course_utils.units import plain, readable, takes_prefix
 
 
@@ -151,4 +151,39 @@ def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, titl
                     above: dict[str, Any] = {"xycoords": "axes fraction", "alpha": 0.75}
                     note(ax, name, (1, 1), (edge * 72, 3), ha="right", va="bottom", **above)
         legend(fig, measured=True, predicted=True, markers=("o", "D"))
+    return fig
+
+
+def calibration(rows: Sequence[tuple[str, float]], *, title: str) -> Figure:
+    """Draw guesses divided by measurements, in groups, on a log axis around 1, with the band of a factor 2.
+
+    Args:
+        rows: ``(group, guess ÷ measured)`` in the order in which they were made, group after group.
+        title: The finding.
+
+    Raises:
+        TypeError: What should be a number is none.
+        ValueError: There are no rows, or a ratio is not positive and finite.
+    """
+    if not rows:
+        raise ValueError("nothing to draw: give at least one row (group, guess ÷ measured)")
+    ratios = [positive(value, f"a ratio of {group!r}") for group, value in rows]
+    reach = 1.5 * max(4.0, *ratios, *(1 / value for value in ratios))
+    with styled():
+        fig, ax = chart(8.9, 3.9, title, left=1.1, right=1.35)
+        ax.set(yscale="log", ylim=(1 / reach, reach), xlim=(-0.8, len(rows) - 0.2), ylabel="guess ÷ measured")
+        log_ticks(ax.yaxis, 1 / reach, reach, "", most=7)
+        ax.axhspan(0.5, 2, color=CONTEXT, alpha=0.25, linewidth=0)
+        ax.axhline(1, color=INK, linewidth=1.2)
+        for place, value in enumerate(ratios):
+            mark(ax, place, value, "D", measured=False, gid=f"guess {place}")
+        starts = [i for i, (group, _) in enumerate(rows) if i == 0 or group != rows[i - 1][0]]
+        middles = [(start + end - 1) / 2 for start, end in itertools.pairwise([*starts, len(rows)])]
+        for start in starts[1:]:
+            ax.axvline(start - 0.5, color=CONTEXT, linewidth=0.8)
+        ax.set_xticks(middles, [rows[start][0] for start in starts])
+        ax.tick_params(axis="x", length=0)
+        ax.set_xlabel("lecture")
+        for value, text in ((1.0, "right"), (2.0, "twice too high"), (0.5, "twice too low")):
+            note(ax, text, (1, value), (6, 0), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
     return fig

@@ -18,8 +18,10 @@ r\"\"\"
 # A lecture with $\\alpha$
 \"\"\"
 
-# %% tags=["item-7", "item-12"]
+# %% tags=["item-7", "error-12"]
 import torch
+
+assert torch.ones(1) == 1
 
 
 {SOLUTION}
@@ -46,8 +48,8 @@ def read(folder: Path, text: str) -> source.Lecture:
 def test_a_sound_source(tmp_path: Path) -> None:
     lecture = read(tmp_path, SOUND)
     (exercise,) = lecture.exercises
-    assert lecture.items == (7, 12)
-    assert (exercise.name, exercise.points, exercise.setup) == ("f", 1, "import torch")
+    assert [(p.kind, p.number, p.cell, p.line) for p in lecture.proofs] == [("item", 7, 1, 6), ("error", 12, 1, 6)]
+    assert (exercise.name, exercise.points) == ("f", 1) and exercise.setup.startswith("import torch")
     assert exercise.stub == "def f(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
     assert exercise.visible_tests == "assert f(1) == 2"
     assert [cell.id for cell in lecture.notebook.cells][2:] == ["f", "test_f"]
@@ -57,32 +59,33 @@ def test_a_sound_source(tmp_path: Path) -> None:
 BROKEN = {
     "a stray first line": ("hello\n" + SOUND, 1, "does not begin with a cell"),
     "nothing at all": ("", 1, "does not begin with a cell"),
-    "malformed metadata": (SOUND.replace('"task": false}', '"task": false', 1), 10, "malformed"),
+    "malformed metadata": (SOUND.replace('"task": false}', '"task": false', 1), 12, "malformed"),
     "an unclosed text": (SOUND.replace('\n"""\n', "\n", 1), 1, "is not closed"),
-    "an unclosed solution": (SOUND.replace("    ### END SOLUTION\n", ""), 10, "do not come in pairs"),
+    "an unclosed solution": (SOUND.replace("    ### END SOLUTION\n", ""), 12, "do not come in pairs"),
     "hidden tests upside down": (
         SOUND.replace("BEGIN HIDDEN", "X").replace("END HIDDEN", "BEGIN HIDDEN").replace("X", "END HIDDEN"),
-        17,
+        19,
         "do not come in pairs",
     ),
-    "a duplicate grade_id": (SOUND + "\n" + SOUND[SOUND.index(SOLUTION) :], 23, "'f' is used twice, first in line 10"),
-    "no hidden tests": (SOUND[: SOUND.index("### BEGIN HIDDEN")], 17, "has no hidden tests"),
+    "a duplicate grade_id": (SOUND + "\n" + SOUND[SOUND.index(SOLUTION) :], 25, "'f' is used twice, first in line 12"),
+    "no hidden tests": (SOUND[: SOUND.index("### BEGIN HIDDEN")], 19, "has no hidden tests"),
     "no solution region": (
         SOUND.replace("    ### BEGIN SOLUTION\n", "").replace("    ### END SOLUTION\n", ""),
-        10,
+        12,
         "no `### BEGIN SOLUTION`",
     ),
-    "tests that are not below": (SOUND.replace(TESTS, "# %%\nx = 1\n\n" + TESTS), 17, "does not follow it"),
-    "tests of another name": (SOUND.replace('"test_f"', '"test_g"'), 17, "its test cell does not follow it"),
+    "tests that are not below": (SOUND.replace(TESTS, "# %%\nx = 1\n\n" + TESTS), 19, "does not follow it"),
+    "tests of another name": (SOUND.replace('"test_f"', '"test_g"'), 19, "its test cell does not follow it"),
     "tests without a solution": (
         SOUND.replace(SOLUTION, "# %%").replace("SOLUTION\n", "X\n"),
-        17,
+        19,
         "stands below no solution",
     ),
-    "tests worth nothing": (SOUND.replace('"points": 1', '"points": 0'), 17, "not worth points"),
-    "tests that can be edited": (SOUND.replace('"locked": true', '"locked": false'), 17, "not locked"),
-    "an empty cell": (SOUND.replace("import torch\n", "\n"), 6, "is empty"),
-    "an item that is none": (SOUND.replace("item-12", "item-x"), 6, "names no item"),
+    "tests worth nothing": (SOUND.replace('"points": 1', '"points": 0'), 19, "not worth points"),
+    "tests that can be edited": (SOUND.replace('"locked": true', '"locked": false'), 19, "not locked"),
+    "an empty cell": (SOUND.replace("import torch\n\nassert torch.ones(1) == 1\n", "\n"), 6, "is empty"),
+    "a tag of no use": (SOUND.replace("error-12", "item-x"), 6, "'item-x' is of no use"),
+    "a tag that nothing proves": (SOUND.replace("assert torch", "torch"), 6, "tagged item-7 and proves nothing"),
     "no code": (SOUND[: SOUND.index("# %% tags")], 1, "no code cell"),
 }
 

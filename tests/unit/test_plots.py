@@ -109,6 +109,14 @@ CHARTS = {
         range(512, 8193, 512), {"fp32": [1e12 + n for n in range(16)]}, {"fp32": 2e12}
     ),
     "mfu, one size": lambda: plots.mfu_curve([512], {"fp32": [1e12]}, {"fp32": 2e12}),
+    "calibration": lambda: plots.calibration(
+        [("00", 1.0), ("00", 30.0), ("01", 0.004), ("05", 2.1), ("05", 0.9), ("10", 1.02)],
+        title="4 of your 6 guesses are within a factor of 2, half of them within 2.1",
+    ),
+    "calibration, one guess": lambda: plots.calibration([("00", 1.0)], title="Right"),
+    "calibration, a whole course": lambda: plots.calibration(
+        [(f"{i // 4:02d}", 1.5 ** (i % 7 - 3)) for i in range(44)], title="Every guess of the course"
+    ),
     "predicted": lambda: plots.predicted_vs_measured(
         [
             ("bytes of x", 128, 128, "B"),

@@ -1,8 +1,19 @@
-"""Guesses beside measurements."""
+"""Guesses beside measurements: shown, kept, and drawn at the end of the course."""
+
+import os
+from pathlib import Path
 
 import pytest
 
-from course_utils.predict import reconcile
+from course_utils import plots
+from course_utils.predict import FILE_VARIABLE, Prediction, calibration, predictions, reconcile
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "guesses.json"
+    monkeypatch.setenv(FILE_VARIABLE, str(path))
+    return path
 
 
 @pytest.mark.parametrize(
@@ -16,13 +27,79 @@ def test_reconcile(guess: float | None, part: str, capsys: pytest.CaptureFixture
     assert "x: 100 B" in out and part in out
 
 
-@pytest.mark.parametrize("guess", ["12", float("nan"), True])
-def test_a_guess_is_a_number(guess: object) -> None:
+@pytest.mark.parametrize("guess", ["12", float("nan"), float("inf"), True])
+def test_a_guess_is_a_number(guess: object, file: Path) -> None:
     with pytest.raises(ValueError, match="a guess is a number in B"):
         reconcile("x", guess, 100, "B")  # type: ignore[arg-type]
+    assert not file.exists()
 
 
-@pytest.mark.parametrize(("guess", "part"), [(5, "right."), (6, "too high by 1."), (0, "too low by 5.")])
+@pytest.mark.parametrize(("guess", "part"), [(5, "right."), (6, "too high by 1."), (0, "you guessed 0 cards")])
 def test_small_counts_differ_by_a_difference(guess: float, part: str, capsys: pytest.CaptureFixture[str]) -> None:
     reconcile("cards", guess, 5, "cards")
-    assert capsys.readouterr().out.strip().endswith(part)
+    assert part in capsys.readouterr().out
+
+
+def test_the_first_guess_is_kept_and_none_is_not(file: Path) -> None:
+    reconcile("seen first", None, 100, "B")
+    assert not file.exists()
+    reconcile("x", 200, 100, "B")
+    reconcile("x", 100, 100, "B")
+    reconcile("cards", 0, 5, "cards")
+    assert predictions() == [Prediction("", "x", 200, 100, "B"), Prediction("", "cards", 0, 5, "cards")]
+    assert os.listdir(file.parent) == [file.name]
+
+
+def test_lectures_share_a_file_beside_their_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(FILE_VARIABLE)
+    for lecture in ("01_tensors", "02_dtypes"):
+        (tmp_path / lecture).mkdir()
+        monkeypatch.chdir(tmp_path / lecture)
+        reconcile("x", 1, 2, "B")
+    assert [p.lecture for p in predictions(tmp_path / "predictions.json")] == ["01_tensors", "02_dtypes"]
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '[{"what": 1}]', "\udcff"])
+def test_a_broken_file_is_named_left_alone_and_stops_no_lecture(
+    content: str, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = content.encode(errors="surrogateescape")
+    file.write_bytes(before)
+    reconcile("x", 1, 2, "B")
+    assert "Your guess is not kept" in capsys.readouterr().out and file.read_bytes() == before
+    with pytest.raises(ValueError, match="Move it away to begin anew"):
+        calibration()
+
+
+def test_a_full_disk_loses_no_earlier_guess(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reconcile("x", 1, 2, "B")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    reconcile("y", 1, 2, "B")
+    assert "No space left" in capsys.readouterr().out
+    assert [p.what for p in predictions()] == ["x"] and os.listdir(file.parent) == [file.name]
+
+
+def test_calibration_counts_and_draws_what_was_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calibration()
+    assert "No guesses have been kept" in capsys.readouterr().out
+    guesses = [1000, 1000, 300, 300, 300, 150, 150, 100, 60, 60]
+    for i, guess in enumerate(guesses):
+        reconcile(f"x{i}", guess, 100, "B")
+    reconcile("nothing", 0, 5, "cards")
+    capsys.readouterr()
+    drawn: list[tuple[str, float]] = []
+    draw = plots.calibration
+    monkeypatch.setattr(plots, "calibration", lambda rows, title: drawn.extend(rows) or draw(rows, title=title))
+    calibration()
+    out = capsys.readouterr().out
+    assert "5 of your 10 guesses are within a factor of 2, half of them within 2.33" in out
+    assert "(first half of the course 3, second 1.5)" in out
+    assert drawn == [("other", pytest.approx(guess / 100)) for guess in guesses]
