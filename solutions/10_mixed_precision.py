@@ -83,7 +83,7 @@ reconcile("bfloat16 against float32, in speed", guess, gain, "times")
 
 # %% [markdown]
 r"""
-(A CPU with instructions for `bfloat16` is about twice as fast with it. One without is slower than in `float32`, since
+(A CPU with instructions for `bfloat16` is a few times as fast with it. One without is slower than in `float32`, since
 it has to convert.)
 
 And the price? A product in `bfloat16` is off by a third of a percent. That sounds like much, and is not: the unit adds
@@ -132,13 +132,14 @@ def forget(dtype: torch.dtype, steps: int = 1_000) -> float:
     return optimizer.state[weight]["exp_avg_sq"].item()
 
 
-for dtype in (torch.float32, torch.bfloat16):
-    print(
-        f"{str(dtype).removeprefix('torch.'):>9}: {forget(dtype, 0):.6f} → {forget(dtype):.6f}"
-    )
+averages = {
+    dtype: (forget(dtype, 0), forget(dtype)) for dtype in (torch.float32, torch.bfloat16)
+}
+for dtype, (before, after) in averages.items():
+    print(f"{str(dtype).removeprefix('torch.'):>9}: {before:.6f} → {after:.6f}")
 
-assert math.isclose(forget(torch.float32), 0.001 * 0.999**1_000, rel_tol=1e-3)
-assert forget(torch.bfloat16) == forget(torch.bfloat16, 0)  # it never forgets
+assert math.isclose(averages[torch.float32][1], 0.001 * 0.999**1_000, rel_tol=1e-3)
+assert averages[torch.bfloat16][1] == averages[torch.bfloat16][0]  # it never forgets
 
 # %% [markdown]
 r"""
@@ -272,7 +273,7 @@ for w in (1.0, 1.25, 1.9921875, 0.03, 40.0):
     w = torch.tensor(w).bfloat16().item()
     share = largest_swallowed_update(w, torch.bfloat16) / w
     print(f"at {w:<12} up to {share:.2%} of the weight")
-    assert 2**-9.1 < share <= 2**-8
+    assert 2**-9 <= share <= 2**-8
 
 # %% [markdown]
 r"""
@@ -315,7 +316,7 @@ def walk(dtype: torch.dtype) -> Tensor:
         optimizer.zero_grad()
         distance(model).backward()
         optimizer.step()
-        path.append(model.w.detach().float().cpu())
+        path.append(model.w.detach().float().cpu().clone())
     return torch.stack(path)
 
 
@@ -577,8 +578,8 @@ it but <code>.grad</code>, which you may set yourself.</details>
 accumulates nothing. With <code>loss.backward()</code>, call <code>model.zero_grad()</code> before it. To write into a
 parameter: <code>with torch.no_grad(): parameter.copy_(master)</code>.</details>
 
-**Why it matters.** This loop is how most large language models have been trained. The libraries that hide it
-(Megatron's and DeepSpeed's optimizers, FSDP's mixed precision) do these same four things.
+**Why it matters.** This loop is how large language models are commonly trained. The libraries that hide it
+(the optimizers of Megatron and DeepSpeed, for instance) do these same things.
 """
 
 # %%
@@ -586,7 +587,8 @@ model = Weights()
 losses, (master,) = train_with_master_weights(
     model, lambda masters: torch.optim.SGD(masters, lr=lr), range(steps), distance
 )
-print(f"loss: {losses[0]:.1f} → {losses[-1]:.2f}; in bfloat16 alone it stays above {stop}")
+alone = (paths["bfloat16"][-1] - target.cpu()).abs().sum()
+print(f"loss: {losses[0]:.1f} → {losses[-1]:.1f}; in bfloat16 alone it ends at {alone:.1f}")
 
 assert (master - target).abs().max() < 3 * 2**-8  # nearly where float32 ends …
 assert model.w.dtype == torch.bfloat16 and torch.equal(model.w, master.bfloat16())
@@ -837,7 +839,7 @@ trail = []
 
 
 def distance_and_record(model: nn.Module, _: object) -> Tensor:
-    trail.append(walker.w.detach().float().cpu())
+    trail.append(walker.w.detach().float().cpu().clone())
     return distance(model)
 
 
@@ -852,8 +854,12 @@ for name, miss in ends.items():
 assert ends["bfloat16"] > 1
 assert all(ends[name] < 0.02 for name in ends if name != "bfloat16")
 
-# %%
 which = int((target.cpu() - 1.6).abs().argmin())  # a weight whose target is about 1.6
+lonely = paths["bfloat16"][:, which]
+climbing = lonely[(lonely > 0.25) & (lonely < 0.5)]
+assert (climbing.diff() == 2**-9).all() and 1.9 * lr < 2**-9  # steps of nearly 2 · lr
+
+# %%
 with plots.styled():
     fig = Figure(figsize=(8.9, 4.0), layout="constrained")
     axes = fig.add_subplot(xlabel="step", ylabel="weight", xlim=(0, 3_500))
@@ -872,7 +878,7 @@ with plots.styled():
         stop, color=plots.PREDICTED, linestyle="--", linewidth=1.6, label="predicted stop"
     )
     axes.grid(True)
-    axes.legend(frameon=False, loc="lower right")
+    axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.62))
     finding = f"In bfloat16 alone the weight stops at {stop}, as predicted; three ways around it arrive"
     axes.set_title(finding, loc="left", weight="bold", size=12)
 plots.show(
@@ -883,8 +889,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Look closely at the slope of the stuck one before it stops: it is *twice* as steep. A step of 0.001 is just more than
-half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is the fourth way around. It
+Look closely at the slope of the stuck one before it stops: between 0.25 and 0.5 it is nearly *twice* as steep. A
+step of 0.001 is just more than half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is the fourth way around. It
 costs no bytes at all, and pays with noise.)
 
 *Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again. Where does the curve stop now, and what
@@ -1070,7 +1076,7 @@ bytes now? Predict first.
 
 ## 5 · float16, and the scaled loss
 
-Older GPUs (V100, T4) multiply fast in `float16` and not in `bfloat16`. Its precision is eight times as good; its range
+Some GPUs (V100, T4) multiply fast in `float16` and not in `bfloat16`. Its precision is eight times as good; its range
 is the problem. Gradients are small, and they get smaller with the batch. Take a million examples, in 4,096 pieces of
 256 that are accumulated: each piece contributes its loss, divided by 4,096. Here is what flows backward between the
 layers:
@@ -1484,7 +1490,7 @@ assert fresh.get_scale() == 65_536 and fresh.get_growth_interval() == 2_000
 assert fresh.get_growth_factor() == 2 and fresh.get_backoff_factor() == 0.5
 
 # %%
-finding = f"The scale finds its limit from above, and tests it again and again: {sum(skipped)} of 300 steps skipped"
+finding = f"The scale finds its limit and keeps testing it: {sum(skipped)} of 300 steps skipped"
 plots.show(
     plots.loss_scale(scales, skipped, limit=limits, title=finding),
     alt=f"Loss scale over 300 steps. It falls from 2 to the 24 in five skipped steps, then doubles every 25 good "
@@ -1493,8 +1499,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Every skipped step lies at the limit that you could predict, and no other does. With the usual interval of 2,000 a
-training skips one step in a thousand or so.
+Every skipped step lies at the limit that you could predict, and no other does. With the usual interval of 2,000
+it is about one step in 2,000, once the factor has found its place.
 
 > **Trap: skipped steps and the schedule.** A learning-rate scheduler that is stepped in the same loop does not know of
 > skipped steps, and PyTorch warns of it when the very first step is one. It is harmless. A factor that keeps falling,
@@ -1531,15 +1537,14 @@ model = wave_model()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler(device.type)
 x, y = waves(256, torch.Generator().manual_seed(0))
-reported = broken_step(model, optimizer, scaler, x, y, max_norm=1.0)
-broken_step(model, optimizer, scaler, x, 1e4 * y, max_norm=1.0)
-print(
-    f"the loss it reports: {reported:,.0f}; is any weight a number after an overflow?", end=" "
-)
-print(any(p.isfinite().any().item() for p in model.parameters()))
+reported = [broken_step(model, optimizer, scaler, x, y, max_norm=1.0) for _ in range(20)]
+print(f"the loss it reports: {reported[0]:,.0f}, and after 20 steps {reported[-1]:,.0f}")
+assert reported[-1] < reported[0] and reported[0] > 1_000  # the wave's height is at most 1
 
-assert reported > 1_000  # the wave's height is at most 1
-assert not any(p.isfinite().any() for p in model.parameters())
+broken_step(model, optimizer, scaler, x, 1e4 * y, max_norm=1.0)
+sound = all(p.isfinite().all().item() for p in model.parameters())
+print(f"after one overflow, are all weights still numbers? {sound}")
+assert not sound
 
 # %% [markdown]
 r"""
@@ -1687,27 +1692,27 @@ for max_norm in (1e6, 0.5, draw.integer(1, 3) / 4):
         batches.append((x, y))
     got = observe_line(weight, batches, max_norm, lr, 64.0)
     now = list(weight)
-    after: list[Any] = []
+    targets: list[Any] = []
     losses = []
     for x, y in batches:
         loss, slope = line(now, x, y)
         norm = math.sqrt(sum(s * s for s in slope))
         shrink = min(1.0, max_norm / (norm + 1e-6))
         now = [w - lr * shrink * s for w, s in zip(now, slope, strict=True)]
-        after.append(now)
+        targets.append(now)
         losses.append(loss)
     hint = "Each step: gradients of this batch alone, unscaled, clipped, then the optimizer."
     # Compared on the scale of the longest step: float16 rounds what it multiplies.
     off = max(
         abs(a - b)
-        for g, w in zip(got["weights"], after, strict=True)
+        for g, w in zip(got["weights"], targets, strict=True)
         for a, b in zip(g, w, strict=True)
     )
-    span = max(1.0, *(abs(v) for w in after for v in w))
+    span = max(1.0, *(abs(v) for w in targets for v in w))
     expect(
         off < 0.02 * span,
         True,
-        about=f"are the weights of 4 steps right? {got['weights']} against {after}",
+        about=f"are the weights of 4 steps right? {got['weights']} against {targets}",
         hint=hint,
     )
     off = max(abs(a - b) for a, b in zip(got["losses"], losses, strict=True)) / max(losses)
@@ -1746,7 +1751,7 @@ are clipped; the scaler is passed by at the step; it never adapts; the loss that
 <details><summary>Hint 2</summary>The order is: zero_grad; autocast around forward and loss; <code>scale(loss)</code>
 backward; unscale; clip; <code>scaler.step</code>; <code>update</code>.</details>
 
-**Why it matters.** None of the six raises an error. Each of them has been in code that people trained with for weeks.
+**Why it matters.** None of the six raises an error, and the loss that is printed falls. Nobody will tell you but a test.
 """
 
 # %%
@@ -1790,8 +1795,6 @@ for eight_bits in (torch.float8_e4m3fn, torch.float8_e5m2):
 
 assert torch.finfo(torch.float8_e4m3fn).max == 448
 assert torch.finfo(torch.float8_e5m2).max == 57_344
-proposed, specified = 2022, 2023  # the paper, and the specification
-assert proposed < specified
 
 # %% [markdown]
 r"""
@@ -1950,7 +1953,7 @@ guess = None  # %
 
 # %% tags=["item-87"]
 def fp8_product(x: Tensor, w: Tensor, dtype: torch.dtype) -> Tensor:
-    """x @ w from 8-bit codes; the codes are converted only because PyTorch has no plain 8-bit product."""
+    """x @ w from 8-bit codes, multiplied and added up in float32, and scaled once."""
     (codes_x, scale_x), (codes_w, scale_w) = quantize_fp8(x, dtype), quantize_fp8(w, dtype)
     return (codes_x.float() @ codes_w.float()) * (scale_x * scale_w)
 
@@ -2039,11 +2042,15 @@ print(f"with one scale, {zeros:.0%} of the others became 0")
 
 assert off["one scale"] > 2 * off["a scale for each 32"] and zeros > 0.1
 assert off["a scale for each 32"] < 0.03
+assert 448 / 2**-9 == 229_376  # the largest number of E4M3 over the smallest, about 2^17.8
+integers = (others / (200 / 127)).round()  # 8-bit integers, scaled to an outlier of 200
+assert (integers == 0).float().mean() > 0.5
 
 # %% [markdown]
 r"""
 Mind, too, how *much* it takes: the outlier is 100,000 times as large as the others. E4M3 is a floating-point format,
-and with its subnormal numbers its range is some $2^{17}$. Eight-bit *integers* would have lost the others to an outlier of 200.
+and with its subnormal numbers its largest number is 229,376 times its smallest. Eight-bit *integers* would have lost most of the others to an
+outlier of 200.
 
 *Try it yourself:* make the outlier 1,000. Who is hurt now? Then quantise `wide` in blocks of 32 in E4M3: how many
 gradients become 0?
@@ -2054,32 +2061,33 @@ The network of the waves, trained with AdamW at a learning rate of 0.0003, for 2
 with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The same
 first weights, the same batches.
 
-Your function can tell beforehand what the fourth will do. AdamW's steps are about as large as the learning rate. How
-many of the network's weights would swallow one?
+Your function can tell beforehand what the fourth will do. AdamW's steps are as large as the learning rate where the
+gradients agree from batch to batch, and smaller where they do not. Which share of the weights would swallow a full
+step, and which a quarter of one?
 """
 
 # %%
 learning_rate, rounds = 3e-4, 2_048
 first = wave_model().bfloat16()
-sizes = torch.cat([p.detach().float().abs().flatten() for p in first.parameters()])
-largest = {
-    size: largest_swallowed_update(size, torch.bfloat16) for size in set(sizes.tolist()) if size
-}
-stuck = sum(largest.get(size, 0.0) >= learning_rate for size in sizes.tolist()) / len(sizes)
-print(f"{stuck:.0%} of the weights swallow a step of {learning_rate}, from the first step on")
-assert stuck > 0.1
+for name in ("0.weight", "2.weight"):
+    sizes = first.get_parameter(name).detach().float().abs().flatten().tolist()
+    most = [largest_swallowed_update(size, torch.bfloat16) for size in sizes]
+    full, quarter = (sum(u >= step for u in most) / len(most) for step in (3e-4, 3e-4 / 4))
+    print(f"{name}: {full:4.0%} swallow a full step, {quarter:4.0%} a quarter of one")
+    assert quarter > 0.6 and (full > 0.7 or name == "2.weight")
 
 # %% [markdown]
 r"""
+The first layer is to find the directions of the waves. Eight in ten of its weights are stuck before the training begins.
+
 **Predict.** How many times as large as in `float32` is the last loss in `bfloat16` alone?
 """
 
 # %%
 guess = None  # times
 
+
 # %% tags=["item-87", "error-21"]
-
-
 def stream() -> Iterable[tuple[Tensor, Tensor]]:
     """The batches, the same for each training."""
     generator = torch.Generator().manual_seed(0)
@@ -2157,8 +2165,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Same bytes for the first three, and on a GPU a good deal less time for the second and third. The fourth has half the bytes,
-and a loss that nobody wants. Its gradients were fine, and so were its products. It was undone by *additions*, of a kind
+The same bytes for the first three, and on a GPU with large layers much less time for the second and third. The fourth has
+half the bytes, and a loss that nobody wants. Its gradients were fine, and so were its products. It was undone by *additions*, of a kind
 that you can predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. Then write a fifth: `bfloat16` with your

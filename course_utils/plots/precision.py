@@ -85,7 +85,7 @@ def magnitudes(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, title: s
                 (lost[label][0], zero, "right", "become 0"),
                 (lost[label][1], top, "right", "become infinite"),
             ):
-                if share:
+                if share >= 0.0005:  # less would be written as 0.0%
                     ax.annotate(
                         f"{share:.1%} {what}",
                         (x, 1),
@@ -157,7 +157,7 @@ def loss_scale(
         ax.set_yscale("log", base=2)
         ax.set(xlabel="step", ylabel="loss scale", xlim=(-0.02 * len(scales), 1.02 * len(scales)))
         if limit is not None:
-            ax.plot(steps, limit, color=PREDICTED, linestyle="--", linewidth=1.6, label="predicted limit")
+            ax.plot(steps, limit, color=PREDICTED, linestyle="--", linewidth=1.2, label="predicted limit")
         ax.plot(steps, scales, color=MEASURED, linewidth=2, drawstyle="steps-post", label="scale")
         at = [step for step in steps if skipped[step]]
         ax.plot(
