@@ -251,8 +251,8 @@ for dtype, digits in bits.items():
             assert want == by_trying_all(w, dtype)
         gap = 2.0 ** (math.frexp(w)[1] - digits)
         mistakes = [(gap / 2, upwards), (gap, whole), (w * 2.0**-digits, in_proportion)]
-        mistakes += [(w * 2.0 ** (1 - digits), in_proportion), (gap / 2, upwards)]
-        mistakes += [(gap / 2 - gap * 2.0 ** (-1 - digits), downwards), (gap / 4, only)]
+        mistakes += [(w * 2.0 ** (1 - digits), in_proportion), (gap / 4, only)]
+        mistakes += [(gap / 2 - gap * 2.0 ** (-1 - digits), downwards)]
         hint = "Start from half the gap above w; add it, and look whether w comes out."
         seen = observe(largest_swallowed_update, w, dtype)
         expect(seen.value, want, mistakes=mistakes, tolerance=1e-12, hint=hint)
@@ -266,7 +266,7 @@ it, add it to <code>w</code> <em>as tensors of that dtype</em>, and compare.</de
 below half a gap: <code>nextafter</code> again, towards zero.</details>
 
 **Why it matters.** Relative to the weight, everything below $2^{-9}$ (0.2 %) is swallowed in `bfloat16`, and nothing
-above $2^{-8}$ (0.4 %). Updates of real trainings are often smaller than that.
+above $2^{-8}$ (0.4 %). In section 7 you will see a training most of whose updates are smaller.
 """
 
 # %%
@@ -372,7 +372,7 @@ Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `mod
 1. Copy each parameter: these are the masters, `float32`, in the order of `model.parameters()`. Then turn the model into
    `bfloat16`, in place. (In this order: the masters start from the numbers *before* rounding.)
 2. `make_optimizer(masters)` returns the optimizer. Call it once; masters are all it knows.
-3. For each batch, `loss_of(model, batch)` is the loss. Take the gradients of the `bfloat16` parameters, from this batch
+3. For each batch, `loss_of(model, batch)` is the loss, a tensor. Take the gradients of the `bfloat16` parameters, from this batch
    alone; give them to the masters as `float32`; let the optimizer step; and copy the masters, rounded, into the model.
 
 Return two lists: the losses as Python floats, and the masters. The model is left with the last masters, rounded.
@@ -855,9 +855,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-Look closely at the slope of the stuck one before it stops: between 0.25 and 0.5 it is nearly *twice* as steep. A
-step of 0.001 is just more than half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is the fourth way around. It
-costs no bytes at all, and pays with noise.)
+Look closely at the slope of the stuck one before it stops: between 0.25 and 0.5 it is nearly *twice* as steep. A step of
+0.001 is just more than half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is one more
+way around. It costs no bytes at all, and pays with noise.)
 
 *Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again. Where does the curve stop now, and what
 is its slope on the way?
@@ -886,8 +886,7 @@ assert linear.weight.dtype == linear.weight.grad.dtype == torch.float32
 
 # %% [markdown]
 r"""
-Which operations? There is a list for each type of device, made by people who thought about each of them, and *the lists
-differ*. The essence, as of PyTorch 2.13:
+Which operations? PyTorch has a list for each type of device, and *the lists differ*. The essence, as of version 2.13:
 
 | operation | on a CPU | on CUDA |
 |---|---|---|
@@ -1328,6 +1327,10 @@ def is_plain(number):
     return number - number == 0
 
 
+seen = observe(scaler_story, 2.0, 3, [([inf, 1.0], [1.0, 1.0])] * 4)
+got = seen.value if isinstance(seen.value, dict) else {"good": seen.value, "factors": []}
+expect(got["good"], [0] * 4, about="good_steps after overflows only")
+expect(got["factors"], [1.0, 0.5, 0.25, 0.125], about="factors after overflows only")
 for interval in (1, 2, 3, draw.integer(4, 6)):
     factor = 2.0 ** draw.integer(3, 8)
     tale: list[Any] = []
@@ -1370,10 +1373,6 @@ for interval in (1, 2, 3, draw.integer(4, 6)):
         expect(seen.value[what], values, about=about, hint=hint)
     expect(seen.value["idle"], True, about="is a parameter without a gradient left alone?")
     expect(seen.value["kinds"], [], about="what else than numbers the state holds")
-seen = observe(scaler_story, 2.0, 3, [([inf, 1.0], [1.0, 1.0])] * 4)
-got = seen.value if isinstance(seen.value, dict) else {"good": seen.value, "factors": []}
-expect(got["good"], [0] * 4, about="good_steps after overflows only")
-expect(got["factors"], [1.0, 0.5, 0.25, 0.125], about="factors after overflows only")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1383,8 +1382,9 @@ whether all are finite (<code>torch.isfinite</code> is false for infinities and 
 <details><summary>Hint 2</summary>State is three numbers: the factor, the count of good steps, and the interval. A
 scaler that is made anew with a resumed training would otherwise begin at its first factor again.</details>
 
-**Why it matters.** PyTorch's `GradScaler` is this class, with the division and the check done on the GPU, so that it
-never has to wait. Its defaults are yours as well: a factor of 65,536, doubled after 2,000 good steps.
+**Why it matters.** PyTorch's `GradScaler` is this class, except that it divides and checks all gradients in one go, so
+that it waits for a GPU once in a step, and not once for each parameter. Its defaults are yours as well: a factor of
+65,536, doubled after 2,000 good steps.
 
 Let it work, beside PyTorch's, on the network of the waves. It starts far too high, and grows every 25 good steps, so that
 there is something to see. For each step we also predict the limit: the largest gradient, computed in `float32`, may be
@@ -1451,7 +1451,7 @@ it is about one step in 2,000, once the factor has found its place.
 
 ### Exercise 10.5 · Find the mistakes &nbsp; ★★☆ &nbsp; 15 minutes
 
-Here is a training step in `float16`, as it was found. It runs, and the loss even falls for a while. It has **six** mistakes.
+Here is a training step in `float16`. It runs, and the loss that it reports falls. It has **six** mistakes.
 """
 
 
@@ -1703,7 +1703,7 @@ are clipped; the scaler is passed by at the step; it never adapts; the loss that
 <details><summary>Hint 2</summary>The order is: zero_grad; autocast around forward and loss; <code>scale(loss)</code>
 backward; unscale; clip; <code>scaler.step</code>; <code>update</code>.</details>
 
-**Why it matters.** None of the six raises an error, and the loss that is printed falls. Nobody will tell you but a test.
+**Why it matters.** None of the six raises an error, and the loss that it prints falls. Only a test will tell you.
 """
 
 # %%
@@ -1738,9 +1738,8 @@ the course's helper says so, and what to do.
 """
 
 # %% tags=["error-18"]
-place = (
-    torch.device("cpu") if device.type == "mps" else device
-)  # Apple's GPUs have no 8-bit floats
+# Apple's GPUs have no 8-bit floats.
+place = torch.device("cpu") if device.type == "mps" else device
 for eight_bits in (torch.float8_e4m3fn, torch.float8_e5m2):
     devices.require(eight_bits, place)
     print(f"{eight_bits}: up to {torch.finfo(eight_bits).max:g}")
@@ -1885,8 +1884,8 @@ scale turns it into <code>torch.finfo(dtype).max</code>?</details>
 <details><summary>Hint 2</summary>For zeros both would be 0: <code>torch.where(amax > 0, amax / top, 1.0)</code>, or an
 <code>if</code>.</details>
 
-**Why it matters.** Every recipe for training in 8 bits, and most of those for serving, consist of this function and a
-decision: over how many elements is the largest taken, and when?
+**Why it matters.** Recipes for training and for serving in 8 bits come down to this function and a decision: over how
+many elements is the largest taken, and when?
 
 The scales leave the product as they entered it, as one factor. So the hardware multiplies codes, adds up in `float32`,
 and multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$.
@@ -1923,8 +1922,8 @@ assert 0.03 < errors["E4M3"] < 0.045 and 0.06 < errors["E5M2"] < 0.09
 
 # %% [markdown]
 r"""
-Each bit of mantissa halves the error. So one would use E4M3 throughout, were it not for range. Gradients spread over many
-more magnitudes than weights and activations do:
+Each bit of mantissa halves the error. So one would use E4M3 throughout, were it not for range. Gradients may spread over
+many magnitudes. Here are made-up ones that do:
 """
 
 # %%
@@ -1940,7 +1939,7 @@ assert vanished[torch.float8_e4m3fn] > 0.3 and vanished[torch.float8_e5m2] < 0.0
 
 # %% [markdown]
 r"""
-This is the recipe of NVIDIA's **Transformer Engine**, the library that most 8-bit trainings go through:
+This is the recipe of **Transformer Engine**, NVIDIA's library for training in 8 bits on such GPUs:
 
 - The matrix products of linear layers are done in 8 bits: E4M3 for weights and activations on the way forward, E5M2 for
   gradients on the way back (it calls the pair *hybrid*). Everything between them stays in 16 bits: softmax, norms, sums.
@@ -1996,16 +1995,15 @@ assert (integers == 0).float().mean() > 0.5
 
 # %% [markdown]
 r"""
-Mind, too, how *much* it takes: the outlier is 100,000 times as large as the others. E4M3 is a floating-point format,
-and with its subnormal numbers its largest number is 229,376 times its smallest. Eight-bit *integers* would have lost most of the others to an
-outlier of 200.
+Mind, too, how *much* it takes: the outlier is 100,000 times as large as the others. E4M3 is a floating-point format, whose
+largest number is 229,376 times its smallest. Eight-bit *integers* would have lost most of the others to an outlier of 200.
 
 *Try it yourself:* make the outlier 1,000. Who is hurt now? Then quantise `wide` in blocks of 32 in E4M3: how many
 gradients become 0?
 
 ## 7 · The result: one training, four times
 
-The network of the waves, trained with AdamW at a learning rate of 0.0003, for 2,048 steps: in `float32`; in `bfloat16`
+The network of the waves, trained with AdamW at a learning rate of 0.0003, for 1,024 steps: in `float32`; in `bfloat16`
 with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The same
 first weights, the same batches.
 
@@ -2015,7 +2013,7 @@ step, and which a quarter of one?
 """
 
 # %%
-learning_rate, rounds = 3e-4, 2_048
+learning_rate, rounds = 3e-4, 1_024
 first = wave_model().bfloat16()
 for name in ("0.weight", "2.weight"):
     sizes = first.get_parameter(name).detach().float().abs().flatten().tolist()
@@ -2087,7 +2085,7 @@ histories = {
     "float16, scaled loss, 16 B": train_with_scaler(),
     "bfloat16 alone, 8 B": train_in(torch.bfloat16),
 }
-last = {name: sum(losses[-200:]) / 200 for name, losses in histories.items()}
+last = {name: sum(losses[-100:]) / 100 for name, losses in histories.items()}
 for name, loss in last.items():
     print(f"{name:>27} per parameter: last loss {loss:.5f}")
 fp32, masters, scaled, alone = last.values()
@@ -2097,7 +2095,7 @@ assert max(masters, scaled) < 1.1 * fp32  # the first three end together …
 assert alone > 5 * fp32  # … and the fourth is stuck
 
 # %%
-at = [8, 16, 32, 64, 128, 256, 512, 1_024, 2_048]
+at = [4, 8, 16, 32, 64, 128, 256, 512, 1_024]
 means = {  # of the losses since the mark before
     name: [sum(losses[step // 2 : step]) / (step - step // 2) for step in at]
     for name, losses in histories.items()
@@ -2114,8 +2112,8 @@ plots.show(
 # %% [markdown]
 r"""
 The same bytes for the first three, and on a GPU with large layers much less time for the second and third. The fourth has
-half the bytes, and a loss that nobody wants. Its gradients were fine, and so were its products. It was undone by *additions*, of a kind
-that you can predict with one function.
+half the bytes, and a loss that nobody wants. Its products are as good as those of the second. It was undone by *additions*,
+of a kind that you can predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. Then write a fifth: `bfloat16` with your
 `compensated_add` (let AdamW step on a `float32` tensor of zeros, and add what it did). How many bytes per parameter does it
