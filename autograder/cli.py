@@ -133,3 +133,7 @@ def release(
 
     with _plain_errors():
         console.print(f"{make_release(folder or build.BUILD)}")
+
+
+if __name__ == "__main__":
+    app()

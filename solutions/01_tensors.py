@@ -23,6 +23,7 @@ from torch import Tensor
 
 from course_utils import device as devices
 from course_utils import memory, plots, timing
+from course_utils.facts import FACTS
 from course_utils.predict import reconcile
 from course_utils.units import format_bytes, readable
 
@@ -107,11 +108,12 @@ guess = None  # bytes
 
 # %% tags=["item-8"]
 # A tensor on the "meta" device has a shape and a dtype but no memory: handy to account for what would not fit.
-matrix = torch.empty(49_152, 12_288, device="meta")
+rows, columns = (int(FACTS[f"GPT-3 {name}"].value) for name in ("feed forward width", "width"))
+matrix = torch.empty(rows, columns, device="meta")
 matrix_bytes = matrix.numel() * matrix.element_size()
 reconcile("one feed-forward matrix of GPT-3", guess, matrix_bytes, "B")
 
-assert matrix_bytes == 2_415_919_104
+assert matrix.shape == (49_152, 12_288) and matrix_bytes == 2_415_919_104
 print(format_bytes(matrix_bytes))
 assert round(matrix_bytes / 2**30, 2) == 2.25  # GiB: what nvidia-smi counts in
 assert (
@@ -1062,7 +1064,10 @@ round. Then there is a table of 50,257 token embeddings and one of 2,048 positio
 guess = None  # cards
 
 # %%
-d, layers, vocabulary, context = 12_288, 96, 50_257, 2_048
+d, layers, vocabulary, context = (
+    int(FACTS[f"GPT-3 {name}"].value) for name in ("width", "layers", "vocabulary", "context")
+)
+assert (d, layers, vocabulary, context) == (12_288, 96, 50_257, 2_048)
 shapes = {
     "attention": [(d, d)] * 4 * layers,
     "feed-forward": [(d, 4 * d), (4 * d, d)] * layers,
@@ -1103,7 +1108,7 @@ plots.show(
 rates = {  # B/s
     "your largest copy": copy_sizes[-1] / copy_seconds[-1],
     "PCIe 5 ×16": 64e9,
-    "an H100's own memory": 3.35e12,
+    "an H100's own memory": FACTS["H100 SXM bandwidth"].value,
 }
 for way, rate in rates.items():
     print(f"all of it at {readable(rate, 'B/s')} ({way}): {readable(total / rate, 's')}")

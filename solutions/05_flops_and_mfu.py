@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from course_utils import device as devices
 from course_utils import hardware, plots, timing
+from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 from course_utils.predict import reconcile
 from course_utils.units import readable
@@ -49,36 +50,18 @@ of it, and they are written almost alike:
 Much of the literature writes "FLOPS" for either. Here a rate always has its "/s". Count divided by rate is time, in
 seconds. Mix the two up and nothing warns you: both are just large numbers.
 
-The largest counts you will meet are those of whole training runs:
+You have met the largest counts in lecture 00, those of whole training runs. GPT-3's is 33 times what eight H100s could
+do in two weeks, at a speed that they promise and never reach:
 """
 
-# %% tags=["item-43", "item-44", "item-45", "item-46", "item-47", "item-50"]
-training_runs = {  # FLOPs
-    "GPT-3 (2020)": 3.14e23,
-    "GPT-4 (2023, an outsider's estimate)": 2e25,
-    "the US reporting threshold of 2023, revoked in 2025": 1e26,
-}
-h100 = 1979e12 / 2  # FLOP/s that one H100 promises in bfloat16; section 4 says why half
+# %% tags=["item-43", "item-44"]
+h100 = FACTS["H100 SXM sparse peak, as printed"].value / 2  # FLOP/s; section 4 says why half
 two_weeks = 14 * 24 * 3600  # seconds
 budget = 8 * h100 * two_weeks  # rate · time = count
-for name, count in training_runs.items():
-    print(f"{count:.3g} FLOPs: {name}, {count / budget:,.0f} × two weeks of eight H100s")
+gpt3 = FACTS["GPT-3 training FLOPs"].value
+print(f"{readable(budget, 'FLOPs')} in two weeks, {readable(gpt3, 'FLOPs')} for GPT-3")
 
-assert f"{budget:.2e}" == "9.58e+21"
-assert round(training_runs["GPT-3 (2020)"] / budget) == 33
-
-# %% [markdown]
-r"""
-Eight H100s, for two weeks, at a speed that they promise and never reach: $9.58 \cdot 10^{21}$ FLOPs. GPT-3 took 33
-times as much.
-
-> **Find the mistake.** A widely copied set of lecture notes says that eight H100s do $4.79 \cdot 10^{21}$ FLOPs in two
-> weeks. Which number did it put in wrong? Work it out before you run the next cell.
-"""
-
-# %%
-one_week = 7 * 24 * 3600
-assert f"{8 * h100 * one_week:.2e}" == "4.79e+21"  # a week has seven days; two have fourteen
+assert round(gpt3 / budget) == 33
 
 # %% [markdown]
 r"""
@@ -303,7 +286,8 @@ assert count_flops(stack, batch) == 2 * tokens * parameters
 print(
     f"{parameters:,} parameters, {tokens} tokens: {readable(2 * tokens * parameters, 'FLOPs')}"
 )
-assert 2 * 175e9 == 350e9  # GPT-3, for every token that it reads or writes: 350 GFLOPs
+# GPT-3, for every token that it reads or writes: 350 GFLOPs
+assert 2 * FACTS["GPT-3 parameters"].value == 350e9
 
 # %% [markdown]
 r"""
@@ -324,8 +308,9 @@ $8 d^2$ in the feed-forward block.
 """
 
 # %% tags=["error-17"]
+vocabulary, width = (int(FACTS[f"GPT-3 {name}"].value) for name in ("vocabulary", "width"))
 with torch.device("meta"):  # shapes without memory
-    table = nn.Embedding(50_257, 12_288)
+    table = nn.Embedding(vocabulary, width)
     ids = torch.zeros(1, 2_048, dtype=torch.int64)
     T, d, heads = 4_096, 4_096, 32
     q, k, v = (torch.empty(1, heads, T, d // heads) for _ in range(3))
@@ -1097,7 +1082,8 @@ star: 67 is 67.
 
 # %% tags=["item-49"]
 h100_sxm = hardware.ACCELERATORS["H100 SXM"]
-assert math.isclose(h100_sxm.peak[torch.bfloat16], 1979e12 / 2, rel_tol=1e-3)
+printed = FACTS["H100 SXM sparse peak, as printed"].value  # FLOP/s
+assert math.isclose(h100_sxm.peak[torch.bfloat16], printed / 2, rel_tol=1e-3)
 assert round(h100_sxm.peak[torch.bfloat16] / 1e12) == 989
 assert h100_sxm.peak[torch.float32] == 67e12
 
@@ -1376,20 +1362,25 @@ How much is good? Here is what well-known teams reached whose job it is to make 
 
 # %% tags=["item-57", "item-58", "error-16"]
 # MosaicML's published run of a 7B model: 8 H100s, context 2,048, bfloat16, 85,144 tokens per second.
-parameters, layers, width, context = 6_658_859_008, 32, 4_096, 2_048
+parameters, layers, width, context, throughput = (
+    FACTS[f"MosaicML 7B {what}"].value
+    for what in ("parameters", "layers", "width", "context", "throughput")
+)
 # FLOPs to train on one token, attention included; lecture 06 says why 6 and 12.
 per_token = 6 * parameters + 12 * layers * width * context
-achieved = per_token * 85_144  # FLOP/s
-mosaic = achieved / (8 * h100_sxm.peak[torch.bfloat16])
+achieved = per_token * throughput  # FLOP/s
+mosaic = achieved / (FACTS["MosaicML 7B devices"].value * h100_sxm.peak[torch.bfloat16])
 print(f"MosaicML 7B: {readable(achieved / 8, 'FLOP/s')} per H100, MFU {mosaic:.1%}")
-assert round(mosaic, 3) == 0.464
+assert round(mosaic, 3) == round(FACTS["MosaicML 7B MFU"].value, 3) == 0.464
 
-llama = [rate / h100_sxm.peak[torch.bfloat16] for rate in (380e12, 430e12)]
+rates = [FACTS[f"Llama 3.1 405B rate, {run}"].value for run in ("long context", "8,192 GPUs")]
+llama = [rate / h100_sxm.peak[torch.bfloat16] for rate in rates]
 print(f"Llama 3 405B reports 380 to 430 TFLOP/s per H100: MFU {llama[0]:.0%} to {llama[1]:.0%}")
 assert [round(share, 2) for share in llama] == [0.38, 0.43]
 
-assert round(271e12 / a100.peak[torch.bfloat16], 2) == 0.87
-assert round(794.5e12 / h100_sxm.peak[torch.bfloat16], 2) == 0.80
+fastest = [FACTS[f"{card} SXM fastest matmul"].value for card in ("A100", "H100")]
+assert round(fastest[0] / a100.peak[torch.bfloat16], 2) == 0.87
+assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
@@ -1852,14 +1843,17 @@ nearly $B$ itself, as long as $B$ is small beside $D$ and $K$:
 assert arithmetic_intensity(3_000, 3_000, 3_000, 2) == 1_000  # n / 3
 assert arithmetic_intensity(3_000, 3_000, 3_000, 4) == 500  # n / 6
 
+width = int(FACTS["GPT-3 width"].value)
+hidden_width = int(FACTS["GPT-3 feed forward width"].value)
 for tokens in (1, 64, 295, 4_096):
-    intensity = arithmetic_intensity(tokens, 12_288, 49_152, 2)
+    intensity = arithmetic_intensity(tokens, width, hidden_width, 2)
     limit = bound(intensity, h100_sxm.peak[torch.bfloat16], h100_sxm.bandwidth)
     print(f"tokens at once {tokens:>5}: {intensity:7.1f} FLOP/B, limited by {limit}")
 
-assert 0.999 < arithmetic_intensity(1, 12_288, 49_152, 2) < 1
-assert bound(arithmetic_intensity(295, 12_288, 49_152, 2), 989.4e12, 3.35e12) == "memory"
-assert bound(arithmetic_intensity(4_096, 12_288, 49_152, 2), 989.4e12, 3.35e12) == "compute"
+h100_roof = (h100_sxm.peak[torch.bfloat16], h100_sxm.bandwidth)
+assert 0.999 < arithmetic_intensity(1, width, hidden_width, 2) < 1
+assert bound(arithmetic_intensity(295, width, hidden_width, 2), *h100_roof) == "memory"
+assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) == "compute"
 
 # %% [markdown]
 r"""

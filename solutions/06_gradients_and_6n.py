@@ -5,10 +5,11 @@ r"""
 > **What does a training step cost, and where does the 6 come from?**
 
 Lecture 05 ended with the forward pass: two FLOPs for each parameter and token. To train, you also need the gradients,
-and the rule that everybody quotes for the two together is *six*. This lecture takes the six apart. You will see which
-products the backward pass makes, and which one it leaves out; you will write them yourself, and check them without
-autograd. By the end you will have predicted, to the last FLOP, what a training step of Llama 3 costs, and shown for
-which context lengths $6N$ is close, for which it is right by accident, and for which it misses most of the work.
+and the rule that everybody quotes for the two together is *six*: $6N$ FLOPs to train a model of $N$ parameters on one
+token. This lecture takes the six apart. You will see which products the backward pass makes, and which one it leaves
+out; you will write them yourself, and check them without autograd. By the end you will have predicted, to the last
+FLOP, what a training step of Llama 3 costs, and shown for which context lengths $6N$ is close, for which it is right by
+accident, and for which it misses most of the work.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
@@ -29,6 +30,7 @@ from torch.utils.checkpoint import checkpoint
 
 from course_utils import device as devices
 from course_utils import hardware, plots, timing
+from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 from course_utils.predict import reconcile
 from course_utils.units import readable
@@ -111,7 +113,8 @@ r"""
 The walk ends at a node called `AccumulateGrad`, whose `variable` is `w`. Here are the words for it:
 
 - A **leaf** is a tensor that no recorded operation made: your data, your parameters. (`tensor.is_leaf`)
-- `requires_grad` says whether gradients *pass*. You set it on leaves; everything computed from them inherits it.
+- `requires_grad` says that a gradient is wanted, here or further back. You set it on leaves; what is computed from them
+  inherits it.
 - `backward()` leaves a gradient in `.grad` of each **leaf that requires one and that the walk reaches**. For tensors in
   between, it computes the gradient, passes it on, and lets it go.
 - `tensor.retain_grad()`, called before, asks it to keep one of those, too.
@@ -154,8 +157,10 @@ assert w.grad is not None and w.grad.tolist() == [2, 4, 6]  # twice 1, 2, 3
 
 scaled = torch.ones(3, requires_grad=True) * 0.1
 converted = torch.ones(3, requires_grad=True).double()
+unchanged = torch.ones(3, requires_grad=True).float()  # float32 already: nothing to do
 mended = (torch.ones(3) * 0.1).requires_grad_()
-assert not scaled.is_leaf and not converted.is_leaf and mended.is_leaf
+assert not scaled.is_leaf and not converted.is_leaf
+assert unchanged.is_leaf and mended.is_leaf
 try:
     torch.optim.SGD([scaled], lr=0.1)
     raise AssertionError("it took a tensor that is not a leaf")
@@ -170,9 +175,10 @@ away?
 ### Exercise 6.1 · Who keeps a gradient? &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `who_keeps_grad(loss, tensors)`: for each name in `tensors`, `True` where `loss.backward()` would put a gradient
-into that tensor's `.grad`, else `False`. Look, and do not touch: afterwards each `.grad` must be what it was, and
-`loss.backward()` must still work. A `.grad` that is already there, from an earlier step, proves nothing. `loss` is the
-result of a recorded operation.
+into that tensor's `.grad`, else `False`. Look, and do not touch: afterwards each `.grad` must hold what it held, and
+`loss.backward()` must still work and fill what it would have filled. A `.grad` that is already there, from an earlier
+step, proves nothing. `loss` is the result of a recorded operation, and may itself be among `tensors`. Each operation
+on the way makes one tensor.
 """
 
 
@@ -201,11 +207,14 @@ from course_utils.testing import expect, observe, probe
 
 
 @probe
-def answer_for(student, steps, of_loss, stale=False):
-    """who_keeps_grad for tensors made in steps of (name, kind, made from, retained)."""
+def ask(student, question, steps, stale=False):
+    """The answer for tensors made in steps of (name, kind, made from, retained); or, if that is
+    the question, whose .grad asking changed, or whose .grad loss.backward() fills afterwards."""
+    import warnings
+
     import torch
 
-    made = {}
+    made, old = {}, {}
     for name, kind, parts, retained in steps:
         if kind in ("data", "parameter"):
             made[name] = torch.ones(2, requires_grad=kind == "parameter")
@@ -213,67 +222,54 @@ def answer_for(student, steps, of_loss, stale=False):
             with torch.set_grad_enabled(kind != "no_grad"):
                 made[name] = sum(made[part] for part in parts) * 2
             made[name] = made[name].detach() if kind == "detach" else made[name]
+            made[name] = (made[name] ** 2).sum() if kind == "loss" else made[name]
         if retained:
             made[name].retain_grad()
         if stale and kind == "parameter":
             made[name].grad = torch.ones(2)
-    loss = sum((made[name] ** 2).sum() for name in of_loss)
-    return student.who_keeps_grad(loss, made)
-
-
-@probe
-def left_behind(student, steps, of_loss):
-    """Names of tensors whose .grad changed by asking, and whether backward still works."""
-    import warnings
-
-    import torch
-
-    warnings.simplefilter("ignore")
-    made = {}
-    for name, kind, parts, retained in steps:
-        if kind in ("data", "parameter"):
-            made[name] = torch.ones(2, requires_grad=kind == "parameter")
-        else:
-            made[name] = sum(made[part] for part in parts) * 2
-        if retained:
-            made[name].retain_grad()
-    loss = sum((made[name] ** 2).sum() for name in of_loss)
-    student.who_keeps_grad(loss, made)
-    touched = [name for name, tensor in made.items() if tensor.grad is not None]
-    try:
-        loss.backward()
-        return [touched, "it works"]
-    except RuntimeError:
-        return [touched, "it fails"]
+            old[name] = [1.0, 1.0]
+    answer = student.who_keeps_grad(made["loss"], dict(made))
+    if question == "answer":
+        return answer
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # asking a tensor in between for its .grad warns
+        now = {n: t.grad.tolist() for n, t in made.items() if t.grad is not None}
+        if question == "changed":
+            return [name for name in made if now.get(name) != old.get(name)]
+        try:
+            made["loss"].backward()
+        except RuntimeError:
+            return "it fails"
+        return [name for name, tensor in made.items() if tensor.grad is not None]
 
 
 def requires(steps):
     """Names of the tensors with requires_grad."""
     found = set()
     for name, kind, parts, _ in steps:
-        if kind == "parameter" or (kind == "recorded" and found & set(parts)):
+        if kind == "parameter" or (kind in ("recorded", "loss") and found & set(parts)):
             found.add(name)
     return found
 
 
-def reached_by(steps, of_loss):
+def reached_in(steps):
     """Names of the tensors that the walk from loss meets."""
-    reached = set(of_loss)
+    reached = {"loss"}
     for name, kind, parts, _ in reversed(steps):
-        if name in reached and kind == "recorded":
+        if name in reached and kind in ("recorded", "loss"):
             reached |= set(parts)
     return reached
 
 
-def kept_by(steps, of_loss):
+def kept_in(steps):
     """Names of the tensors that keep a gradient, from the rules in the text."""
-    met = reached_by(steps, of_loss) & requires(steps)
+    met = reached_in(steps) & requires(steps)
     return {s[0] for s in steps if s[0] in met and (s[1] == "parameter" or s[3])}
 
 
-def wrong_dicts(steps, of_loss):
+def wrong_dicts(steps):
     """Answers that well-known mistakes lead to, and what to say to them."""
-    names, needed, right = [s[0] for s in steps], requires(steps), kept_by(steps, of_loss)
+    names, needed, right = [s[0] for s in steps], requires(steps), kept_in(steps)
     leaves = (set(names) - needed) | {s[0] for s in steps if s[1] == "parameter"}
     retained = {s[0] for s in steps if s[3]}
     between = "A tensor in between requires a gradient, too, but keeps it only if asked to."
@@ -282,20 +278,53 @@ def wrong_dicts(steps, of_loss):
     asked = "Some tensors in between were asked to retain_grad()."
     wrong = [
         (needed, between),
-        (reached_by(steps, of_loss) & needed, between),
+        (reached_in(steps) & needed, between),
         (leaves, data),
         (leaves | retained, data),
         ((leaves & needed) | retained, unreached),
         (right | retained, unreached),
+        ((leaves & needed) | right, f"{unreached} Compare with `is`: values may be equal."),
         (leaves & needed, asked),
         (leaves & right, asked),
+        (right - {"loss"}, "loss was asked to keep its gradient, too: begin at loss.grad_fn."),
+        (right - leaves, "A node may have several before it: follow each, to the leaves."),
         (set(names) - right, "That is just the other way round."),
         (set(), "Some keep one: the walk ends at leaves that require a gradient."),
     ]
     return [({n: n in yes for n in names}, why) for yes, why in wrong if yes != right]
 
 
-look = "Only look: a .grad was filled by asking. autograd.grad fills retained ones as well."
+def expect_untouched(steps, stale=False):
+    """Each .grad holds what it held, and loss.backward() works, and fills what it would have."""
+    fresh = [name for name in (s[0] for s in steps) if name in kept_in(steps)]
+    parameters = [s[0] for s in steps if s[1] == "parameter"]
+    look = "Only look: autograd.grad fills the .grad of tensors that retain it."
+    mistakes = [
+        (fresh, "That ran the backward pass. Only look at the graph."),
+        ([name for name in fresh if name not in parameters], look),
+        (parameters, "An old .grad is gone: afterwards it must be there again."),
+        (
+            [name for name in fresh if name in parameters],
+            "backward() adds to an old .grad in place: to keep it, you need a copy.",
+        ),
+    ]
+    expect(
+        observe(ask, "changed", steps, stale=stale).value,
+        [],
+        about="whose .grad was changed by asking",
+        mistakes=[mistake for mistake in mistakes if mistake[0]],
+        hint="Look, and do not touch.",
+    )
+    gone = "The graph is gone: a backward pass frees it, unless retain_graph=True."
+    expect(
+        observe(ask, "filled", steps).value,
+        fresh,
+        about="whose .grad loss.backward() fills afterwards",
+        mistakes=[("it fails", gone)],
+        hint="Look, and do not touch: call neither retain_grad() nor requires_grad_().",
+    )
+
+
 # w makes h, h makes r (which is retained); u is used without recording, v for nothing.
 steps = [
     ("x", "data", [], False),
@@ -307,34 +336,19 @@ steps = [
     ("n", "no_grad", ["u", "w"], False),
     ("s", "recorded", ["v"], True),
 ]
-want = {name: name in ("w", "r") for name in "xwuvhrns"}
-seen = observe(answer_for, steps, ["r", "n"])
-expect(
-    seen.value, want, mistakes=wrong_dicts(steps, ["r", "n"]), hint="Walk from loss.grad_fn."
-)
-want = {name: name in ("w", "v", "r", "s") for name in "xwuvhrns"}
-seen = observe(answer_for, steps, ["r", "n", "s"], stale=True)
-hint = (
-    "Each parameter has an old .grad this time, which proves nothing; loss depends on s, too."
-)
-mistakes = [({**want, "u": True}, hint), *wrong_dicts(steps, ["r", "n", "s"])]
+first = [*steps, ("loss", "loss", ["r", "n"], False)]
+want = {name: name in ("w", "r") for name in ("x", "w", "u", "v", "h", "r", "n", "s", "loss")}
+seen = observe(ask, "answer", first)
+expect(seen.value, want, mistakes=wrong_dicts(first), hint="Walk from loss.grad_fn.")
+# Now each parameter has an old .grad, loss depends on s, too, and is asked to keep its own.
+second = [*steps, ("loss", "loss", ["r", "n", "s"], True)]
+want = {name: name in ("w", "v", "r", "s", "loss") for name in want}
+hint = "Each parameter has an old .grad this time, which proves nothing."
+seen = observe(ask, "answer", second, stale=True)
+mistakes = [({**want, "u": True}, hint), *wrong_dicts(second)]
 expect(seen.value, want, mistakes=mistakes, hint=hint)
-seen = observe(left_behind, [s for s in steps if s[1] != "no_grad"], ["r"])
-expect(
-    seen.value,
-    [[], "it works"],
-    about=".grad filled by asking; does loss.backward() still work?",
-    mistakes=[
-        (
-            [[], "it fails"],
-            "The graph is gone: a backward pass frees it, unless retain_graph=True.",
-        ),
-        ([["w", "r"], "it fails"], "That ran the backward pass. Only look at the graph."),
-        ([["w", "r"], "it works"], "Only look: the gradients are there already."),
-        ([["r"], "it works"], look),
-        ([["r"], "it fails"], look),
-    ],
-)
+expect_untouched(first)
+expect_untouched(second, stale=True)
 ### BEGIN HIDDEN TESTS
 from course_utils.testing import draws
 
@@ -353,22 +367,24 @@ for _ in range(6):
         steps.append((name, kind, parts, needs and draw.choice([True, False])))
     steps.append(("w", "parameter", [], False))
     steps.append(("z", "recorded", ["w"], True))
-    of_loss = ["z", draw.choice(names[3:])]
-    yes = kept_by(steps, of_loss)
-    want = {s[0]: s[0] in yes for s in steps}
-    stale = draw.choice([True, False])
-    seen = observe(answer_for, steps, of_loss, stale=stale)
+    parts, stale = ["z", draw.choice(names[3:])], draw.choice([True, False])
+    steps.append(("loss", "loss", parts, draw.choice([True, False])))
+    yes = kept_in(steps)
+    seen = observe(ask, "answer", steps, stale=stale)
     hint = "A leaf that requires a gradient, or a retained tensor; and the walk must reach it."
-    expect(seen.value, want, mistakes=wrong_dicts(steps, of_loss), hint=hint)
+    want = {s[0]: s[0] in yes for s in steps}
+    expect(seen.value, want, mistakes=wrong_dicts(steps), hint=hint)
+    expect_untouched(steps, stale=stale)
 ### END HIDDEN TESTS
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>print_graph</code> above walks the graph already. Collect the nodes that it meets, each once, in place of printing them.</details>
-<details><summary>Hint 2</summary>A leaf is reached if it is the <code>variable</code> of a node that you met (only AccumulateGrad has one; compare with <code>is</code>). A tensor in between is reached if its <code>grad_fn</code> is such a node, and it keeps its gradient if <code>retains_grad</code>.</details>
+<details><summary>Hint 2</summary>A leaf is reached if it is the <code>variable</code> of a node that you met (only AccumulateGrad has one; compare with <code>is</code>). Any other tensor is reached if its <code>grad_fn</code> is such a node, and it keeps its gradient if <code>retains_grad</code>.</details>
 
 **Why it matters.** "Why is `.grad` None?" is a question that you will ask at midnight. There are four answers: not
-required, not a leaf, not reached, not recorded. You can now tell which, for any model.
+required, not a leaf, not reached, not recorded. You can now tell which. (One thing more to look at: an operation such as
+`split` makes several tensors and one node, and the loss may depend on some of them only.)
 
 ## 2 · Is the gradient right?
 
@@ -402,9 +418,8 @@ def slope_error(h: float, dtype: torch.dtype, central: bool) -> float:
 good, tiny = (slope_error(h, torch.float64, central=True) for h in (1e-5, 1e-12))
 reconcile("the error with h = 1e-12 against h = 1e-5", guess, tiny / good, "times")
 
-assert good < 1e-9 and tiny > 1e-6  # ten correct digits, and not even six
+assert good < 1e-10 and tiny > 1e-6  # ten correct digits, and not even six
 assert slope_error(1e-5, torch.float64, central=False) > 1e4 * good
-assert min(slope_error(10.0**-k, torch.float32, central=True) for k in range(1, 8)) > 100 * good
 
 # %%
 steps_tried = [10.0**-k for k in range(13, 2, -1)]
@@ -427,10 +442,19 @@ figure = plots.curves(
 plots.show(
     figure,
     alt="Relative error against the step, from 1e-13 to 0.001. In float64 it falls, and rises "
-    "again: to 1e-11 for central and 1e-8 for forward differences. Float32 stays above 1e-5.",
+    "again: below 1e-10 for central and to about 1e-8 for forward differences. Float32 stays "
+    "above 1e-6.",
 )
 
-assert min(errors["central, float64"]) < 1e-10 < 1e-9 < min(errors["forward, float64"])
+least = {name: min(values) for name, values in errors.items()}
+assert least["central, float64"] < 1e-10
+assert 1e-9 < least["forward, float64"] < 1e-7 and least["central, float32"] > 1e-6
+
+best = steps_tried[errors["central, float64"].index(least["central, float64"])]
+assert 1e-7 < best < 1e-4  # around 1e-5
+for central, power in ((True, 2), (False, 1)):  # on the right, a step ten times as long
+    long, short = (slope_error(h, torch.float64, central) for h in (1e-3, 1e-4))
+    assert round(math.log10(long / short), 2) == power
 
 # %% [markdown]
 r"""
@@ -445,8 +469,8 @@ side of the V moves, and why?
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `numerical_gradient(f, x, step)`: the gradient of `f` at `x` by central differences, in float64. `f` takes a
-tensor of the shape of `x` and returns a tensor with one number. Compute in float64 whatever the dtype of `x`, so call
-`f` with float64, and return float64. `x` has one or more dimensions, may be non-contiguous, and is not yours to change.
+tensor of the shape of `x` and returns a tensor with one number. Whatever the dtype of `x`, call `f` with float64, and
+return float64 in the shape of `x`. `x` has one or more dimensions, may be non-contiguous, and is not yours to change.
 """
 
 
@@ -556,7 +580,8 @@ for given in (x, x.double() / 10, across):
     hint = "x is somebody else's, and .double() of float64 is x itself: work on a clone."
     expect(seen.value, 0.0, about="greatest change of x", hint=hint)
 precise = (
-    "In float32 the two values agree in all their digits: convert x before you take the step."
+    "x has any number of dimensions. And convert it before you take the step: in float32 the "
+    "two values agree in all their digits."
 )
 seen = observe(numerical, "cubes", torch.tensor([1000.0, 300.0]), 1e-5)
 want = torch.tensor([3e6, 27e4], dtype=torch.float64)
@@ -567,7 +592,7 @@ import math
 from course_utils.testing import draws
 
 draw = draws()
-for dtype in (torch.float32, torch.float64, torch.bfloat16):
+for dtype in (torch.float32, torch.float64, torch.float16):
     for shape in (draw.sizes(2, 2, 4), draw.sizes(3, 2, 4)):
         for contiguous in (True, False):
             x = draw.tensor(*shape, dtype=dtype, contiguous=contiguous)
@@ -577,9 +602,11 @@ for dtype in (torch.float32, torch.float64, torch.bfloat16):
                 want.view(-1)[place] = ((value + h) ** 3 - (value - h) ** 3) / (2 * h)
             seen = observe(numerical, "cubes", x, h)
             mistakes = cube_mistakes(x, h)
-            hint = "x may be non-contiguous: index it, rather than a flat view of it."
+            hint = "x may have any dtype and shape, and be non-contiguous."
             expect(seen.value, want, mistakes=mistakes, tolerance=1e-9, hint=hint)
-            expect(observe(what_is_left, x).value, 0.0, about="greatest change of x", hint=hint)
+            seen = observe(what_is_left, x)
+            hint = "x is somebody else's: work on a clone."
+            expect(seen.value, 0.0, about="greatest change of x", hint=hint)
 rows, columns = draw.sizes(2, 2, 5)
 x = draw.tensor(rows, columns, contiguous=False)
 want = torch.zeros(rows, columns, dtype=torch.float64)
@@ -599,7 +626,7 @@ r"""
 <details><summary>Hint 2</summary><code>x.double()</code> is no copy when x is float64 already. <code>x.to(torch.float64, copy=True)</code> always is.</details>
 
 **Why it matters.** It is how everybody who writes a backward pass by hand finds out whether it is right. PyTorch's
-`torch.autograd.gradcheck` does the same. You will use it in the next section, on gradients of your own.
+`torch.autograd.gradcheck` does the same. You will use yours in the next section, on gradients written by hand.
 
 It also shows what autograd is worth. Two evaluations *per parameter*: how much would one gradient of a small model
 cost?
@@ -685,7 +712,7 @@ assert torch.allclose(grads["h2"], 2 * h2 / (b * k))
 # %% [markdown]
 r"""
 The walk begins at $h_2$, where the gradient is elementwise: $2 h_2 / BK$, since the mean divides by the number of
-elements. A gradient always has the shape of its tensor.
+elements. A gradient always has the shape and the dtype of its tensor.
 
 **The weights $w_2$.** The number $w_2[j, k]$ takes part in one product for each token $i$: it multiplies $h_1[i, j]$
 and the result lands in $h_2[i, k]$. So it changes the loss through each of the $B$ tokens, and the parts add up. With
@@ -768,8 +795,9 @@ to `d` nobody would stop you. (This is why the sizes in tests should all differ.
 ### Exercise 6.3 · Backward by hand &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `gradients_by_hand(x, w1, w2)`: the pair `(gradient of w1, gradient of w2)` for
-$\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$. Use `@` or `einsum`, but not autograd: the tests run
-your function in `torch.inference_mode()`, where nothing is recorded. The three sizes $D$, $H$, $K$ may all differ.
+$\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or
+`einsum`, but not autograd: the tests run your function where nothing can be recorded. The sizes $D$, $H$, $K$ may all
+differ, and the arguments are not yours to change.
 """
 
 
@@ -800,7 +828,10 @@ def without_autograd(student, x, w1, w2):
     """gradients_by_hand where nothing is recorded."""
     import torch
 
-    with torch.inference_mode():
+    def refuse(_):
+        raise RuntimeError("autograd wanted to record something")
+
+    with torch.inference_mode(), torch.autograd.graph.saved_tensors_hooks(refuse, refuse):
         return student.gradients_by_hand(x, w1, w2)
 
 
@@ -850,11 +881,9 @@ def by_triples(x, w1, w2):
     wrong.append(((right[0].T, right[1].T), flipped))
     wrong.append(((right[0].T, right[1]), flipped))
     wrong.append(((right[0], right[1].T), flipped))
-    if dtype == torch.float64:
-        kept_dtype = (
-            "A gradient has the dtype of its tensor: compute in the dtype that you get."
-        )
-        wrong.append((tuple(g.float() for g in right), kept_dtype))
+    kept_dtype = "A gradient has the dtype of its tensor: compute in the dtype that you get."
+    other = torch.float32 if dtype == torch.float64 else torch.float64
+    wrong.append((tuple(g.to(other) for g in right), kept_dtype))
     if len(w2) == len(w2[0]):
         back = "The gradient of h1 comes back through the transpose of w2: it sums over K."
         wrong.append((pair(summed(x, summed(g2, w2, (1, 0)), (0, 0)), right[1].tolist()), back))
@@ -866,7 +895,8 @@ def by_triples(x, w1, w2):
 
 
 by_sums = (
-    "Nothing is recorded here, so write the sums out: each gradient is one product of matrices."
+    "Nothing can be recorded here: each gradient is one product of matrices that you write. "
+    "Which of the three dimensions does it sum over?"
 )
 tokens = torch.tensor([[1.0, 2.0], [0.0, 1.0], [3.0, -1.0], [2.0, 0.0], [1.0, 1.0]])
 first = torch.tensor([[1.0, 0.0, 2.0, 1.0], [1.0, 1.0, 0.0, -2.0]])
@@ -976,7 +1006,7 @@ One and a half, not two. One of the four products of the backward pass was never
 > the *first* layer be good for? Say it before you run the next cell.
 """
 
-# %%
+# %% tags=["error-5"]
 with torch.device("meta"):
     x = torch.empty(B, D)
     w1 = torch.empty(D, D, requires_grad=True)
@@ -1028,7 +1058,7 @@ the backward pass. If all products run at the same speed, a step takes three tim
 # %%
 guess = None  # times the forward pass
 
-# %%
+# %% tags=["timed"]
 if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 tokens, width, depth = (8_192, 4_096, 6) if devices.on_gpu(device) else (1_024, 512, 6)
@@ -1101,11 +1131,20 @@ def backward_flops(
 from course_utils.testing import expect, observe
 
 
+def sizes_of(tokens, widths):
+    """FLOPs of one product of each layer."""
+    return [2 * tokens * widths[i] * widths[i + 1] for i in range(len(widths) - 1)]
+
+
 def backward_mistakes(tokens, widths, trainable, input_needs_grad):
     """Counts that well-known mistakes lead to, and what to say to them."""
-    sizes = [2 * tokens * widths[i] * widths[i + 1] for i in range(len(trainable))]
+    sizes = sizes_of(tokens, widths)
     own = sum(size for i, size in enumerate(sizes) if trainable[i])  # gradients of weights
     inner = sum(sizes[1:])  # gradients of what enters all layers but the first
+
+    def passed_back(is_needed):
+        return sum(size for i, size in enumerate(sizes) if is_needed(i))
+
     first = "The gradient of the input is counted, and nobody needs it: x is data."
     return [
         (
@@ -1130,6 +1169,14 @@ def backward_mistakes(tokens, widths, trainable, input_needs_grad):
             2 * own,
             "A frozen layer still passes the gradient back if something below it is trained.",
         ),
+        (
+            own + passed_back(lambda i: trainable[i - 1] if i else input_needs_grad),
+            "Ask of everything before a layer, the input as well, not only of the layer before it.",
+        ),
+        (
+            own + passed_back(lambda i: input_needs_grad or any(trainable[i + 1 :])),
+            "A layer passes back, by a product of its own size, what something before it needs.",
+        ),
         (3 * sum(sizes), "That includes the forward pass."),
         (sum(sizes), "That is the forward pass."),
     ]
@@ -1139,6 +1186,7 @@ def expect_backward(want, *given):
     """One check, with the mistakes that lead to another number."""
     mistakes = backward_mistakes(*given)
     mistakes.append((want // 2, "A multiply-add is two FLOPs."))
+    mistakes.append((want + sum(sizes_of(*given[:2])), "That includes the forward pass."))
     mistakes.append((want // given[0], "That is for one token."))
     hint = "One product if its weights are trained; one if anything before it needs a gradient."
     expect(observe(backward_flops, *given).value, want, mistakes=mistakes, hint=hint)
@@ -1211,8 +1259,8 @@ gradients of the large matrices. They do not save the way back.)
 
 ## 5 · Where the rule bends
 
-$6 \cdot \text{tokens} \cdot \text{parameters}$ counts each parameter as one multiply-add per token and product. You
-know one case in which it bends, the input of the first layer. Here are three more, and each is counted.
+$6 \cdot \text{tokens} \cdot \text{parameters}$ counts each parameter as one multiply-add per token in each of three
+products. You know one case in which it bends, the input of the first layer. Here are three more, and each is counted.
 
 **Attention multiplies without parameters.** In each layer every token is compared with every token of the context
 ($T \times T$ scores, each of $d$ products over all heads together), and then the values are summed with these weights,
@@ -1239,8 +1287,8 @@ print(f"attention, {T} tokens of {d}: {attention_step / T:,.0f} FLOPs per token,
 
 # %% [markdown]
 r"""
-(A causal model uses only half of the scores, and a good kernel skips most of the other half. By convention one counts
-them all, and says so, as the PaLM paper does.)
+(A causal model uses only half of the scores, and a good kernel skips most of the other half. We count them all, as PaLM
+and PyTorch's counter do: lecture 05.)
 
 **Embeddings are parameters that do not multiply.** A row of the table is looked up, and backward the gradient is
 *added* to that row. No product of matrices, in either direction. The output layer, on the other hand, which turns each
@@ -1248,7 +1296,7 @@ vector into a score for each token of the vocabulary, is an ordinary linear laye
 use *one* table for both, *tied*: it is stored once, and multiplied once.)
 """
 
-# %%
+# %% tags=["error-17"]
 vocabulary, width, tokens = 1_000, 64, 32
 ids = torch.randint(vocabulary, (tokens,))
 table = nn.Embedding(vocabulary, width)
@@ -1271,8 +1319,8 @@ assert (
 r"""
 > **A mistake that travels.** "2 · tokens · parameters forward, 6 to train" is quoted without these two. It counts the
 > look-up as if it were a multiplication, which is too much, and it forgets attention, which is too little. In a small
-> model the table may be a large part of all parameters; at a long context attention is most of the work. You will see both
-> in the same model in a moment.
+> model the table may be a large part of all parameters; at a long context attention is most of the work. In a moment
+> the two meet in one model.
 
 **Recomputation adds two.** The backward pass needs $h_1$ again: $\nabla w_2$ is made of it (section 3). So the forward
 pass has to *keep* its activations, and they may not fit. *Activation checkpointing* keeps few of them, and computes the
@@ -1388,7 +1436,7 @@ def per_token_mistakes(parameters, layers, d, context, vocab, tied):
         ),
         (
             6 * matrices + 6 * scores,
-            "Attention makes two products, scores and the weighted sum: 2 · 6.",
+            "Attention makes two products, scores and the weighted sum, and is counted in full.",
         ),
         (6 * matrices + 12 * d * context, "Attention happens in each layer."),
         (
@@ -1428,6 +1476,10 @@ def expect_per_token(want, *given):
         (abs(share), reverse),
         ((promised - want) / promised, "Divide by what is exact, not by 6N."),
         ((want - promised) / promised, "Divide by what is exact, not by 6N."),
+        (
+            (6 * (given[0] - given[2] * given[4]) - want) / want,
+            "6N takes all parameters, the table as well: that is one of its faults.",
+        ),
         (promised / want, "That is the ratio; wanted is by how much it misses 1."),
         (want / promised, "That is a ratio; wanted is (6N - exact) / exact."),
         (100 * share, "That is in percent; wanted is a share."),
@@ -1475,8 +1527,8 @@ r"""
 <details><summary>Hint 1</summary>Which of the parameters are multiplied? All but the table, unless the table is also the output layer. Each of those costs 6 per token.</details>
 <details><summary>Hint 2</summary>Attention costs 12 · T² · d for a sequence of T tokens, in each layer. Divide by T.</details>
 
-**Why it matters.** $6N + 12\,L\,d\,T$ is the number behind most published MFUs. Whoever compares two of them should know
-whether the second term is in, and what was taken for $N$.
+**Why it matters.** PaLM counts $6N + 12\,L\,d\,T$ for its MFU, and many have followed. Whoever compares two MFUs should
+know whether the second term is in, and what was taken for $N$.
 
 ## 6 · The result: Llama 3, to the last FLOP
 
@@ -1518,7 +1570,7 @@ class Llama(nn.Module):
     """Llama 3 on one sequence, without positions."""
 
     def __init__(
-        self, layers: int, d: int, heads: int, kv_heads: int, hidden: int, vocab: int = 128_256
+        self, layers: int, d: int, heads: int, kv_heads: int, hidden: int, vocab: int
     ) -> None:
         super().__init__()
         self.table = nn.Embedding(vocab, d)
@@ -1536,18 +1588,21 @@ def count_step(model: nn.Module, context: int) -> int:
     return count_flops(lambda: nn.functional.cross_entropy(model(ids), ids).backward())
 
 
-llamas = {  # layers, d, heads, heads of keys and values, width of the feed-forward block
-    "8B": (32, 4_096, 32, 8, 14_336),
-    "70B": (80, 8_192, 64, 8, 28_672),
-    "405B": (126, 16_384, 128, 8, 53_248),
+shape_of = ("layers", "width", "heads", "key and value heads", "feed forward width")
+vocab = int(FACTS["Llama 3.1 vocabulary"].value)
+llamas = {
+    size: tuple(int(FACTS[f"Llama 3.1 {size} {what}"].value) for what in shape_of)
+    for size in ("8B", "70B", "405B")
 }
+assert llamas["8B"] == (32, 4_096, 32, 8, 14_336) and vocab == 128_256
 with torch.device("meta"):
-    model = Llama(*llamas["8B"])
-assert sum(p.numel() for p in model.parameters()) == 8_030_261_248  # what Llama 3 8B has
+    model = Llama(*llamas["8B"], vocab)
+total = sum(p.numel() for p in model.parameters())
+assert total == FACTS["Llama 3.1 8B parameters"].value == 8_030_261_248
 
 layers, d = llamas["8B"][:2]
-vocab = model.table.num_embeddings
 matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)  # all but the norms
+assert total - matrices < 1e-4 * total  # which are few
 print(f"{matrices:,} weights in matrices, {vocab * d / matrices:.1%} of them in the table")
 
 # %% [markdown]
@@ -1571,7 +1626,7 @@ assert count_step(model, 2_004) == 6 * matrices * 2_004  # and the counter agree
 
 # %% [markdown]
 r"""
-Now all contexts that one trains on: your formula against PyTorch's count of each product in a forward and backward
+Now short contexts and long ones: your formula against PyTorch's count of each product in a forward and backward
 pass.
 
 **Predict.** At a context of 131,072 tokens, which share of the work does $6N$ see? Write it as a number from 0 to 1.
@@ -1632,28 +1687,32 @@ The same for its larger siblings, at the 8,192 tokens that they were first train
 """
 
 # %%
+missed = []
 for name, shape in llamas.items():
     with torch.device("meta"):
-        model = Llama(*shape)
+        model = Llama(*shape, vocab)
     layers, d = shape[:2]
     total = sum(p.numel() for p in model.parameters())
     matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)
     predicted = flops_per_token(matrices, layers, d, 8_192, vocab)
     assert count_step(model, 8_192) == predicted * 8_192
     off = six_n_error(matrices, layers, d, 8_192, vocab)
+    missed.append(off)
     print(
         f"{name:>5}: {total:>15,} parameters, {readable(predicted, 'FLOPs')} per token, "
         f"6N off by {off:+.1%}"
     )
 
-assert total == 405_853_388_800
-run = 6 * total * 15.6e12  # tokens: FLOPs of the whole training run, by the rule
+assert total == FACTS["Llama 3.1 405B parameters"].value == 405_853_388_800
+read = FACTS["Llama 3.1 405B tokens"].value
+run = 6 * total * read  # FLOPs of the whole training run, by the rule
 print(
-    f"405B on 15.6 trillion tokens: 6N says {run:.1e} FLOPs, "
-    f"the formula {predicted * 15.6e12:.1e}"
+    f"405B on {read / 1e12} trillion tokens: 6N says {run:.1e} FLOPs, "
+    f"the formula {predicted * read:.1e}"
 )
-assert f"{run:.1e}" == "3.8e+25"  # the number that the paper reports
-assert round(six_n_error(matrices, layers, d, 8_192, vocab), 3) == -0.072
+reported = FACTS["Llama 3.1 405B training FLOPs"].value
+assert f"{run:.1e}" == f"{reported:.1e}" == "3.8e+25"
+assert missed == sorted(missed) and round(missed[-1], 3) == -0.072
 
 # %% [markdown]
 r"""
@@ -1664,9 +1723,9 @@ when to use which. **For a budget, $6N$. For an MFU, or a long context, or a sma
 Last, back to the question. What does a training step cost, in seconds?
 """
 
-# %%
+# %% tags=["timed"]
 with torch.device("meta"):
-    model = Llama(*llamas["8B"])
+    model = Llama(*llamas["8B"], vocab)
 step = count_step(model, 8_192)  # FLOPs: one sequence of 8,192 tokens
 h100 = hardware.ACCELERATORS["H100 SXM"].peak[torch.bfloat16]  # FLOP/s
 dtype = torch.bfloat16 if devices.on_gpu(device) else torch.float32
@@ -1692,15 +1751,16 @@ $12\,L\,d\,T$ against 6 for each weight that multiplies, then ask `flops_per_tok
 between. For each linear layer there are three products of $2BDK$: forward, $\nabla w = h^\top \nabla y$, $\nabla h =
 \nabla y\, w^\top$. A training step takes $6 \cdot \text{tokens} \cdot \text{parameters}$, plus $12\,L\,d\,T$ per token
 for attention, minus 6 for each weight of a table that is only looked up, minus the first layer's input gradient if it
-sees data; recomputation makes it 8. Central differences, in float64, check any gradient.
+sees data; recomputation makes it up to 8. Central differences, in float64, check any gradient.
 
 **Mindset.** Ask of each product: who needs it? That gives the exact count, also for frozen layers, where no rule of
 thumb does. Two errors that cancel look like a correct rule, at one context. When you quote an MFU, say what was
 counted.
 
 **Intuitions.** A gradient for all parameters costs two forward passes, not one per parameter. For Llama 3, $6N$ is 7 to
-17 % off at 8,192 tokens, and useless at 131,072. The wider the model, the longer the context at which attention takes
-over. Freezing saves what lies below the lowest trained layer, and the frozen weights' gradients, but not the way back.
+17 % off at 8,192 tokens; at 131,072 it sees a fifth of what the 8B does. The wider the model, the longer the
+context at which attention takes over. Freezing saves what lies below the lowest trained layer, and the frozen weights'
+gradients, but not the way back.
 
 Next: **07 · Models and initialisation**. You know what a model costs; now build one, and give it numbers to begin with
 that let the gradients through.

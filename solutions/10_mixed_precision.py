@@ -1089,7 +1089,7 @@ assert lost[1] > 0.5 and lost[2**16] < 0.01
 
 # %%
 plots.show(
-    plots.magnitudes(
+    plots.range_histograms(
         {"as they are": flowing, "times 2⁸": flowing * 2**8, "times 2¹⁶": flowing * 2**16},
         torch.float16,
         title=f"In float16 {lost[1]:.0%} of these gradients become 0; multiplied by 2¹⁶, next to none",

@@ -160,4 +160,4 @@ def log_ticks(axis: Axis, low: float, high: float, unit: str, most: int) -> None
         ticks = ticks[:: math.ceil(len(ticks) / most)]
     axis.set_ticks(ticks)
     axis.set_ticks([], minor=True)
-    axis.set_major_formatter(FuncFormatter(lambda v, _: readable(v, unit)))
+    axis.set_major_formatter(FuncFormatter(lambda v, _: readable(v, unit).replace(".00e", "e")))

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from course_utils.plots.axes import (
     add_title,
@@ -35,6 +36,7 @@ def curves(
     ylabel: str,
     xunit: str = "",
     yunit: str = "",
+    shares: bool = False,
     title: str,
 ) -> Figure:
     """Draw curves over a common x, both axes logarithmic: what was measured filled, what was predicted hollow.
@@ -45,6 +47,7 @@ def curves(
         predicted: The same for computed values; a label that is also measured has the same marker.
         xlabel, ylabel: What the axes show.
         xunit, yunit: Their units: those of B, s, FLOP and what is made of them are written with prefixes of ten.
+        shares: The values are shares of a whole: the y axis goes from 0 to 100 % in equal steps.
         title: The finding.
 
     Raises:
@@ -63,15 +66,22 @@ def curves(
         if len(values) != len(x):
             raise ValueError(f"{label!r} has {len(values)} values for {len(x)} x: give one for each")
         for value in values:
-            positive(value, f"a value of {label!r}")
+            if shares and value == 0:
+                continue
+            if positive(value, f"a value of {label!r}") > 1 and shares:
+                raise ValueError(f"a value of {label!r} is {value}: a share lies between 0 and 1")
     markers = dict(zip(dict.fromkeys(label for label, _, _ in drawn), itertools.cycle(MARKERS)))
     low, high = (f(v for _, _, values in drawn for v in values) for f in (min, max))
     with styled():
         fig, ax = chart(8.9, 4.8, title, left=1.1, right=0.4 + 0.085 * max(map(len, markers)))
-        ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
-        ax.set(xlim=(x[0] / 1.4, x[-1] * 1.4), ylim=(low / 2, high * 2))
+        ax.set(xscale="log", xlim=(x[0] / 1.4, x[-1] * 1.4), xlabel=xlabel, ylabel=ylabel)
         log_ticks(ax.xaxis, *ax.get_xlim(), xunit, most=8)
-        log_ticks(ax.yaxis, *ax.get_ylim(), yunit, most=8)
+        if shares:
+            ax.set(ylim=(-0.04, 1.04), yticks=(0, 0.25, 0.5, 0.75, 1))
+            ax.yaxis.set_major_formatter(PercentFormatter(1))
+        else:
+            ax.set(yscale="log", ylim=(low / 2, high * 2))
+            log_ticks(ax.yaxis, *ax.get_ylim(), yunit, most=8)
         ax.grid(True)
         for label, is_measured, values in drawn:
             ax.plot(x, values, color=INK, linewidth=1.2, alpha=0.7, zorder=2, linestyle="-" if is_measured else "--")

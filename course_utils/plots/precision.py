@@ -16,7 +16,7 @@ from course_utils.plots.style import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, PR
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def magnitudes(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, title: str) -> Figure:
+def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, title: str) -> Figure:
     """Draw histograms of magnitudes, one above the other, against what ``dtype`` can hold.
 
     Each bar is a range from one power of two to the next. What the format turns into zero or infinity is hatched in

@@ -109,6 +109,22 @@ CHARTS = {
         range(512, 8193, 512), {"fp32": [1e12 + n for n in range(16)]}, {"fp32": 2e12}
     ),
     "mfu, one size": lambda: plots.mfu_curve([512], {"fp32": [1e12]}, {"fp32": 2e12}),
+    "magnitudes": lambda: plots.magnitudes(
+        {
+            "GPT-3 (2020)": 3.14e23,
+            "GPT-4 (2023), an estimate": 2.1e25,
+            "Llama 3.1 405B (2024)": 3.8e25,
+            "eight H100s, two weeks, at their peak": 9.58e21,
+        },
+        unit="FLOPs",
+        lines={"EU threshold, since 2025": 1e25, "US reporting threshold, 2023 to 2025": 1e26},
+        highlight=["eight H100s, two weeks, at their peak"],
+        title="GPT-3 took 33 times what eight H100s can do in two weeks",
+    ),
+    "magnitudes, one number": lambda: plots.magnitudes({"a byte": 1}, unit="B", title="One"),
+    "magnitudes, far apart": lambda: plots.magnitudes(
+        {"a bit": 0.125, "all text": 4e15}, unit="B", lines={"small": 3, "large": 1e14, "larger": 1.5e14}, title="Bytes"
+    ),
     "calibration": lambda: plots.calibration(
         [("00", 1.0), ("00", 30.0), ("01", 0.004), ("05", 2.1), ("05", 0.9), ("10", 1.02)],
         title="4 of your 6 guesses are within a factor of 2, half of them within 2.1",
@@ -116,6 +132,18 @@ CHARTS = {
     "calibration, one guess": lambda: plots.calibration([("00", 1.0)], title="Right"),
     "calibration, a whole course": lambda: plots.calibration(
         [(f"{i // 4:02d}", 1.5 ** (i % 7 - 3)) for i in range(44)], title="Every guess of the course"
+    ),
+    "bits": lambda: plots.bit_plans({"float32": (8, 23), "float8_e4m3fn": (4, 3)}, title="Bits buy range or precision"),
+    "gaps": lambda: plots.gap_curves(
+        {"everywhere": {p: 2.0 ** (p - 7) for p in range(-16, 17)}, "short": {p: 2.0**-8 for p in range(-8, 4)}},
+        reach=12,
+        title="Gaps",
+    ),
+    "number lines": lambda: plots.number_lines(
+        {"E5M2": (torch.tensor([-2.0, 0, 1, 2, 448]), 1.5), "E4M3": (torch.arange(20) / 4, 1.0)}, title="Numbers"
+    ),
+    "curves of shares": lambda: plots.curves(
+        [1, 16, 256], {"a": [0.0, 0.5, 1.0], "b": [1, 1, 1]}, xlabel="x", ylabel="share", shares=True, title="Shares"
     ),
     "predicted": lambda: plots.predicted_vs_measured(
         [
@@ -127,16 +155,53 @@ CHARTS = {
             ("far off", 1, 1e9, "B"),
         ]
     ),
-    "magnitudes": lambda: plots.magnitudes(
+    "range histograms": lambda: plots.range_histograms(
         {"as they are": 2.0 ** torch.linspace(-40, -12, 99), "times 2¹⁶": 2.0 ** torch.linspace(-24, 18, 99)},
         torch.float16,
         title="Some become 0, some become infinite",
     ),
-    "magnitudes, all fine": lambda: plots.magnitudes({"x": torch.ones(3)}, torch.bfloat16, title="All are kept"),
+    "range histograms, all fine": lambda: plots.range_histograms(
+        {"x": torch.ones(3)}, torch.bfloat16, title="All are kept"
+    ),
     "loss scale": lambda: plots.loss_scale(
         [2.0**24, 2.0**23, 2.0**22, 2.0**22, 2.0**23], [True, True, False, False, True], limit=[3e6] * 5, title="Found"
     ),
     "loss scale, no limit": lambda: plots.loss_scale([8.0], [False], title="One step"),
+    "through depth": lambda: plots.through_depth(
+        {"explodes": [16.0**i for i in range(50)], "dies": [0.41**i for i in range(50)]},
+        {"explodes": [16.0**i for i in range(50)], "stays": [1.4] * 50},
+        ylabel="std of the layer's outputs",
+        title="A factor for each layer is a straight line",
+        limits={"largest float32": 3.4e38},
+    ),
+    "through depth, backward": lambda: plots.through_depth(
+        {"a": [0.7, 0.9, 1.0]}, {"b": [1.4, 1.2, 1.0]}, ylabel="std", title="Three layers", backward=True
+    ),
+    "distributions": lambda: plots.distributions(
+        {
+            name: {f"layer {i}": size**i * torch.linspace(-2, 2, 99) for i in (1, 10, 30, 50)}
+            for name, size in {"torch.randn": 5.0, "LeCun = Glorot": 0.5, "Kaiming": 1.0}.items()
+        },
+        reach=5,
+        title="One explodes, one dies, one arrives",
+    ),
+    "descent": lambda: plots.descent(
+        {
+            "straight": (lambda x, y: x**2 + 9 * y**2, {"SGD: 2 steps": [(-3, 1), (2, -1), (1, 0)], "b": [(-3, 1)]}),
+            "turned": (lambda x, y: x**2 + 9 * (x - y) ** 2, {"SGD: 1 step": [(-3, 1), (2, 1)], "b": [(-3, 1)]}),
+        },
+        reach=4,
+        title="Turned, it takes a step less, says a title that goes on for so long that it needs two lines",
+    ),
+    "memory stacks": lambda: plots.memory_stacks(
+        {
+            "SGD": {"parameters": 32e9, "gradients": 32e9, "state": 0},
+            "AdamW": {"parameters": 32e9, "gradients": 32e9, "state": 64e9},
+        },
+        limits={"H100: 80 GB": 80e9, "H200: 141 GB": 141e9},
+        title="One of two fits",
+    ),
+    "memory stacks, one bar": lambda: plots.memory_stacks({"a": {"all of it": 3.0}}, title="Three bytes"),
 }
 FIGURES = {name: (lambda make=make: plots.storage_layout(make())) for name, make in STORAGE.items()} | CHARTS
 

@@ -19,7 +19,7 @@ def bars(fig: Figure) -> dict[str, tuple[float, str]]:
 def test_a_bar_is_hatched_exactly_where_float16_loses_the_number() -> None:
     exponents = range(-30, 20)
     x = torch.tensor([1.5 * 2.0**e for e in exponents])
-    drawn = bars(plots.magnitudes({"x": x}, torch.float16, title="T"))
+    drawn = bars(plots.range_histograms({"x": x}, torch.float16, title="T"))
     assert len(drawn) == len(exponents)
     for e, number in zip(exponents, x, strict=True):
         half = number.half()
@@ -30,14 +30,14 @@ def test_a_bar_is_hatched_exactly_where_float16_loses_the_number() -> None:
 
 def test_the_share_that_is_lost_is_written_and_zeros_do_not_count() -> None:
     x = torch.tensor([0.0, 1e-9, -1e-9, 1.0, -2.0, 3.0, 1e6, 1.0, 1.0])
-    fig = plots.magnitudes({"x": x}, torch.float16, title="T")
+    fig = plots.range_histograms({"x": x}, torch.float16, title="T")
     words = [text.get_text() for ax in fig.axes for text in ax.texts]
     assert {"25.0% become 0", "12.5% become infinite"} <= set(words)
     assert not any("become 0" in text.get_text() for text in bfloat16_axes(x).texts)
 
 
 def bfloat16_axes(x: torch.Tensor):
-    return plots.magnitudes({"x": x}, torch.bfloat16, title="T").axes[0]
+    return plots.range_histograms({"x": x}, torch.bfloat16, title="T").axes[0]
 
 
 @pytest.mark.parametrize(
@@ -50,9 +50,9 @@ def bfloat16_axes(x: torch.Tensor):
         ({"x": torch.ones(1)}, "float16", TypeError, "give a floating-point dtype"),
     ],
 )
-def test_magnitudes_refuse(rows, dtype, error, says) -> None:
+def test_range_histograms_refuse(rows, dtype, error, says) -> None:
     with pytest.raises(error, match=says):
-        plots.magnitudes(rows, dtype, title="T")
+        plots.range_histograms(rows, dtype, title="T")
 
 
 def test_skipped_steps_are_marked_on_the_scale_they_were_tried_with() -> None:

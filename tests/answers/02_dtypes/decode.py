@@ -151,6 +151,54 @@ def decode(bits, exponent_bits, mantissa_bits, finite=False):
         return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
     return sign * (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
 
+# %% wrong: division of whole numbers by way of floats
+# says: is a float and rounds
+def decode(bits, exponent_bits, mantissa_bits, finite=False):
+    sign = -1.0 if int(bits / 2 ** (exponent_bits + mantissa_bits)) else 1.0
+    exponent = int(bits / 2**mantissa_bits) % 2**exponent_bits
+    mantissa = bits % 2**mantissa_bits
+    bias = 2 ** (exponent_bits - 1) - 1
+    top = 2**exponent_bits - 1
+    if exponent == top and finite and mantissa == 2**mantissa_bits - 1:
+        return math.nan
+    if exponent == top and not finite:
+        return math.nan if mantissa else sign * math.inf
+    if exponent == 0:
+        return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
+    return sign * (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
+
+# %% wrong: the sign bit stays in the exponent
+# says: The sign bit got into the exponent
+def decode(bits, exponent_bits, mantissa_bits, finite=False):
+    sign = -1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0
+    exponent = bits >> mantissa_bits
+    mantissa = bits % 2**mantissa_bits
+    bias = 2 ** (exponent_bits - 1) - 1
+    if exponent == 0:
+        return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
+    return sign * (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
+
+# %% wrong: negative numbers as in whole numbers
+# says: the other bits mean the same with either sign
+def decode(bits, exponent_bits, mantissa_bits, finite=False):
+    width = 1 + exponent_bits + mantissa_bits
+    if bits >= 2 ** (width - 1):
+        return -decode(2**width - bits, exponent_bits, mantissa_bits, finite)
+    exponent, mantissa = divmod(bits, 2**mantissa_bits)
+    bias = 2 ** (exponent_bits - 1) - 1
+    if exponent == 0:
+        return mantissa * 2.0 ** (1 - bias - mantissa_bits)
+    return (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
+
+# %% wrong: the mantissa in parts of its largest value
+# says: One step of the mantissa is
+def decode(bits, exponent_bits, mantissa_bits, finite=False):
+    sign = -1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0
+    exponent = (bits >> mantissa_bits) % 2**exponent_bits
+    mantissa = bits % 2**mantissa_bits
+    bias = 2 ** (exponent_bits - 1) - 1
+    return sign * (1 + mantissa / (2**mantissa_bits - 1)) * 2.0 ** (exponent - bias)
+
 # %% right: as a text of digits
 def decode(bits, exponent_bits, mantissa_bits, finite=False):
     text = format(bits, f"0{1 + exponent_bits + mantissa_bits}b")

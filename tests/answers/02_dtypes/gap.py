@@ -66,6 +66,18 @@ def gap(x, dtype):
     here = torch.tensor(x, dtype=dtype)
     return (here.view(whole) + 1).view(dtype).float().item() - here.float().item()
 
+# %% wrong: float32's next number
+# says: That is the gap of float32
+def gap(x, dtype):
+    here = torch.tensor(x, dtype=dtype).float()
+    return (torch.nextafter(here, torch.tensor(math.inf)) - here).item()
+
+# %% wrong: adds eps and looks where that leads
+# says: eps is the gap at 1
+def gap(x, dtype):
+    here = torch.tensor(x, dtype=dtype).double()
+    return ((here + torch.finfo(dtype).eps).to(dtype).double() - here).item()
+
 # %% right: frexp
 def gap(x, dtype):
     info = torch.finfo(dtype)

@@ -75,12 +75,41 @@ def limits(exponent_bits, mantissa_bits, finite=False):
     return (2 - eps) * 2.0**bias, 2.0 ** (1 - bias), 2.0 ** (1 - bias) * eps, eps
 
 # %% wrong: rounded to what float32 holds
-# says: Exactly
+# says: The last bit counts
 def limits(exponent_bits, mantissa_bits, finite=False):
     bias, eps = 2 ** (exponent_bits - 1) - 1, 2.0**-mantissa_bits
     small = 2.0 ** (1 - bias)
     top = (2 - eps * (1 + finite)) * 2.0 ** (bias + finite) if bias < 1000 else 1.797693134862315e308
     return {"max": top, "smallest_normal": small, "smallest_subnormal": small * eps, "eps": eps}
+
+# %% wrong: a power that is too large on the way
+# says: is too large for a float
+def limits(exponent_bits, mantissa_bits, finite=False):
+    bias, eps = 2 ** (exponent_bits - 1) - 1, 2.0**-mantissa_bits
+    small = 2.0 ** (1 - bias)
+    top = 2.0 ** (bias + 1 + finite) * (1 - eps / 2 * (1 + finite))
+    return {"max": top, "smallest_normal": small, "smallest_subnormal": small * eps, "eps": eps}
+
+# %% wrong: half of the smallest subnormal number
+# says: the smallest is one step of the mantissa
+def limits(exponent_bits, mantissa_bits, finite=False):
+    bias, eps = 2 ** (exponent_bits - 1) - 1, 2.0**-mantissa_bits
+    small = 2.0 ** (1 - bias)
+    top = (2 - eps * (1 + finite)) * 2.0 ** (bias + finite)
+    return {"max": top, "smallest_normal": small, "smallest_subnormal": small * eps / 2, "eps": eps}
+
+# %% wrong: looked up
+# says: decode it by hand
+def limits(exponent_bits, mantissa_bits, finite=False):
+    names = {(5, 10): "float16", (8, 7): "bfloat16", (8, 23): "float32", (11, 52): "float64"}
+    names |= {(5, 2): "float8_e5m2", (4, 3): "float8_e4m3fn"}
+    info = torch.finfo(getattr(torch, names[exponent_bits, mantissa_bits]))
+    return {
+        "max": info.max,
+        "smallest_normal": info.tiny,
+        "smallest_subnormal": info.tiny * info.eps,
+        "eps": info.eps,
+    }
 
 # %% right: whole numbers, then one division
 def limits(exponent_bits, mantissa_bits, finite=False):

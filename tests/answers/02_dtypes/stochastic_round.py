@@ -26,7 +26,7 @@ def stochastic_round(x, generator):
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% wrong: one draw for each column
-# says: one draw per element
+# says: not each row or each column
 def stochastic_round(x, generator):
     noise = torch.randint(0, 65536, x.shape[-1:], generator=generator, dtype=torch.int32)
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
@@ -90,6 +90,28 @@ def stochastic_round(x, generator):
     noise = torch.where(x < 0, 65535, noise)
     return ((bits + noise) & -65536).view(torch.float32).bfloat16()
 
+# %% wrong: one draw for each row
+# says: not each row or each column
+def stochastic_round(x, generator):
+    shape = [size if dim == 0 else 1 for dim, size in enumerate(x.shape)]
+    noise = torch.randint(0, 65536, shape, generator=generator, dtype=torch.int32)
+    return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% wrong: the global generator with the same seed
+# says: A second call must draw anew
+def stochastic_round(x, generator):
+    torch.manual_seed(generator.initial_seed())
+    noise = torch.randint(0, 65536, x.shape, dtype=torch.int32)
+    return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% wrong: up from the nearest, whichever side it lies on
+# says: The same neighbour comes each time
+def stochastic_round(x, generator):
+    near = x.bfloat16()
+    far = (near.view(torch.int16) + 1).view(torch.bfloat16)
+    share = (x - near.float()) / (far.float() - near.float())
+    return torch.where(torch.rand(x.shape, generator=generator) < share, far, near)
+
 # %% right: compares with a share
 def stochastic_round(x, generator):
     bits = x.contiguous().view(torch.int32)
@@ -111,6 +133,21 @@ def stochastic_round(x, generator):
     up = torch.bernoulli((bits % 65536).double() / 65536, generator=generator).long()
     upper = (bits >> 16) + up
     return torch.where(upper >= 2**15, upper - 2**16, upper).to(torch.int16).view(torch.bfloat16)
+
+# %% right: the nearest, or now and then the other one
+def stochastic_round(x, generator):
+    near = x.bfloat16()
+    off = x.double() - near.double()
+    step = torch.where((off > 0) == (x > 0), 1, -1).to(torch.int16)
+    other = (near.view(torch.int16) + step).view(torch.bfloat16)
+    share = (off / (other.double() - near.double())).abs()
+    draw = torch.rand(x.shape, generator=generator, dtype=torch.float64)
+    return torch.where((draw < share) & (off != 0), other, near)
+
+# %% right: noise made in place, and the upper half shifted down
+def stochastic_round(x, generator):
+    noise = torch.empty(x.shape, dtype=torch.int32).random_(0, 65536, generator=generator)
+    return ((x.view(torch.int32) + noise) >> 16).to(torch.int16).view(torch.bfloat16)
 
 # %% survivor: torch.randint(0, 2 ** 16, x.shape, generator=generator, dtype=torch.int32, device=x.device) → torch.randint(0, 2 ** 16, x.shape, generator=generator, dtype=torch.int32)
 # why: the tests run where there may be no GPU; on the CPU it makes no difference

@@ -76,6 +76,30 @@ def survives(values, dtype):
     converted = values.to(dtype)
     return (converted.isfinite() & ((converted != 0) | (values == 0))).all()
 
+# %% wrong: no parentheses
+# says: put each comparison in parentheses
+def survives(values, dtype):
+    converted = values.to(dtype)
+    return converted.isfinite() & converted != 0 | values == 0
+
+# %% wrong: Python's and
+# says: not with `and` and `or`
+def survives(values, dtype):
+    converted = values.to(dtype)
+    return converted.isfinite() and (converted != 0 or values == 0)
+
+# %% wrong: float32 on the way
+# says: What counts is what the number is rounded to
+def survives(values, dtype):
+    values = values.float()
+    converted = values.to(dtype)
+    return converted.isfinite() & ((converted != 0) | (values == 0))
+
+# %% wrong: close is good enough
+# says: A number too small becomes 0
+def survives(values, dtype):
+    return torch.isclose(values.to(dtype).to(values.dtype), values, rtol=1e-2)
+
 # %% right: compares the classes
 def survives(values, dtype):
     converted = values.to(dtype)

@@ -84,6 +84,47 @@ def to_bfloat16_bits(x):
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
     return torch.where(x.reshape(-1).isnan(), 0x7FC0, rounded)
 
+# %% wrong: infinity becomes a NaN
+# says: Infinity is no NaN
+def to_bfloat16_bits(x):
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return torch.where((bits & 0x7F800000) == 0x7F800000, 0x7FC0, rounded)
+
+# %% wrong: an int16
+# says: an int16 ends at 32,767
+def to_bfloat16_bits(x):
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return torch.where(x.isnan(), 0x7FC0, rounded).to(torch.int16)
+
+# %% wrong: left where they were
+# says: move them down
+def to_bfloat16_bits(x):
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return torch.where(x.isnan(), 0x7FC00000, rounded)
+
+# %% wrong: floats
+# says: an integer dtype?
+def to_bfloat16_bits(x):
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+    return torch.where(x.isnan(), 0x7FC0, rounded).float()
+
+# %% wrong: PyTorch's own, written into whole numbers
+# says: PyTorch's conversion to bfloat16 is not to be called
+def to_bfloat16_bits(x):
+    result = torch.empty(x.shape, dtype=torch.int16)
+    result.view(torch.bfloat16).copy_(x)
+    return result.int() & 0xFFFF
+
+# %% wrong: PyTorch's own, number by number
+# says: PyTorch's conversion to bfloat16 is not to be called
+def to_bfloat16_bits(x):
+    bits = [torch.tensor(v, dtype=torch.bfloat16).view(torch.int16) for v in x.flatten().tolist()]
+    return torch.stack(bits).reshape(x.shape).int() & 0xFFFF
+
 # %% right: compares with the half, in int32
 def to_bfloat16_bits(x):
     bits = x.contiguous().view(torch.int32)
@@ -123,6 +164,21 @@ def to_bfloat16_bits(x):
     result = upper + (lower + (upper & 1) > 0x8000).int()
     nan = ((upper & 0x7F80) == 0x7F80) & (((upper & 0x7F) | lower) != 0)
     return torch.where(nan, upper | 1, result).reshape(x.shape)
+
+# %% right: the upper halves of a copy, seen as bfloat16
+def to_bfloat16_bits(x):
+    flat = x.clone(memory_format=torch.contiguous_format).reshape(-1)
+    upper = flat.view(torch.bfloat16)[1::2].view(torch.int16).int() & 0xFFFF
+    lower = flat.view(torch.int32) & 0xFFFF
+    up = (lower > 0x8000) | ((lower == 0x8000) & (upper % 2 == 1))
+    return torch.where(x.isnan(), 0x7FFF, (upper + up).reshape(x.shape))
+
+# %% right: sign and magnitude, in a uint16
+def to_bfloat16_bits(x):
+    bits = x.view(torch.int32)
+    sign, size = (bits >> 16) & 0x8000, bits & 0x7FFFFFFF
+    rounded = ((size + (0x7FFF + ((size >> 16) & 1))) >> 16) & 0x7FFF
+    return (sign | torch.where(size > 0x7F800000, (size >> 16) | 0x40, rounded)).to(torch.uint16)
 
 # %% equivalent: 32704 → 32705
 # why: any NaN will do

@@ -133,10 +133,53 @@ def attention(q, k, v, causal):
         scores = scores.masked_fill(~torch.ones(t, s).tril(s - t).bool(), -torch.inf)
     return scores.softmax(-1) @ v
 
+# %% wrong: masked after softmax, then divided by what is left
+# says: Softmax saw a large score of the future
+def attention(q, k, v, causal):
+    weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
+    if causal:
+        weights = weights * torch.ones_like(weights).tril(k.shape[-2] - q.shape[-2])
+        weights = weights / weights.sum(-1, keepdim=True)
+    return weights @ v
+
+# %% wrong: a penalty that large scores outdo
+# says: A finite number is no -inf
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        scores = scores - 1e4 * torch.ones_like(scores).triu(1 + k.shape[-2] - q.shape[-2])
+    return scores.softmax(-1) @ v
+
+# %% wrong: filled with a number that is not small enough
+# says: A finite number is no -inf
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        future = torch.ones_like(scores, dtype=torch.bool).triu(1 + k.shape[-2] - q.shape[-2])
+        scores = scores.masked_fill(future, -1e4)
+    return scores.softmax(-1) @ v
+
+# %% wrong: a mask times -inf
+# says: 0 · inf is NaN
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        scores = scores - torch.inf * torch.ones_like(scores).triu(1 + k.shape[-2] - q.shape[-2])
+    return scores.softmax(-1) @ v
+
+# %% wrong: a mask on the CPU
+# says: device=q.device
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        t, s = scores.shape[-2:]
+        scores = scores.masked_fill(~torch.ones(t, s).tril(s - t).bool(), -torch.inf)
+    return scores.softmax(-1) @ v
+
 # %% right: PyTorch's, with a mask of our own
 def attention(q, k, v, causal):
     t, s = q.shape[-2], k.shape[-2]
-    mask = torch.ones(t, s, dtype=torch.bool).tril(s - t) if causal else None
+    mask = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(s - t) if causal else None
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 # %% right: query by query
@@ -153,8 +196,8 @@ def attention(q, k, v, causal):
 def attention(q, k, v, causal):
     scores = torch.matmul(q / math.sqrt(q.shape[-1]), k.transpose(-1, -2))
     if causal:
-        query = torch.arange(q.shape[-2])[:, None] + k.shape[-2] - q.shape[-2]
-        scores = torch.where(torch.arange(k.shape[-2]) <= query, scores, -torch.inf)
+        query = torch.arange(q.shape[-2], device=q.device)[:, None] + k.shape[-2] - q.shape[-2]
+        scores = torch.where(torch.arange(k.shape[-2], device=q.device) <= query, scores, -torch.inf)
     powers = (scores - scores.amax(-1, keepdim=True)).exp()
     return powers @ v / powers.sum(-1, keepdim=True)
 
@@ -163,8 +206,13 @@ def attention(q, k, v, causal):
     scores = torch.einsum("...te,...se->...ts", q, k) * q.size(-1) ** -0.5
     t, s = scores.shape[-2:]
     if causal:
-        scores = scores + torch.full((t, s), -1e9).triu(1 + s - t)
+        scores = scores + torch.full((t, s), -1e9, device=q.device).triu(1 + s - t)
     return torch.einsum("...ts,...sf->...tf", torch.nn.functional.softmax(scores, dim=-1), v)
 
-# %% survivor: torch.ones(t, s, dtype=torch.bool, device=q.device) → torch.ones(t, s, dtype=torch.bool)
-# why: differs on a GPU only, and the tests hand over tensors of the CPU
+# %% right: queries in front, for PyTorch's corner
+def attention(q, k, v, causal):
+    t, s = q.shape[-2], k.shape[-2]
+    if causal:
+        q = torch.cat([q.new_zeros(*q.shape[:-2], s - t, q.shape[-1]), q], dim=-2)
+    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return out[..., -t:, :]

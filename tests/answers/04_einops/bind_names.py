@@ -165,6 +165,32 @@ def bind_names(names, shape, sizes):
         if sizes.get(name, size) != size:
             raise ValueError(name)
 
+# %% wrong: each letter a name
+# says: names.split()
+def bind_names(names, shape, sizes):
+    known = dict(sizes)
+    letters = [letter for letter in names if letter != " "]
+    if len(letters) != len(shape):
+        raise ValueError("dimensions")
+    for letter, size in zip(letters, shape):
+        if known.setdefault(letter, size) != size:
+            raise ValueError(letter)
+    return known
+
+# %% wrong: fewer sizes than names after ...
+# says: Fewer sizes than names
+def bind_names(names, shape, sizes):
+    known = dict(sizes)
+    wanted = names.split()
+    if wanted[0] == "...":
+        del wanted[0]
+    elif len(wanted) != len(shape):
+        raise ValueError("dimensions")
+    for name, size in zip(reversed(wanted), reversed(shape)):
+        if size != (int(name) if name.isdigit() else known.setdefault(name, size)):
+            raise ValueError(name)
+    return known
+
 # %% right: from the back
 def bind_names(names, shape, sizes):
     left, known = list(shape), {**sizes}

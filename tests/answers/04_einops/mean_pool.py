@@ -67,6 +67,23 @@ def mean_pool(x, mask):
 def mean_pool(x, mask):
     return torch.stack([x[i, :n].mean(dim=0) for i, n in enumerate(mask.sum(dim=1))])
 
+# %% wrong: counts what is not 0
+# says: A real token may be all zeros
+def mean_pool(x, mask):
+    zeroed = x.masked_fill(~mask[..., None], 0)
+    return zeroed.sum(dim=1) / (zeroed != 0).sum(dim=1)
+
+# %% wrong: counts the vectors that are not 0
+# says: A real token may be all zeros
+def mean_pool(x, mask):
+    zeroed = x.masked_fill(~mask[..., None], 0)
+    return zeroed.sum(dim=1) / (zeroed != 0).any(dim=-1).sum(dim=1, keepdim=True)
+
+# %% wrong: the counts along the wrong dimension
+# says: divides dimension d by the count of sentence d
+def mean_pool(x, mask):
+    return x.masked_fill(~mask[..., None], 0).sum(dim=1) / mask.sum(dim=1)
+
 # %% right: sentence by sentence
 def mean_pool(x, mask):
     return torch.stack([vectors[marks].mean(dim=0) for vectors, marks in zip(x, mask)])

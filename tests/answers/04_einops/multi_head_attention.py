@@ -180,15 +180,55 @@ def multi_head_attention(x, wq, wk, wv, wo, heads):
     b, t, d = x.shape
     q, k, v = ((x @ w).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (wq, wk, wv))
     scores = q @ k.mT / math.sqrt(d / heads)
-    scores = scores.masked_fill(torch.ones(t, t).triu(1).bool(), -torch.inf)
+    scores = scores.masked_fill(torch.ones(t, t, device=x.device).triu(1).bool(), -torch.inf)
     return (scores.softmax(dim=-1) @ v).transpose(1, 2).flatten(2) @ wo
+
+# %% wrong: masked after softmax
+# says: The mask comes too late
+def multi_head_attention(x, wq, wk, wv, wo, heads):
+    q, k, v = ((x @ w).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (wq, wk, wv))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = scores.softmax(-1).tril()
+    return (weights @ v).transpose(1, 2).flatten(2) @ wo
+
+# %% wrong: the diagonal is forbidden
+# says: A token sees itself too
+def multi_head_attention(x, wq, wk, wv, wo, heads):
+    q, k, v = ((x @ w).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (wq, wk, wv))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = scores.masked_fill(torch.ones_like(scores).triu() > 0, -torch.inf).softmax(-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ wo
+
+# %% wrong: tril of the scores
+# says: A score of 0 is not the weight 0
+def multi_head_attention(x, wq, wk, wv, wo, heads):
+    q, k, v = ((x @ w).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (wq, wk, wv))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = scores.tril().softmax(-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ wo
+
+# %% wrong: queries and keys exchanged
+# says: Queries and keys are exchanged
+def multi_head_attention(x, wq, wk, wv, wo, heads):
+    k, q, v = ((x @ w).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (wq, wk, wv))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = scores.masked_fill(torch.ones_like(scores).triu(1) > 0, -torch.inf).softmax(-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ wo
+
+# %% wrong: a mask on the CPU
+# says: device=x.device
+def multi_head_attention(x, wq, wk, wv, wo, heads):
+    q, k, v = ((x @ w).unflatten(-1, (heads, -1)).transpose(1, 2) for w in (wq, wk, wv))
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    weights = scores.masked_fill(torch.ones(scores.shape[-2:]).triu(1) > 0, -torch.inf).softmax(-1)
+    return (weights @ v).transpose(1, 2).flatten(2) @ wo
 
 # %% right: one product for all three
 def multi_head_attention(x, wq, wk, wv, wo, heads):
     b, t, d = x.shape
     q, k, v = (y.unflatten(-1, (heads, -1)).transpose(1, 2) for y in (x @ torch.cat([wq, wk, wv], dim=1)).chunk(3, dim=-1))
     scores = q @ k.mT / q.shape[-1] ** 0.5
-    scores = scores.masked_fill(torch.ones(t, t).triu(1).bool(), -torch.inf)
+    scores = scores.masked_fill(torch.ones(t, t, device=x.device).triu(1).bool(), -torch.inf)
     weights = scores.softmax(dim=-1)
     out = weights @ v
     return out.transpose(1, 2).flatten(2) @ wo
@@ -202,7 +242,7 @@ def multi_head_attention(x, wq, wk, wv, wo, heads):
 # %% right: head after head
 def multi_head_attention(x, wq, wk, wv, wo, heads):
     e = wq.shape[1] // heads
-    position = torch.arange(x.shape[1])
+    position = torch.arange(x.shape[1], device=x.device)
     total = 0
     for h in range(heads):
         part = slice(h * e, (h + 1) * e)
@@ -217,8 +257,15 @@ def multi_head_attention(x, wq, wk, wv, wo, heads):
     wo = rearrange(wo, "(h e) d -> h e d", h=heads)
     q, k, v = (einsum(x, w, "b t d, d h e -> b h t e") for w in (wq, wk, wv))
     scores = einsum(q, k, "b h t e, b h s e -> b h t s") * wq.shape[-1] ** -0.5
-    scores += torch.full(scores.shape[-2:], -torch.inf).triu(1)
+    scores += torch.full(scores.shape[-2:], -torch.inf, device=x.device).triu(1)
     return einsum(scores.softmax(-1), v, wo, "b h t s, b h s e, h e d -> b t d")
 
-# %% survivor: torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device) → torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
-# why: differs on a GPU only, and the tests hand over tensors of the CPU
+# %% right: token by token, into a tensor of zeros
+def multi_head_attention(x, wq, wk, wv, wo, heads):
+    b, t, _ = x.shape
+    q, k, v = ((x @ w).unflatten(-1, (heads, -1)) for w in (wq, wk, wv))
+    out = torch.zeros(b, t, heads, q.shape[-1], device=x.device)
+    for i in range(t):
+        scores = einsum(q[:, i], k[:, : i + 1], "b h e, b s h e -> b h s") / math.sqrt(q.shape[-1])
+        out[:, i] = einsum(scores.softmax(-1), v[:, : i + 1], "b h s, b s h e -> b h e")
+    return out.flatten(2) @ wo

@@ -51,7 +51,7 @@ def unpatchify(patches, size, height):
     return rearrange(patches, "b y x (p q c) -> b c (y p) (x q)", p=size, q=size)
 
 # %% wrong: pixels dealt out
-# says: elements differ
+# says: A patch is a run of neighbours
 def patchify(images, size):
     return rearrange(images, "b c (p y) (q x) -> b (y x) (p q c)", p=size, q=size)
 

@@ -90,6 +90,13 @@ def split_heads(x, heads):
 def merge_heads(x):
     return rearrange(x, "b h t e -> b t (h e)")
 
+# %% wrong: batch and heads merged
+# says: Wanted is [b, h, t, e]
+def split_heads(x, heads):
+    return rearrange(x, "b t (h e) -> (b h) t e", h=heads)
+def merge_heads(x):
+    return rearrange(x, "b h t e -> b t (h e)")
+
 # %% right: the old way
 def split_heads(x, heads):
     b, t, d = x.shape

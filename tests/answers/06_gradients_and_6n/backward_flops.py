@@ -50,7 +50,7 @@ def backward_flops(tokens, widths, trainable, input_needs_grad):
     return total
 
 # %% wrong: looks at the neighbour only
-# says: one if anything before it needs a gradient
+# says: Ask of everything before a layer
 def backward_flops(tokens, widths, trainable, input_needs_grad):
     total, before = 0, input_needs_grad
     for i, trained in enumerate(trainable):
@@ -60,7 +60,7 @@ def backward_flops(tokens, widths, trainable, input_needs_grad):
     return total
 
 # %% wrong: forgets the input in the layers above
-# says: one if anything before it needs a gradient
+# says: the input as well
 def backward_flops(tokens, widths, trainable, input_needs_grad):
     total = 0
     for i, trained in enumerate(trainable):
@@ -69,8 +69,8 @@ def backward_flops(tokens, widths, trainable, input_needs_grad):
         total += product * (any(trainable[:i]) or (i == 0 and input_needs_grad))
     return total
 
-# %% wrong: looks at the layers after, and at itself
-# says: expected
+# %% wrong: looks at the layers after
+# says: what something before it needs
 def backward_flops(tokens, widths, trainable, input_needs_grad):
     total = 0
     for i, trained in enumerate(trainable):
@@ -79,7 +79,7 @@ def backward_flops(tokens, widths, trainable, input_needs_grad):
     return total
 
 # %% wrong: the whole step
-# says: expected
+# says: That includes the forward pass
 def backward_flops(tokens, widths, trainable, input_needs_grad):
     total = 0
     for i, trained in enumerate(trainable):

@@ -70,7 +70,7 @@ def six_n_error(parameters, layers, d, context, vocab, tied=False):
     return (6 * parameters - exact) / exact
 
 # %% wrong: causal attention halved
-# says: two products
+# says: is counted in full
 def flops_per_token(parameters, layers, d, context, vocab, tied=False):
     return 6 * (parameters if tied else parameters - vocab * d) + 6 * layers * d * context
 
@@ -130,6 +130,15 @@ def flops_per_token(parameters, layers, d, context, vocab, tied=False):
 def six_n_error(parameters, layers, d, context, vocab, tied=False):
     exact = flops_per_token(parameters, layers, d, context, vocab)
     return (6 * parameters - exact) / exact
+
+# %% wrong: 6N without the table
+# says: 6N takes all parameters
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    return 6 * (parameters if tied else parameters - vocab * d) + 12 * layers * d * context
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    exact = flops_per_token(parameters, layers, d, context, vocab, tied)
+    return (6 * (parameters if tied else parameters - vocab * d) - exact) / exact
 
 # %% right: counts a model's products
 def flops_per_token(parameters, layers, d, context, vocab, tied=False):

@@ -63,7 +63,7 @@ def gradients_by_hand(x, w1, w2):
     return x.T @ g1, h1.T @ g2
 
 # %% wrong: autograd
-# says: Nothing is recorded here
+# says: Nothing can be recorded here
 def gradients_by_hand(x, w1, w2):
     w1, w2 = w1.clone().requires_grad_(), w2.clone().requires_grad_()
     (x @ w1 @ w2).square().mean().backward()
@@ -85,6 +85,28 @@ def gradients_by_hand(x, w1, w2):
 # says: A gradient has the dtype of its tensor
 def gradients_by_hand(x, w1, w2):
     x, w1, w2 = x.float(), w1.float(), w2.float()
+    h1 = x @ w1
+    h2 = h1 @ w2
+    g2 = 2 * h2 / h2.numel()
+    return x.T @ (g2 @ w2.T), h1.T @ g2
+
+# %% wrong: autograd outside of inference mode
+# says: Nothing can be recorded here
+def gradients_by_hand(x, w1, w2):
+    with torch.inference_mode(False), torch.enable_grad():
+        x, a, b = x.clone(), w1.clone().requires_grad_(), w2.clone().requires_grad_()
+        (x @ a @ b).square().mean().backward()
+        return a.grad, b.grad
+
+# %% wrong: torch.func
+# says: Nothing can be recorded here
+def gradients_by_hand(x, w1, w2):
+    return torch.func.grad(lambda a, b: (x @ a @ b).square().mean(), argnums=(0, 1))(w1, w2)
+
+# %% wrong: float64 throughout
+# says: A gradient has the dtype of its tensor
+def gradients_by_hand(x, w1, w2):
+    x, w1, w2 = x.double(), w1.double(), w2.double()
     h1 = x @ w1
     h2 = h1 @ w2
     g2 = 2 * h2 / h2.numel()

@@ -52,7 +52,7 @@ def numerical_gradient(f, x, step=1e-5):
     return gradient
 
 # %% wrong: computes in float32, returns float64
-# says: In float32 the two values agree
+# says: in float32 the two values agree
 def numerical_gradient(f, x, step=1e-5):
     gradient = torch.zeros(x.shape, dtype=torch.float64)
     for index in itertools.product(*map(range, x.shape)):
@@ -63,7 +63,7 @@ def numerical_gradient(f, x, step=1e-5):
     return gradient
 
 # %% wrong: moves in float32, then converts
-# says: In float32 the two values agree
+# says: in float32 the two values agree
 def numerical_gradient(f, x, step=1e-5):
     gradient = torch.zeros(x.shape, dtype=torch.float64)
     for index in itertools.product(*map(range, x.shape)):
@@ -166,6 +166,18 @@ def numerical_gradient(f, x, step=1e-5):
         x.view(-1)[i] = old
     return gradient
 
+# %% wrong: rows and columns only
+# says: any number of dimensions
+def numerical_gradient(f, x, step=1e-5):
+    x = x.to(torch.float64, copy=True)
+    out = torch.zeros(x.shape, dtype=torch.float64)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            up, down = x.clone(), x.clone()
+            up[i, j] += step; down[i, j] -= step
+            out[i, j] = (f(up) - f(down)) / (2 * step)
+    return out
+
 # %% right: rows of a unit matrix
 def numerical_gradient(f, x, step=1e-5):
     x = x.detach().to(torch.float64)
@@ -212,6 +224,24 @@ def numerical_gradient(f, x, step=1e-5):
 
         rows.append(numerical_gradient(g, x[i], step))
     return torch.stack(rows)
+
+# %% right: NumPy, in a copy
+def numerical_gradient(f, x, step=1e-5):
+    import numpy as np
+    a = x.detach().cpu().numpy().astype(np.float64).copy()
+    g = np.zeros_like(a)
+    it = np.nditer(a, flags=["multi_index"])
+    while not it.finished:
+        i = it.multi_index
+        keep = a[i]
+        a[i] = keep + step
+        up = f(torch.from_numpy(a.copy())).item()
+        a[i] = keep - step
+        down = f(torch.from_numpy(a.copy())).item()
+        a[i] = keep
+        g[i] = (up - down) / (2 * step)
+        it.iternext()
+    return torch.from_numpy(g)
 
 # %% equivalent: torch.zeros → torch.ones
 # why: every element is written

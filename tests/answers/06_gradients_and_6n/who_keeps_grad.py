@@ -54,7 +54,7 @@ def who_keeps_grad(loss, tensors):
         return {name: t.grad is not None for name, t in tensors.items()}
 
 # %% wrong: autograd.grad, which fills retained ones
-# says: Only look: a .grad was filled by asking
+# says: autograd.grad fills the .grad
 def who_keeps_grad(loss, tensors):
     keeps = {n: t for n, t in tensors.items() if t.requires_grad and (t.is_leaf or t.retains_grad)}
     grads = torch.autograd.grad(loss, list(keeps.values()), retain_graph=True, allow_unused=True)
@@ -112,6 +112,74 @@ def who_keeps_grad(loss, tensors):
         name: not (any(t is leaf for leaf in leaves) or t.retains_grad and t.grad_fn in nodes)
         for name, t in tensors.items()
     }
+
+# %% wrong: clears the old gradients for good
+# says: An old .grad is gone
+def who_keeps_grad(loss, tensors):
+    for t in tensors.values():
+        t.grad = None
+    loss.backward(retain_graph=True)
+    res = {n: t.grad is not None for n, t in tensors.items()}
+    for t in tensors.values():
+        t.grad = None
+    return res
+
+# %% wrong: runs backward, and keeps only references to the old gradients
+# says: you need a copy
+def who_keeps_grad(loss, tensors):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = {n: t.grad for n, t in tensors.items()}
+        before = {n: None if g is None else g.clone() for n, g in old.items()}
+        loss.backward(retain_graph=True)
+        res = {}
+        for n, t in tensors.items():
+            res[n] = t.grad is not None and (before[n] is None or not torch.equal(t.grad, before[n]))
+        for n, t in tensors.items():
+            t.grad = old[n]
+    return res
+
+# %% wrong: begins behind the first node
+# says: begin at loss.grad_fn
+def who_keeps_grad(loss, tensors):
+    met, todo = set(), [n for n, _ in loss.grad_fn.next_functions]
+    while todo:
+        node = todo.pop()
+        if node is None or node in met: continue
+        met.add(node); todo += [n for n, _ in node.next_functions]
+    return {k: any(getattr(n, "variable", None) is t for n in met) if t.is_leaf else t.retains_grad and t.grad_fn in met for k, t in tensors.items()}
+
+# %% wrong: follows the first input only
+# says: A node may have several before it
+def who_keeps_grad(loss, tensors):
+    nodes = []
+    n = loss.grad_fn
+    while n is not None:
+        nodes.append(n)
+        n = n.next_functions[0][0] if n.next_functions else None
+    return {k: any(getattr(n, "variable", None) is t for n in nodes) or (not t.is_leaf and t.retains_grad and t.grad_fn in nodes) for k, t in tensors.items()}
+
+# %% wrong: finds leaves by value
+# says: Compare with `is`
+def who_keeps_grad(loss, tensors):
+    met, todo = set(), [loss.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is None or node in met: continue
+        met.add(node); todo += [n for n, _ in node.next_functions]
+    return {k: (t.requires_grad and any(hasattr(n, "variable") and torch.equal(n.variable, t) for n in met)) if t.is_leaf else t.retains_grad and t.grad_fn in met for k, t in tensors.items()}
+
+# %% wrong: asks all of them to retain
+# says: keeps it only if asked to
+def who_keeps_grad(loss, tensors):
+    for t in tensors.values():
+        if t.requires_grad: t.retain_grad()
+    met, todo = set(), [loss.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is None or node in met: continue
+        met.add(node); todo += [n for n, _ in node.next_functions]
+    return {k: any(getattr(n, "variable", None) is t for n in met) if t.is_leaf else t.retains_grad and t.grad_fn in met for k, t in tensors.items()}
 
 # %% right: asks autograd, and puts everything back
 def who_keeps_grad(loss, tensors):

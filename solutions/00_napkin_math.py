@@ -1,0 +1,1420 @@
+# %% [markdown]
+r"""
+# 00 · Napkin math
+
+> **How long does it take to train a model of 70 billion parameters on 15 trillion tokens, with 1,024 H100s?**
+>
+> **What is the largest model that you can train on eight H100s?**
+
+Questions like these get answered on the back of a napkin, in the minute before somebody spends ten million dollars. You
+need no experience with language models for that: two formulas, three constants, and care with units. By the end of this
+lecture you will have answered both, said which words in them hide a factor of two, and shown how far to trust the
+answers: with one rule of thumb, a function of your own will have predicted the published costs of nine training runs.
+
+**How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
+After a claim comes a cell that shows it, and an `assert`: a line that stops with an error if the claim is false. So you
+need not believe anything. Where a cell says *predict*, write your number first, a rough one, and run on: the next cell
+sets it beside the result. Being wrong there is how you find out what to look at. Your guesses stay on your machine, in
+a file called `predictions.json`, and become a picture of how you got better at it.
+
+**Exercises** say ★ to ★★★ and about how many minutes they take. You write the code in place of `# YOUR CODE HERE`. The
+cell below tries it on a few cases, and names the mistake if it knows it; grading tries more. **Validate** in the
+toolbar runs all the checks. Everything runs on a laptop; where there is a GPU, the same notebooks use it.
+"""
+
+# %%
+import math
+
+import torch
+from torch import nn
+
+from course_utils import device as devices
+from course_utils import facts, hardware, plots
+from course_utils.facts import FACTS
+from course_utils.predict import calibration, reconcile
+from course_utils.units import format_bytes, readable
+
+device = devices.pick_device()
+print(devices.describe(device))
+
+# %% [markdown]
+r"""
+## 1 · Two resources
+
+Training a model uses up two things, and this course keeps an account of both.
+
+- **Memory**, counted in **bytes** (B). All numbers that the training keeps have to be *somewhere*: if they do not fit,
+  it does not run. 1 GB is $10^9$ bytes.
+- **Compute**, counted in **FLOPs**, *floating point operations*: one addition or one multiplication of two numbers is
+  one FLOP. If there are too many, it does not end.
+
+There is a trap in the name. **FLOPs** is a *count*: how much work there is. **FLOP/s** is a *rate*: how much of it a
+machine does in a second. Many texts write "FLOPS" for either. Here a rate always has its "/s". Count divided by rate is
+seconds; rate times seconds is a count. Write the units beside the numbers, cancel them as you would in physics, and
+many a mistake becomes visible.
+
+How many FLOPs is much? Here are a few counts. Numbers from outside come from one table, `FACTS`, that says for each who
+claims it, and when.
+"""
+
+# %% tags=["item-45", "item-46", "item-47"]
+gpt3 = FACTS["GPT-3 training FLOPs"].value
+gpt4 = FACTS["GPT-4 training FLOPs"].value
+us_threshold = FACTS["US reporting threshold"].value
+
+assert gpt3 == 3.14e23
+assert f"{gpt4:.0e}" == "2e+25"
+assert us_threshold == 1e26
+assert 60 < gpt4 / gpt3 < 70
+
+facts.table(
+    "GPT-3 training FLOPs",
+    "GPT-4 training FLOPs",
+    "Llama 3.1 405B training FLOPs",
+    "US reporting threshold",
+    "EU systemic-risk threshold",
+)
+
+# %% [markdown]
+r"""
+GPT-3, the model of 2020 that made all this famous, took $3.14 \cdot 10^{23}$ FLOPs. What GPT-4 took has never been
+published; $2 \cdot 10^{25}$ is what outsiders estimate. From $10^{26}$ on, a US order of 2023 wanted to be told; it was
+revoked in January 2025. The EU's law draws its line at $10^{25}$. Such counts have made it into law because, as you
+will see, anybody can compute them.
+
+Now a rate. An **H100** is a graphics card made for this work. Its data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for
+16-bit numbers, with a small star: *with sparsity*. That is for matrices in which half of the numbers are zeros, in a
+fixed pattern. For matrices as you and I have them, *dense* ones, it is half: 989.5 TFLOP/s, about $10^{15}$. (Lecture
+05 explains the star. Until then: always ask whether a peak is dense.)
+
+**Predict.** You rent eight H100s for two weeks, and let them run at that dense peak, which they never reach. How many
+such fortnights would GPT-3 have taken?
+"""
+
+# %%
+guess = None  # fortnights of eight H100s
+
+# %% tags=["item-50"]
+h100 = FACTS["H100 SXM sparse peak, as printed"].value / 2  # FLOP/s, dense
+fortnight = 14 * 24 * 3600  # s
+budget = 8 * h100 * fortnight  # cards · FLOP/s · s = FLOPs
+print(f"eight H100s, two weeks: {readable(budget, 'FLOPs')}")
+reconcile("GPT-3's training", guess, gpt3 / budget, "fortnights of eight H100s")
+
+assert f"{budget:.2e}" == "9.58e+21"
+assert round(gpt3 / budget) == 33
+# NVIDIA rounds the dense peak to 989.4; nothing in this lecture depends on the difference.
+assert math.isclose(h100, FACTS["H100 SXM bfloat16 peak"].value, rel_tol=2e-4)
+
+# %%
+runs = {
+    "GPT-3 (2020)": gpt3,
+    "Chinchilla (2022)": FACTS["Chinchilla training FLOPs"].value,
+    "GPT-4 (2023), an estimate": gpt4,
+    "Llama 3.1 405B (2024)": FACTS["Llama 3.1 405B training FLOPs"].value,
+}
+ours = "eight H100s, two weeks, at their peak"
+finding = f"GPT-3 took {gpt3 / budget:.0f} times what eight H100s can do in two weeks"
+plots.show(
+    plots.magnitudes(
+        {ours: budget, **runs},
+        unit="FLOPs",
+        lines={
+            "EU threshold, since 2025": FACTS["EU systemic-risk threshold"].value,
+            "US reporting threshold, 2023 to 2025": us_threshold,
+        },
+        highlight=[ours],
+        title=finding,
+    ),
+    alt=f"Training FLOPs on a logarithmic axis from 1e21 to 1e27. {finding}; Llama 3.1 405B took "
+    "120 times as much as GPT-3. No model shown reaches the US threshold of 1e26; GPT-4 and "
+    "Llama 3.1 405B exceed the EU's of 1e25.",
+)
+
+assert 120 < runs["Llama 3.1 405B (2024)"] / gpt3 < 122
+assert max(runs.values()) < us_threshold
+assert gpt4 > FACTS["EU systemic-risk threshold"].value > runs["Chinchilla (2022)"]
+
+# %% [markdown]
+r"""
+A step on this axis is a factor of ten. That is the proper scale for napkin math: the question is hardly ever whether it
+is 30 or 33, it is whether it is 3, 30 or 300.
+
+And your own machine? The next cell measures for a second how fast it multiplies matrices.
+
+**Predict.** How many *years* would it need for GPT-3's $3.14 \cdot 10^{23}$ FLOPs? A year has about 30 million seconds.
+"""
+
+# %%
+guess = None  # years
+
+# %% tags=["timed"]
+dtype = torch.bfloat16 if devices.on_gpu(device) else torch.float32
+ceiling = hardware.measured_ceiling(device, dtype, max_seconds=1)
+year = 365.25 * 24 * 3600  # s
+print(f"this machine's best: {readable(ceiling.flops_per_second, 'FLOP/s')}, in {dtype}")
+reconcile("GPT-3 on this machine", guess, gpt3 / ceiling.flops_per_second / year, "years")
+
+assert 3.1e7 < year < 3.2e7  # "π times ten million" is within half a percent
+assert math.isclose(year, math.pi * 1e7, rel_tol=0.005)
+
+# %% [markdown]
+r"""
+*Try it yourself:* `facts.table()` shows everything there is. `facts.table("A100 SXM 80GB bfloat16 peak", "B200 bfloat16
+peak")` shows two cards. How many of the older card replace one of the newer?
+
+## 2 · How long?
+
+The first question needs a count and a rate.
+
+**The count.** A *parameter* is a number in the model that training adjusts. A *token* is a piece of text, a word
+or a part of one; the model reads its training data token by token. To read one token, each parameter is
+multiplied with something, and the product is added to something: 2 FLOPs. To find out how each parameter should change,
+the model is gone through backwards, and that takes twice as much again: 4 FLOPs. So
+
+$$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
+
+(Lecture 05 proves the 2, and lecture 06 the 4, to the last FLOP; it also shows where the rule bends.) It knows nothing
+of the model but its size, and yet:
+"""
+
+# %%
+for name in ("GPT-3", "Chinchilla", "Llama 3.1 405B"):
+    parameters, tokens = FACTS[f"{name} parameters"].value, FACTS[f"{name} tokens"].value
+    published = FACTS[f"{name} training FLOPs"].value
+    work = 6 * parameters * tokens
+    print(f"{name:>14}: 6 · N · D = {work:.2e}, published {published:.2e} FLOPs")
+    assert math.isclose(work, published, rel_tol=0.03)
+
+# %% [markdown]
+r"""
+All three within 3 %.
+
+**The rate.** Cards times peak would be the rate if every card multiplied all the time. They do not: they wait for data,
+for each other, for the next piece of work. The share of the dense peak that goes into the model's own FLOPs is the
+**MFU**, *model FLOPs utilisation*; lecture 05 measures yours. So
+
+$$\text{seconds} = \frac{6 \, N \, D}{\text{cards} \cdot \text{peak} \cdot \text{MFU}} .$$
+
+An MFU of 0.5 is good. Here is what people reached whose job it is:
+"""
+
+# %%
+assert all(0.2 < FACTS[f"{name} MFU"].value < 0.6 for name in ("GPT-3", "Gopher", "PaLM 540B"))
+facts.table(
+    "GPT-3 MFU",
+    "Gopher MFU",
+    "PaLM 540B MFU",
+    "Megatron 1T MFU",
+    "MosaicML 7B MFU",
+    "Llama 3.1 405B MFU, 8,192 GPUs",
+    "Llama 3.1 405B MFU, long context",
+)
+
+# %% [markdown]
+r"""
+### Exercise 0.1 · How many days &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `training_days(parameters, tokens, devices, peak_flops, mfu)`: the days that the training takes, by the formula
+above, unrounded. `peak_flops` is the dense peak of *one* device in FLOP/s; `mfu` is a share, such as 0.5.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "training_days", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def training_days(
+    parameters: float, tokens: float, devices: int, peak_flops: float, mfu: float
+) -> float:
+    """Days to train: 6 FLOPs per parameter and token, on devices that reach the share mfu of their peak."""
+    ### BEGIN SOLUTION
+    work = 6 * parameters * tokens
+    rate = devices * peak_flops * mfu
+    return work / rate / (24 * 3600)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_training_days", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def day_mistakes(want, devices, mfu):
+    return [
+        (want * mfu, "The MFU is missing: the devices reach a share of their peak."),
+        (want * mfu**2, "A lower MFU makes it take longer: divide by it."),
+        (want / 3, "That is the forward pass alone, 2 FLOPs per parameter and token; it takes 6 in all."),
+        (want / 6, "That is one FLOP per parameter and token; training takes 6."),
+        (want * 4 / 6, "That is the backward pass alone; the forward pass is 2 more."),
+        (want * 24, "Those are hours; wanted are days."),
+        (want * 86_400, "Those are seconds; wanted are days."),
+        (want * 1_440, "Those are minutes; wanted are days. An hour has 3,600 seconds."),
+        (want * 60, "A day has 24 · 60 · 60 seconds."),
+        (want / 7, "Those are weeks; wanted are days."),
+        (want * devices, "That is for one device: they share the work."),
+        (want * devices**2, "More devices make it faster: divide by their number."),
+        (1 / want, "That is upside down: the work divided by the rate."),
+        (round(want), "Do not round: return the number as it is."),
+        (math.ceil(want), "Do not round: return the number as it is."),
+        (math.floor(want), "Do not round: return the number as it is."),
+    ]  # fmt: skip
+
+
+import math
+
+seen = observe(training_days, 1.44e9, 30e9, 10, 1e14, 0.25)
+expect(seen.value, 12.0, mistakes=day_mistakes(12.0, 10, 0.25)[:-3])
+want = 143.92659  # the first question
+seen = observe(training_days, 70e9, 15e12, 1024, 989.5e12, 0.5)
+expect(seen.value, want, mistakes=day_mistakes(want, 1024, 0.5))
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(6):
+    n, d = draw.integer(1, 900) * 1e8, draw.integer(1, 900) * 1e10
+    cards, peak_rate = draw.integer(3, 5000), draw.integer(30, 2500) * 1e12
+    share = draw.integer(11, 89) / 100
+    forward, backward = 2 * n * d, 4 * n * d
+    done_in_a_day = sum(cards * peak_rate * share * 3600 for hour in range(24))
+    want = (forward + backward) / done_in_a_day
+    seen = observe(training_days, n, d, cards, peak_rate, share)
+    expect(
+        seen.value,
+        want,
+        mistakes=day_mistakes(want, cards, share),
+        hint="Count the FLOPs, divide by the FLOP/s of all cards together, then turn seconds into days.",
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Three lines: the work in FLOPs, the rate in FLOP/s, and their quotient in days.</details>
+<details><summary>Hint 2</summary>The rate of all devices together is <code>devices * peak_flops * mfu</code>. A day has 24 · 3,600 seconds.</details>
+
+**Why it matters.** This one line decides whether a plan is a plan. It is asked for in the first meeting, and nobody has
+time to open a spreadsheet.
+
+Now the question itself. With an MFU of 0.5:
+
+**Predict.** How many days? You may use your function, but try it in your head: $6 \cdot 70 \cdot 10^9 \cdot 15 \cdot
+10^{12}$ FLOPs; about $10^{15}$ FLOP/s from each card; about $10^5$ seconds in a day.
+"""
+
+# %%
+guess = None  # days
+
+# %% tags=["item-1"]
+work = 6 * 70e9 * 15e12
+days = training_days(70e9, 15e12, 1024, h100, 0.5)
+print(f"{work:.1e} FLOPs")
+reconcile("70 B parameters, 15 T tokens, 1,024 H100s at MFU 0.5", guess, days, "days")
+
+assert math.isclose(work, 6.3e24)
+assert round(days, 1) == 143.9
+
+# %% [markdown]
+r"""
+**144 days**: nearly five months. In your head it goes like this. Write each number as a digit or two and a power of
+ten, and do the two separately:
+"""
+
+# %%
+digits = 6 * 7 * 1.5  # = 63
+exponent = 10 + 13  # 70 B = 7e10, 15 T = 1.5e13
+assert math.isclose(digits * 10**exponent, work)
+
+rate = 1e3 * 1e15 * 0.5  # a thousand cards, 1e15 FLOP/s each, half of it
+napkin = work / rate / 1e5  # a day is nearly 1e5 s
+print(f"on the napkin {napkin:.0f} days, with all digits {days:.1f}")
+assert round(napkin) == 126
+assert abs(napkin / days - 1) < 0.13
+assert 24 * 3600 == 86_400
+
+# %% [markdown]
+r"""
+126 against 144: off by an eighth, because a day has only 86,400 seconds and the other roundings help a little. That is
+good enough for almost anything, since you do not know the MFU any better. Three constants to remember: **an H100 is
+$10^{15}$ FLOP/s, a day is $10^5$ seconds, a good MFU is 0.4 to 0.5.**
+
+How much does the answer depend on what you put in?
+"""
+
+# %% tags=["error-14"]
+cases = {
+    "as asked": (h100, 0.5),
+    "MFU 0.4, as the largest runs get": (h100, 0.4),
+    "MFU 0.2, if nobody looks after it": (h100, 0.2),
+    "the sparse peak, by mistake": (2 * h100, 0.5),
+    "no MFU at all, by mistake": (h100, 1.0),
+}
+for case, (peak, mfu) in cases.items():
+    print(f"{training_days(70e9, 15e12, 1024, peak, mfu):6.1f} days: {case}")
+
+assert round(training_days(70e9, 15e12, 1024, h100, 0.4)) == 180
+assert round(training_days(70e9, 15e12, 1024, 2 * h100, 0.5)) == 72
+
+# %% [markdown]
+r"""
+> **Trap: the words that hide a factor of two.** "An H100 does 2 PFLOP/s": the sparse peak, and 72 days instead of 144.
+> "At full speed": no MFU, the same 72. "FLOPs" in a text that counts a multiply-add as one: 72 once more. Two of them
+> together, and the plan is off by four. When an answer surprises you by a factor of two, go through this list.
+
+*Try it yourself:* what would 16,384 H100s need? And is the MFU going to stay the same?
+
+## 3 · What is worth training?
+
+The formula has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on little text, or a
+small one on much. What is best? In 2022 a group at DeepMind trained more than 400 models to find out (Hoffmann and
+others, the *Chinchilla* paper). Their answer, roughly: **20 tokens for each parameter.** Both grow with the *square
+root* of the budget.
+
+### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `compute_optimal(flops, tokens_per_parameter)`: the pair `(parameters, tokens)` with $6 \, N \, D = $ `flops` and
+$D = $ `tokens_per_parameter` $\cdot\, N$, unrounded. If nothing is said, there are 20 tokens for each parameter.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "compute_optimal", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def compute_optimal(flops: float, tokens_per_parameter: float = 20.0) -> tuple[float, float]:
+    """(parameters, tokens) that use up a budget of training FLOPs at a given ratio of the two."""
+    ### BEGIN SOLUTION
+    parameters = math.sqrt(flops / (6 * tokens_per_parameter))
+    return parameters, tokens_per_parameter * parameters
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_compute_optimal", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def optimum_mistakes(n, d):
+    ratio, square, six = d / n, 6 * d / n, 6**0.5
+    return [
+        ((d, n), "Parameters first, then tokens."),
+        ([n], "Return both, parameters and tokens."),
+        (n, "Return both, parameters and tokens."),
+        ((n * n, ratio * n * n), "The square root is missing: with D proportional to N, the product 6·N·D grows with N²."),
+        ((n * n, n * n * ratio**2), "The square root is missing: with D proportional to N, the product 6·N·D grows with N²."),
+        ((n * six, d * six), "The 6 is missing: each parameter takes 6 FLOPs for each token, not 1."),
+        ((n * 3**0.5, d * 3**0.5), "That takes 2 FLOPs per parameter and token, the forward pass alone; training takes 6."),
+        ((n * square**0.5, d * square**0.5), "The 6 and the tokens per parameter belong under the root, too."),
+        ((n * ratio**0.5, n * ratio**0.5), "Those are equally many tokens as parameters."),
+        ((n * ratio**0.5, d * ratio**0.5), "The tokens per parameter are missing from the work: D is that many times N."),
+        ((n * ratio, n), "That is the ratio upside down: there are more tokens than parameters."),
+        ((n, ratio), "The second number is the count of tokens, not the ratio."),
+        ((n / 10**9, d / 10**9), "Those are billions; return the plain numbers."),
+    ]  # fmt: skip
+
+
+both = "6 · parameters · tokens has to give the budget, and tokens / parameters the ratio."
+seen = observe(compute_optimal, 1.2e20)
+expect(seen.value, (1e9, 2e10), mistakes=optimum_mistakes(1e9, 2e10), hint=both)
+seen = observe(compute_optimal, 4.8e18, 5.0)
+expect(
+    seen.value,
+    (4e8, 2e9),
+    mistakes=[
+        ((2e8, 4e9), "That takes 20 tokens per parameter; the second argument asked for 5."),
+        ((2e8, 1e9), "That takes 20 tokens per parameter; the second argument asked for 5."),
+        ((4e8, 8e9), "That takes 20 tokens per parameter; the second argument asked for 5."),
+        *optimum_mistakes(4e8, 2e9),
+    ],
+    hint=both,
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(6):
+    n, ratio = draw.integer(2, 900) * 1e8, float(draw.integer(2, 2000))
+    d = n * ratio
+    n_d_6 = sum(n * d for flop in range(6))
+    seen = observe(compute_optimal, n_d_6, ratio)
+    expect(
+        seen.value,
+        (n, d),
+        mistakes=optimum_mistakes(n, d),
+        hint=both,
+    )
+    d = n * 20
+    seen = observe(compute_optimal, n * d * 6)
+    expect(
+        seen.value,
+        (n, d),
+        mistakes=optimum_mistakes(n, d),
+        hint=both,
+    )
+seen = observe(compute_optimal, 27.0, 2.0)
+expect(seen.value, (1.5, 3.0), hint="Do not round: this is a toy budget, 6 · 1.5 · 3.")
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Put D = ratio · N into 6 · N · D. What is left is one unknown, squared.</details>
+<details><summary>Hint 2</summary>N = √(flops / (6 · ratio)), and D follows.</details>
+
+**Why it matters.** A hundred times the budget means a model ten times as large. Who puts the whole factor into the size
+of the model, as was usual before 2022, wastes most of it.
+
+**Predict.** Back to your eight H100s and two weeks, at an MFU of 0.4. How large a model should you train? In
+billions of parameters.
+"""
+
+# %%
+guess = None  # billion parameters
+
+# %%
+affordable = 0.4 * budget
+parameters, tokens = compute_optimal(affordable)
+reconcile(
+    "the model for two weeks of eight H100s", guess, parameters / 1e9, "billion parameters"
+)
+print(f"on {tokens / 1e9:.0f} billion tokens")
+
+assert round(parameters / 1e9, 1) == 5.6 and round(tokens / 1e9) == 113
+assert math.isclose(training_days(parameters, tokens, 8, h100, 0.4), 14)  # the circle closes
+
+four_times, _ = compute_optimal(4 * affordable)
+assert math.isclose(four_times, 2 * parameters)
+
+# %% [markdown]
+r"""
+Now look at real models through this rule.
+"""
+
+# %%
+print(
+    f"{'':>15}{'parameters':>12}{'tokens':>10}{'ratio':>8}    by the rule, for the same FLOPs"
+)
+for name in (
+    "GPT-3",
+    "Gopher",
+    "Chinchilla",
+    "Llama 3.1 405B",
+    "Llama 3.1 70B",
+    "Llama 3.1 8B",
+):
+    n = FACTS[f"{name} parameters"].value
+    d = FACTS.get(f"{name} tokens", FACTS["Llama 3.1 tokens"]).value
+    best_n, best_d = compute_optimal(6 * n * d)
+    print(
+        f"{name:>15}{n / 1e9:>10.0f} B{d / 1e12:>8.1f} T{d / n:>8,.0f}"
+        f"    {best_n / 1e9:,.0f} B on {best_d / 1e12:.1f} T"
+    )
+
+assert FACTS["Chinchilla tokens"].value / FACTS["Chinchilla parameters"].value == 20
+assert FACTS["GPT-3 tokens"].value / FACTS["GPT-3 parameters"].value < 2
+assert round(FACTS["Llama 3.1 tokens"].value / FACTS["Llama 3.1 8B parameters"].value) == 1868
+small, data = compute_optimal(gpt3)
+assert round(small / 1e9) == 51 and round(data / 1e12, 1) == 1.0
+
+# %% [markdown]
+r"""
+GPT-3 had fewer than 2 tokens per parameter. By the rule, a model of 51 billion on a trillion tokens would have been the
+better use of its FLOPs. And Llama 3.1 8B has 1,868! A mistake? No: a model is trained once and used for years, and a
+small one is cheaper every time it is used. "Compute-optimal" means optimal for the *training* bill alone. Know what a
+rule optimises before you follow it.
+
+*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Is there that much
+text?
+
+## 4 · What fits?
+
+The second question asks for the *largest* model on eight H100s. That is about memory. What has to be kept?
+
+- the **parameters** themselves;
+- a **gradient** for each: how it should change, found in the backward pass;
+- the **optimizer state**. Plain gradient descent (SGD) keeps nothing. With *momentum* it keeps one number for each
+  parameter. **AdamW**, which trains nearly all language models, keeps two: running means of the gradient and of its
+  square. Lecture 08 builds it.
+
+And each number is 4 bytes in `float32`, 2 bytes in `bfloat16` or `float16`, 1 byte in an 8-bit format. Lecture 02 says
+what the bits mean. So with everything in `float32`, AdamW takes $4 + 4 + 4 + 4 = 16$ bytes for each parameter. Need not
+be believed:
+"""
+
+# %%
+layer = nn.Linear(1_000, 1_000, bias=False, device=device)  # a million parameters
+optimizer = torch.optim.AdamW(layer.parameters())
+layer(torch.ones(1, 1_000, device=device)).sum().backward()
+optimizer.step()
+
+weight = layer.weight
+assert weight.grad is not None
+state = sum(value.nbytes for value in optimizer.state[weight].values())
+kept = weight.nbytes + weight.grad.nbytes + state
+print(f"{weight.nbytes:,} + {weight.grad.nbytes:,} + {state:,} B = {kept:,} B")
+assert kept == 16 * weight.numel() + 4  # 4 bytes more in all: AdamW counts its steps
+
+# %% [markdown]
+r"""
+Sixteen bytes per parameter, and one small number that says how many steps were made.
+
+Can one do with less? The common recipe, **mixed precision**, does the arithmetic in `bfloat16`, where an H100 promises
+15 times the FLOP/s, and so keeps parameters and gradients in 2 bytes each. But `bfloat16` has two to three digits: a
+small update to a parameter gets rounded away (lecture 10 shows it happening). So one keeps a second, exact copy of each
+parameter in `float32`, the **master copy**, and the optimizer's numbers in `float32` as well.
+
+**Predict.** How many bytes per parameter does that recipe take, with AdamW?
+"""
+
+# %%
+guess = None  # bytes per parameter
+
+# %%
+mixed = 2 + 2 + 4 + 2 * 4  # parameter, gradient, master copy, two numbers of AdamW
+reconcile("bfloat16 with a float32 master copy and AdamW", guess, mixed, "bytes per parameter")
+
+assert mixed == 16
+speed_up = FACTS["H100 SXM bfloat16 peak"].value / FACTS["H100 SXM float32 peak"].value
+assert round(speed_up) == 15
+
+# %% [markdown]
+r"""
+Sixteen again! What the parameters and gradients save, the master copy uses up. **Mixed precision makes training faster,
+not smaller**, as far as these numbers go. (What it does make smaller are the activations; we come to them.)
+
+### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; 10 minutes
+
+Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
+`gradients`, `state` and `master` are names of dtypes: `"float32"` (4 bytes), `"bfloat16"` and `"float16"` (2),
+`"float8"` (1). `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the numbers that it keeps are in the dtype `state`,
+`"float32"` if nothing is said. `master` is the dtype of the second copy of the parameters, or `None` where there is
+none.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "bytes_per_parameter", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def bytes_per_parameter(
+    parameters: str,
+    gradients: str,
+    optimizer: str,
+    state: str = "float32",
+    master: str | None = None,
+) -> int:
+    """Bytes kept for each parameter: itself, its gradient, what the optimizer keeps, and a master copy."""
+    ### BEGIN SOLUTION
+    size = {"float32": 4, "bfloat16": 2, "float16": 2, "float8": 1}
+    numbers = {"SGD": 0, "momentum": 1, "AdamW": 2}
+    total = size[parameters] + size[gradients] + numbers[optimizer] * size[state]
+    if master is not None:
+        total += size[master]
+    return total
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_bytes_per_parameter", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+one_moment = "AdamW keeps two numbers for each parameter, not one."
+only_model = "That is without the optimizer: AdamW keeps two numbers for each parameter."
+one_copy = "The gradients are missing: there is one for each parameter."
+bits = "Those are bits; wanted are bytes."
+no_master = "The master copy is missing: it is kept beside the parameters."
+too_many = "There is no master copy where master is None."
+state_dtype = (
+    "What the optimizer keeps is in the dtype `state`, whatever the parameters are in."
+)
+for_sgd = "Plain SGD keeps nothing but parameters and gradients."
+
+seen = observe(bytes_per_parameter, "float32", "float32", "AdamW")
+mistakes = {12: one_moment, 8: only_model, 4: only_model, 128: bits, 20: too_many}
+expect(seen.value, 16, mistakes=mistakes)
+seen = observe(bytes_per_parameter, "bfloat16", "bfloat16", "AdamW")
+expect(seen.value, 12, mistakes={8: state_dtype, 16: too_many, 14: too_many})
+seen = observe(bytes_per_parameter, "bfloat16", "bfloat16", "AdamW", master="float32")
+mistakes = {12: no_master, 8: state_dtype, 14: "The master copy has a dtype of its own."}
+expect(seen.value, 16, mistakes=mistakes | {10: state_dtype})
+seen = observe(bytes_per_parameter, "float32", "float32", "SGD")
+expect(seen.value, 8, mistakes={16: for_sgd, 12: for_sgd, 4: one_copy})
+seen = observe(bytes_per_parameter, "bfloat16", "float32", "momentum", "bfloat16")
+mistakes = {
+    6: "Momentum keeps one number for each parameter.",
+    10: "The argument `state` says bfloat16: 2 bytes.",
+    12: "Momentum keeps one number for each parameter, and the argument `state` says bfloat16.",
+}
+expect(seen.value, 8, mistakes=mistakes)
+### BEGIN HIDDEN TESTS
+import itertools
+
+import torch
+
+from course_utils.testing import draws
+
+dtypes = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float8": torch.float8_e4m3fn,
+}
+draw = draws()
+ways = [
+    (draw.choice(list(dtypes)), draw.choice(list(dtypes)), optimizer, state, master)
+    for optimizer in ("SGD", "momentum", "AdamW")
+    for state, master in itertools.product(dtypes, [None, *dtypes])
+]
+for first, second, kind, kept_in, copy in ways:
+    kept_names = [first, second]
+    kept_names += {"SGD": [], "momentum": [kept_in], "AdamW": [kept_in, kept_in]}[kind]
+    without = sum(torch.empty(1, dtype=dtypes[name]).nbytes for name in kept_names)
+    want = without + (torch.empty(1, dtype=dtypes[copy]).nbytes if copy else 0)
+    mistakes = [(without, no_master), (8 * want, bits)] if copy else [(8 * want, bits)]
+    seen = observe(bytes_per_parameter, first, second, kind, kept_in, copy)
+    hint = "One number each for the parameter and its gradient, those of the optimizer, and the master copy."
+    expect(seen.value, want, mistakes=mistakes, hint=hint)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Two small dictionaries: bytes of a dtype, and how many numbers an optimizer keeps.</details>
+<details><summary>Hint 2</summary>Parameter + gradient + numbers · bytes of the state + (master copy, where there is one).</details>
+
+**Why it matters.** "How large a model fits?" has no answer before somebody says the recipe. You will find 12, 16
+and 18 bytes per parameter in print, all correct, each for a recipe that may not be stated.
+"""
+
+# %%
+assert bytes_per_parameter("bfloat16", "bfloat16", "AdamW") == 12  # no master copy
+assert bytes_per_parameter("bfloat16", "bfloat16", "AdamW", master="float32") == 16
+assert bytes_per_parameter("bfloat16", "float32", "AdamW", master="float32") == 18
+
+# What PyTorch does when you convert the whole model, and think no more of it:
+layer.to(torch.bfloat16).zero_grad()
+layer(torch.ones(1, 1_000, device=device, dtype=torch.bfloat16)).sum().backward()
+optimizer = torch.optim.AdamW(layer.parameters())
+optimizer.step()
+moments = [optimizer.state[layer.weight][name].dtype for name in ("exp_avg", "exp_avg_sq")]
+print("AdamW's state for a model in bfloat16:", *moments)
+assert moments == [torch.bfloat16] * 2
+assert bytes_per_parameter("bfloat16", "bfloat16", "AdamW", state="bfloat16") == 8
+
+# %% [markdown]
+r"""
+The last one is worth a look. PyTorch's AdamW keeps its numbers in the dtype of the parameters. So a model that was
+simply converted takes 8 bytes for each, and rounds away small changes in all three places: the parameter and both
+running means (lecture 10 shows what that does). The memory that it saves was there for a reason.
+
+### GB, GiB and the label on the box
+
+$10^9$ bytes are a **gigabyte**, GB. $2^{30} = 1{,}073{,}741{,}824$ bytes are a **gibibyte**, GiB, 7 % more. Makers of
+cards print GB. Many tools count in GiB and some of them call it GB.
+
+An H100 is sold with **80 GB**. You will read that it has "100 GB" (it has not), and you will see $80 \cdot 1024^3$ in
+code (that is 80 GiB, or 85.9 GB). What is really inside?
+"""
+
+# %% tags=["error-22"]
+label = FACTS["H100 SXM memory"].value
+reported = FACTS["H100 SXM memory, as nvidia-smi reports it"].value
+print(f"on the label: {format_bytes(label)};  nvidia-smi: {format_bytes(reported)}")
+
+assert label == 80e9
+assert label < reported < 80 * 2**30  # neither the one nor the other
+assert round(reported / label - 1, 2) == 0.07
+assert math.isclose(2**30 / 1e9, 1.0737, rel_tol=1e-4)
+
+memory = devices.total_memory(device)
+if memory is not None:
+    print(f"this machine's {device.type}: {format_bytes(memory)}")
+
+# %% [markdown]
+r"""
+A little more than the label says, and you will not get all of it: the driver, PyTorch and its libraries keep some for
+themselves. Plan with the label, in GB. The 7 % are your reserve.
+
+### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`: how many parameters fit. `memory_gb` is the
+memory of *one* device as on its label, such as 80. Where the model is `sharded` (the usual case, so `True` if nothing
+is said) each device keeps an equal share of all the numbers. Where it is not, *every* device keeps all of them: then
+more devices make it faster, not larger.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "largest_model", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def largest_model(
+    devices: int, memory_gb: float, bytes_per_parameter: float, sharded: bool = True
+) -> float:
+    """Parameters that fit into devices of memory_gb · 10⁹ bytes each, with nothing else in them."""
+    ### BEGIN SOLUTION
+    keeping = devices if sharded else 1
+    return keeping * memory_gb * 1e9 / bytes_per_parameter
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_largest_model", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+every = (
+    "Without sharding every device keeps the whole model: the number of devices does not count."
+)
+
+
+def size_mistakes(want, devices, memory, size, sharded):
+    ways = [
+        (want * 2**30 / 1e9, "That takes a GB for 2³⁰ bytes; the label means 10⁹."),
+        (want / 1e9, "Those are billions; return the plain number of parameters."),
+        (want * 1024**2 / 1e9, "A GB is 10⁹ bytes; that takes it for 1024²."),
+        (want / 1e3, "A GB is 10⁹ bytes; that takes it for 10⁶."),
+        (want * size, "Those are the bytes; each parameter takes several of them."),
+        (want * size * size, "More bytes for each parameter make the model smaller: divide by them."),
+    ]  # fmt: skip
+    if sharded:
+        ways.append(
+            (want / devices, "That is one device; sharded, they hold the model together.")
+        )
+        ways.append((want / devices**2, "More devices hold more: multiply by their number."))
+    else:
+        ways.append((want * devices, every))
+        ways.append((want / devices, every))
+    return ways
+
+
+seen = observe(largest_model, 8, 80, 16)
+expect(seen.value, 40e9, mistakes=size_mistakes(40e9, 8, 80, 16, True))
+seen = observe(largest_model, 8, 80, 16, False)
+expect(seen.value, 5e9, mistakes=size_mistakes(5e9, 8, 80, 16, False))
+seen = observe(largest_model, 2, 141, 12)
+expect(seen.value, 23.5e9, mistakes=size_mistakes(23.5e9, 2, 141, 12, True))
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(5):
+    cards, gb = draw.integer(2, 4096), draw.integer(8, 200)
+    size = draw.choice([2, 4, 6, 8, 10, 12, 18, 20])
+    for sharded in (True, False):
+        total = sum(gb * 10**9 for card in range(cards if sharded else 1))
+        want = total / size
+        seen = observe(largest_model, cards, gb, size, sharded)
+        mistakes = size_mistakes(want, cards, gb, size, sharded)
+        expect(seen.value, want, mistakes=mistakes, tolerance=1e-5)
+    alone = observe(largest_model, 1, gb, size, False)
+    together = observe(largest_model, 1, gb, size, True)
+    expect(alone.value, gb * 1e9 / size, tolerance=1e-5)
+    expect(together.value, gb * 1e9 / size, tolerance=1e-5)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Bytes that there are, divided by bytes that each parameter takes.</details>
+<details><summary>Hint 2</summary>How many devices' memory counts depends on <code>sharded</code>. Then · memory_gb · 10⁹.</details>
+
+**Why it matters.** It is the second question. Note what it did *not* ask about: neither text nor time.
+
+**Predict.** How many parameters is the largest model that you can train on eight H100s with AdamW, everything in
+`float32` and nothing else in memory? In billions.
+"""
+
+# %%
+guess = None  # billion parameters
+
+# %% tags=["item-2", "item-3"]
+recipes = {
+    "AdamW, all float32": ("float32", "float32", "AdamW", "float32", None),
+    "AdamW, bfloat16 with a float32 master copy": ("bfloat16", "bfloat16", "AdamW", "float32", "float32"),
+    "AdamW, bfloat16 without a master copy": ("bfloat16", "bfloat16", "AdamW", "float32", None),
+    "SGD, all float32": ("float32", "float32", "SGD", "float32", None),
+}  # fmt: skip
+largest = {}
+for recipe, what in recipes.items():
+    each = bytes_per_parameter(*what)
+    largest[recipe] = largest_model(8, 80, each)
+    print(f"{largest[recipe] / 1e9:5.1f} B parameters, {each:2} B each: {recipe}")
+model = largest["AdamW, all float32"]
+reconcile("the largest model on eight H100s", guess, model / 1e9, "billion parameters")
+
+assert largest["AdamW, all float32"] == 40e9
+assert largest["AdamW, bfloat16 with a float32 master copy"] == 40e9  # faster, not smaller
+assert round(largest["AdamW, bfloat16 without a master copy"] / 1e9) == 53
+assert largest["SGD, all float32"] == 80e9
+
+# %%
+finding = "40 billion parameters with AdamW fill eight H100s to the last byte"
+plots.show(
+    plots.memory_bar(
+        {
+            "parameters": 4 * model,
+            "gradients": 4 * model,
+            "first moment": 4 * model,
+            "second moment": 4 * model,
+        },
+        capacity=80e9,
+        capacity_label="80 GB",
+        title=finding,
+    ),
+    alt=f"{finding}: a bar of 640 GB, a quarter each for parameters, gradients and AdamW's first and second "
+    "moment, above eight cards of 80 GB. Parameters alone would fit on two.",
+)
+
+assert 16 * model == 8 * 80e9
+assert 4 * model == 2 * 80e9
+
+# %% [markdown]
+r"""
+**40 billion**, or 53 billion if you dare to leave out the master copy. Say the recipe with it, always.
+
+And mind the *eight*. "One H100 holds a model of 40 billion parameters" is a mistake that travels; one holds 5 billion.
+Nor do eight of them hold 40 by themselves: the numbers have to be *sharded*, split among the cards, and lecture 11 does
+that. With plain data parallelism, where each card keeps everything, it stays at 5.
+"""
+
+# %% tags=["error-22"]
+assert largest_model(1, 80, 16) == 5e9
+assert largest_model(8, 80, 16, sharded=False) == 5e9
+
+# %% [markdown]
+r"""
+> **Trap: one thing is not in this account.** To go backwards, training has to remember what it computed on the way
+> forward: the **activations**. There is no number of bytes per parameter for them. They grow with how many tokens you
+> put through at once, the *batch size* times the length of the texts.
+
+At the very least, each layer's input has to be kept for each token. GPT-3 has 96 layers, and between them each token is
+a vector of 12,288 numbers. Two bytes each:
+"""
+
+# %% tags=["item-4"]
+layers, width = FACTS["GPT-3 layers"].value, FACTS["GPT-3 width"].value
+context = FACTS["GPT-3 context"].value  # tokens of one text
+per_token = 2 * layers * width  # B, if nothing but the layers' inputs is kept
+for batch in (1, 2, 16, 64):  # texts at once
+    print(
+        f"{batch:>3} texts of {context:,} tokens: {readable(per_token * context * batch, 'B'):>7}"
+    )
+
+assert round(per_token / 1e6, 2) == 2.36  # MB for each token
+assert round(per_token * context / 1e9, 1) == 4.8  # GB for each text
+# Twice the tokens, twice the bytes; the parameters do not care.
+assert per_token * context * 64 == 64 * (per_token * context) > 3 * label
+
+# %% [markdown]
+r"""
+2.4 MB for each token, 4.8 GB for each text, and that is a *lower bound*: without tricks it is many times as
+much. So 40 billion is an upper bound, and a real run leaves room. Lecture 08 counts activations to the byte, and
+lecture 11 trades them for compute.
+
+*Try it yourself:* what is the largest model on your own machine, or on one RTX 4090 (`FACTS["RTX 4090 memory"]`)?
+
+## 5 · Both at once, and the bill
+
+You now have two answers for eight H100s, and they do not agree: a model of 40 billion *fits*, and one of 5.6 billion
+can be *trained* in two weeks.
+
+**Predict.** How many days would eight H100s need to train the 40 billion that fit, on 20 tokens for each parameter, at
+an MFU of 0.4?
+"""
+
+# %%
+guess = None  # days
+
+# %%
+fits = training_days(40e9, 20 * 40e9, 8, h100, 0.4)
+reconcile("the largest model that fits, on eight H100s", guess, fits, "days")
+
+assert round(fits) == 702
+assert round(fits / 14) == 50  # 7 times the parameters, 7 times the tokens: 50 times the work
+
+# %% [markdown]
+r"""
+Nearly two years. "Can it be trained on eight cards?" has two answers, one for each resource, and the harder one counts.
+
+### Exercise 0.5 · How many cards &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`: the smallest number of
+cards, an `int`, that finishes within `days` *and* holds the model, sharded. `peak_flops` (FLOP/s, dense) and
+`memory_gb` are those of one card; the MFU stays the same however many there are.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "cards_needed", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def cards_needed(
+    parameters: float,
+    tokens: float,
+    days: float,
+    peak_flops: float,
+    mfu: float,
+    memory_gb: float,
+    bytes_per_parameter: float,
+) -> int:
+    """The smallest number of cards that trains the model in time and holds parameters · bytes_per_parameter."""
+    ### BEGIN SOLUTION
+    per_card = days * 24 * 3600 * peak_flops * mfu
+    for_compute = math.ceil(6 * parameters * tokens / per_card)
+    for_memory = math.ceil(parameters * bytes_per_parameter / (memory_gb * 1e9))
+    return max(for_compute, for_memory)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_cards_needed", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+enough = (
+    "It has to be fast enough and large enough: find the cards for each, and see which counts."
+)
+time_only = "That is enough to be in time, but it does not hold the model."
+memory_only = "That holds the model, but is not in time."
+both_times = "The same cards do both, compute and hold: not the sum, the larger of the two."
+whole = "A part of a card cannot be had: round up."
+fraction = "Cards come whole: round up, and return an int."
+late = "The MFU makes it slower: with a lower one it takes more cards."
+
+# 1,637.57 cards to be in time, 14 to hold it
+seen = observe(cards_needed, 70e9, 15e12, 90, 989.5e12, 0.5, 80, 16)
+mistakes = [
+    (1637, whole), (14, memory_only), (1652, both_times), (1637.5649, fraction),
+    (819, "The MFU is missing, or the peak is the sparse one."), (410, late),
+    (546, "Training takes 6 FLOPs per parameter and token, not 2."),
+    (141_485_599, "Days have 24 · 3,600 seconds: the peak is in FLOP/s."),
+]  # fmt: skip
+expect(seen.value, 1638, mistakes=mistakes, hint=enough)
+expect(type(seen.value).__name__, "int", about="type of the result", hint=fraction)
+# 0.37 cards to be in time, 16 to hold it
+seen = observe(cards_needed, 80e9, 1e9, 30, 989.5e12, 0.5, 80, 16)
+mistakes = {1: time_only, 0: time_only, 17: both_times, 15: "A GB is 10⁹ bytes, not 2³⁰."}
+expect(seen.value, 16, mistakes=mistakes, hint=enough)
+# 0.24 cards to be in time, 3.9 to hold it
+seen = observe(cards_needed, 13e9, 1e9, 30, 312e12, 0.4, 40, 12)
+expect(
+    seen.value, 4, mistakes={1: time_only, 3: whole, 0: time_only, 5: both_times}, hint=enough
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+done = 0
+while done < 12:
+    n = draw.integer(10, 4000) * 1e8
+    size, gb = draw.choice([2, 8, 12, 16, 18]), draw.integer(16, 192)
+    peak_rate, share = draw.integer(60, 2500) * 1e12, draw.integer(15, 65) / 100
+    time = draw.integer(3, 200)
+    # In every other case memory is what limits.
+    d = n * draw.choice([5, 20, 200]) if done % 2 else n * 1e-2
+    in_time = 6 * n * d / (peak_rate * share) / (time * 86_400)
+    to_hold = n * size / 10**9 / gb
+    if min(abs(cards - round(cards)) for cards in (in_time, to_hold)) < 1e-3:
+        continue  # floats decide there
+    done += 1
+    want = 1
+    while want < in_time or want < to_hold:  # one card more, as long as it is not enough
+        want += (
+            1 if max(in_time, to_hold) - want < 10_000 else int(max(in_time, to_hold) - want)
+        )
+    mistakes = [
+        (want - 1, whole),
+        (math.ceil(in_time) + math.ceil(to_hold), both_times),
+        (math.ceil(in_time), time_only),
+        (math.ceil(to_hold), memory_only),
+    ]
+    seen = observe(cards_needed, n, d, time, peak_rate, share, gb, size)
+    expect(seen.value, want, mistakes=mistakes, hint=enough)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Two questions, each with an answer of its own: how many cards to be in time, and how many to hold it?</details>
+<details><summary>Hint 2</summary>One card does days · 24 · 3,600 · peak · MFU FLOPs and holds memory_gb · 10⁹ bytes. <code>math.ceil</code> rounds up; <code>max</code> takes the larger.</details>
+
+**Why it matters.** Ask of every plan which of the two binds. If it is memory, a cleverer recipe helps and a faster card
+does not. If it is compute, it is the other way round.
+
+Which one is it for the 70 billion of the first question?
+"""
+
+# %%
+to_hold = cards_needed(70e9, 1, 144, h100, 0.5, 80, 16)  # one token: there is no work
+in_time = cards_needed(70e9, 15e12, 144, h100, 0.5, 80, 16)
+print(f"to hold it: {to_hold} cards; to be done in 144 days: {in_time:,}")
+
+assert to_hold == 14
+assert in_time == 1024
+
+# %% [markdown]
+r"""
+Fourteen would hold it. A thousand and more are there for the sake of time. That is typical of training: large models
+need *some* cards for memory and *very many* for compute.
+
+### What it costs
+
+Cards are rented by the hour. Prices differ, and they change; here are some that could be read in the autumn of 2026.
+"""
+
+# %%
+rent = FACTS["H100 SXM rent"].value  # USD per hour and card
+cheap, dear = FACTS["H100 SXM rent, cheap"].value, FACTS["H100 SXM rent, dear"].value
+assert 2.5 < dear / cheap < 2.6  # the same card
+
+facts.table(
+    "A100 SXM 80GB rent",
+    "H100 SXM rent",
+    "B200 rent",
+    "H100 SXM rent, cheap",
+    "H100 SXM rent, dear",
+    "H800 rent, DeepSeek's assumption",
+)
+
+# %% [markdown]
+r"""
+The bill is hours times cards times price. With twice as many cards it takes half the time, so *the number of cards
+cancels*. What counts is **GPU-hours**, and FLOPs decide how many.
+
+**Predict.** What is the bill for the first question: 70 billion parameters, 15 trillion tokens, MFU 0.5? In millions of
+dollars.
+"""
+
+# %%
+guess = None  # million USD
+
+# %%
+gpu_hours = 24 * 1024 * training_days(70e9, 15e12, 1024, h100, 0.5)
+bill = gpu_hours * rent
+print(f"{gpu_hours / 1e6:.2f} million GPU-hours")
+reconcile("the bill for 70 B parameters and 15 T tokens", guess, bill / 1e6, "million USD")
+
+assert round(bill / 1e6, 1) == 14.1
+assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  # cards cancel
+
+# %% [markdown]
+r"""
+14 million dollars for one run that works, and any number between 9 and 25 million, depending on whom you ask for cards.
+Each failed run, each experiment before it, and all the people come on top. (DeepSeek's much-quoted 5.6 million is this
+kind of number, and their report says so: the rent of the last run.) Both resources have a price:
+"""
+
+# %%
+assert [round(gpu_hours * price / 1e6, 1) for price in (cheap, dear)] == [9.5, 24.3]
+
+hours, price = (
+    FACTS["DeepSeek-V3 GPU-hours"].value,
+    FACTS["H800 rent, DeepSeek's assumption"].value,
+)
+assert hours * price == FACTS["DeepSeek-V3 cost"].value == 5.576e6
+
+per_flops = 1e21 * rent / (3600 * h100 * 0.4)  # USD for 1e21 FLOPs at an MFU of 0.4
+per_gb = rent / (label / 1e9)  # USD for a GB of an H100's memory for an hour
+print(
+    f"compute: {per_flops:,.0f} USD for 1e21 FLOPs; so GPT-3's were {gpt3 / 1e21 * per_flops:,.0f}"
+)
+print(
+    f"memory:  {per_gb:.3f} USD for a GB and hour; 640 GB for two weeks {640 * per_gb * 336:,.0f}"
+)
+
+assert 2_790 < per_flops < 2_810
+assert round(gpt3 / 1e21 * per_flops / 1e6, 2) == 0.88
+assert round(per_gb, 2) == 0.05
+assert math.isclose(640 * per_gb * 336, 8 * rent * 14 * 24)  # 640 GB are eight cards
+
+# %% [markdown]
+r"""
+About 2,800 dollars for $10^{21}$ FLOPs, and five cents for a gigabyte and hour. You cannot buy the one without the
+other: who rents a card for its memory pays for FLOP/s that stand idle, and the other way round. Hence the wish, all
+through this course, to use both.
+
+*Try it yourself:* does a B200 do more FLOPs for a dollar than an H100? (Its peak is in the table.)
+
+## 6 · Claims that travel
+
+Napkin math gets copied from slides to notes to posts, and mistakes travel with it. Claims of this kind can be found in
+notes on a well-known lecture; the first two have been published just so, the third in several variants.
+
+> "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
+> 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
+
+Here is code that prints these numbers (whoever published them may have gone astray in another way):
+"""
+
+
+# %%
+def noted_two_weeks(devices: int, peak_tflops: float) -> float:
+    seconds = 60 * 60 * 24 * 7
+    return devices * peak_tflops * 1e12 * seconds
+
+
+def noted_day(devices: int, peak_tflops: float, mfu: float) -> float:
+    seconds = 60 * 60 * 24
+    return devices * peak_tflops * 1e9 * mfu * seconds
+
+
+def noted_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
+    return 8 * memory_gb * 1024**3 / bytes_per_parameter
+
+
+print(f"{noted_two_weeks(8, 989.5):.1e} FLOPs in two weeks")
+print(f"{noted_day(1024, 989.5, 0.5):.1e} FLOPs in a day")
+print(f"{noted_one_card(80, 16):.1e} parameters on one card")
+
+assert f"{noted_two_weeks(8, 989.5):.1e}" == "4.8e+21"
+assert f"{noted_day(1024, 989.5, 0.5):.1e}" == "4.4e+19"
+assert f"{noted_one_card(80, 16):.1e}" == "4.3e+10"
+
+# %% [markdown]
+r"""
+### Exercise 0.6 · Find the mistakes &nbsp; ★★☆ &nbsp; 10 minutes
+
+There are four mistakes in these three functions. First find them *without the code*: which of the three claims
+contradicts something that you have computed above? Then look into the code. Write all three anew, corrected:
+
+- `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
+- `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
+- `on_one_card(memory_gb, bytes_per_parameter)`: the parameters that fit on *one* card; `memory_gb` as on its label.
+
+`peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s, as data sheets print it.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "two_weeks", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def two_weeks(devices: int, peak_tflops: float) -> float:
+    """FLOPs of two weeks at the peak."""
+    ### BEGIN SOLUTION
+    seconds = 60 * 60 * 24 * 14
+    return devices * peak_tflops * 1e12 * seconds
+    ### END SOLUTION
+
+
+def one_day(devices: int, peak_tflops: float, mfu: float) -> float:
+    """FLOPs of a day, at the share mfu of the peak."""
+    ### BEGIN SOLUTION
+    seconds = 60 * 60 * 24
+    return devices * peak_tflops * 1e12 * mfu * seconds
+    ### END SOLUTION
+
+
+def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
+    """Parameters that fit on one card."""
+    ### BEGIN SOLUTION
+    return memory_gb * 1e9 / bytes_per_parameter
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_two_weeks", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+seven = "That is one week: two have fourteen days."
+giga = "That takes TFLOP/s for 10⁹ FLOP/s; tera is 10¹²."
+peta = "That takes TFLOP/s for 10¹⁵ FLOP/s; tera is 10¹²."
+printed = "The peak comes in TFLOP/s: 10¹² FLOP/s each."
+still_gib = (
+    "Eight cards have become one, but a GB is still 1024³ bytes there; the label means 10⁹."
+)
+still_eight = "The GB are right now, but that is eight cards; wanted is one."
+
+
+def work_mistakes(want, devices, mfu=1.0):
+    return [
+        (want / 2, seven),
+        (want / 1e3, giga),
+        (want * 1e3, peta),
+        (want / 1e12, printed),
+        (want / devices, "That is one device; they all work."),
+        (want / 60, "A day has 24 hours of 60 minutes of 60 seconds."),
+        (want / 3600, "A day has 24 hours of 60 minutes of 60 seconds."),
+        (want / mfu, "The MFU is missing: they reach a share of the peak."),
+        (want / mfu**2, "A lower MFU means less work done: multiply by it."),
+    ]
+
+
+seen = observe(two_weeks, 8, 989.5)
+expect(seen.value, 9.5751936e21, mistakes=work_mistakes(9.5751936e21, 8)[:-2])
+seen = observe(two_weeks, 3, 100.0)
+expect(seen.value, 3.6288e20, mistakes=work_mistakes(3.6288e20, 3)[:-2])
+seen = observe(one_day, 2, 50.0, 0.25)
+expect(seen.value, 2.16e18, mistakes=work_mistakes(2.16e18, 2, 0.25)[1:])
+seen = observe(on_one_card, 80, 16)
+mistakes = {
+    40e9: still_eight,
+    8
+    * 80
+    * 2**30
+    / 16: "Two mistakes are still there: whose memory is it, and how large is a GB on a label?",
+    80 * 2**30 / 16: still_gib,
+    5.0: "Those are billions; return the plain number.",
+}
+expect(seen.value, 5e9, mistakes=mistakes)
+seen = observe(on_one_card, 24, 12)
+expect(seen.value, 2e9, mistakes={24 * 2**30 / 12: still_gib, 16e9: still_eight})
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(4):
+    cards, tflops, share = (
+        draw.integer(2, 3000),
+        draw.integer(30, 2500) / 2,
+        draw.integer(5, 95) / 100,
+    )
+    second = cards * tflops * 10**12
+    hour = sum(60 * second for minute in range(60))
+    want = sum(hour * 24 for week in range(2) for day in range(7))
+    expect(
+        observe(two_weeks, cards, tflops).value,
+        want,
+        mistakes=work_mistakes(want, cards)[:-2],
+    )
+    want = sum(hour * share for _ in range(24))
+    seen = observe(one_day, cards, tflops, share)
+    expect(seen.value, want, mistakes=work_mistakes(want, cards, share)[1:])
+    gb, size = draw.integer(4, 200), draw.integer(2, 20)
+    want = gb * 10**9 / size
+    seen = observe(on_one_card, gb, size)
+    expect(seen.value, want, mistakes=[(gb * 2**30 / size, still_gib), (8 * want, still_eight)])
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Section 1 has the two weeks, and section 4 has the card. For the day: GPT-3's training is 3.14e23; would 1,024 H100s take seven thousand days for it, twenty years?</details>
+<details><summary>Hint 2</summary>How many days have two weeks? What is "tera"? How many cards are meant? How many bytes is a GB on a label?</details>
+
+**Why it matters.** None of these would have been caught by a test of the code. They are caught by a reader who computes
+the number once more, in another way, and by units written beside it.
+"""
+
+# %% tags=["error-1", "error-23"]
+print(f"two weeks of eight H100s: {two_weeks(8, h100 / 1e12):.2e} FLOPs")
+print(f"a day of 1,024 at an MFU of 0.5: {one_day(1024, h100 / 1e12, 0.5):.2e} FLOPs")
+print(f"one H100: {on_one_card(80, 16) / 1e9:.0f} billion parameters")
+
+assert math.isclose(two_weeks(8, h100 / 1e12), budget)
+assert f"{one_day(1024, h100 / 1e12, 0.5):.2e}" == "4.38e+22"
+assert on_one_card(80, 16) == largest_model(1, 80, 16)
+# The same days, computed the other way round:
+assert math.isclose(work / one_day(1024, h100 / 1e12, 0.5), days)
+
+# %% [markdown]
+r"""
+*Try it yourself:* find a claim about FLOPs or GPU memory in a post of this week, and check it. How far off is it?
+
+## 7 · The result: nine published runs
+
+How far can all this be trusted? Put it to the test. Here are nine trainings whose size, data and duration have been
+published: seven that were paid for, and, in the first two rows, two whose duration the authors worked out from a speed
+that they had measured. Predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and **one
+MFU for all of them: 0.4.** Nothing is adjusted to fit.
+
+**Predict.** For how many of the nine does the published number lie within a factor of 1.25 of the prediction?
+"""
+
+# %%
+guess = None  # runs of nine
+
+# %%
+published_runs = [  # run, card, its parameters, its tokens
+    ("GPT-3 on A100s", "A100 SXM 80GB", "GPT-3 parameters", "GPT-3 tokens"),
+    ("1T model on A100s", "A100 SXM 80GB", "1T model on A100s parameters", "1T model on A100s tokens"),
+    ("Llama 2 7B", "A100 SXM 80GB", "Llama 2 7B parameters", "Llama 2 tokens"),
+    ("Llama 2 13B", "A100 SXM 80GB", "Llama 2 13B parameters", "Llama 2 tokens"),
+    ("Llama 2 70B", "A100 SXM 80GB", "Llama 2 70B parameters", "Llama 2 tokens"),
+    ("Llama 3.1 8B", "H100 SXM", "Llama 3.1 8B parameters", "Llama 3.1 tokens"),
+    ("Llama 3.1 70B", "H100 SXM", "Llama 3.1 70B parameters", "Llama 3.1 tokens"),
+    ("Llama 3.1 405B", "H100 SXM", "Llama 3.1 405B parameters", "Llama 3.1 405B tokens"),
+    ("DeepSeek-V3 pre-training", "H100 SXM", "DeepSeek-V3 active parameters", "DeepSeek-V3 tokens"),
+]  # fmt: skip
+rows = []
+for run, card, parameters_of, tokens_of in published_runs:
+    n, d = FACTS[parameters_of].value, FACTS[tokens_of].value
+    peak = FACTS[f"{card} bfloat16 peak"].value
+    if f"{run} GPU-hours" in FACTS:
+        taken = FACTS[f"{run} GPU-hours"].value
+    else:
+        taken = 24 * FACTS[f"{run} duration"].value * FACTS[f"{run} devices"].value
+    predicted = 24 * training_days(n, d, 1, peak, 0.4)  # hours of one card
+    rows.append((run, predicted / 1e3, taken / 1e3, "1,000 GPU-hours"))
+
+ratios = {run: taken / predicted for run, predicted, taken, _ in rows}
+close = [run for run, ratio in ratios.items() if 1 / 1.25 < ratio < 1.25]
+reconcile("published within a factor of 1.25", guess, len(close), "runs of nine")
+
+assert len(rows) == 9 and len(close) == 7
+assert max(ratios, key=lambda run: ratios[run]) == "Llama 3.1 8B"
+assert round(ratios["Llama 3.1 8B"], 1) == 2.9 and round(ratios["Llama 3.1 70B"], 1) == 1.6
+
+# %%
+finding = f"One formula and one MFU: {len(close)} of 9 published runs within a factor of 1.25"
+plots.show(
+    plots.predicted_vs_measured(rows, title=finding),
+    alt=f"{finding}. Predicted beside published GPU-hours, from 180 thousand to 31 million. Seven pairs lie "
+    "close together; Llama 3.1 70B took 1.6 and Llama 3.1 8B 2.9 times the prediction.",
+)
+
+lowest, highest = min(taken for _, _, taken, _ in rows), max(taken for _, _, taken, _ in rows)
+assert round(lowest) == 184 and round(highest) == 30_840
+
+# %% [markdown]
+r"""
+The longest took 170 times as many GPU-hours as the shortest. Over all that range, seven of nine lie within a quarter of
+the prediction, with a formula that fits on a napkin. That is how far to trust it. Now look at what does not fit; there
+is more to learn from that.
+
+- **Llama 3.1 8B took 2.9 times as long.** An MFU of 0.14. The model card does not say why. It may be that these hours
+  count more than the run; small models keep many cards busy less well. An honest account says: unknown.
+- **The first two rows** are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a paper of 2021. Its
+  authors *recomputed* activations to save memory: one more forward pass, 8 FLOPs instead of 6, which their speed of 140
+  TFLOP/s counts as work. MFU does not, and rightly so: it did not make the model any better.
+- **DeepSeek-V3** has 671 billion parameters, but for each token it uses 37 billion of them; only these do work. (Its
+  H800 is an H100 with slower connections, and much of it ran in 8 bits, where the peak is twice as high.)
+"""
+
+# %%
+tokens, devices_used = FACTS["GPT-3 tokens"].value, FACTS["GPT-3 on A100s devices"].value
+with_recomputing = 8 * FACTS["GPT-3 parameters"].value * tokens
+seconds = with_recomputing / (devices_used * FACTS["GPT-3 on A100s rate"].value)
+assert round(seconds / 86_400) == FACTS["GPT-3 on A100s duration"].value == 34
+
+implied = {
+    run: 0.4 / ratio for run, ratio in ratios.items()
+}  # the MFU that would have been right
+print(", ".join(f"{run}: {mfu:.2f}" for run, mfu in implied.items()))
+assert round(implied["Llama 3.1 8B"], 2) == 0.14
+assert round(highest / lowest, -1) == 170
+
+all_of_it = FACTS["DeepSeek-V3 parameters"].value / FACTS["DeepSeek-V3 active parameters"].value
+print(
+    f"with all of DeepSeek-V3's parameters the prediction would be {all_of_it:.0f} times as long"
+)
+assert round(all_of_it) == 18
+
+# %% [markdown]
+r"""
+The last line is the most useful number here: the **implied MFU**. Read a paper, put its parameters, tokens and
+GPU-hours into your formula, and see what MFU comes out. Between 0.3 and 0.5: plausible. Above 0.6: somebody counted
+something else. Below 0.2: ask why. (These are rules of thumb, too.)
+
+*Try it yourself:* put in the sparse peak. How many of the nine would still be within a factor of 1.25?
+
+And the two questions?
+
+> *70 billion parameters, 15 trillion tokens, 1,024 H100s*: **144 days**, at an MFU of 0.5 of the dense 16-bit peak. 14
+> million dollars, give or take a factor of two.
+>
+> *The largest model on eight H100s*: **40 billion parameters**, with AdamW at 16 bytes each, sharded, and without
+> activations. But in two weeks you can properly train one of 5.6 billion.
+
+Look at the small print in these answers: each condition in it is worth a factor. Stating them is half of the craft.
+
+Your guesses so far, as a picture:
+"""
+
+# %%
+calibration()
+
+# %% [markdown]
+r"""
+## Takeaways
+
+The takeaways of each lecture come at three levels. *Mechanics*: how it works. *Mindset*: what to do each time.
+*Intuitions*: what to expect before you compute.
+
+**Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (cards · dense peak · MFU · 86,400). For a
+budget $C$, compute-optimal is $N = \sqrt{C / 120}$ and $D = 20 N$. AdamW takes 16 bytes per parameter, in `float32` or
+in `bfloat16` with a master copy; 12 in `bfloat16` without one; activations come on top and grow with the batch. GB is
+$10^9$.
+
+**Mindset.** Write the unit beside the number. Say the assumption with the answer: dense or sparse, which MFU, which
+recipe, sharded or not. Ask which resource binds. Compute it once more another way; when it is off by a factor of two,
+look for sparsity, for MACs, for a week. Numbers from outside get a source and a date.
+
+**Intuitions.** An H100 is $10^{15}$ FLOP/s, a day $10^5$ seconds, a good MFU 0.4 to 0.5. GPT-3 is $3 \cdot 10^{23}$
+FLOPs, today's large models $10^{25}$ and more. Some cards are there for memory, most of them for time. Ten times the
+model, properly trained, is a hundred times the bill. And with all that you are right to within a quarter, most of the
+time.
+
+Next: **01 · Tensors**. Everything you counted here is kept in tensors; so how many bytes is one, and where does it
+live?
+"""
