@@ -28,11 +28,12 @@ from course_utils.plots.style import (
     styled,
     to_html,
 )
+from course_utils.plots.training import loss_curves
 
 # fmt: off
 __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
-    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "curves", "memory_bar", "mfu_curve", "predicted_vs_measured",
-    "roofline", "show", "storage_layout", "styled", "to_html",
+    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "curves", "loss_curves", "memory_bar", "mfu_curve",
+    "predicted_vs_measured", "roofline", "show", "storage_layout", "styled", "to_html",
 ]
 # fmt: on
