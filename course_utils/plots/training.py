@@ -56,7 +56,8 @@ def loss_curves(
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         log_ticks(ax.yaxis, *ax.get_ylim(), "", most=8)
         ax.grid(True)
-        for number, (label, is_measured, points) in enumerate(drawn):
+        every = max(1, round((last - first) / _MARKS))
+        for label, is_measured, points in drawn:
             at = sorted(points)
             ax.plot(
                 at,
@@ -67,8 +68,7 @@ def loss_curves(
                 zorder=2,
                 linestyle="-" if is_measured else "--",
             )
-            every = max(1, round((last - first) / _MARKS))
-            for step in at[number % every :: every]:
+            for step in (step for step in at if (step - first) % every == 0):  # so that marks of two curves meet
                 mark(ax, step, points[step], markers[label], measured=is_measured, gid=label)
         for number, (name, step) in enumerate(sorted(events.items(), key=lambda event: event[1])):
             ax.axvline(step, color=CONTEXT, linewidth=1.5, linestyle=":", zorder=1, gid=f"event {name}")
