@@ -213,9 +213,7 @@ def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
     """Write ids as a .npy file of the smallest of uint8, uint16, uint32 that holds 0 … vocab_size − 1."""
     ### BEGIN SOLUTION
     if min(tokens) < 0 or max(tokens) >= vocab_size:
-        raise ValueError(
-            f"ids from {min(tokens)} to {max(tokens)}; wanted 0 to {vocab_size - 1}"
-        )
+        raise ValueError(f"there is an id that a vocabulary of {vocab_size} does not have")
     np.save(path, np.array(tokens, dtype=np.min_scalar_type(vocab_size - 1)))
     ### END SOLUTION
 
@@ -522,9 +520,7 @@ def get_batch(
     ### BEGIN SOLUTION
     windows = len(tokens) - context
     if windows < 1:
-        raise ValueError(
-            f"{len(tokens)} tokens for context {context}; wanted {context + 1} or more"
-        )
+        raise ValueError(f"{len(tokens)} tokens are too few for context {context}")
     starts = torch.randint(windows, (batch, 1), generator=generator)
     places = starts + torch.arange(context + 1)
     rows = torch.from_numpy(tokens[places.numpy()].astype(np.int64))
@@ -1168,9 +1164,7 @@ expected = {
     f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
     for lr in rates
 }
-finding = (
-    "Paper and run agree: the best rate halves the loss at each step, twice that does not learn"
-)
+finding = "The best rate halves the loss in each step; twice that learns nothing"
 plots.show(
     plots.loss_curves(
         {name: dict(enumerate(losses)) for name, losses in curves.items()},
@@ -1323,7 +1317,7 @@ from course_utils.testing import expect, observe, probe
 
 
 @probe
-def trained(student, line, batches, rates, steps, scale=1.0, momentum=0.0, stale=0.0):
+def trained(student, line, batches, rates, steps, lean=1.0, momentum=0.0, stale=0.0):
     """train() for y = a·x + b: losses, their types, [a, b], the error if any, and what was left or asked for."""
     import torch
 
@@ -1349,7 +1343,7 @@ def trained(student, line, batches, rates, steps, scale=1.0, momentum=0.0, stale
         return rates[step]
 
     def loss_fn(outputs, targets):
-        return scale * (outputs - targets).square().mean()
+        return (outputs - lean * targets).square().mean()
 
     losses, error = [], ""
     try:
@@ -1372,35 +1366,34 @@ def trained(student, line, batches, rates, steps, scale=1.0, momentum=0.0, stale
     }
 
 
-def by_hand(line, batches, rates, steps, scale=1.0, momentum=0.0, flaw="", stale=0.0):
+def by_hand(line, batches, rates, steps, lean=1.0, momentum=0.0, flaw="", stale=0.0):
     """(losses, line, buffers) of the same run, in plain Python; with a flaw where one is named."""
     a, b = line
     va, vb, losses = 0.0, 0.0, []
     ga, gb = (stale, stale) if flaw in ("adds up", "stale") else (0.0, 0.0)
-    size = 1.0 if flaw == "own loss" else scale
+    of_output, of_target = {"own loss": (1, 1), "swapped": (lean, 1)}.get(flaw, (1, lean))
     for place, step in enumerate(range(*steps)):
         pairs = batches[0] if flaw == "one batch" else batches[place]
-        errors = [(a * x + b - y, x) for x, y in pairs]
-        loss = size * sum(e * e for e, _ in errors) / len(pairs)
+        errors = [(of_output * (a * x + b) - of_target * y, x) for x, y in pairs]
+        loss = sum(e * e for e, _ in errors) / len(pairs)
         if not math.isfinite(loss):
             break
         if not (flaw == "adds up" or (flaw == "stale" and place == 0)):
             ga, gb = 0.0, 0.0
-        ga += size * sum(2 * e * x for e, x in errors) / len(pairs)
-        gb += size * sum(2 * e for e, _ in errors) / len(pairs)
+        ga += sum(2 * e * of_output * x for e, x in errors) / len(pairs)
+        gb += sum(2 * e * of_output for e, _ in errors) / len(pairs)
         va, vb = momentum * va + ga, momentum * vb + gb
-        first, position = range(*steps)[0], place
-        rate = {
+        other = {
             "own rate": 0.5,
-            "first rate": rates[first],
-            "position": rates.get(position, 0.5),
+            "first rate": rates[steps[0]],
+            "position": rates.get(place, 0.5),
         }
-        lr = rate.get(flaw, rates[step])
+        lr = other.get(flaw, rates[step])
         if flaw != "no update":
             a -= lr * va
             b -= (0.5 if flaw == "one group" else lr) * vb
         if flaw == "after":
-            loss = size * sum((a * x + b - y) ** 2 for x, y in pairs) / len(pairs)
+            loss = sum((a * x + b - lean * y) ** 2 for x, y in pairs) / len(pairs)
         losses.append(loss)
     return losses, [a, b], [va, vb]
 
@@ -1413,6 +1406,7 @@ flaws = {
     "first rate": "The learning rate is that of the first step: ask lr_at in each.",
     "position": "lr_at wants the number of the step; steps need not begin at 0.",
     "own loss": "That is the mean squared error; wanted is loss_fn, whatever it is.",
+    "swapped": "loss_fn takes the model's output first, then the targets.",
     "one batch": "Each step has a batch of its own: call next_batch() in each.",
     "no update": "The weights do not move: is optimizer.step() called?",
     "after": "That is the loss after the update; wanted is the one before it.",
@@ -1451,7 +1445,7 @@ def check_run(line, batches, rates, steps, **more):
 batches = [[(1.0, 2.0), (2.0, 5.0)], [(-1.0, 1.0), (3.0, 4.0)], [(0.5, 0.0), (1.5, 2.0)]]
 rates = {0: 0.1, 1: 0.05, 2: 0.02, 7: 0.08, 8: 0.03, 9: 0.01}
 check_run([0.5, -1.0], batches, rates, (0, 3))
-check_run([0.25, 1.0], batches, rates, (7, 10), scale=0.5, stale=3.0)
+check_run([0.25, 1.0], batches, rates, (7, 10), lean=2.0, stale=3.0)
 for bad in (math.nan, math.inf):
     broken = [batches[0], [(1.0, bad), (2.0, 1.0)], batches[2]]
     seen = observe(trained, [0.5, -1.0], broken, rates, (7, 10))
@@ -1483,15 +1477,15 @@ for _ in range(4):
     size, count, first = draw.integer(1, 4), draw.integer(2, 5), draw.integer(10, 99)
     batches = [list(zip(eighths(size), eighths(size), strict=True)) for _ in range(count)]
     rates = {step: draw.integer(1, 20) / 400 for step in (*range(6), *range(first, first + 6))}
-    line, scale = [1 / 3, -0.7], draw.choice([0.25, 2.0, 3.0])
+    line, lean = [1 / 3, -0.7], draw.choice([0.25, 2.0, 3.0])
     momentum, stale = draw.choice([0.0, 0.5]), draw.choice([0.0, 2.5])
-    check_run(line, batches, rates, (0, count), scale=scale, momentum=momentum, stale=stale)
+    check_run(line, batches, rates, (0, count), lean=lean, momentum=momentum, stale=stale)
     check_run(
         line,
         batches,
         rates,
         (first, first + count),
-        scale=scale,
+        lean=lean,
         momentum=momentum,
         stale=stale,
     )
@@ -2004,8 +1998,8 @@ def after_a_full_disk(student, seed):
             raised = "raised"
         try:
             step = student.load_checkpoint(path, *small_run(seed + 1))
-        except Exception as error:
-            step = type(error).__name__
+        except Exception:
+            step = "a file that does not load" if path.exists() else "no file"
         torch.set_rng_state(outside)
         beside = not where or where[-1] == str(pathlib.Path(place).resolve())
         return [raised, step, "beside it" if beside else "elsewhere"]
@@ -2052,12 +2046,8 @@ elsewhere = (
     "Write it in the same folder: a rename cannot cross file systems, and /tmp may be another."
 )
 mistakes = [
-    (["raised", "RuntimeError", "beside it"], half_there),
-    (["raised", "EOFError", "beside it"], half_there),
-    (
-        ["raised", "FileNotFoundError", "beside it"],
-        "The old checkpoint is gone: never delete it first.",
-    ),
+    (["raised", "a file that does not load", "beside it"], half_there),
+    (["raised", "no file", "beside it"], "The old one is gone: never delete it first."),
     (["nothing was raised", 5, "beside it"], swallowed),
     (["raised", 5, "elsewhere"], elsewhere),
 ]
@@ -2159,8 +2149,8 @@ def with_a_small_limit(student, seed):
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         try:
             step = student.load_checkpoint(path, *small_run(seed + 1))
-        except Exception as error:
-            step = type(error).__name__
+        except Exception:
+            step = "a file that does not load" if path.exists() else "no file"
         torch.set_rng_state(outside)
         return [raised, step]
 
@@ -2378,7 +2368,9 @@ print(f"{len(after_cut)} resumed losses and {parameters:,} weights: not one bit 
 assert never_stopped[0] > 5.3 and never_stopped[119] < 3
 
 # %%
-finding = f"Killed in step 75, resumed from step 60: all {total_steps} losses lie on the whole run's, bit for bit"
+finding = (
+    f"Killed in step 75, resumed from step 60: all {total_steps} losses agree, bit for bit"
+)
 plots.show(
     plots.loss_curves(
         {"in two pieces": before_cut | after_cut},
