@@ -49,10 +49,10 @@ def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size:
         )
     dtype = token_dtype(vocab_size)
     ids = np.asanyarray(tokens)
-    if ids.ndim != 1 or ids.dtype.kind not in "ui":
+    if ids.ndim != 1 or ids.dtype.kind not in "ui" or not ids.size:
         raise ValueError(
-            f"write_tokens was given {ids.dtype} of shape {ids.shape}; wanted whole numbers in one dimension. "
-            "Make the text ids first; np.frombuffer(text, np.uint8) takes bytes as ids."
+            f"write_tokens was given {ids.dtype} of shape {ids.shape}; wanted one or more whole numbers in one "
+            "dimension. Make the text ids first; np.frombuffer(text, np.uint8) takes bytes as ids."
         )
     _check_ids(ids, vocab_size, "write_tokens")
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
