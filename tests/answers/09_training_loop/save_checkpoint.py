@@ -139,7 +139,7 @@ def load_checkpoint(path, model, optimizer, generator):
     return step
 
 # %% wrong: in place, by way of a buffer
-# says: Only half of the new one is there
+# says: The old file itself was written to
 def save_checkpoint(path, model, optimizer, step, generator):
     contents = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
     buffer = io.BytesIO()
