@@ -598,12 +598,8 @@ def takes(student, count, batch, context):
 def check_batches(seen, ids, batch, context):
     """Judge batches drawn from ids, which are all different; return where their rows begin."""
     shaped = "Return two tensors [batch, context]: the inputs and the targets."
-    expect(
-        isinstance(seen.value, list),
-        True,
-        about="does it return batches?",
-        hint=f"{seen.value}",
-    )
+    if not isinstance(seen.value, list):  # it raised
+        expect(seen.value, "a batch")
     begins = []
     for found in seen.value:
         expect(len(found), 2, about="how many tensors are returned", hint=shaped)
@@ -738,6 +734,9 @@ r"""
 **Why it matters.** An off-by-one here trains the wrong thing without a sound: with targets equal to inputs the loss goes
 to zero, and the model has learnt to copy.
 
+*Try it yourself:* ask for a context that is one shorter than the text. How many windows are there, and how many
+different batches?
+
 ## 3 · To the device, while it works
 
 A batch is made on the CPU, and the GPU wants it. Lecture 01 had the two tools. Memory that is **pinned**
@@ -782,14 +781,14 @@ print(
 
 assert bytes_moved == 524_288 and inputs.numel() * 8 == 262_144
 assert 256 * 3 * 224 * 224 * 4 == 154_140_672  # a batch of pictures, see below
-assert 2_000 < seconds_to_compute / seconds_to_move < 4_000
+assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 
 # %% [markdown]
 r"""
-So for *tokens*, pinning and asynchronous copies gain 0.03 %. (For pictures it is another matter: 256 of them, 224 ×
-224 in three colours, are 154 MB in float32.) What does cost is *making* the batch, if that waits
-for a slow disk or a tokenizer, and if the device waits meanwhile. The remedy is the same at each level: **overlap**.
-Prepare the next batch while this one is worked on.
+So for *tokens*, pinning and asynchronous copies gain 0.03 %. (For pictures it is another matter: 256 of them, 224 × 224
+in three colours, are 154 MB in float32.) What does cost is *making* the batch, if that waits for a slow disk or a
+tokenizer, and the device waits meanwhile. The remedy is the same at each level: **overlap**. Prepare the next batch
+while this one is worked on.
 
 We can see that without a GPU. Let fetching a batch take 20 ms (a slow disk) and a step 30 ms (a device that works while
 Python waits).
@@ -1187,9 +1186,12 @@ Four straight lines on a logarithmic axis, as predicted. Three things to take fr
 linear teachers, too: the best learning rate is a *fraction of the one at which training explodes* (here a half); a
 smaller one is slower, a larger one explodes; and the limit depends on the noise, hence on the batch size.
 
+*Try it yourself:* take a quarter of the batch, `B = 64`. Ask `factor` for the best rate and for the one that explodes,
+then see whether `learn` agrees.
+
 ### Find the mistake: three runs that are one
 
-Learning rates are found by trying. Here is a function for that, as it is found in a widely read set of notes (shortened):
+Learning rates are found by trying. Here is a function for that, with the mistake of a widely read set of notes:
 """
 
 
@@ -1726,7 +1728,7 @@ torch.set_num_threads(1)
 whole = go_on(new_run(0), range(40))
 assert go_on(new_run(0), range(40)) == whole  # seeded, on a CPU: the same bits
 print(f"loss {whole[0]:.3f} at first, {whole[-1]:.3f} at the end; ln 256 = {math.log(256):.3f}")
-assert abs(whole[0] - math.log(256)) < 0.2 and whole[-1] < 4
+assert abs(whole[0] - math.log(256)) < 0.3 and whole[-1] < 4
 
 # %% [markdown]
 r"""
@@ -2293,8 +2295,8 @@ assert torch.equal(other.table.weight, untouched)  # nothing was changed
 
 # %% [markdown]
 r"""
-*Try it yourself:* resume with `resume_without({"optimizer"})` for 20 more steps, and look at the losses of both. How far
-apart are they, and would you see it in a plot?
+*Try it yourself:* draw `resume_without({"optimizer"})` beside `whole[20:]`, with `plots.loss_curves`. Would you have
+seen that something is missing?
 
 ## 8 · The result: a power cut
 
@@ -2311,9 +2313,8 @@ old run is kept but the file, and the new process is seeded differently, so that
 # %%
 guess = None  # steps
 
+
 # %% tags=["item-75", "item-86"]
-
-
 class PowerCut(Exception):
     """Stands for the end of a process."""
 
@@ -2343,6 +2344,8 @@ def process(
     return losses, model
 
 
+for old in ("whole.pt", "power_cut.pt"):  # of an earlier run of this cell
+    (folder / old).unlink(missing_ok=True)
 never_stopped, model_whole = process(folder / "whole.pt", seed=0)
 before_cut, _ = process(folder / "power_cut.pt", seed=0, power_fails_in=75)
 after_cut, model_resumed = process(folder / "power_cut.pt", seed=4_321)
@@ -2378,8 +2381,8 @@ not in a single bit. That is the answer to the question: a run must remember **a
 write it down *whole, or not at all*.
 
 What did the bits rest on? On one machine, one number of threads, one version of PyTorch. Move the checkpoint to another
-machine, and the run goes on correctly, but its last digits will differ after a step, as any two orders of addition do.
-The instrument is exact only where the arithmetic is.
+machine, and the run goes on correctly, but its last digits may differ after a step, as those of any two orders of
+addition may. The instrument is exact only where the arithmetic is.
 
 And what has the model learnt, in a few seconds, from Python's own source?
 """
