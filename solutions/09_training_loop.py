@@ -1169,7 +1169,7 @@ expected = {
     f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
     for lr in rates
 }
-finding = "The best rate halves the loss in each step; twice that learns nothing"
+finding = "The best rate halves the loss in each step; a larger one explodes"
 plots.show(
     plots.loss_curves(
         {name: dict(enumerate(losses)) for name, losses in curves.items()},
