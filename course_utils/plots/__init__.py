@@ -33,13 +33,14 @@ from course_utils.plots.style import (
     to_html,
 )
 from course_utils.plots.surface import descent
+from course_utils.plots.training import loss_curves
 
 # fmt: off
 __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
     "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_plans", "calibration", "curves", "descent", "distributions",
-    "gap_curves", "loss_scale", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve", "number_lines",
-    "predicted_vs_measured", "range_histograms", "roofline", "show", "storage_layout", "styled", "through_depth",
-    "to_html",
+    "gap_curves", "loss_curves", "loss_scale", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve",
+    "number_lines", "predicted_vs_measured", "range_histograms", "roofline", "show", "storage_layout", "styled",
+    "through_depth", "to_html",
 ]
 # fmt: on

@@ -202,6 +202,18 @@ CHARTS = {
         title="One of two fits",
     ),
     "memory stacks, one bar": lambda: plots.memory_stacks({"a": {"all of it": 3.0}}, title="Three bytes"),
+    "losses": lambda: plots.loss_curves(
+        {f"lr {lr}": {step: 255 * q**step for step in range(30)} for lr, q in ((0.01, 0.96), (0.25, 0.5), (0.6, 1.5))},
+        {"lr 0.25": {step: 250 * 0.5**step for step in range(30)}},
+        title="The best rate halves the loss in each step",
+    ),
+    "losses, resumed": lambda: plots.loss_curves(
+        {"in two pieces": {step: 2 + 3.5 / (1 + step / 9) for step in range(120)}},
+        {"never stopped": {step: 2 + 3.5 / (1 + step / 9) for step in range(120)}},
+        events={"last checkpoint": 60, "power cut": 65},
+        title="The run in two pieces lies on the other",
+    ),
+    "losses, one step": lambda: plots.loss_curves({"a": {7: 1.0}}, title="One step"),
 }
 FIGURES = {name: (lambda make=make: plots.storage_layout(make())) for name, make in STORAGE.items()} | CHARTS
 
