@@ -152,7 +152,7 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
                 )
         if cell.cell_type == "code" and not cell.source.strip():
             raise SourceError(path, line, "this code cell is empty", "fill it or take it out")
-        for tag in set(cell.metadata.get("tags", [])) - {_TIMED}:
+        for tag in (tag for tag in cell.metadata.get("tags", []) if tag != _TIMED):
             if not (match := _TAG.match(tag)):
                 raise SourceError(path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, or timed")
             if not re.search(r"\bassert\b|\bexpect\(", cell.source):

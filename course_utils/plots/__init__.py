@@ -10,9 +10,11 @@ A colour says what kind of thing a mark is, a marker says which one. Text is nev
 """
 
 from course_utils.plots.comparisons import calibration, curves, predicted_vs_measured
+from course_utils.plots.depth import distributions, through_depth
 from course_utils.plots.formats import bit_plans, gap_curves, number_lines
 from course_utils.plots.magnitudes import magnitudes
-from course_utils.plots.memory import memory_bar
+from course_utils.plots.memory import memory_bar, memory_stacks
+from course_utils.plots.precision import loss_scale, range_histograms
 from course_utils.plots.rates import mfu_curve, roofline
 from course_utils.plots.storage import MAX_DIM, MAX_SLOTS, storage_layout
 from course_utils.plots.style import (
@@ -30,12 +32,15 @@ from course_utils.plots.style import (
     styled,
     to_html,
 )
+from course_utils.plots.surface import descent
+from course_utils.plots.training import loss_curves
 
 # fmt: off
 __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
-    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_plans", "calibration", "curves", "gap_curves", "magnitudes",
-    "memory_bar", "mfu_curve", "number_lines", "predicted_vs_measured", "roofline", "show", "storage_layout",
-    "styled", "to_html",
+    "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_plans", "calibration", "curves", "descent", "distributions",
+    "gap_curves", "loss_curves", "loss_scale", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve",
+    "number_lines", "predicted_vs_measured", "range_histograms", "roofline", "show", "storage_layout", "styled",
+    "through_depth", "to_html",
 ]
 # fmt: on

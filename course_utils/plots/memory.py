@@ -8,11 +8,11 @@ from typing import Any
 
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import EngFormatter
 
-from course_utils.plots.axes import chart, positive, wrap_title
-from course_utils.plots.style import CONTEXT, DATA, INK, styled
+from course_utils.plots.axes import chart, note, positive, wrap_title
+from course_utils.plots.style import CONTEXT, DATA, HIGHLIGHT, INK, styled
 from course_utils.units import readable
 
 MAX_CARDS = 64  # memory_bar draws one box for each
@@ -65,4 +65,53 @@ def memory_bar(parts: Mapping[str, float], *, capacity: float, capacity_label: s
             ax.add_patch(box)
             first = card == 0 and capacity / end > 0.12
             ax.text((card + 0.5) * capacity, 0.55, capacity_label if first else f"{card + 1}", ha="center", va="center")
+    return fig
+
+
+def memory_stacks(
+    bars: Mapping[str, Mapping[str, float]], *, limits: Mapping[str, float] | None = None, title: str
+) -> Figure:
+    """Draw bytes as bars of stacked parts, one below the other, with lines where a memory ends.
+
+    Args:
+        bars: For each bar what its bytes are for, 0 or more: ``{"SGD": {"parameters": 2e9, "gradients": 2e9}, …}``.
+        limits: Bytes at which to draw a line, by label, such as ``{"H100: 80 GB": 80e9}``.
+        title: The finding.
+
+    Raises:
+        ValueError: There are no bars, a part is negative, or a bar or limit is not positive and finite.
+    """
+    if not bars:
+        raise ValueError("nothing to draw: give at least one bar with its parts")
+    totals = {}
+    for name, parts in bars.items():
+        if any(size < 0 for size in parts.values()):
+            raise ValueError(f"a part of {name!r} is negative: {dict(parts)}")
+        totals[name] = positive(sum(parts.values()), f"the sum of {name!r}")
+    ends = {label: positive(at, f"the limit {label!r}") for label, at in (limits or {}).items()}
+    kinds = list(dict.fromkeys(part for parts in bars.values() for part in parts))
+    shades = {kind: 0.85 - 0.65 * i / max(len(kinds) - 1, 1) for i, kind in enumerate(kinds)}
+    with styled():
+        width, row = 8.9, 0.42
+        room = 1.35 + 0.24 * len(wrap_title(title, width)) + row * len(bars)
+        fig, ax = chart(width, room, title, left=0.3 + 0.085 * max(map(len, bars)), right=0.9)
+        end = 1.05 * max([*totals.values(), *ends.values()])
+        ax.set(xlim=(0, end), ylim=(len(bars) - 0.5, -1.0 if ends else -0.5))
+        ax.set_yticks(range(len(bars)), list(bars))
+        ax.tick_params(axis="y", length=0)
+        ax.spines.left.set_visible(False)
+        ax.xaxis.set_major_formatter(EngFormatter(unit="B"))
+        for place, (name, parts) in enumerate(bars.items()):
+            start = 0.0
+            for kind, size in parts.items():
+                look: dict[str, Any] = {"facecolor": to_rgba(DATA, shades[kind]), "edgecolor": INK, "linewidth": 0.8}
+                ax.add_patch(Rectangle((start, place - 0.3), size, 0.6, gid=f"{name}: {kind}", **look))
+                start += size
+            at_end: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "left", "va": "center"}
+            note(ax, readable(totals[name], "B"), (1, place), (6, 0), **at_end)
+        for label, at in ends.items():
+            ax.plot([at, at], [-0.55, len(bars) - 0.5], color=HIGHLIGHT, linewidth=1.8, linestyle="--", gid=label)
+            ax.text(at, -0.6, label, ha="center", va="bottom", size=9)
+        handles = [Patch(facecolor=to_rgba(DATA, shades[kind]), edgecolor=INK, label=kind) for kind in kinds]
+        fig.legend(handles=handles, loc="lower center", ncols=len(kinds), frameon=False, fontsize=9)
     return fig

@@ -155,6 +155,65 @@ CHARTS = {
             ("far off", 1, 1e9, "B"),
         ]
     ),
+    "range histograms": lambda: plots.range_histograms(
+        {"as they are": 2.0 ** torch.linspace(-40, -12, 99), "times 2¹⁶": 2.0 ** torch.linspace(-24, 18, 99)},
+        torch.float16,
+        title="Some become 0, some become infinite",
+    ),
+    "range histograms, all fine": lambda: plots.range_histograms(
+        {"x": torch.ones(3)}, torch.bfloat16, title="All are kept"
+    ),
+    "loss scale": lambda: plots.loss_scale(
+        [2.0**24, 2.0**23, 2.0**22, 2.0**22, 2.0**23], [True, True, False, False, True], limit=[3e6] * 5, title="Found"
+    ),
+    "loss scale, no limit": lambda: plots.loss_scale([8.0], [False], title="One step"),
+    "through depth": lambda: plots.through_depth(
+        {"explodes": [16.0**i for i in range(50)], "dies": [0.41**i for i in range(50)]},
+        {"explodes": [16.0**i for i in range(50)], "stays": [1.4] * 50},
+        ylabel="std of the layer's outputs",
+        title="A factor for each layer is a straight line",
+        limits={"largest float32": 3.4e38},
+    ),
+    "through depth, backward": lambda: plots.through_depth(
+        {"a": [0.7, 0.9, 1.0]}, {"b": [1.4, 1.2, 1.0]}, ylabel="std", title="Three layers", backward=True
+    ),
+    "distributions": lambda: plots.distributions(
+        {
+            name: {f"layer {i}": size**i * torch.linspace(-2, 2, 99) for i in (1, 10, 30, 50)}
+            for name, size in {"torch.randn": 5.0, "LeCun = Glorot": 0.5, "Kaiming": 1.0}.items()
+        },
+        reach=5,
+        title="One explodes, one dies, one arrives",
+    ),
+    "descent": lambda: plots.descent(
+        {
+            "straight": (lambda x, y: x**2 + 9 * y**2, {"SGD: 2 steps": [(-3, 1), (2, -1), (1, 0)], "b": [(-3, 1)]}),
+            "turned": (lambda x, y: x**2 + 9 * (x - y) ** 2, {"SGD: 1 step": [(-3, 1), (2, 1)], "b": [(-3, 1)]}),
+        },
+        reach=4,
+        title="Turned, it takes a step less, says a title that goes on for so long that it needs two lines",
+    ),
+    "memory stacks": lambda: plots.memory_stacks(
+        {
+            "SGD": {"parameters": 32e9, "gradients": 32e9, "state": 0},
+            "AdamW": {"parameters": 32e9, "gradients": 32e9, "state": 64e9},
+        },
+        limits={"H100: 80 GB": 80e9, "H200: 141 GB": 141e9},
+        title="One of two fits",
+    ),
+    "memory stacks, one bar": lambda: plots.memory_stacks({"a": {"all of it": 3.0}}, title="Three bytes"),
+    "losses": lambda: plots.loss_curves(
+        {f"lr {lr}": {step: 255 * q**step for step in range(30)} for lr, q in ((0.01, 0.96), (0.25, 0.5), (0.6, 1.5))},
+        {"lr 0.25": {step: 250 * 0.5**step for step in range(30)}},
+        title="The best rate halves the loss in each step",
+    ),
+    "losses, resumed": lambda: plots.loss_curves(
+        {"in two pieces": {step: 2 + 3.5 / (1 + step / 9) for step in range(120)}},
+        {"never stopped": {step: 2 + 3.5 / (1 + step / 9) for step in range(120)}},
+        events={"last checkpoint": 60, "power cut": 65},
+        title="The run in two pieces lies on the other",
+    ),
+    "losses, one step": lambda: plots.loss_curves({"a": {7: 1.0}}, title="One step"),
 }
 FIGURES = {name: (lambda make=make: plots.storage_layout(make())) for name, make in STORAGE.items()} | CHARTS
 

@@ -1,0 +1,2168 @@
+# %% [markdown]
+r"""
+# 07 · Models and initialisation
+
+> **Which numbers should a model begin with, and why does its depth decide?**
+
+You know what a model costs. Now build one. It needs numbers to begin with, and they have to be random; but how large?
+Too large by a little, and fifty layers later they have left the range of `float32`. Too small by a little, and nothing
+arrives. By the end of this lecture you will have built a network of 50 layers, predicted how large the numbers in each
+of them are for four ways to begin, forward and backward, and measured it. For three of the four training would have
+been over before it began.
+
+How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
+number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
+the likely mistake; **Validate** in the toolbar runs them all.
+"""
+
+# %%
+import io
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float, Float32
+from torch import Tensor, nn
+
+from course_utils import device as devices
+from course_utils import memory, plots
+from course_utils.facts import FACTS
+from course_utils.predict import reconcile
+from course_utils.units import format_bytes
+
+torch.manual_seed(0)  # the same random numbers on every run
+device = devices.pick_device()
+print(devices.describe(device))
+
+# %% [markdown]
+r"""
+## 1 · A parameter, and who knows about it
+
+A **parameter** is a tensor that training may change. In PyTorch it is an `nn.Parameter`: a tensor like any other, with
+two habits. It requires a gradient without being asked, and a model that it is assigned to takes note of it.
+"""
+
+# %% tags=["item-68"]
+w = nn.Parameter(torch.ones(2, 3))
+
+assert isinstance(w, Tensor)  # all that a tensor can do
+assert w.requires_grad and w.is_leaf  # and it keeps a gradient: lecture 06
+assert type(w.data) is Tensor  # the same numbers, without the habits
+assert memory.same_storage(w, w.data)
+print(w)
+
+half = w / 2
+assert type(half) is Tensor and not half.is_leaf  # a result is no parameter any more
+
+# %% [markdown]
+r"""
+A model is an `nn.Module`: a class with a `forward`, whose `__init__` assigns parameters, and other modules, to `self`.
+Nobody has to list them. `nn.Module` watches each assignment and *registers* what it knows: parameters, and modules.
+From then on three things happen by themselves: `model.parameters()` hands it to the optimizer, `model.to(…)` moves it,
+and `model.state_dict()` saves it.
+
+Whatever is not registered works just as well in `forward`, and is left behind all three times. Here is one class that
+holds a tensor in seven ways.
+
+**Predict.** How many of the seven does `parameters()` find?
+"""
+
+# %%
+guess = None  # of seven
+
+
+# %%
+class SevenWays(nn.Module):
+    """A tensor of one number, held in seven ways."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parameter = nn.Parameter(torch.ones(1))
+        self.tensor = torch.ones(1)
+        self.register_buffer("buffer", torch.ones(1))
+        self.register_buffer("scratch", torch.ones(1), persistent=False)
+        self.module = nn.Linear(1, 1, bias=False)
+        self.plain_list = [nn.Linear(1, 1, bias=False)]
+        self.module_list = nn.ModuleList([nn.Linear(1, 1, bias=False)])
+
+
+def tensor_of(held: Any) -> Any:
+    """The tensor in it, or the first one."""
+    held = held[0] if isinstance(held, list | nn.ModuleList) else held
+    return held.weight if isinstance(held, nn.Module) else held
+
+
+ways = SevenWays()
+trained = {name.split(".")[0] for name, _ in ways.named_parameters()}
+saved = {name.split(".")[0] for name in ways.state_dict()}
+reconcile("found by parameters()", guess, len(trained), "of seven")
+
+ways.to(torch.bfloat16)  # moves to a dtype, as it would to a device
+seven = ["parameter", "tensor", "buffer", "scratch", "module", "plain_list", "module_list"]
+taken_along = {n for n in seven if tensor_of(getattr(ways, n)).dtype == torch.bfloat16}
+
+assert trained == {"parameter", "module", "module_list"}
+assert taken_along == trained | {"buffer", "scratch"}
+assert saved == trained | {"buffer"}
+
+# %% [markdown]
+r"""
+| assigned to `self` | trained | moved | saved |
+|---|---|---|---|
+| `nn.Parameter(…)`, a module, `nn.ModuleList([…])` | yes | yes | yes |
+| `register_buffer(name, …)`: a running mean, a mask | no | yes | yes |
+| the same with `persistent=False` | no | yes | no |
+| a plain tensor; a plain list of modules | no | no | no |
+
+> **Trap: a parenthesis.** `nn.Parameter(torch.randn(n)) / 10` is the *result* of a division, a plain tensor. Nothing is
+> registered. `nn.Parameter(torch.randn(n) / 10)` is what was meant.
+
+> **Trap: too early.** Before `super().__init__()` there is nobody to take note, and PyTorch says so.
+"""
+
+
+# %%
+class TooEarly(nn.Module):
+    def __init__(self) -> None:
+        self.w = nn.Parameter(torch.ones(3))
+
+
+class Divided(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(3)) / 10
+
+
+assert list(Divided().parameters()) == []
+try:
+    TooEarly()
+    raise AssertionError("it registered a parameter with nobody there")
+except AttributeError as refusal:
+    print(refusal)
+
+# %% [markdown]
+r"""
+*Try it yourself:* is a parameter with whole numbers possible, `nn.Parameter(torch.arange(3))`? And with
+`requires_grad=False`?
+
+## 2 · How large is a sum of many?
+
+Now the numbers. They cannot be all alike. If each weight of a layer is the same, each of its outputs is the same, each
+gets the same gradient, and after the step they are alike again: the layer has one output, computed many times.
+"""
+
+# %%
+hidden, head = nn.Linear(8, 6, bias=False), nn.Linear(6, 1, bias=False)
+for layer in (hidden, head):
+    nn.init.constant_(layer.weight, 0.1)
+head(torch.tanh(hidden(torch.randn(16, 8)))).sum().backward()
+grad = hidden.weight.grad
+assert grad is not None
+assert torch.allclose(grad, grad[:1].expand(6, 8))  # six outputs, one gradient
+
+# %% [markdown]
+r"""
+So they are drawn at random. The obvious choice is `torch.randn`: mean 0, standard deviation 1. (The standard deviation,
+*std* from here on, is how far from the mean a number typically is.) Take one layer with 16,384 inputs, of std 1 as
+well. Each output is a sum over all inputs:
+
+$$y_j = \sum_{i=1}^{d_\text{in}} x_i \, w_{ij}$$
+
+**Predict.** What is the std of the outputs?
+"""
+
+# %%
+guess = None  # std of y
+
+# %% tags=["item-69"]
+d_in, d_out, batch = 16_384, (4_096 if devices.on_gpu(device) else 32), 64
+x = torch.randn(batch, d_in, device=device)
+w = nn.Parameter(torch.randn(d_in, d_out, device=device))
+
+y = x @ w  # float32[batch, d_out]
+reconcile("std of the outputs", guess, y.std().item(), "")
+
+assert y.shape == (batch, d_out)
+assert math.sqrt(d_in) == 128
+assert 0.9 < y.std().item() / 128 < 1.1
+
+# %% [markdown]
+r"""
+Not 1, and not 16,384 either: 128, the square root. The terms are independent and have both signs, so most of the sum
+cancels. What adds up is the *variance*, the square of the std. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, and
+$d_\text{in}$ of them have variance $d_\text{in}$. If the weights have std $\sigma$:
+
+$$\operatorname{std}(y) = \sqrt{d_\text{in}} \; \sigma \; \operatorname{std}(x)$$
+
+That also says what to do about it. Divide the weights by $\sqrt{d_\text{in}}$:
+"""
+
+# %% tags=["item-70"]
+w = nn.Parameter(torch.randn(d_in, d_out, device=device) / math.sqrt(d_in))
+y = x @ w
+
+assert 0.9 < y.std().item() < 1.1
+print(f"std of the weights {w.std().item():.5f}, of the outputs {y.std().item():.2f}")
+
+# %%
+widths = [16, 64, 256, 1_024, 4_096, 16_384]
+measured: dict[str, list[float]] = {"as drawn": [], "divided by √d_in": []}
+for d_in in widths:
+    x = torch.randn(256, d_in, device=device)
+    w = torch.randn(d_in, 64, device=device)
+    measured["as drawn"].append((x @ w).std().item())
+    measured["divided by √d_in"].append((x @ (w / math.sqrt(d_in))).std().item())
+predicted = {
+    "as drawn": [math.sqrt(d) for d in widths],
+    "divided by √d_in": [1.0] * len(widths),
+}
+figure = plots.curves(
+    widths,
+    measured,
+    predicted,
+    xlabel="inputs of the layer, d_in",
+    ylabel="std of the outputs",
+    title="The outputs grow with the root of the width, unless the weights shrink with it",
+)
+plots.show(
+    figure,
+    alt="Std of a layer's outputs against its number of inputs. With weights as drawn it rises "
+    "from 4 to 128, as predicted; with weights divided by the root it stays at 1.",
+)
+
+assert 128**2 == 16_384 and 128**3 > torch.finfo(torch.float16).max == 65_504
+for name, values in measured.items():
+    assert all(0.85 < m / p < 1.15 for m, p in zip(values, predicted[name], strict=True))
+
+# %% [markdown]
+r"""
+One layer that multiplies by 128 can be lived with. But its outputs are the inputs of the next, and the factor comes
+again. Two such layers make 16,384, and the third is beyond `float16`, which ends at 65,504.
+
+*Try it yourself:* take inputs that are all positive, `torch.rand`. Does the std of the outputs still follow the root of
+the *variance* of `x`, or of the mean of its squares? (Section 3 needs the answer.)
+
+## 3 · Three names, three numbers
+
+"Divide by the root of the number of inputs" is one rule. There are others, each with a name, and they are often taken
+for the same. They are not. Here is where each comes from.
+
+For a weight matrix that turns `fan_in` numbers into `fan_out`, you know the way forward. A gradient comes *back* through
+the same matrix, transposed (lecture 06), and so it is a sum over the outputs:
+
+$$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operatorname{std}(x)
+\qquad\qquad
+\nabla x = \nabla y\, w^\top: \quad \operatorname{std}(\nabla x) = \sqrt{\text{fan\_out}}\;\sigma\;\operatorname{std}(\nabla y)$$
+
+**LeCun** (1998) keeps the way forward at 1: variance $1/\text{fan\_in}$. That is the rule of section 2.
+
+**Glorot** and Bengio (2010) saw that the way back would like $1/\text{fan\_out}$. Unless the matrix is square, one
+cannot have both. They take the mean of the two fans: variance $2/(\text{fan\_in} + \text{fan\_out})$. (Xavier is
+Glorot's first name, so "Xavier" is the same rule.)
+
+**He** and others (2015) looked at what stands *between* layers. A ReLU sets the negative half to 0. That halves the mean
+of the squares, so the weights have to make up for it: variance $2/\text{fan\_in}$. (Kaiming is He's first name.)
+"""
+
+# %%
+z = torch.randn(1_000_000)
+passed = torch.relu(z)
+
+assert abs(passed.square().mean().item() - 1 / 2) < 0.01  # half of the squares are gone
+assert abs(passed.var().item() - (1 / 2 - 1 / (2 * math.pi))) < 0.01  # 0.34
+print(f"mean of the squares {passed.square().mean():.3f}, variance {passed.var():.3f}")
+
+# %% [markdown]
+r"""
+Careful with the second number. After a ReLU the mean is not 0 any more, so variance and mean square differ. The next sum
+needs the **mean of the squares**: its terms are $x_i w_{ij}$, the weights have both signs, and so
+$\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. The mean of $x$ does not come in.
+
+Now all three rules on one matrix with four times as many outputs as inputs: forward, and back.
+"""
+
+# %% tags=["item-71", "error-8"]
+fan_in, fan_out, tokens = 512, 2_048, 256
+variances = {
+    "LeCun": 1 / fan_in,
+    "Glorot": 2 / (fan_in + fan_out),
+    "Kaiming": 2 / fan_in,
+}
+x = torch.randn(tokens, fan_in, device=device)
+upstream = torch.randn(tokens, fan_out, device=device)  # the gradient of y
+ways_through: dict[str, tuple[float, float, float]] = {}
+for name, variance in variances.items():
+    w = torch.randn(fan_in, fan_out, device=device) * math.sqrt(variance)
+    there, returned = float((x @ w).std()), float((upstream @ w.T).std())
+    after_relu = torch.relu(x @ w).square().mean().sqrt().item()  # root of the mean square
+    ways_through[name] = (there, returned, after_relu)
+    print(
+        f"{name:>8}: forward {there:.2f}, back {returned:.2f}, forward with ReLU {after_relu:.2f}"
+    )
+
+    assert abs(there / math.sqrt(fan_in * variance) - 1) < 0.05
+    assert abs(returned / math.sqrt(fan_out * variance) - 1) < 0.05
+
+assert abs(ways_through["LeCun"][0] - 1) < 0.05  # forward
+assert ways_through["Glorot"][0] < 0.7 and 1.2 < ways_through["Glorot"][1] < 1.4  # in between
+assert abs(ways_through["Kaiming"][2] - 1) < 0.05  # forward, with a ReLU
+# Glorot's std against LeCun's, for this matrix and for its transpose:
+assert round(math.sqrt(variances["Glorot"] * fan_in), 2) == 0.63
+assert round(math.sqrt(variances["Glorot"] * fan_out), 2) == 1.26
+
+# %% [markdown]
+r"""
+> **A mistake that travels.** "$1/\sqrt{d_\text{in}}$, that is Xavier up to a constant." It is LeCun's. Glorot's depends
+> on the outputs, too: for the matrix above, the constant is 0.63, for its transpose 1.26. There is no constant.
+
+And what does PyTorch do if you do nothing? `nn.Linear` draws its weights uniformly between $-1/\sqrt{\text{fan\_in}}$
+and $+1/\sqrt{\text{fan\_in}}$. That looks like LeCun.
+
+**Predict.** Inputs of std 1, an `nn.Linear` of 1,024 inputs without bias, as it comes. What is the std of the outputs?
+"""
+
+# %%
+guess = None  # std of the outputs
+
+# %%
+as_it_comes = nn.Linear(1_024, 1_024, bias=False)
+y = as_it_comes(torch.randn(256, 1_024))
+reconcile("std of the outputs of nn.Linear", guess, y.std().item(), "")
+
+assert as_it_comes.weight.abs().max().item() <= 1 / math.sqrt(1_024)
+assert abs(as_it_comes.weight.std().item() * math.sqrt(1_024) - 1 / math.sqrt(3)) < 0.01
+assert abs(y.std().item() - 1 / math.sqrt(3)) < 0.02
+
+# %% [markdown]
+r"""
+0.58. A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance is $1/(3\,\text{fan\_in})$, a
+third of LeCun's. In a shallow model nobody notices. You will see what it does in a deep one.
+
+> **Trap: which side is in?** PyTorch's own layers store a weight as `[fan_out, fan_in]` and compute `x @ weight.T`, and
+> its initialisers take the *second* size for `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`. Give them such a
+> matrix, and they divide by the wrong side. Pass `w.T`: it is a view, so writing to it fills `w`.
+"""
+
+# %%
+w = torch.empty(16_384, 32)  # for x @ w: 16,384 inputs
+nn.init.kaiming_normal_(w)
+wrong = w.std().item()
+nn.init.kaiming_normal_(w.T)
+right = w.std().item()
+print(f"std {wrong:.3f} where {right:.4f} was meant: {wrong / right:.1f} times too large")
+
+assert abs(right / math.sqrt(2 / 16_384) - 1) < 0.02
+assert abs(wrong / right / math.sqrt(16_384 / 32) - 1) < 0.02  # 22.6
+
+# %% [markdown]
+r"""
+*Try it yourself:* which `nonlinearity=` makes `nn.init.kaiming_normal_` LeCun's rule?
+
+### Exercise 7.1 · Three initialisers &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `init_std(kind, fan_in, fan_out)`: the std of the weights for `kind` `"lecun"`, `"glorot"` or `"kaiming"` (forward,
+for ReLU). For any other kind raise a `ValueError`.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "init_std", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def init_std(kind: str, fan_in: int, fan_out: int) -> float:
+    """Standard deviation of the weights of a matrix with fan_in inputs and fan_out outputs."""
+    ### BEGIN SOLUTION
+    if kind == "lecun":
+        return math.sqrt(1 / fan_in)
+    if kind == "glorot":
+        return math.sqrt(2 / (fan_in + fan_out))
+    if kind == "kaiming":
+        return math.sqrt(2 / fan_in)
+    raise ValueError(f"kind is {kind!r}: wanted 'lecun', 'glorot' or 'kaiming'")
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_init_std", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def std_mistakes(fan_in, fan_out):
+    """Numbers that well-known mistakes lead to, and what to say to them."""
+    total = fan_in + fan_out
+    variance = "That is the variance; the standard deviation is its root."
+    other_side = "That divides by the outputs: each output is a sum over the inputs."
+    return [
+        (1 / fan_in, variance),
+        (2 / total, variance),
+        (2 / fan_in, variance),
+        ((1 / fan_out) ** 0.5, other_side),
+        ((2 / fan_out) ** 0.5, other_side),
+        (
+            (1 / total) ** 0.5,
+            "The mean of the two fans is half of their sum: variance 2 / (fan_in + fan_out).",
+        ),
+        (
+            (6 / total) ** 0.5,
+            "That is where Glorot's uniform distribution ends; its std is √3 smaller.",
+        ),
+        (
+            (6 / fan_in) ** 0.5,
+            "That is where Kaiming's uniform distribution ends; its std is √3 smaller.",
+        ),
+        ((1 / (3 * fan_in)) ** 0.5, "That is what nn.Linear does when nobody asks."),
+        (2 / fan_in**0.5, "The 2 belongs under the root: it is the variance that doubles."),
+        ((1 / (2 * fan_in)) ** 0.5, "A ReLU halves: the weights have to make up for it."),
+        ((1 / fan_in) ** 0.5, "That is LeCun's; this kind asks for another variance."),
+        ((2 / total) ** 0.5, "That is Glorot's; this kind asks for another variance."),
+        ((2 / fan_in) ** 0.5, "That is Kaiming's; this kind asks for another variance."),
+    ]
+
+
+for kind, fan_in, fan_out, want in [
+    ("lecun", 64, 36, 0.125),
+    ("glorot", 50, 22, 1 / 6),
+    ("kaiming", 50, 18, 0.2),
+    ("kaiming", 18, 50, 1 / 3),
+]:
+    seen = observe(init_std, kind, fan_in, fan_out)
+    mistakes = std_mistakes(fan_in, fan_out)
+    expect(seen.value, want, mistakes=mistakes, hint="Look up the variance; take its root.")
+seen = observe(init_std, "uniform", 64, 36)
+expect(
+    seen.error,
+    "ValueError",
+    about="what it raises for another kind",
+    hint="For a kind that is none of the three: raise ValueError(…).",
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(4):
+    fan_in, fan_out = draw.sizes(2, 5, 9_000)
+    hint = "Look up the variance; take its root."
+    for kind, one_over in [
+        ("lecun", fan_in),
+        ("glorot", (fan_in + fan_out) / 2),
+        ("kaiming", fan_in / 2),
+    ]:
+        seen = observe(init_std, kind, fan_in, fan_out)
+        mistakes = std_mistakes(fan_in, fan_out)
+        expect(seen.value, one_over**-0.5, mistakes=mistakes, hint=hint)
+for kind in ("", "Kaiming He", "lecun_uniform", "orthogonal"):
+    seen = observe(init_std, kind, 64, 36)
+    expect(seen.error, "ValueError", about="what it raises for another kind")
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Section 3 gives three variances. What is asked for is the standard deviation.</details>
+<details><summary>Hint 2</summary>Not <code>2 / math.sqrt(fan_in)</code> but <code>math.sqrt(2 / fan_in)</code>.</details>
+
+**Why it matters.** A factor of $\sqrt2$ looks like a detail. With 50 layers it comes 50 times.
+
+Yours against PyTorch's initialisers, which want `[fan_out, fan_in]`:
+"""
+
+# %%
+torchs = {
+    "lecun": lambda w: nn.init.kaiming_normal_(w, nonlinearity="linear"),
+    "glorot": nn.init.xavier_normal_,
+    "kaiming": nn.init.kaiming_normal_,
+}
+fan_in, fan_out = 400, 900
+for kind, fill in torchs.items():
+    w = fill(torch.empty(fan_out, fan_in))
+    mine = init_std(kind, fan_in, fan_out)
+    print(f"{kind:>8}: yours {mine:.4f}, PyTorch's weights {w.std().item():.4f}")
+    assert abs(w.std().item() / mine - 1) < 0.01
+
+# %% [markdown]
+r"""
+## 4 · Cutting the tails
+
+A normal distribution has no end. Of a hundred million weights, 57 lie beyond five standard deviations, by chance alone.
+So one cuts the tails: draw again whatever lies beyond three. That is the **truncated normal** (you met it in lecture
+01). PyTorch has it, and `a` and `b` say where to cut:
+"""
+
+# %% tags=["item-72"]
+d_in, d_out = 16_384, 32
+std = 1 / math.sqrt(d_in)
+w = nn.Parameter(torch.empty(d_in, d_out, device=device))
+nn.init.trunc_normal_(w, std=std, a=-3 * std, b=3 * std)
+
+assert round(1e8 * math.erfc(5 / math.sqrt(2))) == 57
+assert w.abs().max().item() <= 3 * std * (1 + 1e-6)  # 3 · std, in float32
+y = torch.randn(64, d_in, device=device) @ w
+assert 0.9 < y.std().item() < 1.1
+
+# %% [markdown]
+r"""
+> **A mistake that travels.** This very line is passed on as `trunc_normal_(w, std=1 / np.sqrt(d_in), a=-3, b=3)`. It
+> runs, the std of the outputs is right, and no tail is cut: `a` and `b` are *values*. (So are their defaults, −2 and 2.)
+
+**Predict.** With `d_in = 16_384` and `a=-3, b=3`: at how many standard deviations is the cut?
+"""
+
+# %%
+guess = None  # standard deviations
+
+# %% tags=["error-4"]
+reconcile("the cut", guess, 3 / std, "standard deviations")
+assert 3 / std == 384
+
+not_cut = nn.init.trunc_normal_(torch.empty(d_in, d_out), std=std, a=-3, b=3)
+beyond = int((not_cut.abs() > 3 * std).sum())
+share = math.erfc(3 / math.sqrt(2))  # of a normal distribution, beyond 3 std
+print(
+    f"{beyond:,} of {not_cut.numel():,} weights beyond 3 std, {share * not_cut.numel():,.0f} expected"
+)
+
+assert abs(beyond / (share * not_cut.numel()) - 1) < 0.15
+assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
+
+# %% [markdown]
+r"""
+It can be worse than no cut at all. Older releases of PyTorch did not draw again: they drew a uniform number from 0 to 1,
+stretched it to −1 to 1, sent it through the inverse of the distribution function, and clamped to `a` and `b`. PyTorch's
+uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws one is 0, which becomes −1, then −∞,
+and the clamp makes it −3: a weight of 384 standard deviations. In the GPT-3 matrix of lecture 01, expect 36 of them.
+"""
+
+# %%
+uniform = torch.rand(100_000)
+assert torch.equal(uniform * 2**24, (uniform * 2**24).round())  # multiples of 2⁻²⁴
+
+outlier = std * math.sqrt(2) * torch.erfinv(torch.tensor(-1.0))  # as the old sampler did
+assert outlier == -math.inf
+assert outlier.clamp(-3, 3) / std == -384
+gpt3 = FACTS["GPT-3 feed forward width"].value * FACTS["GPT-3 width"].value
+assert round(gpt3 / 2**24) == 36
+assert round(2**24 / 1e6, 1) == 16.8
+
+# %% [markdown]
+r"""
+A cut has a price: what is left is narrower. With the density $\varphi$ of the normal distribution and the share $P$
+that lies within $\pm c$ standard deviations, the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
+"""
+
+
+# %%
+def kept(cut: float) -> float:
+    """Std of a normal distribution of std 1 that is cut at ±cut."""
+    density = math.exp(-(cut**2) / 2) / math.sqrt(2 * math.pi)
+    return math.sqrt(1 - 2 * cut * density / math.erf(cut / math.sqrt(2)))
+
+
+for cut in (1, 2, 3, 4):
+    sample = nn.init.trunc_normal_(torch.empty(1_000_000), a=-cut, b=cut)  # std is 1 here
+    print(
+        f"cut at {cut} std: {kept(cut):.4f} of it is left, measured {sample.std().item():.4f}"
+    )
+    assert abs(sample.std().item() / kept(cut) - 1) < 0.005
+
+assert round(kept(3), 4) == 0.9866
+assert round(kept(2), 2) == 0.88
+
+# %% [markdown]
+r"""
+At ±3 the price is 1.3 %. That is nothing, is it? Keep the number in mind: 0.9866.
+
+*Try it yourself:* which cut makes the std half of what it was? (`kept` tells; try values below 1.)
+
+### Exercise 7.2 · A truncated normal of your own &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write `truncated_normal(shape, std, generator)`: a new `float32` tensor of that shape on the CPU, drawn from a normal
+distribution with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std of the result is
+0.9866 · `std`.) All randomness comes from `generator`, a `torch.Generator`: the same state gives the same numbers, two
+calls in a row give different ones, and PyTorch's global generator stays as it was.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "truncated_normal", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def truncated_normal(
+    shape: Sequence[int], std: float, generator: torch.Generator
+) -> Float32[Tensor, "*shape"]:
+    """Numbers from a normal distribution of std `std`, cut at ±3 · std."""
+    ### BEGIN SOLUTION
+    numbers = torch.randn(shape, generator=generator)
+    while (outside := numbers.abs() > 3).any():
+        numbers[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return numbers * std
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_truncated_normal", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import math
+
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def drawn(student, shape, std, seed):
+    """truncated_normal from a generator with that seed."""
+    import torch
+
+    return student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+
+
+@probe
+def statistics(student, shape, std, seed):
+    """Of many numbers, in units of std: largest, std, mean, share at the very edge and inside ±1."""
+    import torch
+
+    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).double() / std
+    return {
+        "largest": x.abs().max().item(),
+        "std": x.std().item(),
+        "mean": x.mean().item(),
+        "at the edge": (x.abs() > 2.9999).double().mean().item(),
+        "within 1": (x.abs() <= 1).double().mean().item(),
+        "beyond 2": (x.abs() > 2).double().mean().item(),
+    }
+
+
+@probe
+def in_a_row(student, shape, std, seed):
+    """Two calls with one generator; does the global one stay as it was?"""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    before = torch.get_rng_state()
+    first = student.truncated_normal(shape, std, generator)
+    second = student.truncated_normal(shape, std, generator)
+    untouched = torch.equal(before, torch.get_rng_state())
+    return [torch.equal(first, second), untouched]
+
+
+def expect_truncated(shape, std, seed):
+    """The result is a tensor as asked for, and its numbers are distributed as they should be."""
+    seen = observe(drawn, shape, std, seed)
+    expect(seen.shape, tuple(shape), about="shape of the result")
+    expect(seen.dtype, torch.float32, about="dtype of the result")
+    expect(seen.requires_grad, False, about="requires_grad of the result")
+    found = observe(statistics, (600, 700), std, seed).value
+    hint = (
+        "Draw from a normal distribution of that std, and again whatever lies outside ±3 · std."
+    )
+    within = math.erf(3 / 2**0.5)  # of a normal distribution, within 3 std
+    not_cut = "Some lie beyond 3 std. Is the cut at ±3 · std, or at the values ±3?"
+    too_near = "No number comes near 3 std: the cut is at ±3 · std."
+    expect(
+        found["largest"] <= 3 * (1 + 1e-5),
+        True,
+        about="every number within ±3 · std",
+        mistakes={False: not_cut},
+        hint=hint,
+    )
+    expect(
+        found["largest"] > 2.9, True, about="largest above 2.9 std", mistakes={False: too_near}
+    )
+    clamped = "Many lie exactly at the edge: clamping moves the tails there. Draw them again."
+    few = found["at the edge"] < 3e-4
+    expect(few, True, about="next to none exactly at ±3 · std", mistakes={False: clamped})
+    rescaled = "That has been scaled to std 1: wanted is the cut distribution as it is."
+    mistakes = [
+        (1.0, rescaled),
+        (
+            math.sqrt(3),
+            "That is uniform between -3 and 3 std; wanted is a normal distribution.",
+        ),
+    ]
+    left = math.sqrt(1 - 6 * math.exp(-4.5) / math.sqrt(2 * math.pi) / within)
+    expect(found["std"], left, about="std", tolerance=0.006, mistakes=mistakes, hint=hint)
+    expect(abs(found["mean"]) < 0.01, True, about="mean within 0.01 std of 0", hint=hint)
+    want = math.erf(1 / 2**0.5) / within
+    expect(found["within 1"], want, about="share within 1 std", tolerance=0.01, hint=hint)
+    want = 1 - math.erf(2 / 2**0.5) / within
+    expect(found["beyond 2"], want, about="share beyond 2 std", tolerance=0.05, hint=hint)
+
+
+expect_truncated((3, 5), 0.02, 1)
+expect_truncated((4,), 5.0, 2)
+again = "Take all random numbers from `generator`: the same state must give the same numbers."
+first, second = (observe(drawn, (5,), 2.0, 3).value for _ in range(2))
+expect(first, second, hint=again)
+expect(
+    observe(in_a_row, (5,), 2.0, 3).value,
+    [False, True],
+    about="do two calls in a row agree; is the global generator as it was?",
+    mistakes=[
+        ([True, True], "Two calls in a row agree: do not seed the generator again."),
+        ([False, False], "The global generator was used: pass generator=generator on."),
+        (
+            [True, False],
+            "The global generator was seeded or used: pass generator=generator on.",
+        ),
+    ],
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(2):
+    shape, std = draw.sizes(3), draw.choice([1.0, 0.5, 1 / 128, 40.0, 3.0])
+    expect_truncated(shape, std, draw.integer(0, 10**6))
+seed = draw.integer(0, 10**6)
+first, second = (observe(drawn, (40, 50), 2.0, seed).value for _ in range(2))
+expect(first, second, hint=again)
+expect(observe(in_a_row, (40, 50), 2.0, seed).value, [False, True], about="two calls in a row")
+other = observe(drawn, (40, 50), 2.0, seed + 1).value
+expect(torch.equal(first, other), False, about="equal numbers from two seeds", hint=again)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Draw all numbers. While any of them lies outside, draw those again, and only those.</details>
+<details><summary>Hint 2</summary><code>numbers[outside] = torch.randn(n, generator=generator)</code>, with a mask of bools and the number of them, replaces just these. It is simplest to work with std 1 and to multiply at the end.</details>
+
+**Why it matters.** A generator of your own is how an initialisation becomes reproducible, whatever else draws random
+numbers in the same program. And you know now what a truncated normal is *not*: clamped, or cut at 3.
+
+## 5 · A model
+
+Time to put it together. Here is the plan of a small model with the shape of every deep one: a few layers of equal
+width, and a head that makes one number of each row.
+
+```mermaid
+flowchart LR
+  accTitle: The Cruncher
+  accDescr: A batch of B rows with dim numbers passes through num_layers linear layers of dim by dim, and a final one of dim by 1, to one number for each row.
+  X["x<br/>[B, dim]"] --> A["layers.0<br/>[dim, dim]"] --> D["…"] --> F["final<br/>[dim, 1]"] --> Y["one number each<br/>[B]"]
+```
+
+### Exercise 7.3 · Linear, and Cruncher &nbsp; ★★☆ &nbsp; 20 minutes
+
+Write two modules.
+
+`Linear(d_in, d_out)` has one parameter, `weight`, of shape `[d_in, d_out]`, and no bias; it computes `x @ weight` for an
+`x` with any number of leading dimensions. The weights begin as a normal distribution with mean 0 and std
+$1/\sqrt{d_\text{in}}$ (LeCun: there is no ReLU here). Cut it at ±3 std or leave it uncut; either is right.
+
+`Cruncher(dim, num_layers)` has `layers`, that many of your `Linear(dim, dim)`, one after the other, and then `final`, a
+`Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, for a batch of one as well. The names `weight`, `layers` and `final`
+count: they become the names in a checkpoint. `.to(…)` must be able to move the whole model to another dtype.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "cruncher", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Linear(nn.Module):
+    """x @ weight: from d_in numbers to d_out, without a bias."""
+
+    def __init__(self, d_in: int, d_out: int) -> None:
+        ### BEGIN SOLUTION
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        ### BEGIN SOLUTION
+        return x @ self.weight
+        ### END SOLUTION
+
+
+class Cruncher(nn.Module):
+    """num_layers linear layers of one width, and a final one that makes one number of each row."""
+
+    def __init__(self, dim: int, num_layers: int) -> None:
+        ### BEGIN SOLUTION
+        super().__init__()
+        self.layers = nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))
+        self.final = Linear(dim, 1)
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        ### BEGIN SOLUTION
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_cruncher", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def one_layer(student, d_in, d_out, x):
+    """Shapes of Linear's parameters; its weight; what it computes."""
+    layer = student.Linear(d_in, d_out)
+    shapes = {name: list(p.shape) for name, p in layer.named_parameters()}
+    return [shapes, layer.weight, layer(x)]
+
+
+@probe
+def first_numbers(student, d_in, d_out):
+    """Std, times the root of d_in, and mean, in std, of the weights of a large Linear."""
+    weight = student.Linear(d_in, d_out).weight.detach().double()
+    std = weight.std().item()
+    return [std * d_in**0.5, weight.mean().item() / (std or 1.0)]
+
+
+@probe
+def parameters_of(student, dim, num_layers):
+    """Names and shapes of what Cruncher has registered."""
+    model = student.Cruncher(dim, num_layers)
+    return {name: list(p.shape) for name, p in model.named_parameters()}
+
+
+@probe
+def computed(student, dim, num_layers, x):
+    """Cruncher's weights, in the order of their use, and what it computes."""
+    model = student.Cruncher(dim, num_layers)
+    weights = [layer.weight for layer in model.layers] + [model.final.weight]
+    return [weights, model(x)]
+
+
+@probe
+def with_gradients(student, dim, num_layers, x):
+    """For each parameter: does it get a gradient that is not 0?"""
+    model = student.Cruncher(dim, num_layers)
+    model(x).sum().backward()
+    grads = {name: p.grad for name, p in model.named_parameters()}
+    return {name: bool(g is not None and (g != 0).any()) for name, g in grads.items()}
+
+
+@probe
+def moved(student, dim, num_layers, x):
+    """The dtypes of what Cruncher computes and registered, once it has been moved to float64."""
+    import torch
+
+    model = student.Cruncher(dim, num_layers).to(torch.float64)
+    dtypes = {p.dtype for p in model.parameters()}
+    return [model(x.double()).dtype, sorted(map(str, dtypes))]
+
+
+@probe
+def alike(student, dim):
+    """Do two layers of one model, or two models, begin with equal weights?"""
+    import torch
+
+    model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
+    first, second = (layer.weight for layer in model.layers)
+    return [torch.equal(first, second), torch.equal(first, other.layers[0].weight)]
+
+
+def times(rows, matrix):
+    """A product of matrices in plain Python."""
+    columns = list(zip(*matrix, strict=True))
+    return [[sum(a * b for a, b in zip(r, c, strict=True)) for c in columns] for r in rows]
+
+
+def expect_linear(d_in, d_out, x):
+    """Linear registers its weight, and multiplies by it."""
+    seen = observe(one_layer, d_in, d_out, x)
+    if seen.error:
+        expect(
+            seen.value, "a layer with a parameter called weight", hint="Parameter: `weight`."
+        )
+    shapes, weight, y = seen.value
+    in_out = "x @ weight wants [d_in, d_out]; PyTorch's own nn.Linear stores the transpose."
+    expect(
+        shapes,
+        {"weight": [d_in, d_out]},
+        about="names and shapes of Linear's parameters",
+        mistakes=[
+            ({}, "weight is not registered: a plain tensor, or the result of an operation?"),
+            ({"weight": [d_out, d_in]}, in_out),
+            ({"weight": [d_in, d_out], "bias": [d_out]}, "Without a bias."),
+            ({"weight": [d_out, d_in], "bias": [d_out]}, in_out + " And without a bias."),
+        ],
+        hint="One nn.Parameter, assigned to self.weight.",
+    )
+    want = torch.tensor(times(x.double().reshape(-1, d_in).tolist(), weight.double().tolist()))
+    want = want.reshape(*x.shape[:-1], d_out).float()
+    mistakes = [
+        (want.relu(), "There is no ReLU in it."),
+        (want / d_in**0.5, "The weights are scaled when they are made, not at each use."),
+    ]
+    about, hint = "what Linear computes", "Only x @ weight."
+    expect(y, want, about=about, mistakes=mistakes, tolerance=1e-5, hint=hint)
+
+
+def expect_parameters(dim, num_layers):
+    """Cruncher has registered all its layers."""
+    layers = {f"layers.{i}.weight": [dim, dim] for i in range(num_layers)}
+    final = {"final.weight": [dim, 1]}
+    first = {"layers.0.weight": [dim, dim]}
+    not_seen = "PyTorch does not look into a plain list: put the layers into an nn.ModuleList."
+    bias = {n.replace("weight", "bias"): s[1:] for n, s in (layers | final).items()}
+    expect(
+        observe(parameters_of, dim, num_layers).value,
+        layers | final,
+        about="names and shapes of Cruncher's parameters",
+        mistakes=[
+            (final, not_seen),
+            (first | final, "One layer used several times: make a new one for each place."),
+            (layers, "`final` is missing, or is not registered."),
+            ({}, "Nothing is registered: parameters and modules have to be assigned to self."),
+            (layers | {"final.weight": [1, dim]}, "final.weight is [dim, 1]: [d_in, d_out]."),
+            (layers | final | bias, "Without biases: use your own Linear."),
+            (
+                layers | {"final.weight": [1, dim], "final.bias": [1]} | bias,
+                "Those are nn.Linear: use your own Linear, without biases.",
+            ),
+            (layers | {"final.weight": [dim, dim]}, "final makes one number: Linear(dim, 1)."),
+        ],
+        hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1).",
+    )
+
+
+def expect_computed(dim, num_layers, x):
+    """Cruncher sends x through each layer once, in order, and drops the last dimension."""
+    seen = observe(computed, dim, num_layers, x)
+    if seen.error:
+        expect(seen.value, "a tensor of shape [B]", hint="From [B, dim] to [B].")
+    weights, y = seen.value
+    stages = [x.double().tolist()]
+    with_relu = x.double()
+    for weight in weights:
+        stages.append(times(stages[-1], weight.double().tolist()))
+    for weight in weights[:-1]:
+        with_relu = (with_relu @ weight.double()).relu()
+    want = torch.tensor([row[0] for row in stages[-1]]).float()
+    column = want.reshape(-1, 1)
+    skipped = torch.tensor([r[0] for r in times(stages[0], weights[-1].double().tolist())])
+    expect(
+        y,
+        want,
+        about="what Cruncher computes",
+        tolerance=1e-4,
+        mistakes=[
+            (column, "That is [B, 1]: drop the last dimension, with squeeze(-1)."),
+            (want[0], "squeeze() drops every dimension of size 1, the batch too: squeeze(-1)."),
+            ((with_relu @ weights[-1].double())[:, 0].float(), "There is no ReLU in it."),
+            (
+                skipped.float(),
+                "The result of each layer has to go into the next: x = layer(x).",
+            ),
+            (torch.tensor(stages[-2]).float(), "The final layer was not applied."),
+        ],
+        hint="Each layer in order, then final, then drop the last dimension.",
+    )
+
+
+rows = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [-1.0, 0.25, 2.0], [2.0, 2.0, -1.0]])
+expect_linear(3, 2, rows)
+expect_linear(3, 4, rows.reshape(2, 2, 3))
+d_in, d_out = 600, 400
+unscaled = "The std of the outputs would be √d_in: divide the weights by that."
+found = observe(first_numbers, d_in, d_out).value
+if isinstance(found, list):
+    found = found[0]
+expect(
+    found,
+    1.0,
+    about="std of the weights, times √d_in",
+    tolerance=0.03,
+    mistakes=[
+        (d_in**0.5, unscaled),
+        (d_in**-0.5, "Divided by d_in: it is the root of d_in."),
+        (3**-0.5, "That is nn.Linear's: uniform, and √3 too small."),
+        ((d_in / d_out) ** 0.5, "That is for d_out: each output is a sum over d_in terms."),
+        (2**0.5, "That is Kaiming's; there is no ReLU here that halves."),
+        ((2 * d_in / (d_in + d_out)) ** 0.5, "That is Glorot's; wanted is LeCun's."),
+        (0.88, "Cut at ±2 std the weights are 12 % too small: at ±3, or not at all."),
+        (0.0, "All weights are alike: then all outputs are."),
+    ],
+    hint="Normal, with std 1 / √d_in.",
+)
+expect_parameters(5, 3)
+expect_computed(3, 2, rows)
+expect_computed(3, 1, rows[:1])
+names = ["layers.0.weight", "layers.1.weight", "final.weight"]
+expect(
+    observe(with_gradients, 3, 2, rows).value,
+    {name: True for name in names},
+    about="which parameters get a gradient",
+    mistakes=[({name: False for name in names}, "None: .data and detach() cut the graph.")],
+    hint="Use the parameters themselves in forward, neither copies nor .data.",
+)
+expect(
+    observe(moved, 3, 2, rows).value,
+    [torch.float64, ["torch.float64"]],
+    about="dtypes after .to(torch.float64)",
+    hint="Make the weights in __init__ only, and compute in their dtype.",
+)
+expect(
+    observe(alike, 4).value,
+    [False, False],
+    about="equal weights in two layers, in two models",
+    hint="Each layer draws its own numbers; do not set a seed inside.",
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for contiguous in (True, False):
+    d_in, d_out, batch = draw.sizes(3)
+    expect_linear(d_in, d_out, draw.tensor(batch, d_in, contiguous=contiguous))
+    expect_linear(d_in, d_out, draw.tensor(2, batch, d_in, contiguous=contiguous))
+    expect_linear(d_in, d_out, draw.tensor(d_in, contiguous=contiguous))
+    dim, num_layers = draw.sizes(2)
+    expect_parameters(dim, num_layers)
+    expect_computed(dim, num_layers, draw.tensor(batch, dim, contiguous=contiguous))
+    expect_computed(dim, 1, draw.tensor(1, dim))
+d_in, d_out = draw.integer(300, 400), draw.integer(600, 700)
+seen = observe(first_numbers, d_in, d_out)
+expect(seen.value[0], 1.0, about="std of the weights, times √d_in", tolerance=0.03)
+expect(abs(seen.value[1]) < 0.015, True, about="mean of the weights near 0")
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Each <code>__init__</code> begins with <code>super().__init__()</code>. A weight is scaled first, and made an <code>nn.Parameter</code> last. A plain list would hide the layers.</details>
+<details><summary>Hint 2</summary><code>nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))</code>: mind the parentheses. <code>nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))</code> makes a new layer for each place. At the end, <code>squeeze(-1)</code>.</details>
+
+**Why it matters.** Each model of this course, and each that you will meet, is this: parameters that are registered,
+modules in modules, and a `forward` that says in which order.
+
+Here is yours: what it has registered, and a forward pass on your device.
+"""
+
+# %% tags=["item-73"]
+dim, num_layers, batch = 64, 2, 8
+model = Cruncher(dim, num_layers)
+for name, parameter in model.named_parameters():
+    print(f"{name:>16}  {list(parameter.shape)!s:>9}  {parameter.numel():>6,}")
+
+shapes = [(name, tuple(p.shape)) for name, p in model.named_parameters()]
+assert sorted(shapes) == sorted(
+    [("layers.0.weight", (64, 64)), ("layers.1.weight", (64, 64)), ("final.weight", (64, 1))]
+)
+assert sum(p.numel() for p in model.parameters()) == dim * dim + dim * dim + dim == 8_256
+
+model = model.to(device)  # all of it, and in place: no copy of the model
+assert all(p.device.type == device.type for p in model.parameters())
+y = model(torch.randn(batch, dim, device=device))
+assert y.shape == (batch,)
+
+# %% [markdown]
+r"""
+`state_dict()` gives names and tensors: what a checkpoint holds. `load_state_dict` puts them into a model that has the
+same names and shapes, and refuses others.
+
+> **Trap: the best model so far.** `best = model.state_dict()` is *no copy*. It holds the parameters' own storage, and the
+> next training step changes `best` as well. Clone each tensor, or write it to disk.
+"""
+
+# %%
+state = model.state_dict()
+assert set(state) == {"layers.0.weight", "layers.1.weight", "final.weight"}
+assert memory.same_storage(state["final.weight"], model.final.weight)
+
+best = {name: tensor.clone() for name, tensor in state.items()}
+with torch.no_grad():
+    model.final.weight.zero_()  # a training step, of a kind
+assert not state["final.weight"].any() and best["final.weight"].any()
+
+twin = Cruncher(dim, num_layers).to(device)
+twin.load_state_dict(best)
+x = torch.randn(batch, dim, device=device)
+assert not torch.equal(twin(x), model(x))
+model.load_state_dict(best)
+assert torch.equal(twin(x), model(x))
+
+try:
+    Cruncher(dim, 3).load_state_dict(best)
+    raise AssertionError("it loaded two layers into three")
+except RuntimeError as refusal:
+    print(str(refusal).splitlines()[1].strip())
+
+# %% [markdown]
+r"""
+### Find the mistakes
+
+Here is a model that runs. It has **five** faults, each of which you can name by now. Read it, and write them down
+before you go on.
+"""
+
+
+# %%
+class Suspicious(nn.Module):
+    """A mean to take off, some layers, a shift, and a last layer."""
+
+    def __init__(self, dim: int, num_layers: int) -> None:
+        super().__init__()
+        std = 1 / math.sqrt(dim)
+        self.mean = torch.zeros(dim)
+        self.layers = [Linear(dim, dim) for _ in range(num_layers)]
+        self.shift = nn.Parameter(torch.randn(dim)) * std
+        self.final = nn.Parameter(torch.empty(dim, 1))
+        nn.init.trunc_normal_(self.final, std=std, a=-3, b=3)
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        x = x - self.mean
+        for layer in self.layers:
+            x = layer(x)
+        return ((x + self.shift) @ self.final).squeeze()
+
+
+suspicious = Suspicious(256, 6)
+assert suspicious(torch.randn(10, 256)).shape == (10,)  # it runs
+
+# %% [markdown]
+r"""
+**Predict.** Its six layers, the shift and the last matrix are eight tensors to train. How many will an optimizer get?
+"""
+
+# %%
+guess = None  # of eight
+
+# %%
+reconcile(
+    "tensors that an optimizer gets", guess, len(list(suspicious.parameters())), "of eight"
+)
+
+# 1: a plain list. PyTorch does not look into it.
+assert [name for name, _ in suspicious.named_parameters()] == ["final"]
+# 2: a parameter times a number is no parameter.
+assert type(suspicious.shift) is Tensor and not suspicious.shift.is_leaf
+# 3: the mean is neither moved nor saved. It should be a buffer.
+assert list(suspicious.state_dict()) == ["final"]
+assert suspicious.to(torch.bfloat16).mean.dtype == torch.float32
+# 4: a and b are values: cut at 48 standard deviations.
+assert 3 / (1 / math.sqrt(256)) == 48
+# 5: squeeze() takes the batch, too, if there is one row.
+assert Suspicious(256, 6)(torch.randn(1, 256)).shape == ()
+
+# %% [markdown]
+r"""
+It runs, its loss may even go down: the last layer does get trained, on top of six random ones. So before any training,
+**look at what is registered**: names, shapes, and the total. A model that is wrong usually has the wrong number.
+
+*Try it yourself:* mend `Suspicious`, until it has eight parameters, one buffer, and passes a batch of one.
+
+## 6 · What a model weighs
+
+"The total" is what the next lectures multiply by bytes and FLOPs, and three things make it ambiguous: tensors with two
+names, parameters that are not trained, and tensors that are no parameters.
+
+In many language models the table of embeddings and the output layer are *tied* (lecture 06): one matrix, registered in
+two places. GPT-2's smallest version does so, with a vocabulary of 50,257 and a width of 768.
+
+**Predict.** How many parameters does `model.parameters()` find, if that matrix is all the model has?
+"""
+
+# %%
+guess = None  # parameters
+
+
+# %%
+class Tied(nn.Module):
+    """A table of embeddings that is the output layer as well."""
+
+    def __init__(self, vocab: int, d: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(vocab, d)
+        self.head = nn.Linear(d, vocab, bias=False)
+        self.head.weight = self.table.weight  # one parameter, two names
+
+
+with torch.device("meta"):
+    tied = Tied(50_257, 768)
+found = sum(p.numel() for p in tied.parameters())
+listed = sum(p.numel() for p in tied.state_dict().values())
+reconcile("parameters of the tied model", guess, found, "parameters")
+
+assert tied.head.weight is tied.table.weight
+assert found == 50_257 * 768 == 38_597_376
+assert [name for name, _ in tied.named_parameters()] == ["table.weight"]  # its first name
+assert set(tied.state_dict()) == {"table.weight", "head.weight"}  # both
+assert listed == 2 * found
+
+on_disk = io.BytesIO()
+torch.save(Tied(1_000, 64).state_dict(), on_disk)
+assert len(on_disk.getvalue()) < 1.1 * 4 * 1_000 * 64  # one matrix, and a little
+
+# All of GPT-2's smallest model: table, positions, 12 layers, and the norm at the end
+gpt2 = found + 1_024 * 768 + 12 * (12 * 768**2 + 13 * 768) + 2 * 768
+assert (gpt2, gpt2 + found) == (124_439_808, 163_037_184)
+
+# %% [markdown]
+r"""
+`parameters()` hands out each *tensor* once, whatever it is called: an optimizer has to step it once. `state_dict()`
+lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
+
+A **frozen** parameter, `requires_grad=False`, is still a parameter: it takes memory, and FLOPs in the forward pass, but
+no gradient and no optimizer state. So one counts the two kinds apart.
+
+### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `count_parameters(model)`: the pair `(trainable, frozen)`, how many numbers the model's parameters hold that
+require a gradient, and that do not. Modules in modules count. A parameter with several names counts once, and a module
+that is used in two places, too. Buffers are no parameters.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "count_parameters", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def count_parameters(model: nn.Module) -> tuple[int, int]:
+    """(trainable, frozen): numbers in the model's parameters, each counted once."""
+    ### BEGIN SOLUTION
+    trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+    return trainable, frozen
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_count_parameters", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def counted(student, recipe):
+    """count_parameters for a model made from (place, kind, shape or place of the original)."""
+    import torch
+    from torch import nn
+
+    root = nn.Module()
+    for place, kind, what in recipe:
+        *parents, name = place.split(".")
+        owner = root
+        for parent in parents:
+            if not hasattr(owner, parent):
+                setattr(owner, parent, nn.Module())
+            owner = getattr(owner, parent)
+        if kind in ("parameter", "frozen"):
+            parameter = nn.Parameter(torch.zeros(*what), requires_grad=kind == "parameter")
+            setattr(owner, name, parameter)
+        elif kind == "buffer":
+            owner.register_buffer(name, torch.zeros(*what))
+        elif kind == "tied":
+            setattr(owner, name, root.get_parameter(what))
+        else:
+            setattr(owner, name, root.get_submodule(what))
+    return student.count_parameters(root)
+
+
+def size(shape):
+    """How many numbers a tensor of that shape holds."""
+    count = 1
+    for n in shape:
+        count *= n
+    return count
+
+
+def expect_counted(recipe):
+    """One check, with what well-known mistakes lead to."""
+    kinds = {place: (kind, what) for place, kind, what in recipe}
+    totals = {"parameter": 0, "frozen": 0, "buffer": 0}
+    top = {"parameter": 0, "frozen": 0}
+    twice = {"parameter": 0, "frozen": 0}
+    tensors = {"parameter": 0, "frozen": 0}
+    for place, kind, what in recipe:
+        if kind in totals:
+            totals[kind] += size(what)
+            if kind in top:
+                tensors[kind] += 1
+                top[kind] += 0 if "." in place else size(what)
+        elif kind == "tied":
+            original, shape = kinds[what]
+            twice[original] += size(shape)
+        else:
+            for inner, (original, shape) in kinds.items():
+                if inner.startswith(what + ".") and original in twice:
+                    twice[original] += size(shape)
+    trainable, frozen, buffers = totals.values()
+    both = "That counts a parameter with two names twice: parameters() hands out each once."
+    mixed = "Is every parameter trained? Ask each for requires_grad."
+    mistakes = [
+        ((trainable + twice["parameter"], frozen + twice["frozen"]), both),
+        ((frozen, trainable), "That is (frozen, trainable): wanted is trainable first."),
+        (
+            (trainable, trainable + frozen),
+            "The second number is all of them; wanted is frozen.",
+        ),
+        ((trainable + frozen, frozen), "The first number is all of them; wanted is trainable."),
+        ((trainable + frozen, 0), mixed),
+        ((0, trainable + frozen), "state_dict() hands out tensors without requires_grad."),
+        ((trainable, frozen + buffers), "A buffer is no parameter, frozen or not."),
+        ((trainable + frozen + buffers, 0), mixed + " And a buffer is no parameter."),
+        ((top["parameter"], top["frozen"]), "Modules in modules have parameters, too."),
+        ((tensors["parameter"], tensors["frozen"]), "That counts tensors; wanted are numbers."),
+        ((4 * trainable, 4 * frozen), "That is in bytes; wanted are numbers."),
+        (trainable + frozen, "Return a pair: (trainable, frozen)."),
+        (trainable, "Return a pair: (trainable, frozen)."),
+        (
+            (0, trainable + frozen + buffers + sum(twice.values())),
+            "That lists each name, and buffers.",
+        ),
+    ]
+    mistakes = [(value, why) for value, why in mistakes if value != (trainable, frozen)]
+    seen = observe(counted, recipe)
+    hint = "model.parameters() walks through all modules, and hands out each parameter once."
+    expect(seen.value, (trainable, frozen), mistakes=mistakes, hint=hint)
+
+
+expect_counted(
+    [
+        ("scale", "frozen", (5,)),
+        ("table.weight", "parameter", (10, 3)),
+        ("body.first.weight", "parameter", (3, 4)),
+        ("body.first.running_mean", "buffer", (4,)),
+    ]
+)
+expect_counted(
+    [
+        ("table.weight", "parameter", (11, 2)),
+        ("body.first.weight", "frozen", (2, 7)),
+        ("body.again", "same module", "body.first"),
+        ("body.mask", "buffer", (6, 6)),
+        ("head.weight", "tied", "table.weight"),
+    ]
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(4):
+    places = ["a", "b.weight", "b.c.weight", "b.c.bias", "d.e.f.weight", "g.weight"]
+    recipe = []
+    for place in places:
+        kind = draw.choice(["parameter", "frozen", "buffer"])
+        recipe.append((place, kind, draw.sizes(draw.integer(1, 3))))
+    registered = [place for place, kind, _ in recipe if kind != "buffer"]
+    if registered:
+        recipe.append(("h.weight", "tied", draw.choice(registered)))
+        recipe.append(("g.bias", "tied", draw.choice(registered)))
+    recipe.append(("i", "same module", draw.choice(["b", "d.e", "g"])))
+    expect_counted(recipe)
+expect_counted([("a.mask", "buffer", (3,))])
+expect_counted([("a.b.c.d.e.weight", "frozen", (4, 5))])
+expect_counted([("a", "parameter", (2, 3, 4)), ("b", "tied", "a"), ("c", "tied", "a")])
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once. <code>p.numel()</code> and <code>p.requires_grad</code> are the rest.</details>
+<details><summary>Hint 2</summary>One sum with <code>if p.requires_grad</code>, and one with <code>if not p.requires_grad</code>.</details>
+
+**Why it matters.** "How many parameters?" is the first number of each memory and FLOP budget. You will read of GPT-2's
+smallest model that it has 124 million, and that it has 163 million. It is the same model: the table once, or twice.
+
+### A model of 70 billion, in no memory
+
+To count a model one does not need to hold it. On the *meta* device a tensor has a shape and a dtype, and no storage
+(lectures 01 and 06). With `torch.device("meta")` as a context, whatever is made inside is made there, also inside of
+`__init__`. So here is your `Cruncher`, a bit wider:
+"""
+
+# %%
+with memory.track("cpu") as used, torch.device("meta"):
+    wide = Cruncher(32_768, 65)
+trainable, frozen = count_parameters(wide)
+print(f"{trainable:,} parameters, {used.peak} bytes")
+
+assert trainable == 65 * 32_768**2 + 32_768 == 69_793_251_328
+assert (frozen, used.peak) == (0, 0)
+assert all(p.is_meta for p in wide.parameters())
+
+# %% [markdown]
+r"""
+Shapes go through it, too: a forward pass on the meta device costs no time and checks that everything fits together. Only
+numbers cannot be had, and the model cannot be moved away:
+"""
+
+# %%
+y = wide(torch.empty(16, 32_768, device="meta"))
+assert y.shape == (16,) and y.is_meta
+try:
+    wide.to("cpu")
+    raise AssertionError("it moved numbers that there are not")
+except NotImplementedError as refusal:
+    print(refusal)
+
+# %% [markdown]
+r"""
+`to_empty` gives such a model storage of its own, and whatever was in that memory as numbers. One fills it afterwards:
+with an initialiser, or a checkpoint. That is how models are loaded that would not fit twice.
+
+> **Trap: the tie that breaks.** `to_empty` makes a new tensor for each *name*. What was tied no longer is: two matrices,
+> that begin differently, get different gradients, and drift apart. Tie again, then fill.
+"""
+
+# %%
+with torch.device("meta"):
+    tied = Tied(100, 8)
+assert tied.head.weight is tied.table.weight
+
+tied.to_empty(device="cpu")
+assert tied.head.weight is not tied.table.weight
+assert not memory.same_storage(tied.head.weight, tied.table.weight)
+assert count_parameters(tied) == (2 * 100 * 8, 0)  # the count gives it away
+
+tied.head.weight = tied.table.weight
+assert count_parameters(tied) == (100 * 8, 0)
+
+# %% [markdown]
+r"""
+### Exercise 7.5 · Bytes of a model &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `model_bytes(model)`: the bytes that the elements of its parameters and buffers take. Trained or frozen, saved or
+not: all of them need a place. Each has a dtype of its own. A tensor with several names counts once. It must work on the
+meta device, where every tensor's address is 0.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "model_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def model_bytes(model: nn.Module) -> int:
+    """Bytes of all parameters and buffers, each counted once."""
+    ### BEGIN SOLUTION
+    tensors = [*model.parameters(), *model.buffers()]
+    return sum(t.numel() * t.element_size() for t in tensors)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_model_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def weighed(student, recipe, device):
+    """model_bytes of a model made from (place, kind, shape or place of the original, dtype)."""
+    import torch
+    from torch import nn
+
+    root = nn.Module()
+    for place, kind, what, dtype in recipe:
+        *parents, name = place.split(".")
+        owner = root
+        for parent in parents:
+            if not hasattr(owner, parent):
+                setattr(owner, parent, nn.Module())
+            owner = getattr(owner, parent)
+        if kind in ("parameter", "frozen"):
+            zeros = torch.zeros(*what, dtype=dtype, device=device)
+            setattr(owner, name, nn.Parameter(zeros, requires_grad=kind == "parameter"))
+        elif kind in ("buffer", "scratch"):
+            zeros = torch.zeros(*what, dtype=dtype, device=device)
+            owner.register_buffer(name, zeros, persistent=kind == "buffer")
+        elif kind == "tied":
+            setattr(owner, name, root.get_parameter(what))
+        else:
+            setattr(owner, name, root.get_submodule(what))
+    return student.model_bytes(root)
+
+
+def elements(shape):
+    """How many elements a tensor of that shape holds."""
+    count = 1
+    for n in shape:
+        count *= n
+    return count
+
+
+def expect_weighed(recipe, device):
+    """One check, with what well-known mistakes lead to."""
+    made = {place: (kind, what, dtype) for place, kind, what, dtype in recipe}
+    parts = {"parameter": 0, "frozen": 0, "buffer": 0, "scratch": 0}
+    numbers = dict(parts)
+    again = dict(parts)
+    for kind, what, dtype in made.values():
+        if kind in parts:
+            parts[kind] += elements(what) * dtype.itemsize
+            numbers[kind] += elements(what)
+        elif kind == "tied":
+            original, shape, kind_of_number = made[what]
+            again[original] += elements(shape) * kind_of_number.itemsize
+        else:
+            for inner, (original, shape, kind_of_number) in made.items():
+                if inner.startswith(what + ".") and original in parts:
+                    again[original] += elements(shape) * kind_of_number.itemsize
+    want, repeated = sum(parts.values()), sum(again.values())
+    weights = parts["parameter"] + parts["frozen"]
+    no_buffers = "Buffers take memory, too."
+    twice = "A tensor with two names was counted twice."
+    four = "Not each number takes four bytes: ask for its dtype."
+    first = made[recipe[0][0]]
+    mistakes = [
+        (weights, no_buffers),
+        (parts["parameter"], "A frozen parameter takes memory, and so do buffers."),
+        (want - parts["frozen"], "A frozen parameter takes memory as well."),
+        (want + repeated, twice),
+        (weights + again["parameter"] + again["frozen"], twice + " And buffers are missing."),
+        (
+            want + repeated - parts["scratch"] - again["scratch"],
+            "state_dict() lists each name, and leaves out what is not to be saved.",
+        ),
+        (
+            want - parts["scratch"],
+            "Buffers with persistent=False are not saved, but take memory.",
+        ),
+        (4 * sum(numbers.values()), four),
+        (4 * (numbers["parameter"] + numbers["frozen"]), four + " And buffers are missing."),
+        (sum(numbers.values()), "That counts numbers; wanted are bytes."),
+        (numbers["parameter"] + numbers["frozen"], "That counts numbers; wanted are bytes."),
+        (8 * want, "That is in bits."),
+        (
+            0,
+            "On the meta device storages may not be there: multiply numel() and element_size().",
+        ),
+        (
+            elements(first[1]) * first[2].itemsize,
+            "On the meta device each address is 0: data_ptr() takes all for the same tensor.",
+        ),
+    ]
+    mistakes = [(value, why) for value, why in mistakes if value != want]
+    hint = "numel() · element_size() for each parameter and each buffer."
+    expect(observe(weighed, recipe, device).value, want, mistakes=mistakes, hint=hint)
+
+
+# 28 numbers in bf16; a norm with 8 in fp32, its running mean and variance, and a counter: 128 B
+norm = [
+    ("linear.weight", "parameter", (4, 6), torch.bfloat16),
+    ("linear.bias", "parameter", (4,), torch.bfloat16),
+    ("norm.weight", "parameter", (4,), torch.float32),
+    ("norm.bias", "frozen", (4,), torch.float32),
+    ("norm.mean", "buffer", (4,), torch.float32),
+    ("norm.var", "buffer", (4,), torch.float32),
+    ("norm.batches", "buffer", (1,), torch.int64),
+]
+# A table that is the output layer as well, and a mask that is not saved:
+shared = [
+    ("table.weight", "parameter", (10, 3), torch.float32),
+    ("mask", "scratch", (6, 6), torch.bool),
+    ("head.weight", "tied", "table.weight", None),
+    ("steps", "buffer", (2,), torch.int64),
+]
+for recipe in (norm, shared):
+    for device_name in ("cpu", "meta"):
+        expect_weighed(recipe, device_name)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+floats = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
+for device_name in ("cpu", "meta", "cpu", "meta"):
+    mixed: list[tuple] = []
+    for place in ("a", "b.weight", "b.c.weight", "b.c.bias", "d.e.f.weight", "g.weight"):
+        kind = draw.choice(["parameter", "parameter", "frozen", "buffer", "scratch"])
+        choice = (
+            floats if kind in ("parameter", "frozen") else [*floats, torch.int8, torch.bool]
+        )
+        mixed.append((place, kind, draw.sizes(draw.integer(1, 3)), draw.choice(choice)))
+    registered = [place for place, kind, *_ in mixed if kind in ("parameter", "frozen")]
+    if registered:
+        mixed.append(("h.weight", "tied", draw.choice(registered), None))
+    mixed.append(("i", "same module", draw.choice(["b", "d.e", "g"]), None))
+    expect_weighed(mixed, device_name)
+large = [
+    ("table.weight", "parameter", (2**17, 2**14), torch.bfloat16),
+    ("layer.weight", "frozen", (2**16, 2**16), torch.float32),
+]
+expect_weighed(large, "meta")
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>There is <code>model.parameters()</code>, and there is <code>model.buffers()</code>. Both hand out each tensor once.</details>
+<details><summary>Hint 2</summary>As in exercise 1.1: the number of elements times the bytes of one.</details>
+
+**Why it matters.** Whether a model fits is decided by this number, and one wants it *before* the download.
+
+Here is Llama 3 70B, made of your `Linear`, in the dtype that it was released in. (The shapes are those of lecture 06.
+There is no `forward`: nobody is going to run it.)
+"""
+
+
+# %%
+class LlamaLayer(nn.Module):
+    """The parameters of one layer of Llama 3."""
+
+    def __init__(self, d: int, kv: int, hidden: int) -> None:
+        super().__init__()
+        self.q, self.o = Linear(d, d), Linear(d, d)
+        self.k, self.v = Linear(d, kv), Linear(d, kv)
+        self.gate, self.up, self.down = Linear(d, hidden), Linear(d, hidden), Linear(hidden, d)
+        self.norm_1, self.norm_2 = nn.RMSNorm(d), nn.RMSNorm(d)
+
+
+class LlamaWeights(nn.Module):
+    """The parameters of Llama 3."""
+
+    def __init__(self, size: str) -> None:
+        super().__init__()
+        shape = ("layers", "width", "heads", "key and value heads", "feed forward width")
+        layers, d, heads, kv_heads, hidden = (
+            int(FACTS[f"Llama 3.1 {size} {what}"].value) for what in shape
+        )
+        vocab = int(FACTS["Llama 3.1 vocabulary"].value)
+        kv = d // heads * kv_heads
+        self.table = nn.Embedding(vocab, d)
+        self.layers = nn.ModuleList(LlamaLayer(d, kv, hidden) for _ in range(layers))
+        self.norm = nn.RMSNorm(d)
+        self.head = Linear(d, vocab)
+
+
+with torch.device("meta"):
+    llama = LlamaWeights("70B")
+parameters = count_parameters(llama)[0]
+full = model_bytes(llama)
+released = model_bytes(llama.to(torch.bfloat16))
+print(f"{parameters:,} parameters; fp32 {format_bytes(full)}, bf16 {format_bytes(released)}")
+
+assert parameters == FACTS["Llama 3.1 70B parameters"].value == 70_553_706_496
+assert full == 4 * parameters and released == 2 * parameters
+assert f"{released / 1e9:.0f}" == "141"
+assert math.ceil(released / FACTS["H100 SXM memory"].value) == 2
+
+# %% [markdown]
+r"""
+Two H100s of 80 GB to hold the parameters, in bf16, and nothing else. (Gradients, optimizer state and activations are
+lecture 08.)
+
+*Try it yourself:* if table and output layer were tied, how many GB would that save, and how many per cent of the model?
+And in Llama 3 8B, `LlamaWeights("8B")`?
+
+## 7 · Fifty layers
+
+Now back to the question of the beginning, and to depth. The outputs of one layer are the inputs of the next, so factors
+multiply. Write $m_l$ for the mean square of the outputs of layer $l$ (before any ReLU). Then sections 2 and 3 say
+
+$$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
+
+without the ½ if there is none. The outputs have both signs, so their mean is 0 and $\sqrt{m_l}$ is their std. The first
+layer gets the data, which did not go through a ReLU: no ½ there.
+
+A gradient makes the same journey from the other end. Where the ReLU was off, nothing passes: again half of it. And going
+back, each sum runs over the *outputs* of the layer:
+
+$$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
+
+### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; 25 minutes
+
+Write two functions. A chain of linear layers turns `widths[0]` numbers into `widths[1]`, these into `widths[2]`, and so
+on; layer $i$ (from 0) has weights of std `weight_stds[i]` and mean 0. With `relu=True` there is a ReLU *between* layers:
+not before the first, and not after the last.
+
+`stds_through_depth(widths, weight_stds, relu)`: a list with the std of each layer's outputs, before the ReLU, if the
+data have mean 0 and std 1.
+
+`gradient_stds_through_depth(widths, weight_stds, relu)`: a list with the std of the gradient with respect to each
+layer's outputs (again before the ReLU), in the order of the layers, if it is 1 at the outputs of the last.
+
+Both have one number for each layer.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "stds_through_depth", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def stds_through_depth(
+    widths: Sequence[int], weight_stds: Sequence[float], relu: bool
+) -> list[float]:
+    """Std of the outputs of each layer, for data of std 1."""
+    ### BEGIN SOLUTION
+    mean_square, stds = 1.0, []
+    for layer, std in enumerate(weight_stds):
+        if relu and layer > 0:
+            mean_square /= 2
+        mean_square *= widths[layer] * std**2
+        stds.append(math.sqrt(mean_square))
+    return stds
+    ### END SOLUTION
+
+
+def gradient_stds_through_depth(
+    widths: Sequence[int], weight_stds: Sequence[float], relu: bool
+) -> list[float]:
+    """Std of the gradient of each layer's outputs, where it is 1 for the last."""
+    ### BEGIN SOLUTION
+    mean_square, stds = 1.0, [1.0]
+    for layer in reversed(range(1, len(weight_stds))):
+        mean_square *= widths[layer + 1] * weight_stds[layer] ** 2
+        if relu:
+            mean_square /= 2
+        stds.append(math.sqrt(mean_square))
+    return stds[::-1]
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_stds_through_depth", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+import math
+
+from course_utils.testing import expect, observe
+
+
+def running(factors):
+    """Running products, starting with 1."""
+    products = [1.0]
+    for factor in factors:
+        products.append(products[-1] * factor)
+    return products
+
+
+def forward_mistakes(widths, stds, relu):
+    """Lists that well-known mistakes lead to, and what to say to them."""
+    depth = len(stds)
+    half = 0.5 if relu else 1.0
+    right = [widths[i] * stds[i] ** 2 * (half if i else 1.0) for i in range(depth)]
+    outward = [widths[i + 1] * stds[i] ** 2 * (half if i else 1.0) for i in range(depth)]
+    always = [widths[i] * stds[i] ** 2 * half for i in range(depth)]
+    never = [widths[i] * stds[i] ** 2 for i in range(depth)]
+    narrow = [f * ((1 - 1 / math.pi) if relu and i else 1) for i, f in enumerate(right)]
+    halved = [f * (half if i else 1.0) for i, f in enumerate(right)]
+    unsquared = [widths[i] * stds[i] * (half if i else 1.0) for i in range(depth)]
+    roots = [math.sqrt(f) for f in running(right)]
+    wrong = [
+        (running(right)[1:], "Those are mean squares; the std is the root."),
+        (
+            roots,
+            "The data's own std is in the list: begin with the outputs of the first layer.",
+        ),
+        (
+            [math.sqrt(f) for f in right],
+            "That is each layer alone: factors multiply with depth.",
+        ),
+    ]
+    for factors, why in [
+        (outward, "Forward each output is a sum over the layer's inputs: widths[i]."),
+        (
+            always,
+            "The data have not been through a ReLU: nothing is halved in the first layer. "
+            "And what each layer puts out counts before its ReLU.",
+        ),
+        (never, "A ReLU between two layers halves the mean square."),
+        (
+            narrow,
+            "The next layer needs the mean of the squares, ½, not the variance of a ReLU.",
+        ),
+        (halved, "A ReLU halves the mean square, not the std: that is a factor of √½."),
+        (unsquared, "The variance of the weights counts: std squared."),
+    ]:
+        wrong.append(([math.sqrt(f) for f in running(factors)[1:]], why))
+    return wrong
+
+
+def backward_mistakes(widths, stds, relu):
+    """Lists that well-known mistakes lead to, and what to say to them."""
+    half = 0.5 if relu else 1.0
+    layers = list(reversed(range(1, len(stds))))
+    right = running([widths[i + 1] * stds[i] ** 2 * half for i in layers])
+    inward = running([widths[i] * stds[i] ** 2 * half for i in layers])
+    never = running([widths[i + 1] * stds[i] ** 2 for i in layers])
+    halved = running([widths[i + 1] * stds[i] ** 2 * half * half for i in layers])
+    shifted = running([widths[i] * stds[i - 1] ** 2 * half for i in layers])
+    further = [*right, right[-1] * widths[1] * stds[0] ** 2]
+    order = "That begins with the last layer: wanted is the order of the layers."
+    wrong = [
+        ([math.sqrt(g) for g in right], order),
+        ([math.sqrt(g) for g in inward], order + " And going back sums over the outputs."),
+        (right[::-1], "Those are mean squares; the std is the root."),
+    ]
+    for squares, why in [
+        (inward, "Going back, each sum runs over the layer's outputs: widths[i + 1]."),
+        (never, "Where a ReLU was off no gradient passes: that halves the mean square."),
+        (halved, "A ReLU halves the mean square, not the std: that is a factor of √½."),
+        (
+            shifted,
+            "The gradient of layer i's outputs comes back through the weights of layer i + 1.",
+        ),
+        (further, "One number for each layer: the gradient of the data is not asked for."),
+    ]:
+        wrong.append(([math.sqrt(g) for g in squares[::-1]], why))
+    return wrong
+
+
+def expect_both(widths, stds, relu, forward, back):
+    """One chain, there and back."""
+    for function, want, mistakes in [
+        (stds_through_depth, forward, forward_mistakes(widths, stds, relu)),
+        (gradient_stds_through_depth, back, backward_mistakes(widths, stds, relu)),
+    ]:
+        mistakes = [pair for pair in mistakes if pair[0] != want]
+        seen = observe(function, widths, stds, relu)
+        hint = "One factor for each layer on the way: width · std², and ½ for a ReLU."
+        expect(seen.value, want, mistakes=mistakes, hint=hint)
+        expect(seen.mutated, [], about="arguments changed")
+
+
+widths, stds = [4, 9, 16, 2], [1.0, 1 / 3, 0.5]
+expect_both(widths, stds, False, [2.0, 2.0, 4.0], [4 / (3 * 2**0.5), 0.5**0.5, 1.0])
+expect_both(widths, stds, True, [2.0, 2**0.5, 2.0], [4 / (6 * 2**0.5), 0.5, 1.0])
+expect_both([9, 25], [2.0], True, [6.0], [1.0])
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for relu in (True, False, True, False):
+    depth = draw.integer(2, 6)
+    widths = list(draw.sizes(depth + 1, 3, 60))
+    stds = [draw.choice([0.1, 0.25, 0.3, 0.7, 1.1, 2.0]) for _ in range(depth)]
+    forward, back = [], []
+    for layer in range(depth):
+        square = 1.0
+        for i in range(layer + 1):
+            square *= sum(stds[i] ** 2 for _ in range(widths[i])) / (2 if relu and i > 0 else 1)
+        forward.append(square**0.5)
+        square = 1.0
+        for i in range(layer + 1, depth):
+            square *= sum(stds[i] ** 2 for _ in range(widths[i + 1])) / (2 if relu else 1)
+        back.append(square**0.5)
+    expect_both(widths, stds, relu, forward, back)
+flat = [(2 / 64) ** 0.5] * 100
+expect_both([64] * 101, flat, True, [2**0.5] * 100, [1.0] * 100)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Keep one running number, the mean square, multiply it by one factor for each layer, and append its root.</details>
+<details><summary>Hint 2</summary>Backward: the gradient of the outputs of layer i comes through the weights of layer i + 1, whose outputs are widths[i + 2]. Begin with 1.0 for the last layer, walk down, and reverse the list at the end.</details>
+
+**Why it matters.** These two lines of algebra are the whole theory behind the names. With them you can say for *any*
+initialiser, width and depth what will arrive, before you build it.
+
+Check it on a chain whose widths go up and down:
+"""
+
+# %%
+generator = torch.Generator().manual_seed(0)
+widths = [1_024, 4_096, 512, 2_048, 1_024]
+stds = [init_std("glorot", a, b) for a, b in itertools.pairwise(widths)]
+weights = [
+    truncated_normal((a, b), std, generator)
+    for a, b, std in zip(widths[:-1], widths[1:], stds, strict=True)
+]
+outputs = []
+x = torch.randn(64, widths[0], generator=generator)
+for i, w in enumerate(weights):
+    x = (torch.relu(x) if i else x) @ w.requires_grad_()
+    x.retain_grad()
+    outputs.append(x)
+x.backward(torch.randn(x.shape, generator=generator))
+
+stds = [std * kept(3) for std in stds]  # what is left of each after the cut
+forward = stds_through_depth(widths, stds, relu=True)
+back = gradient_stds_through_depth(widths, stds, relu=True)
+for i, output in enumerate(outputs):
+    assert output.grad is not None
+    there, and_back = output.std().item(), output.grad.square().mean().sqrt().item()
+    print(
+        f"layer {i}: outputs {there:.3f}, predicted {forward[i]:.3f};"
+        f"  gradients {and_back:.3f}, predicted {back[i]:.3f}"
+    )
+    assert abs(there / forward[i] - 1) < 0.25 and abs(and_back / back[i] - 1) < 0.25
+
+# %% [markdown]
+r"""
+### The result
+
+Fifty layers, 512 wide, with a ReLU after each. The model is your `Cruncher`, with a memory for what passes through, and
+the weights come from your `truncated_normal`. Four ways to begin: the std of `torch.randn`, which is 1, that of
+`nn.Linear`, LeCun's (which is Glorot's here, as the matrices are square), and Kaiming's.
+"""
+
+
+# %%
+class Deep(Cruncher):
+    """A Cruncher with ReLUs, that remembers the outputs of each layer."""
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        self.outputs = []
+        for layer in self.layers:
+            x = layer(x)
+            x.retain_grad()
+            self.outputs.append(x)
+            x = torch.relu(x)
+        return self.final(x).squeeze(-1)
+
+
+def some_data(generator: torch.Generator) -> Tensor:
+    """Rows of std 1; they require a gradient, so that all outputs have one."""
+    return torch.randn(32, width, generator=generator).requires_grad_()
+
+
+def root_mean_square(x: Tensor) -> float:
+    """The std of numbers whose mean is 0."""
+    return x.detach().double().square().mean().sqrt().item()
+
+
+def initialise(model: nn.Module, std: float, generator: torch.Generator) -> None:
+    """Fill each parameter from a truncated normal distribution."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(truncated_normal(tuple(parameter.shape), std, generator))
+
+
+width, depth = 512, 50
+ways_to_begin = {
+    "torch.randn": 1.0,
+    "nn.Linear": 1 / math.sqrt(3 * width),
+    "LeCun = Glorot": init_std("lecun", width, width),
+    "Kaiming": init_std("kaiming", width, width),
+}
+assert ways_to_begin["LeCun = Glorot"] == init_std("glorot", width, width)
+deep = Deep(width, depth).requires_grad_(False)  # only outputs and their gradients matter here
+assert count_parameters(deep) == (0, depth * width**2 + width)
+
+# %% [markdown]
+r"""
+First `torch.randn`. The factor per layer is $\sqrt{512 / 2} = 16$.
+
+**Predict.** `float32` ends at about $2^{128}$. The outputs of the first layer have std $\sqrt{512} = 2^{4.5}$. Which
+layer is the first whose outputs overflow?
+"""
+
+# %%
+guess = None  # the number of the layer, from 1
+
+# %%
+generator = torch.Generator().manual_seed(0)
+deep.to(device, torch.float32)
+initialise(deep, 1.0, generator)
+y = deep(some_data(generator).to(device))
+broken = [i + 1 for i, z in enumerate(deep.outputs) if not z.isfinite().all()]
+reconcile("the first layer that overflows", guess, broken[0], "")
+
+assert y.isnan().all()  # what is left of the result
+too_large = [i + 1 for i, z in enumerate(deep.outputs) if z.abs().max() > 65_504]
+assert too_large[0] == 4  # where float16 would have ended
+assert broken == list(range(32, 51))
+# In powers of two: 124.5 in layer 31, 128.5 in layer 32
+assert 4.5 + 4 * (31 - 1) < 128 < 4.5 + 4 * (32 - 1)
+
+# %% [markdown]
+r"""
+The result is NaN, from a model in which nothing is wrong but a factor. (bf16 has the same range. In fp16, it would have
+been layer 4.)
+
+Now all four. Some of these numbers have no place in `float32`, so we measure in `float64`, on the CPU. Your prediction
+knows of the cut: it takes `kept(3)` times the std.
+
+**Predict.** The same for LeCun. The factor per layer is $\sqrt{1/2}$. What is the std after 50 layers?
+"""
+
+# %%
+guess = None  # std of the outputs of layer 50
+
+# %%
+outputs_of, gradients_of, predicted, predicted_back, shown = {}, {}, {}, {}, {}
+deep.to("cpu").double()
+for name, std in ways_to_begin.items():
+    generator = torch.Generator().manual_seed(0)
+    initialise(deep, std, generator)
+    deep(some_data(generator).double())
+    last = deep.outputs[-1]
+    last.backward(torch.randn(last.shape, generator=generator).double())
+
+    outputs_of[name] = [root_mean_square(z) for z in deep.outputs]
+    gradients_of[name] = [root_mean_square(z.grad) for z in deep.outputs]
+    shown[name] = {f"layer {i}": deep.outputs[i - 1].detach() for i in (1, 5, 20, 50)}
+    chain = [width] * (depth + 1), [std * kept(3)] * depth, True
+    predicted[name] = stds_through_depth(*chain)
+    predicted_back[name] = gradient_stds_through_depth(*chain)
+reconcile("LeCun after 50 layers", guess, outputs_of["LeCun = Glorot"][-1], "")
+
+for name in ways_to_begin:  # over up to 60 powers of ten, never off by more than a factor of 4
+    for observed, expected in [
+        (outputs_of[name], predicted[name]),
+        (gradients_of[name], predicted_back[name]),
+    ]:
+        assert all(1 / 4 < m / p < 4 for m, p in zip(observed, expected, strict=True))
+assert outputs_of["torch.randn"][-1] > 1e59
+assert outputs_of["nn.Linear"][-1] < 1e-19
+assert 3e-9 < outputs_of["LeCun = Glorot"][-1] < 1e-7
+assert 0.2 < outputs_of["Kaiming"][-1] < 2.2
+
+# %%
+largest = torch.finfo(torch.float32).max
+finding = "Fifty layers: one way to begin explodes, two die, one arrives, all as predicted"
+figure = plots.through_depth(
+    outputs_of,
+    predicted,
+    ylabel="std of the layer's outputs",
+    title=finding,
+    limits={"largest float32": largest},
+)
+plots.show(
+    figure,
+    alt=f"{finding}. The std by layer on a logarithmic axis: straight lines. randn rises from 23 "
+    "to 1e60 and leaves float32 between layers 30 and 35; nn.Linear falls to 1e-20, LeCun to "
+    "1e-8; Kaiming stays near 1. The predictions lie on the measurements.",
+)
+
+assert predicted["torch.randn"][29] < largest < predicted["torch.randn"][34]
+
+# %%
+finding = "The gradients, from the last layer back to the first, share the fate of the outputs"
+figure = plots.through_depth(
+    gradients_of,
+    predicted_back,
+    ylabel="std of the gradient of the outputs",
+    title=finding,
+    limits={"largest float32": largest},
+    backward=True,
+)
+plots.show(
+    figure,
+    alt=f"{finding}. At layer 50 all are 1. On the way back to layer 1 randn grows to 1e58, Kaiming "
+    "stays near 1, LeCun falls to 1e-8, nn.Linear to 1e-19.",
+)
+
+assert gradients_of["torch.randn"][0] > 1e57
+assert gradients_of["nn.Linear"][0] < 1e-18 and gradients_of["LeCun = Glorot"][0] < 1e-7
+assert 0.2 < gradients_of["Kaiming"][0] < 2
+
+# %%
+finding = "The same outputs as histograms: by layer 20 three of the four have left the picture"
+figure = plots.distributions(shown, reach=5, title=finding)
+plots.show(
+    figure,
+    alt=f"{finding}. Each row a way to begin, each column a layer. randn lies out of the range of "
+    "minus 5 to 5 from layer 5 on; nn.Linear and LeCun shrink to a spike at 0.",
+)
+
+assert outputs_of["LeCun = Glorot"][19] < 2e-3 and outputs_of["nn.Linear"][4] < 0.03
+
+# %% [markdown]
+r"""
+Straight lines: a constant factor per layer. And what dies forward dies backward. A layer in the middle of such a
+network gets inputs of nearly 0, and of its errors it hears in whispers.
+
+Note *which* rule is right. Your `Cruncher` has no ReLUs. There LeCun keeps 1, and Kaiming explodes. A rule belongs to
+what stands between the layers.
+"""
+
+# %%
+for kind in ("lecun", "kaiming"):
+    stds = [init_std(kind, width, width)] * depth
+    end = stds_through_depth([width] * (depth + 1), stds, relu=False)[-1]
+    print(f"{kind:>8} without ReLUs: {end:.3g} after {depth} layers")
+    assert math.isclose(end, {"lecun": 1, "kaiming": 2**25}[kind])
+
+# %% [markdown]
+r"""
+### The last 1.3 per cent
+
+On that axis Kaiming looks flat. Look closer. It begins at $\sqrt2$ (the first layer has a 2 that it does not need), and
+each layer's weights are cut: 0.9866 of the std that you asked for.
+
+**Predict.** 0.9866 per layer. Which share is left after 50?
+"""
+
+# %%
+guess = None  # of what would be there without a cut
+
+# %%
+reconcile("what 50 cuts leave", guess, kept(3) ** depth, "of it")
+assert round(kept(3) ** depth, 2) == 0.51
+
+# %% [markdown]
+r"""
+Half. Does it show? In a single network not clearly. Its scale also depends on which weights it happened to draw, and
+*wanders* along the way, by tens of per cent. The prediction is about the mean square over many draws. So draw eight.
+"""
+
+# %%
+deep.float()
+squares, ends = [0.0] * depth, []
+for seed in range(8):
+    generator = torch.Generator().manual_seed(seed)
+    initialise(deep, init_std("kaiming", width, width), generator)
+    deep(some_data(generator))
+    stds = [root_mean_square(z) for z in deep.outputs]
+    squares = [total + std**2 / 8 for total, std in zip(squares, stds, strict=True)]
+    ends.append(stds[-1])
+together = [math.sqrt(square) for square in squares]
+print("after 50 layers:", "  ".join(f"{end:.2f}" for end in ends))
+
+with_cut = predicted["Kaiming"]
+chain = [width] * (depth + 1), [init_std("kaiming", width, width)] * depth, True
+without_cut = stds_through_depth(*chain)
+finding = "The cut that costs 1.3 % of one layer costs half of what passes through fifty"
+figure = plots.through_depth(
+    {"eight networks": together},
+    {"with the cut": with_cut, "without it": without_cut},
+    ylabel="std of the layer's outputs",
+    title=finding,
+)
+plots.show(
+    figure,
+    alt=f"{finding}. Without a cut the prediction stays at 1.41; with it, it falls to 0.72 in 50 "
+    "layers, and the mean of eight networks follows.",
+)
+
+assert round(with_cut[-1], 2) == 0.72 and round(without_cut[-1], 2) == 1.41
+assert together[-1] < 1.2
+assert max(ends) > 1.2 * min(ends)  # they wander
+
+# %% [markdown]
+r"""
+Those who know divide by it: ask for `std / kept(3)`, and the weights that are left have the std that was meant. (Some
+libraries do so in their truncated initialisers; PyTorch's `trunc_normal_` does what you tell it.) Take one network, and
+correct the weights that it has. Nothing is drawn again, so nothing wanders:
+"""
+
+# %%
+generator = torch.Generator().manual_seed(0)
+initialise(deep, init_std("kaiming", width, width), generator)
+x = some_data(generator)
+deep(x)
+as_cut = root_mean_square(deep.outputs[-1])
+for parameter in deep.parameters():
+    parameter.div_(kept(3))
+deep(x)
+corrected = root_mean_square(deep.outputs[-1])
+print(f"layer 50 as cut {as_cut:.3f}, corrected {corrected:.3f}")
+
+assert abs(as_cut / corrected / kept(3) ** depth - 1) < 1e-3
+
+# %% [markdown]
+r"""
+### And what do large models do?
+
+They cheat, in the best sense: they put something between the layers that sets the scale anew each time. With a norm
+(RMSNorm: divide each row by the root of its mean square) after each layer, factors no longer multiply.
+"""
+
+
+# %%
+class Normed(Cruncher):
+    """A Cruncher with ReLUs and norms, that returns the outputs of its last layer."""
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B dim"]:
+        for layer in self.layers:
+            z = layer(x)
+            x = nn.functional.rms_norm(torch.relu(z), (z.shape[-1],))
+        return z
+
+
+normed = Normed(width, depth).requires_grad_(False)
+for name, std in ways_to_begin.items():
+    generator = torch.Generator().manual_seed(0)
+    initialise(normed, std, generator)
+    end, alone = root_mean_square(normed(some_data(generator))), math.sqrt(width) * std
+    print(f"{name:>14}: layer 50 puts out {end:.3f}; one layer alone would put out {alone:.3f}")
+    assert abs(end / (alone * kept(3)) - 1) < 0.15  # as if it were the only layer
+
+# %% [markdown]
+r"""
+After 50 layers, what one layer does. A Transformer has a norm before each block, and forgives an initialiser that is
+off by a factor. The paper of the first GPT (Radford et al., 2018) says so: because of its norms, it finds, a plain std
+of 0.02 is enough. What has no norm behind it you still have to ask what it does to the scale, and now you can.
+
+*Try it yourself:* in `Deep`, replace the ReLU by `torch.tanh`. Which of the four arrives now? (`tanh` keeps
+numbers within ±1. Are the gradients kept as well?)
+
+## Takeaways
+
+**Mechanics.** An `nn.Parameter` assigned to a module is trained, moved and saved; a buffer is moved and saved; a plain
+tensor or list is none of these. $\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ forward,
+and with fan_out for the gradient. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$,
+Kaiming $2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. The cut of `trunc_normal_` is in values: `±3 * std`; it
+leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` by each name, `to_empty` breaks the tie.
+
+**Mindset.** Before you train, print names, shapes and the total. Before you build, weigh it on the meta device. For
+each operation ask what it does to the mean square, then multiply along the depth, in both directions.
+
+**Intuitions.** Random terms add like roots: 16,384 of them make 128. A factor per layer is an exponential in depth: 16
+reaches the end of float32 in layer 32, $\sqrt{1/2}$ leaves a few hundred-millionths after 50, and even 0.9866 halves.
+Llama 3 70B is 141 GB in bf16, before anything has been done with it.
+
+Next: **08 · Optimizers**. The model stands, its gradients arrive. What does a step do with them, and how many bytes does
+it want for that?
+"""
