@@ -68,6 +68,30 @@ def on_gpu(device: torch.device | str) -> bool:
     return torch.device(device).type in ("cuda", "mps")
 
 
+def require(dtype: torch.dtype, device: torch.device | str) -> None:
+    """Make sure that tensors of `dtype` can be kept on `device`: converted to it, and back to float32.
+
+    Raises:
+        TypeError: `dtype` is not a torch.dtype.
+        RuntimeError: this device, or this version of torch, does not know the dtype.
+
+    Example:
+        >>> require(torch.bfloat16, "cpu")
+    """
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"require was given {dtype!r} as a dtype; wanted a torch.dtype, such as torch.bfloat16.")
+    device = torch.device(device)
+    try:
+        torch.ones(1, device=device).to(dtype).float()
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        do = "install a newer torch" if device.type == "cpu" else "use the device 'cpu' here"
+        raise RuntimeError(
+            f"require was given {dtype} on {str(device)!r}, and torch {torch.__version__} cannot keep numbers of that "
+            f"dtype there ({reason}). Take another dtype, or {do}."
+        ) from None
+
+
 def synchronize(device: torch.device | str) -> None:
     """Wait until everything queued on `device` is done. A CPU operation is done when it returns: nothing to wait for.
 

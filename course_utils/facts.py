@@ -206,10 +206,14 @@ _TRAINING_FLOPS = {
     ),
     "Llama 3.1 405B training FLOPs": Fact(3.8e25, "FLOPs", _HERD, "2024-07"),
     "US reporting threshold": Fact(
-        1e26, "FLOPs", "Executive Order 14110, section 4.2(b)", "2023-10", "revoked in January 2025 (Order 14148)"
+        1e26,
+        "FLOPs",
+        "Executive Order 14110, section 4.2(b)",
+        "2023-10",
+        "revoked in January 2025 (Executive Order 14148)",
     ),
     "EU systemic-risk threshold": Fact(
-        1e25, "FLOPs", "Regulation (EU) 2024/1689 (AI Act), article 51", "2024-07", "applies since August 2025"
+        1e25, "FLOPs", "Regulation (EU) 2024/1689 (AI Act), article 51(2)", "2024-07", "applies since August 2025"
     ),
 }
 
@@ -354,6 +358,8 @@ _UTILISATION = {
     ),
 }
 
+# Read in transcripts of these pages: Lambda's in github.com/api-evangelist/lambda-labs (2026-09-20), the other two in
+# github.com/datareceipts/data-receipts (2026-11-09; AWS asks 55.04 USD an hour for eight cards).
 _LAMBDA = "Lambda, lambda.ai/instances, eight cards on demand"
 _RUNPOD = "RunPod, community cloud, runpod.io/pricing"
 _AWS = "AWS, p5.48xlarge on demand, us-east-1"

@@ -14,6 +14,7 @@ from course_utils.plots.depth import distributions, through_depth
 from course_utils.plots.formats import bit_plans, gap_curves, number_lines
 from course_utils.plots.magnitudes import magnitudes
 from course_utils.plots.memory import memory_bar, memory_stacks
+from course_utils.plots.precision import loss_scale, range_histograms
 from course_utils.plots.rates import mfu_curve, roofline
 from course_utils.plots.storage import MAX_DIM, MAX_SLOTS, storage_layout
 from course_utils.plots.style import (
@@ -32,12 +33,14 @@ from course_utils.plots.style import (
     to_html,
 )
 from course_utils.plots.surface import descent
+from course_utils.plots.training import loss_curves
 
 # fmt: off
 __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS", "MEASURED",
     "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_plans", "calibration", "curves", "descent", "distributions",
-    "gap_curves", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve", "number_lines",
-    "predicted_vs_measured", "roofline", "show", "storage_layout", "styled", "through_depth", "to_html",
+    "gap_curves", "loss_curves", "loss_scale", "magnitudes", "memory_bar", "memory_stacks", "mfu_curve",
+    "number_lines", "predicted_vs_measured", "range_histograms", "roofline", "show", "storage_layout", "styled",
+    "through_depth", "to_html",
 ]
 # fmt: on

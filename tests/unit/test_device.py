@@ -140,3 +140,27 @@ def test_a_real_gpu():
     device = devices.pick_device("cuda")
     assert torch.cuda.get_device_name(device) in devices.describe(device)
     devices.synchronize(device)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.int64])
+def test_a_dtype_that_the_cpu_keeps(dtype):
+    devices.require(dtype, "cpu")
+    devices.require(dtype, torch.device("cpu"))
+
+
+@pytest.mark.parametrize("error", [TypeError, RuntimeError, NotImplementedError])
+def test_a_dtype_that_a_device_cannot_keep_says_what_to_do(monkeypatch, error):
+    class Tensor:
+        def to(self, dtype):
+            raise error("Trying to convert Float8_e4m3fn to the MPS backend but it does not support it.\nmore")
+
+    monkeypatch.setattr(torch, "ones", lambda *shape, device: Tensor())
+    with pytest.raises(RuntimeError, match=r"torch.float8_e4m3fn on 'mps'.*does not support it\.\).*device 'cpu' here"):
+        devices.require(torch.float8_e4m3fn, "mps")
+    with pytest.raises(RuntimeError, match="install a newer torch"):
+        devices.require(torch.float8_e4m3fn, "cpu")
+
+
+def test_require_wants_a_dtype():
+    with pytest.raises(TypeError, match=r"'fp8' as a dtype; wanted a torch\.dtype"):
+        devices.require("fp8", "cpu")

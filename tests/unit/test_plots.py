@@ -155,6 +155,18 @@ CHARTS = {
             ("far off", 1, 1e9, "B"),
         ]
     ),
+    "range histograms": lambda: plots.range_histograms(
+        {"as they are": 2.0 ** torch.linspace(-40, -12, 99), "times 2¹⁶": 2.0 ** torch.linspace(-24, 18, 99)},
+        torch.float16,
+        title="Some become 0, some become infinite",
+    ),
+    "range histograms, all fine": lambda: plots.range_histograms(
+        {"x": torch.ones(3)}, torch.bfloat16, title="All are kept"
+    ),
+    "loss scale": lambda: plots.loss_scale(
+        [2.0**24, 2.0**23, 2.0**22, 2.0**22, 2.0**23], [True, True, False, False, True], limit=[3e6] * 5, title="Found"
+    ),
+    "loss scale, no limit": lambda: plots.loss_scale([8.0], [False], title="One step"),
     "through depth": lambda: plots.through_depth(
         {"explodes": [16.0**i for i in range(50)], "dies": [0.41**i for i in range(50)]},
         {"explodes": [16.0**i for i in range(50)], "stays": [1.4] * 50},
@@ -190,6 +202,18 @@ CHARTS = {
         title="One of two fits",
     ),
     "memory stacks, one bar": lambda: plots.memory_stacks({"a": {"all of it": 3.0}}, title="Three bytes"),
+    "losses": lambda: plots.loss_curves(
+        {f"lr {lr}": {step: 255 * q**step for step in range(30)} for lr, q in ((0.01, 0.96), (0.25, 0.5), (0.6, 1.5))},
+        {"lr 0.25": {step: 250 * 0.5**step for step in range(30)}},
+        title="The best rate halves the loss in each step",
+    ),
+    "losses, resumed": lambda: plots.loss_curves(
+        {"in two pieces": {step: 2 + 3.5 / (1 + step / 9) for step in range(120)}},
+        {"never stopped": {step: 2 + 3.5 / (1 + step / 9) for step in range(120)}},
+        events={"last checkpoint": 60, "power cut": 65},
+        title="The run in two pieces lies on the other",
+    ),
+    "losses, one step": lambda: plots.loss_curves({"a": {7: 1.0}}, title="One step"),
 }
 FIGURES = {name: (lambda make=make: plots.storage_layout(make())) for name, make in STORAGE.items()} | CHARTS
 

@@ -1,0 +1,176 @@
+"""Tokens on disk and the batches taken from them, with every assumption checked.
+
+A file is a ``.npy`` array of whole numbers in one dimension. Its header records dtype, byte order and length, so that
+what is read can be compared with what was meant; it is mapped, read-only, and only the pages in use are in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+_BLOCK = 2**20  # tokens looked at or written at once: a file may be larger than memory
+_MAGIC = b"\x93NUMPY"
+
+
+def token_dtype(vocab_size: int) -> np.dtype[Any]:
+    """The smallest of uint8, uint16 and uint32, little-endian, that holds the ids 0 … vocab_size − 1.
+
+    Raises:
+        ValueError: vocab_size is not between 1 and 2³².
+    """
+    for size, name in ((2**8, "u1"), (2**16, "<u2"), (2**32, "<u4")):
+        if 1 <= vocab_size <= size:
+            return np.dtype(name)
+    raise ValueError(f"token_dtype was given vocab_size={vocab_size}; wanted 1 to 2**32.")
+
+
+def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size: int) -> None:
+    """Write token ids to `path` as a .npy file; whoever opens it meanwhile sees the old file or the whole new one.
+
+    Args:
+        path: ends in ".npy".
+        tokens: ids in one dimension; a mapped array is read block by block.
+        vocab_size: how many different ids there are; it decides the dtype.
+
+    Raises:
+        ValueError: another suffix, not one dimension of whole numbers, or an id outside of the vocabulary.
+        OSError: the file cannot be written; what was at `path` is still there.
+    """
+    path = Path(path)
+    if path.suffix != ".npy":
+        raise ValueError(
+            f"write_tokens was given {path.name!r}; wanted a name ending in .npy, which is what it writes."
+        )
+    dtype = token_dtype(vocab_size)
+    ids = np.asanyarray(tokens)
+    if ids.ndim != 1 or ids.dtype.kind not in "ui" or not ids.size:
+        raise ValueError(
+            f"write_tokens was given {ids.dtype} of shape {ids.shape}; wanted one or more whole numbers in one "
+            "dimension. Make the text ids first; np.frombuffer(text, np.uint8) takes bytes as ids."
+        )
+    _check_ids(ids, vocab_size, "write_tokens")
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": ids.shape}
+            np.lib.format.write_array_header_1_0(file, header)
+            for start in range(0, len(ids), _BLOCK):
+                file.write(ids[start : start + _BLOCK].astype(dtype).tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: bool = False) -> NDArray[Any]:
+    """Map a file that `write_tokens` wrote, read-only: nothing is read before it is asked for.
+
+    Args:
+        path: the .npy file.
+        vocab_size: how many different ids the reader expects.
+        check_ids: also read the file once, and look for ids outside of the vocabulary.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ValueError: raw bytes under a .npy name, another dtype or byte order, more than one dimension, a length that is
+            not the recorded one, or (with `check_ids`) an id that the vocabulary does not have.
+    """
+    path = Path(path)
+    wanted = token_dtype(vocab_size)
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError(
+                f"{path} does not begin like a .npy file, whatever its name: it may be raw bytes from tofile(), which "
+                "records no dtype. Read it with np.fromfile and the dtype it was written in, then write_tokens."
+            )
+        file.seek(0)
+        try:
+            version = np.lib.format.read_magic(file)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(file)
+        except ValueError as error:
+            raise ValueError(f"{path} has a damaged header ({error}); write it again with write_tokens.") from error
+        start = file.tell()
+    if dtype != wanted:
+        order = "" if dtype.newbyteorder("<") != wanted else ": the bytes of each number in the other order"
+        raise ValueError(
+            f"{path} holds {dtype.str}{order}; wanted {wanted.str}, which {vocab_size:,} ids take. It was written for "
+            "another vocabulary or by another program: convert it with write_tokens."
+        )
+    if len(shape) != 1:
+        raise ValueError(
+            f"{path} holds an array of shape {shape}; wanted one dimension. Flatten it, then write_tokens."
+        )
+    recorded, present = start + shape[0] * dtype.itemsize, path.stat().st_size
+    if recorded != present:
+        raise ValueError(
+            f"{path} has {present:,} bytes; wanted {recorded:,} for the {shape[0]:,} tokens that its header records. "
+            f"It is {'cut short' if present < recorded else 'longer than it says'}: copy or write it again."
+        )
+    if shape[0] == 0:
+        raise ValueError(f"{path} holds no tokens; wanted one or more. Write it again.")
+    tokens = np.load(path, mmap_mode="r", allow_pickle=False)
+    if check_ids:
+        _check_ids(tokens, vocab_size, str(path))
+    return tokens  # type: ignore[no-any-return]
+
+
+def get_batch(
+    tokens: NDArray[Any],
+    *,
+    batch: int,
+    context: int,
+    generator: torch.Generator,
+    device: torch.device | str = "cpu",
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Random windows of the tokens, and the same windows one token later: int64[batch, context] twice, on `device`.
+
+    Each of the len(tokens) − context windows is as likely. To a CUDA device the copy is made from pinned memory and
+    does not wait.
+
+    Args:
+        tokens: ids in one dimension, such as `open_tokens` gives.
+        batch: how many windows.
+        context: tokens in each.
+        generator: on the CPU; all randomness comes from it, so its state is the position in the data.
+        device: where the batch goes.
+
+    Raises:
+        ValueError: batch or context is not positive, the tokens are not in one dimension, or too few for the context.
+    """
+    if batch < 1 or context < 1:
+        raise ValueError(f"get_batch was given batch={batch}, context={context}; wanted 1 or more of each.")
+    if tokens.ndim != 1:
+        raise ValueError(f"get_batch was given tokens of shape {tokens.shape}; wanted one dimension.")
+    windows = len(tokens) - context
+    if windows < 1:
+        raise ValueError(
+            f"get_batch was given {len(tokens):,} tokens for context={context}; wanted {context + 1:,} or more, since "
+            "the last input needs a target. Take a shorter context or a longer text."
+        )
+    starts = torch.randint(windows, (batch, 1), generator=generator)
+    places = (starts + torch.arange(context + 1)).numpy()
+    rows = torch.from_numpy(np.asarray(tokens[places]).astype(np.int64))
+    device = torch.device(device)
+    rows = rows.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else rows.to(device)
+    return rows[:, :-1], rows[:, 1:]
+
+
+def _check_ids(ids: NDArray[Any], vocab_size: int, who: str) -> None:
+    for start in range(0, len(ids), _BLOCK):
+        block = np.asarray(ids[start : start + _BLOCK])
+        outside = np.flatnonzero((block < 0) | (block >= vocab_size))
+        if outside.size:
+            place = int(outside[0])
+            raise ValueError(
+                f"{who}: token {start + place:,} is {int(block[place])}; wanted 0 to {vocab_size - 1:,} for "
+                f"vocab_size={vocab_size:,}. Check the tokenizer, or give the vocabulary's true size."
+            )

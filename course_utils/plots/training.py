@@ -1,0 +1,78 @@
+"""What happens over the steps of a training run."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from course_utils.plots.axes import chart, label_ends, legend, log_ticks, mark, note, positive
+from course_utils.plots.style import CONTEXT, INK, MARKERS, styled
+
+_MARKS = 12  # along one curve
+
+
+def loss_curves(
+    measured: Mapping[str, Mapping[int, float]],
+    predicted: Mapping[str, Mapping[int, float]] = {},
+    *,
+    events: Mapping[str, int] = {},
+    xlabel: str = "step",
+    ylabel: str = "loss",
+    title: str,
+) -> Figure:
+    """Draw losses over steps, the loss logarithmic: what was measured filled, what was predicted hollow and dashed.
+
+    Args:
+        measured: For each label the loss at each step, ``{"lr 0.1": dict(enumerate(losses))}``.
+        predicted: The same for what was expected; a label that is also measured has the same marker.
+        events: What happened before which step: a vertical line each, with the name above it.
+        xlabel, ylabel: What the axes show.
+        title: The finding.
+
+    Raises:
+        TypeError: What should be a number is none.
+        ValueError: There is nothing to draw, or a loss is not positive and finite.
+    """
+    kinds = ((True, measured), (False, predicted))
+    drawn = [(label, is_measured, points) for is_measured, kind in kinds for label, points in kind.items()]
+    if not drawn or not all(points for _, _, points in drawn):
+        raise ValueError("nothing to draw: give at least one curve, and each at least one step")
+    for label, _, points in drawn:
+        for step, loss in points.items():
+            positive(loss, f"the loss of {label!r} at step {step}")
+    markers = dict(zip(dict.fromkeys(label for label, _, _ in drawn), itertools.cycle(MARKERS)))
+    steps = [step for _, _, points in drawn for step in points] + list(events.values())
+    losses = [loss for _, _, points in drawn for loss in points.values()]
+    first, last = min(steps), max(steps)
+    room = max(last - first, 1) * 0.02
+    with styled():
+        fig, ax = chart(8.9, 4.8, title, left=1.0, right=0.4 + 0.085 * max(map(len, markers)))
+        factor = (max(losses) / min(losses)) ** 0.06 * 1.1
+        ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel)
+        ax.set(xlim=(first - room, last + room), ylim=(min(losses) / factor, max(losses) * factor))
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        log_ticks(ax.yaxis, *ax.get_ylim(), "", most=8)
+        ax.grid(True)
+        every = max(1, round((last - first) / _MARKS))
+        for label, is_measured, points in drawn:
+            at = sorted(points)
+            ax.plot(
+                at,
+                [points[step] for step in at],
+                color=INK,
+                linewidth=1.2,
+                alpha=0.7,
+                zorder=2,
+                linestyle="-" if is_measured else "--",
+            )
+            for step in (step for step in at if (step - first) % every == 0):  # so that marks of two curves meet
+                mark(ax, step, points[step], markers[label], measured=is_measured, gid=label)
+        for number, (name, step) in enumerate(sorted(events.items(), key=lambda event: event[1])):
+            ax.axvline(step, color=CONTEXT, linewidth=1.5, linestyle=":", zorder=1, gid=f"event {name}")
+            note(ax, name, (step, max(losses) * factor), (4, -12 - 14 * number), annotation_clip=False)
+        label_ends(ax, {label: (max(points), points[max(points)]) for label, _, points in reversed(drawn)})
+        legend(fig, measured=bool(measured), predicted=bool(predicted))
+    return fig

@@ -1,0 +1,2149 @@
+# %% [markdown]
+r"""
+# 10 · Mixed precision
+
+> **Which numbers need 32 bits, and which get by with 16, or with 8?**
+
+Sixteen bits are half the bytes, and on a GPU many times the speed. Lecture 02 showed what they lose: `float16` runs out
+of range, `bfloat16` out of precision. *Mixed* precision takes the speed and avoids the loss, by giving each number the
+format that it needs. By the end you will have shown it on one training, run four times: in `float32`; in `bfloat16`
+with your own master weights; in `float16` with your own loss scale; and in `bfloat16` alone. The first three end in the
+same place. The fourth gets stuck, and you will have predicted where and why.
+
+How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
+number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
+the likely mistake; **Validate** in the toolbar runs them all.
+"""
+
+# %%
+import math
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from course_utils import device as devices
+from course_utils import hardware, plots, timing
+from course_utils.memory import saved_bytes
+from course_utils.predict import calibration, reconcile
+
+device = devices.pick_device()
+if device.type == "cpu":
+    torch.set_num_threads(1)  # the tensors here are small: a second thread would mostly wait
+print(devices.describe(device))
+
+# %% [markdown]
+r"""
+## 1 · The trade
+
+First what there is to gain. An H100 has special units for multiplying matrices, and they are the faster the shorter the
+numbers are (dense rates, from the table of lecture 05):
+"""
+
+# %% tags=["item-87"]
+h100 = hardware.ACCELERATORS["H100 SXM"]
+for kind in (torch.float32, "tf32", torch.bfloat16, torch.float16, torch.float8_e4m3fn):
+    rate = h100.peak[kind] / h100.peak[torch.float32]
+    print(f"{str(kind).removeprefix('torch.'):>14}: {rate:5.1f} × the FLOP/s of float32")
+
+assert round(h100.peak[torch.bfloat16] / h100.peak[torch.float32], 1) == 14.8
+assert h100.peak[torch.float16] == h100.peak[torch.bfloat16]
+assert round(h100.peak[torch.float8_e4m3fn] / h100.peak[torch.bfloat16]) == 2
+assert torch.bfloat16.itemsize == torch.float32.itemsize / 2  # and half the bytes to move
+
+# %% [markdown]
+r"""
+Almost all the work of a model is in its multiplications, so almost all of it can be had at that rate. (`tf32` is
+`float32` whose numbers are cut to 19 bits on their way into the unit. It is faster and saves no memory.) What about
+the device that this notebook runs on?
+
+**Predict.** How many times as fast as in `float32` is a product of two matrices in `bfloat16`, here? Below 1 means that
+it is slower.
+"""
+
+# %%
+guess = None  # times
+
+# %% tags=["timed"]
+n = 4_096 if devices.on_gpu(device) else 512
+generator = torch.Generator().manual_seed(0)
+left, right = (torch.randn(n, n, generator=generator).to(device) for _ in range(2))
+seconds = {
+    dtype: timing.benchmark(lambda: a @ b, device=device).median
+    for dtype in (torch.float32, torch.bfloat16)
+    for a, b in [(left.to(dtype), right.to(dtype))]
+}
+gain = seconds[torch.float32] / seconds[torch.bfloat16]
+reconcile("bfloat16 against float32, in speed", guess, gain, "times")
+
+# %% [markdown]
+r"""
+(A CPU with instructions for `bfloat16` is a few times as fast with it. One without is slower than in `float32`, since
+it has to convert.)
+
+And the price? A product in `bfloat16` is off by a third of a percent. That sounds like much, and is not: the unit adds
+up in `float32` inside, and lecture 02 showed that such noise is small beside the noise of the batch.
+"""
+
+
+# %% tags=["item-87"]
+def relative_error(approximation: Tensor, exact: Tensor) -> float:
+    """Length of the error over the length of what is exact."""
+    return ((approximation.cpu().double() - exact).norm() / exact.norm()).item()
+
+
+exact = left.cpu().double() @ right.cpu().double()
+errors = {
+    dtype: relative_error(left.to(dtype) @ right.to(dtype), exact)
+    for dtype in (torch.float32, torch.float16, torch.bfloat16)
+}
+for dtype, error in errors.items():
+    print(f"{str(dtype).removeprefix('torch.'):>9}: {error:.5%}")
+
+assert errors[torch.float32] < 1e-5
+assert 0.002 < errors[torch.bfloat16] < 0.005
+assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of mantissa
+
+# %% [markdown]
+r"""
+So: multiply in 16 bits. But a training is more than multiplications, and some of its numbers do not forgive. Which
+ones? Those that are *added to*, a little at a time, for a long while: the **weights**, and the **running averages** of
+an optimizer. Lecture 02 had the reason. Next to a large number a small one is rounded away, and that goes the same
+way at every step. Adam's average of squared gradients is to shrink by the factor 0.999 a step. In `bfloat16`, 0.999
+*is* 1:
+"""
+
+# %%
+assert torch.tensor(0.999).bfloat16() == 1
+
+
+def forget(dtype: torch.dtype, steps: int = 1_000) -> float:
+    """Adam's average of squared gradients after one gradient of 1 and `steps` gradients of 0."""
+    weight = nn.Parameter(torch.ones(1, dtype=dtype, device=device))
+    optimizer = torch.optim.AdamW([weight], lr=1e-3)
+    for gradient in [1.0] + [0.0] * steps:
+        weight.grad = torch.full_like(weight, gradient)
+        optimizer.step()
+    return optimizer.state[weight]["exp_avg_sq"].item()
+
+
+averages = {
+    dtype: (forget(dtype, 0), forget(dtype)) for dtype in (torch.float32, torch.bfloat16)
+}
+for dtype, (before, after) in averages.items():
+    print(f"{str(dtype).removeprefix('torch.'):>9}: {before:.6f} → {after:.6f}")
+
+assert math.isclose(averages[torch.float32][1], 0.001 * 0.999**1_000, rel_tol=1e-3)
+assert averages[torch.bfloat16][1] == averages[torch.bfloat16][0]  # it never forgets
+
+# %% [markdown]
+r"""
+> **A mistake that travels.** "Mixed precision: call `model.bfloat16()`, and training takes half the memory and a
+> fraction of the time." That is *low* precision, and it is the fourth of our four trainings. What makes it *mixed* is
+> what such a sentence leaves out: weights and averages in `float32`, and for `float16` a scaled loss.
+
+*Try it yourself:* run `forget` with `float16`. Then with `betas=(0.9, 0.95)`, as language models are often trained:
+does `bfloat16` forget now?
+
+## 2 · The update that is swallowed
+
+A weight of size $w$ is updated by $u$. If $u$ is less than half the gap between $w$ and its neighbour, then $w + u$
+rounds back to $w$: the format *swallows* the update.
+
+### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `largest_swallowed_update(w, dtype)`: the largest number $u$ of the format `dtype` for which `w + u`, rounded to
+`dtype`, is still `w`. Return a Python float. `dtype` is `torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is a
+positive number of that format, so large that nothing here is subnormal, and so small that nothing is infinite. Mind
+the tie: exactly half way, the sum is rounded to the *even* neighbour, the one whose last bit is 0. That may be `w`, or
+not.
+
+`torch.nextafter(x, y)` is the neighbour of `x` in the direction of `y`; both are tensors of the same dtype.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "largest_swallowed_update", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def largest_swallowed_update(w: float, dtype: torch.dtype) -> float:
+    """The largest u, a number of the format dtype, for which w + u is rounded back to w."""
+    ### BEGIN SOLUTION
+    weight = torch.tensor(w, dtype=dtype)
+    above = torch.nextafter(weight, torch.tensor(math.inf, dtype=dtype))
+    update = (above - weight) / 2
+    if weight + update != weight:  # the tie goes up: take the number below
+        update = torch.nextafter(update, torch.zeros_like(update))
+    return update.item()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_largest_swallowed_update", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe
+
+whole = "That is a whole gap: it leads to the next number. Half of it is where rounding tips."
+in_proportion = (
+    "eps times w is the gap only where w is a power of two; between two powers it is the same."
+)
+upwards = (
+    "Half way is a tie, and this w is odd: the tie goes up. What is the next smaller number?"
+)
+downwards = "This w is even: the tie goes down to it, so half a gap itself is swallowed."
+below = "The gap below a power of two is half of that above; the update goes up."
+relative = "Is that the gap at 1? It grows with w."
+seen = observe(largest_swallowed_update, 1.0, torch.bfloat16)
+mistakes = {2.0**-7: whole, 2.0**-9: below, 2.0**-8 - 2.0**-16: downwards}
+expect(seen.value, 2.0**-8, mistakes=mistakes)
+seen = observe(largest_swallowed_update, 3.0, torch.bfloat16)
+mistakes = {
+    2.0**-6: whole,
+    3 * 2.0**-8: in_proportion,
+    2.0**-8: relative,
+    2.0**-7 - 2.0**-15: downwards,
+}
+expect(seen.value, 2.0**-7, mistakes=mistakes)
+odd = 1 + 2.0**-7  # the neighbour of 1
+only = "Half of that gap is swallowed, and more: numbers between the powers of two count, too."
+mistakes = {2.0**-8: upwards, 2.0**-7: whole, 2.0**-9: only}
+seen = observe(largest_swallowed_update, odd, torch.bfloat16)
+expect(seen.value, 2.0**-8 - 2.0**-16, mistakes=mistakes)
+seen = observe(largest_swallowed_update, 1.0, torch.float16)
+mistakes = {2.0**-8: "That is bfloat16: float16 has ten bits of mantissa.", 2.0**-10: whole}
+expect(seen.value, 2.0**-11, mistakes=mistakes)
+### BEGIN HIDDEN TESTS
+import math
+
+from course_utils.testing import draws
+
+draw = draws()
+
+
+def by_trying_all(w, dtype):
+    """Adds every positive number of a 16-bit format to w."""
+    end = 0x7C00 if dtype == torch.float16 else 0x7F80
+    every = torch.arange(1, end, dtype=torch.int16).view(dtype)
+    w = torch.tensor(w, dtype=dtype)
+    return every[w + every == w].max().item()
+
+
+def by_digits(w, digits):
+    """From w = m · 2^e with a whole number m of so many binary digits."""
+    e = math.frexp(w)[1] - digits
+    even = int(w / 2.0**e) % 2 == 0
+    return 2.0 ** (e - 1) if even else 2.0 ** (e - 1) - 2.0 ** (e - 1 - digits)
+
+
+bits = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
+for dtype, digits in bits.items():
+    lowest = 0 if dtype == torch.float16 else -10
+    numbers = [2.0 ** draw.integer(lowest, 9), 2.0**lowest]
+    for _ in range(6):
+        m = draw.integer(2 ** (digits - 1), 2**digits - 1)
+        numbers.append(m * 2.0 ** (draw.integer(lowest, 9) - digits + 1))
+    numbers += [(2**digits - 1) * 2.0 ** (3 - digits), (2**digits - 2) * 2.0 ** (3 - digits)]
+    for w in numbers:
+        want = by_digits(w, digits)
+        if dtype != torch.float32:
+            assert want == by_trying_all(w, dtype)
+        gap = 2.0 ** (math.frexp(w)[1] - digits)
+        mistakes = [(gap / 2, upwards), (gap, whole), (w * 2.0**-digits, in_proportion)]
+        mistakes += [(w * 2.0 ** (1 - digits), in_proportion), (gap / 4, only)]
+        mistakes += [(gap / 2 - gap * 2.0 ** (-1 - digits), downwards)]
+        hint = "Start from half the gap above w; add it, and look whether w comes out."
+        seen = observe(largest_swallowed_update, w, dtype)
+        expect(seen.value, want, mistakes=mistakes, tolerance=1e-12, hint=hint)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>The gap above <code>w</code> is its upper neighbour minus <code>w</code>. Take half of
+it, add it to <code>w</code> <em>as tensors of that dtype</em>, and compare.</details>
+<details><summary>Hint 2</summary>If the sum is not <code>w</code>, the tie went up. Then the answer is the number just
+below half a gap: <code>nextafter</code> again, towards zero.</details>
+
+**Why it matters.** Relative to the weight, everything below $2^{-9}$ (0.2 %) is swallowed in `bfloat16`, and nothing
+above $2^{-8}$ (0.4 %). In section 7 you will see a training most of whose updates are smaller.
+"""
+
+# %%
+for w in (1.0, 1.25, 1.9921875, 0.03, 40.0):
+    w = torch.tensor(w).bfloat16().item()
+    share = largest_swallowed_update(w, torch.bfloat16) / w
+    print(f"at {w:<12} up to {share:.2%} of the weight")
+    assert 2**-9 <= share <= 2**-8
+
+# %% [markdown]
+r"""
+Now you can predict a training that goes wrong. Let 256 weights start at 0; each is to find its own target, drawn from a
+normal distribution. The loss is the sum of all distances, so each gradient is +1 or −1, and SGD with a learning rate of
+0.001 moves each weight by exactly 0.001 a step. (Adam's steps are of this kind: about as large as the learning rate,
+however large the gradient is.)
+
+**Predict.** In `bfloat16` the weights get stuck on the way. At which size?
+"""
+
+# %%
+guess = None  # where the weights stop
+
+
+# %% tags=["item-87", "error-21"]
+class Weights(nn.Module):
+    """256 weights that start at 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(256, device=device))
+
+
+target = torch.randn(256, generator=torch.Generator().manual_seed(0)).to(device)
+steps, lr = 3_500, 1e-3
+
+
+def distance(model: nn.Module, _: object = None) -> Tensor:
+    """The loss, in float32 whatever the dtype of the weights."""
+    return (next(model.parameters()).float() - target).abs().sum()
+
+
+def walk(dtype: torch.dtype) -> Tensor:
+    """The weights after each step in dtype: float32[step, weight]."""
+    model = Weights().to(dtype)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    path = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        distance(model).backward()
+        optimizer.step()
+        path.append(model.w.detach().float().cpu().clone())
+    return torch.stack(path)
+
+
+paths = {"float32": walk(torch.float32), "bfloat16": walk(torch.bfloat16)}
+doublings = [2.0**power for power in range(-10, 10)]
+stop = next(w for w in doublings if largest_swallowed_update(w, torch.bfloat16) > lr)
+reconcile("the weights stop at", guess, paths["bfloat16"][-1].abs().max().item(), "")
+
+far = target.cpu().abs() > stop
+print(f"{far.sum()} of 256 targets lie beyond {stop}")
+assert stop == 0.5
+assert (paths["bfloat16"][-1][far].abs() == stop).all()  # every one of them is stuck there
+assert (paths["float32"][-1] - target.cpu()).abs().max() < 2 * lr  # all have arrived
+
+# %% [markdown]
+r"""
+At 0.5 the gap of `bfloat16` doubles, half of it is now more than the step, and from there on nothing moves. No warning,
+no NaN: a loss that stops falling, as it does in many a training, for better reasons.
+
+It is a strange mistake to look for, because it depends on the *learning rate*. With warm-up and decay the rate is small
+at the beginning and at the end, and there the most is lost.
+
+*Try it yourself:* where do the weights stop for a learning rate of 0.003? And in `float16`, for 0.001? Predict with your
+function, then run `walk`.
+
+## 3 · Master weights
+
+The remedy is older than `bfloat16` ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)). Keep the weights
+in `float32`: the **master weights**. Compute with a 16-bit copy of them:
+"""
+
+# %% [markdown]
+r"""
+```mermaid
+flowchart LR
+  accTitle: A step with master weights
+  accDescr: The float32 master weights are rounded to bfloat16 weights; these compute loss and bfloat16 gradients; the gradients, as float32, update the master weights.
+  M["master weights, float32"] -->|round| W["weights, bfloat16"]
+  W -->|forward, backward| G["gradients, bfloat16"]
+  G -->|optimizer, in float32| M
+```
+"""
+
+# %% [markdown]
+r"""
+An update that is too small for the copy is not lost: it adds up in the master until the rounding tips.
+
+### Exercise 10.2 · Training with master weights &nbsp; ★★★ &nbsp; 20 minutes
+
+Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `model` comes in `float32`; train it like this:
+
+1. Copy each parameter: these are the masters, `float32`, in the order of `model.parameters()`. Then turn the model into
+   `bfloat16`, in place. (In this order: the masters start from the numbers *before* rounding.)
+2. `make_optimizer(masters)` returns the optimizer. Call it once; masters are all it knows.
+3. For each batch, `loss_of(model, batch)` is the loss, a tensor. Take the gradients of the `bfloat16` parameters, from this batch
+   alone; give them to the masters as `float32`; let the optimizer step; and copy the masters, rounded, into the model.
+
+Return two lists: the losses as Python floats, and the masters. The model is left with the last masters, rounded.
+`batches` may be any iterable. You may rely on every parameter getting a gradient.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "train_with_master_weights", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def train_with_master_weights(
+    model: nn.Module,
+    make_optimizer: Callable[[list[Tensor]], torch.optim.Optimizer],
+    batches: Iterable[Any],
+    loss_of: Callable[[nn.Module, Any], Tensor],
+) -> tuple[list[float], list[Tensor]]:
+    """Train model in bfloat16 with float32 master weights: the losses, and the masters."""
+    ### BEGIN SOLUTION
+    masters = [parameter.detach().clone() for parameter in model.parameters()]
+    model.bfloat16()
+    parameters = list(model.parameters())
+    optimizer = make_optimizer(masters)
+    losses = []
+    for batch in batches:
+        loss = loss_of(model, batch)
+        gradients = torch.autograd.grad(loss, parameters)
+        for i in range(len(masters)):
+            masters[i].grad = gradients[i].float()
+        optimizer.step()
+        for i in range(len(masters)):
+            parameters[i].data.copy_(masters[i])
+        losses.append(loss.item())
+    return losses, masters
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_train_with_master_weights", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def train_toy(student, weights, slopes, kind, lr):
+    """Trains parameters whose gradient is the batch, a number, in each element; says what came of it."""
+    import torch
+    from torch import nn
+
+    class Toy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ParameterList(nn.Parameter(torch.tensor(w)) for w in weights)
+
+    kinds = {
+        "SGD": lambda p: torch.optim.SGD(p, lr=lr),
+        "momentum": lambda p: torch.optim.SGD(p, lr=lr, momentum=0.5),
+        "AdamW": lambda p: torch.optim.AdamW(p, lr=lr, weight_decay=0.0),
+    }
+    made = []
+
+    def make_optimizer(parameters):
+        made.append(kinds[kind](parameters))
+        return made[-1]
+
+    def loss_of(model, slope):
+        return sum(slope * part.float().sum() for part in model.parts)
+
+    model = Toy()
+    losses, masters = student.train_with_master_weights(
+        model, make_optimizer, iter(slopes), loss_of
+    )
+    state = [s for o in made for values in o.state.values() for s in values.values()]
+    return {
+        "losses": list(losses),
+        "masters": [m.detach() for m in masters],
+        "model": [p.detach().float() for p in model.parts],
+        "dtypes": [str(p.dtype) for p in model.parts],
+        "optimizers": len(made),
+        "state": sorted({str(s.dtype) for s in state if torch.is_tensor(s)}),
+    }
+
+
+def rounded(values):
+    return values.bfloat16().float()
+
+
+def check_toy(weights, slopes, kind, lr, moves):
+    """moves[i] is how far down each master should be before step i; the last one, at the end."""
+    seen = observe(train_toy, weights, slopes, kind, lr)
+    got = seen.value
+    if not isinstance(got, dict):
+        expect(got, "two lists", hint="Return two lists: the losses, and the masters.")
+    start = [torch.tensor(w) for w in weights]
+    piled = sum((len(slopes) - i) * slope for i, slope in enumerate(slopes))
+    still = "The masters never moved: are they float32, and do they get the gradients that the optimizer sees?"
+    early = "The masters began with rounded numbers: copy the parameters first, then convert the model."
+    piles = "The gradients of earlier batches are still in there: each batch begins without."
+    want = [w - moves[-1] for w in start]
+    mistakes = [([rounded(w) for w in start], still), (start, still)]
+    mistakes += [([rounded(w) - moves[-1] for w in start], early)]
+    mistakes += [([w - lr * piled for w in start], piles)]
+    about = f"masters after {len(slopes)} steps of {kind}"
+    hint = "The masters are float32 tensors, one for each parameter and in that order."
+    expect(got["masters"], want, about=about, mistakes=mistakes, tolerance=1e-5, hint=hint)
+    sixteen = "Convert the model: after model.bfloat16() its parameters are bfloat16."
+    dtypes = ["torch.bfloat16"] * len(weights)
+    mistakes = [(["torch.float32"] * len(weights), sixteen)]
+    expect(got["dtypes"], dtypes, about="dtypes of the model's parameters", mistakes=mistakes)
+    once = "Make the optimizer once: its state belongs to the whole training."
+    expect(got["optimizers"], 1, about="optimizers made", mistakes=[(len(slopes), once)])
+    held = [rounded(master) for master in got["masters"]]
+    stale = "After every step, the last one included, copy the masters into the model."
+    mistakes = [([rounded(w) for w in start], stale)]
+    about = "the model's weights at the end"
+    expect(got["model"], held, about=about, mistakes=mistakes, tolerance=1e-9, hint=stale)
+
+    def losses_at(places, held_as):
+        sums = [sum(held_as(w - place).sum().item() for w in start) for place in places]
+        return [slope * total for slope, total in zip(slopes, sums, strict=True)]
+
+    exact = "These are the losses of float32 weights: the model is to compute with bfloat16."
+    frozen = "The model computes with its first weights for ever: copy the masters into it."
+    after = "Take the loss before the step, not after it."
+    mistakes = [
+        (losses_at([moves[0]] * len(slopes), rounded), frozen),
+        (losses_at(moves[1:], rounded), after),
+        (losses_at(moves[:-1], lambda w: w), exact),
+    ]
+    hint = "losses[i] is the loss of batch i, before its step."
+    want = losses_at(moves[:-1], rounded)
+    expect(got["losses"], want, about="losses", mistakes=mistakes, tolerance=2e-3, hint=hint)
+    return got
+
+
+weights = [[1.0038, 2.0077], [[0.5019]]]  # bfloat16 rounds each of them down
+check_toy(weights, [1.0, 2.0, 0.5], "SGD", 0.125, [0, 0.125, 0.375, 0.4375])
+# Two hundred steps of 0.001: each is too small for bfloat16.
+got = check_toy(weights, [1.0] * 200, "SGD", 1e-3, [1e-3 * i for i in range(201)])
+### BEGIN HIDDEN TESTS
+import itertools
+
+from course_utils.testing import draws
+
+draw = draws()
+loss_types = sorted({type(loss).__name__ for loss in got["losses"]})
+expect(
+    loss_types, ["float"], about="types of the losses", hint="loss.item() is a Python float."
+)
+a, b = draw.sizes(2)
+weights = [(2 + draw.tensor(a, b).abs()).tolist(), (2 + draw.tensor(b).abs()).tolist(), 1.003]
+for rate, count in ((1e-3, 200), (0.03, 12)):
+    slopes = [draw.choice([0.5, 1.0, 1.5, 2.0]) for _ in range(count)]
+    moves = [rate * total for total in itertools.accumulate(slopes, initial=0.0)]
+    check_toy(weights, slopes, "SGD", rate, moves)
+# With one gradient for ever, momentum 0.5 moves by 1, 1.5, 1.75, … and AdamW by 1 each time.
+speeds = [2 - 0.5**i for i in range(60)]
+moves = [1e-3 * total for total in itertools.accumulate(speeds, initial=0.0)]
+check_toy(weights, [1.0] * 60, "momentum", 1e-3, moves)
+got = check_toy(weights, [2.0] * 80, "AdamW", 1e-3, [1e-3 * i for i in range(81)])
+works_on = "The optimizer works on the masters, so its state is float32."
+expect(got["state"], ["torch.float32"], about="dtypes of AdamW's state", hint=works_on)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>A master is <code>parameter.detach().clone()</code>, and an optimizer needs nothing of
+it but <code>.grad</code>, which you may set yourself.</details>
+<details><summary>Hint 2</summary><code>torch.autograd.grad(loss, parameters)</code> returns the gradients and
+accumulates nothing. With <code>loss.backward()</code>, call <code>model.zero_grad()</code> before it. To write into a
+parameter: <code>with torch.no_grad(): parameter.copy_(master)</code>.</details>
+
+**Why it matters.** This loop is how large language models are commonly trained. The libraries that hide it
+(the optimizers of Megatron and DeepSpeed, for instance) do these same things.
+"""
+
+# %%
+model = Weights()
+losses, (master,) = train_with_master_weights(
+    model, lambda masters: torch.optim.SGD(masters, lr=lr), range(steps), distance
+)
+alone = (paths["bfloat16"][-1] - target.cpu()).abs().sum()
+print(f"loss: {losses[0]:.1f} → {losses[-1]:.1f}; in bfloat16 alone it ends at {alone:.1f}")
+
+assert (master - target).abs().max() < 3 * 2**-8  # nearly where float32 ends …
+assert model.w.dtype == torch.bfloat16 and torch.equal(model.w, master.bfloat16())
+
+# %% [markdown]
+r"""
+The master stops a little short of its target, for the loss sees only the rounded copy: as soon as *that* is next to the
+target, the gradient points to and fro. It is the whole price.
+
+What does it cost in bytes? AdamW keeps two averages for each parameter, in the dtype of what it is given.
+
+**Predict.** How many bytes per parameter do `bfloat16` weights, `bfloat16` gradients, `float32` masters and their two
+averages take together? And how many did `float32` throughout?
+"""
+
+# %%
+guess = None  # bytes per parameter, with master weights
+
+
+# %% tags=["item-87"]
+def bytes_per_parameter(model: nn.Module, masters: Iterable[Tensor] = ()) -> float:
+    """Bytes that are kept between two steps of AdamW, gradients included, for each parameter."""
+    parameters, masters = list(model.parameters()), list(masters)
+    gradients = [torch.zeros_like(p) for p in parameters]
+    stepped = masters or parameters
+    for tensor in stepped:
+        tensor.grad = torch.zeros_like(tensor)
+    optimizer = torch.optim.AdamW(stepped)
+    optimizer.step()
+    averages = [optimizer.state[t][name] for t in stepped for name in ("exp_avg", "exp_avg_sq")]
+    kept = [*parameters, *gradients, *masters, *averages]
+    return sum(t.numel() * t.element_size() for t in kept) / sum(p.numel() for p in parameters)
+
+
+layer = nn.Linear(300, 200)
+copies = [p.detach().clone() for p in layer.parameters()]
+costs = {
+    "float32": bytes_per_parameter(nn.Linear(300, 200)),
+    "bfloat16 with float32 masters": bytes_per_parameter(layer.bfloat16(), copies),
+    "bfloat16 alone": bytes_per_parameter(nn.Linear(300, 200).bfloat16()),
+}
+for name, cost in costs.items():
+    print(f"{name:>30}: {cost:g} bytes per parameter")
+reconcile("with master weights", guess, costs["bfloat16 with float32 masters"], "bytes")
+
+assert costs["float32"] == 4 + 4 + (4 + 4) == 16
+assert costs["bfloat16 with float32 masters"] == 2 + 2 + 4 + (4 + 4) == 16
+assert costs["bfloat16 alone"] == 2 + 2 + (2 + 2) == 8
+
+# %% [markdown]
+r"""
+Sixteen, either way. Mixed precision makes a training *faster*, and its activations half as large (section 4). Its
+weights, gradients and optimizer state take as much as before.
+
+> **Trap: the gradient that is there twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
+> long as it lives. Libraries convert tensor by tensor, or all at once inside the optimizer's kernel. Where gradients are
+> *accumulated* in `float32`, over many small batches, count 18 instead of 16: 4 for the gradient, not 2.
+
+Four bytes is what a master costs. It can be had for two.
+
+### Exercise 10.3 · Keep what was lost &nbsp; ★★☆ &nbsp; 10 minutes
+
+What rounding swallows can be computed: it is the difference between what you wanted to add and what the weight became.
+Keep it in a second tensor of the same 16 bits, and add it the next time. (William Kahan's compensated summation, from
+1965.) Write `compensated_add(weight, lost, update)`. It returns two new tensors:
+
+- `new_weight`: `weight` plus `update` plus what was `lost` before, rounded to the dtype of `weight`;
+- `new_lost`: what that rounding lost, so that `new_weight + new_lost` is what it should be.
+
+All tensors have the same dtype (a floating-point one of 16 or 32 bits), and the same shape; `weight` is larger than
+`update` and `lost` in magnitude. Change none of them. `new_lost` itself is rounded to the dtype: so small a number
+loses nothing worth keeping.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "compensated_add", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def compensated_add(
+    weight: Float[Tensor, "*shape"],
+    lost: Float[Tensor, "*shape"],
+    update: Float[Tensor, "*shape"],
+) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
+    """weight + update + lost, rounded, and what the rounding lost; all of one dtype."""
+    ### BEGIN SOLUTION
+    wanted = update + lost
+    new_weight = weight + wanted
+    return new_weight, wanted - (new_weight - weight)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_compensated_add", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def add_many(student, weight, update, count, dtype):
+    """Adds the update again and again: weight and lost at the end."""
+    import torch
+
+    dtype = getattr(torch, dtype)
+    weight, update = torch.tensor(weight, dtype=dtype), torch.tensor(update, dtype=dtype)
+    lost = torch.zeros_like(weight)
+    for _ in range(count):
+        weight, lost = student.compensated_add(weight, lost, update)
+    return [weight, lost]
+
+
+def bf(*values):
+    return torch.tensor(values, dtype=torch.bfloat16)
+
+
+both = "Return two tensors, new_weight and new_lost, whose sum is weight + lost + update."
+forgotten = (
+    "What was lost is forgotten: it is the wanted addition minus the one that took place."
+)
+reverse = (
+    "That is what came too much. Return what is missing: adding it has to make things right."
+)
+unused = "Add what was lost before, too: it is part of what this addition owes."
+narrow = "Both results have the dtype of weight: that is the point of it."
+seen = observe(compensated_add, bf(1.0), bf(0.0), bf(0.001))
+mistakes = [
+    ([bf(1.0), bf(0.0)], forgotten),
+    ([bf(1.0), bf(-0.001)], reverse),
+    ([bf(1.0), bf(1.0)], "new_lost is what the rounding lost, and not the weight."),
+]
+mistakes += [
+    ([bf(1.0).float(), bf(0.001).float()], narrow),
+    ([bf(1.0), bf(0.001).float()], narrow),
+]
+mistakes += [([torch.tensor([1.0009995]), torch.zeros(1)], narrow)]
+expect(seen.value, [bf(1.0), bf(0.001)], mistakes=mistakes, hint=both)
+# 0.003 were lost before: with 0.001 more it is enough for one gap, 1/128.
+seen = observe(compensated_add, bf(1.0), bf(0.003), bf(0.001))
+mistakes = [
+    ([bf(1.0), bf(0.001)], unused),
+    ([bf(1.0), bf(0.004)], "0.004 is more than half a gap: new_weight has to move."),
+    ([bf(1.0), bf(0.0)], forgotten),
+    ([bf(1.0078125), bf(0.0)], forgotten),
+    ([bf(1.0078125), bf(0.0038)], reverse),
+    ([bf(1 - 2.0**-8), bf(0.0019)], "What was lost before is to be added, not taken off."),
+    ([bf(1.0078125), bf(-0.0008)], "What was lost before is owed no longer: it was added."),
+]
+expect(seen.value, [bf(1.0078125), bf(-0.0038)], mistakes=mistakes, hint=both)
+got = observe(add_many, 1.0, 0.001, 1000, "bfloat16").value
+thousand = "a thousand times 0.001, added to 1: the weight"
+expect(got[0] if isinstance(got, list) else got, bf(2.0)[0], about=thousand, hint=unused)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for dtype in (torch.bfloat16, torch.float16, torch.float32):
+    eps = torch.finfo(dtype).eps
+    for shape in (draw.sizes(2), draw.sizes(1), ()):
+        contiguous = draw.choice([True, False]) or not shape
+        weight = (draw.tensor(*shape).sign() * (2 + draw.tensor(*shape).abs())).to(dtype)
+        scale = draw.choice([0.1, 0.3, 0.7, 3.0, 9.0]) * eps
+        update, lost = (draw.tensor(*shape) * s * scale for s in (1.0, 0.7))
+        given = [weight, lost.to(dtype), update.to(dtype)]
+        if not contiguous:
+            given = [
+                t.mT.contiguous().mT if t.dim() > 1 else t.repeat(2)[: len(t)] for t in given
+            ]
+        seen = observe(compensated_add, *given)
+        expect(
+            seen.mutated,
+            [],
+            about="arguments changed",
+            hint="Make new tensors: += works in place.",
+        )
+        expect(
+            len(seen.value) if isinstance(seen.value, (list, tuple)) else seen.value,
+            2,
+            about="tensors returned",
+            hint=both,
+        )
+        for result, name in zip(seen.value, ("new_weight", "new_lost"), strict=True):
+            expect(
+                [str(result.dtype), list(result.shape)],
+                [str(dtype), list(shape)],
+                about=f"dtype and shape of {name}",
+            )
+        exact = sum(t.double() for t in given)
+        new_weight, new_lost = (t.double() for t in seen.value)
+        slack = 2 * eps * (given[1].double().abs() + given[2].double().abs())
+        about = f"is new_weight + new_lost the sum, in {dtype}?"
+        right = bool(((new_weight + new_lost - exact).abs() <= slack).all())
+        expect(
+            right, True, about=about, hint="new_weight + new_lost is weight + lost + update."
+        )
+        half = eps * exact.abs() * 0.51 + slack
+        about = "is new_weight the sum, rounded?"
+        near = bool(((new_weight - exact).abs() <= half).all())
+        expect(
+            near,
+            True,
+            about=about,
+            hint="Add what was lost to the update first, then both to the weight.",
+        )
+# Each step is far too small for the format; together they are a quarter of the weight.
+for dtype, step in (("bfloat16", 2.0**-12), ("float16", 2.0**-15)):
+    for sign in (1, -1):
+        start = 1.0 + draw.integer(1, 60) / 64
+        count = round(0.25 / step)
+        got = observe(add_many, start, sign * step, count, dtype).value
+        if not isinstance(got, list):
+            expect(got, "two tensors", hint=both)
+        total = got[0].double() + got[1].double()
+        about = f"{count} steps of {sign * step} from {start}: weight + lost"
+        mistakes = [
+            (
+                start,
+                "Not one of these steps arrived: keep what was lost, and add it the next time.",
+            )
+        ]
+        expect(
+            total,
+            start + sign * 0.25,
+            about=about,
+            mistakes=mistakes,
+            tolerance=4e-3,
+            hint=unused,
+        )
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>What is wanted is <code>update + lost</code>. What took place is <code>new_weight -
+weight</code>.</details>
+<details><summary>Hint 2</summary>Both are small numbers, of which the format has plenty: the difference of the two is
+computed almost without error, though <code>new_weight</code> was not.</details>
+
+**Why it matters.** Two bytes instead of four, and no number in the whole training has more than 16 bits. The trick works
+wherever a long sum has to be kept short: running means, large counters, the energy of a simulation.
+"""
+
+# %% tags=["item-87"]
+weight = torch.zeros(256, dtype=torch.bfloat16, device=device)
+lost = torch.zeros_like(weight)
+trail: list[Tensor] = []
+for _ in range(steps):
+    update = -lr * (weight.float() - target).sign()
+    weight, lost = compensated_add(weight, lost, update.bfloat16())
+    trail.append(weight.float().cpu())
+paths["bfloat16, compensated"] = torch.stack(trail)
+
+walker = Weights()
+trail = []
+
+
+def distance_and_record(model: nn.Module, _: object) -> Tensor:
+    trail.append(walker.w.detach().float().cpu().clone())
+    return distance(model)
+
+
+train_with_master_weights(
+    walker, lambda p: torch.optim.SGD(p, lr=lr), range(steps), distance_and_record
+)
+paths["bfloat16 with master"] = torch.stack(trail)
+ends = {name: (p[-1] - target.cpu()).abs().max().item() for name, p in paths.items()}
+for name, miss in ends.items():
+    print(f"{name:>22}: the worst weight ends {miss:.4f} from its target")
+
+assert ends["bfloat16"] > 1
+assert all(ends[name] < 0.02 for name in ends if name != "bfloat16")
+
+which = int((target.cpu() - 1.6).abs().argmin())  # a weight whose target is about 1.6
+lonely = paths["bfloat16"][:, which]
+climbing = lonely[(lonely > 0.25) & (lonely < 0.5)]
+assert (climbing.diff() == 2**-9).all() and 1.9 * lr < 2**-9  # steps of nearly 2 · lr
+
+# %%
+with plots.styled():
+    fig = Figure(figsize=(8.9, 4.0), layout="constrained")
+    axes = fig.add_subplot(xlabel="step", ylabel="weight", xlim=(0, 3_500))
+    marks = dict(zip(paths, ("o", "X", "s", "^"), strict=True))
+    for number, (name, path) in enumerate(paths.items()):
+        axes.plot(
+            path[:, which].tolist(),
+            marker=marks[name],
+            markevery=(150 + 150 * number, 600),
+            color=plots.HIGHLIGHT if name == "bfloat16" else plots.MEASURED,
+            markeredgecolor=plots.INK,
+            linewidth=1.6,
+            label=name,
+        )
+    axes.axhline(
+        stop, color=plots.PREDICTED, linestyle="--", linewidth=1.6, label="predicted stop"
+    )
+    axes.grid(True)
+    axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.62))
+    finding = f"In bfloat16 alone the weight stops at {stop}, as predicted; three ways around it arrive"
+    axes.set_title(finding, loc="left", weight="bold", size=12)
+plots.show(
+    fig,
+    alt=f"One weight over 3,500 steps of 0.001. In float32, with a master weight and with compensation "
+    f"it rises to its target of {target[which].item():.2f}; in bfloat16 alone it stops at {stop}.",
+)
+
+# %% [markdown]
+r"""
+Look closely at the slope of the stuck one before it stops: between 0.25 and 0.5 it is nearly *twice* as steep. A step of
+0.001 is just more than half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is one more
+way around. It costs no bytes at all, and pays with noise.)
+
+*Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again. Where does the curve stop now, and what
+is its slope on the way?
+"""
+
+# %% [markdown]
+r"""
+## 4 · Autocast
+
+Who turns which tensor into `bfloat16`? You could, by hand, at each operation. `torch.autocast` does it for you, and
+turns the picture around: the model *stays* in `float32`, its parameters are their own masters, and each operation that
+profits gets 16-bit copies of what it needs.
+"""
+
+# %% tags=["item-87"]
+linear = nn.Linear(8, 3, device=device)
+x = torch.randn(4, 8, device=device)
+with torch.autocast(device.type, dtype=torch.bfloat16):
+    y = linear(x)  # lowered
+    loss = F.mse_loss(y, torch.zeros_like(y))  # raised again
+loss.backward()  # outside: each operation goes back in the dtype in which it came
+
+assert y.dtype == torch.bfloat16 and loss.dtype == torch.float32
+assert linear.weight.grad is not None
+assert linear.weight.dtype == linear.weight.grad.dtype == torch.float32
+
+# %% [markdown]
+r"""
+Which operations? PyTorch has a list for each type of device, and *the lists differ*. The essence, as of version 2.13:
+
+| operation | on a CPU | on CUDA |
+|---|---|---|
+| matrix products: `@`, `linear`, convolutions, attention, `einsum` | 16 bits | 16 bits |
+| losses: `mse_loss`, `cross_entropy`, … | `float32` | `float32` |
+| `softmax`, `layer_norm`, `exp`, `log`, `pow`, `sum`, `cumsum`, norms | as its input | `float32` |
+| everything else: `relu`, `gelu`, `+`, `*`, … | as its input (the wider of two) | the same |
+| `float64` numbers, `out=`, in-place operations | left alone | left alone |
+
+The third row matters: a `softmax` or a normalisation of 16-bit numbers gives 16 bits on a CPU, and 32 on a GPU. Do not
+conclude from one to the other. What does your device do?
+"""
+
+# %% tags=["item-87"]
+wide = torch.randn(4, 4, device=device)
+short = wide.bfloat16()
+f32, b16 = torch.float32, torch.bfloat16
+operations: dict[str, tuple[Callable[[], Tensor], torch.dtype, torch.dtype]] = {
+    "a product of float32": (lambda: wide @ wide, b16, b16),
+    "linear of float32": (lambda: F.linear(wide, wide), b16, b16),
+    "mse_loss of bfloat16": (lambda: F.mse_loss(short, short), f32, f32),
+    "softmax of bfloat16": (lambda: short.softmax(dim=-1), b16, f32),
+    "layer_norm of bfloat16": (lambda: F.layer_norm(short, (4,)), b16, f32),
+    "exp of bfloat16": (lambda: short.exp(), b16, f32),
+    "sum of bfloat16": (lambda: short.sum(), b16, f32),
+    "relu of bfloat16": (lambda: short.relu(), b16, b16),
+    "gelu of float32": (lambda: F.gelu(wide), f32, f32),
+    "bfloat16 + float32": (lambda: short + wide, f32, f32),
+}
+for name, (operation, on_cpu, on_cuda) in operations.items():
+    with torch.autocast(device.type, dtype=torch.bfloat16):
+        dtype = operation().dtype
+    print(f"{name:>22} → {str(dtype).removeprefix('torch.')}")
+    if device.type in ("cpu", "cuda"):  # other devices have lists of their own
+        assert dtype == (on_cpu if device.type == "cpu" else on_cuda), name
+
+# %% [markdown]
+r"""
+Three rules for its use. Autocast goes around the *forward pass and the loss*, not around `backward()` or the optimizer.
+The model goes in as `float32`: with `model.half()` before it you lose your masters. And say the dtype: left out, it is
+`bfloat16` on a CPU, and on CUDA it is `float16`, which needs a scaled loss (section 5).
+
+> **Trap: spellings that have aged.** Older code says `torch.cuda.amp.autocast()` and `torch.cuda.amp.GradScaler()`, and
+> asks `x.storage()` for its bytes. They still work, with a warning, and will be removed. Today it is
+> `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)`, `x.untyped_storage()`.
+"""
+
+# %% tags=["error-27"]
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    torch.cuda.amp.GradScaler()
+    torch.cuda.amp.autocast()
+    torch.ones(2).storage()
+deprecated = [str(w.message) for w in caught if "deprecated" in str(w.message)]
+for message in deprecated:
+    print("·", message.partition(". ")[0])
+
+assert len(deprecated) == 3
+assert torch.get_autocast_dtype("cpu") == torch.bfloat16
+assert torch.get_autocast_dtype("cuda") == torch.float16
+
+# %% [markdown]
+r"""
+### What autocast saves, in bytes
+
+Half the activations, surely? Take the network of 64, 256, 256 and 10 units, with ReLU between them, and a batch of 32.
+In `float32`, autograd keeps for the backward pass: two hidden layers (each ReLU's output is the next layer's input), the
+logarithms of the softmax, and one number:
+
+$$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
+
+the input and the weights not counted, for they exist anyway. And under autocast?
+
+**Predict.** How many bytes does autograd keep now? Think of everything that a backward pass multiplies by, and of the
+dtype in which it did so on the way forward.
+"""
+
+# %%
+guess = None  # bytes under autocast; without it 66820
+
+# %% tags=["item-87"]
+inputs, hidden, classes = 64, 256, 10
+torch.manual_seed(0)
+network = nn.Sequential(
+    nn.Linear(inputs, hidden),
+    nn.ReLU(),
+    nn.Linear(hidden, hidden),
+    nn.ReLU(),
+    nn.Linear(hidden, classes),
+).to(device)
+
+
+def saved(batch: int, autocast: bool) -> int:
+    """Bytes that autograd keeps for the backward pass, inputs, labels and parameters not counted."""
+    x = torch.randn(batch, inputs, device=device)
+    labels = torch.randint(0, classes, (batch,), device=device)
+
+    def loss() -> Tensor:
+        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
+            return F.cross_entropy(network(x), labels)
+
+    return saved_bytes(loss, exclude=[network, x, labels])
+
+
+def predicted(batch: int, autocast: bool) -> int:
+    logs = 4 * (batch * classes + 1)  # softmax and loss are in float32 either way
+    activations = 2 * batch * hidden
+    if not autocast:
+        return 4 * activations + logs
+    copies = batch * inputs + hidden * hidden + hidden * classes  # of x, and of two weights
+    return 2 * (activations + copies) + logs
+
+
+reconcile("kept under autocast", guess, saved(32, True), "B")
+print(f"without autocast: {saved(32, False):,} B, with: {saved(32, True):,} B")
+assert predicted(32, False) == 66_820 and predicted(32, True) == 174_340
+if devices.on_gpu(device):  # kernels may keep a little more
+    assert math.isclose(saved(32, True), predicted(32, True), rel_tol=0.02)
+else:
+    assert saved(32, False) == predicted(32, False)
+    assert saved(32, True) == predicted(32, True)
+
+# %% [markdown]
+r"""
+Two and a half times as *much*! The activations are halved, yes. But to send a gradient through a layer one multiplies by
+its weights, and those were 16-bit *copies*, which now have to live until then. (The first layer's copy is not kept:
+nobody wants the gradient of the input. A copy of the input is, for the gradient of the weights.)
+
+The copies do not grow with the batch, and the activations do. So from some batch on autocast saves memory after all.
+Set the two predictions equal:
+
+$$4 \cdot 2BH = 2 \cdot (2BH + BD + H^2 + HC) \quad\Longrightarrow\quad B = \frac{H^2 + HC}{2H - D} = \frac{68{,}096}{448} = 152 .$$
+"""
+
+# %%
+even = (hidden**2 + hidden * classes) / (2 * hidden - inputs)
+for batch in (32, 152, 4_096):
+    ratio = saved(batch, True) / saved(batch, False)
+    print(f"batch {batch:>5}: autocast keeps {ratio:.2f} × the bytes")
+
+assert even == 152 and predicted(152, True) == predicted(152, False)
+assert saved(100, True) > saved(100, False) and saved(200, True) < saved(200, False)
+assert saved(4_096, True) < 0.6 * saved(4_096, False)
+
+# %% [markdown]
+r"""
+In the training of a language model the "batch" is thousands of tokens per layer, and the copies are a small price. On a
+small network they are not.
+
+*Try it yourself:* turn the network into `bfloat16` altogether, with `network.bfloat16()` and a `bfloat16` input. How many
+bytes now? Predict first.
+
+## 5 · float16, and the scaled loss
+
+Some GPUs (V100, T4) multiply fast in `float16` and not in `bfloat16`. Its precision is eight times as good; its range
+is the problem. Gradients are small, and they get smaller with the batch. Take a million examples, in 4,096 pieces of
+256 that are accumulated: each piece contributes its loss, divided by 4,096. Here is what flows backward between the
+layers:
+"""
+
+
+# %% tags=["item-87", "error-21"]
+def waves(batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Points of a square, float32[batch, 2], and the height of a wave there, float32[batch, 1]."""
+    x = 2 * torch.rand(batch, 2, generator=generator) - 1
+    height = torch.sin(3 * x[:, :1]) * torch.cos(2 * x[:, 1:])
+    return x.to(device), height.to(device)
+
+
+def wave_model() -> nn.Sequential:
+    """The same network each time, in float32."""
+    torch.manual_seed(1)
+    layers = [nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)]
+    return nn.Sequential(*layers).to(device)
+
+
+def gradients(factor: float, half: bool) -> tuple[Tensor, list[Tensor]]:
+    """Of the loss of one piece, times a factor: all between the layers, and those of the weights, unscaled."""
+    model = wave_model()
+    between: list[Any] = []
+
+    def keep(layer: nn.Module, given: object, output: Tensor) -> None:
+        output.retain_grad()
+        between.append(output)
+
+    for layer in model:
+        layer.register_forward_hook(keep)
+    x, y = waves(256, torch.Generator().manual_seed(0))
+    with torch.autocast(device.type, dtype=torch.float16, enabled=half):
+        loss = F.mse_loss(model(x), y) / 4_096
+    (loss * factor).backward()
+    flowing = torch.cat([output.grad.flatten().float() for output in between])
+    return flowing, [p.grad / factor for p in model.parameters() if p.grad is not None]
+
+
+flowing, true = gradients(1.0, half=False)
+lost = {factor: ((flowing * factor).half() == 0).float().mean().item() for factor in (1, 2**16)}
+print(f"become 0 in float16: {lost[1]:.0%}; multiplied by 2**16 before: {lost[2**16]:.1%}")
+assert lost[1] > 0.5 and lost[2**16] < 0.01
+
+# %%
+plots.show(
+    plots.range_histograms(
+        {"as they are": flowing, "times 2⁸": flowing * 2**8, "times 2¹⁶": flowing * 2**16},
+        torch.float16,
+        title=f"In float16 {lost[1]:.0%} of these gradients become 0; multiplied by 2¹⁶, next to none",
+    ),
+    alt="Histograms of the gradients' magnitudes against the range of float16. As they are, most lie below "
+    "its smallest number; multiplied by two to the 16 they lie in its middle.",
+)
+
+# %% [markdown]
+r"""
+Half of the window lies empty on the right. So *move* them: multiply the loss by a large factor before the backward
+pass. By the chain rule every gradient is then larger by that factor. Divide it out at the end, in `float32`, before the
+optimizer sees it. That is **loss scaling**, and a power of two makes both steps exact. Do the weights' gradients come
+out right?
+"""
+
+# %%
+norms = [g.norm() for g in true]
+for factor in (1.0, 2.0**16):
+    _, ours = gradients(factor, half=True)
+    off = [((a - b).norm() / n).item() for a, b, n in zip(ours, true, norms, strict=True)]
+    print(f"factor {factor:>7g}: the first layer's gradient is off by {off[0]:.1%}")
+    assert off[0] > 0.1 if factor == 1 else max(off) < 0.01
+
+# %% [markdown]
+r"""
+How large a factor? As large as can be, but no larger: if a gradient exceeds 65,504, it becomes infinite, and with the
+next update the model is NaN. Nobody knows the right one beforehand, and it changes during training. So it is *sought*:
+
+- **Overflow** (some gradient is infinite or NaN): *skip* this step, and halve the factor.
+- **No overflow** for a number of steps in a row: double it. Too much? Then one more step is skipped, and that is all.
+
+### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
+
+Write the class `LossScaler(factor, growth_interval)`. Its attributes: `factor`, the current one, a float; and
+`good_steps`, how many steps in a row went well since the factor last changed, 0 at first.
+
+- `scale(loss)` returns the loss times the factor.
+- `step(optimizer)` is called when the gradients of the scaled loss are there. It divides all of them by the factor, so
+  that each `.grad` holds the true gradient. If all are finite, it calls `optimizer.step()`, and counts a good step; when
+  that makes `growth_interval` of them, the factor doubles. Else it does *not* step, and the factor is halved. When the
+  factor changes, counting begins anew. It returns whether the optimizer stepped, `True` or `False`.
+- `state_dict()` returns what a checkpoint needs to go on in the same way: a dictionary of plain numbers, as they are now;
+  `load_state_dict(state)` takes it back, also into a scaler that was made with other arguments.
+
+An optimizer's parameters are in `group["params"]` for each `group` of `optimizer.param_groups`; there may be several
+groups. A parameter whose `.grad` is `None` is left as it is. All gradients are `float32`.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "LossScaler", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LossScaler:
+    """Multiplies the loss by a factor that it adapts: halved after an overflow, doubled after many good steps."""
+
+    def __init__(self, factor: float = 2.0**16, growth_interval: int = 2_000) -> None:
+        ### BEGIN SOLUTION
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+        ### END SOLUTION
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The loss times the current factor."""
+        ### BEGIN SOLUTION
+        return loss * self.factor
+        ### END SOLUTION
+
+    def step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Divide the factor out of the gradients, step if all are finite, adapt; whether it stepped."""
+        ### BEGIN SOLUTION
+        finite = True
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad /= self.factor
+                    finite = finite and bool(parameter.grad.isfinite().all())
+        if not finite:
+            self.factor, self.good_steps = self.factor / 2, 0
+            return False
+        optimizer.step()
+        self.good_steps += 1
+        if self.good_steps == self.growth_interval:
+            self.factor, self.good_steps = self.factor * 2, 0
+        return True
+        ### END SOLUTION
+
+    def state_dict(self) -> dict[str, float]:
+        """Plain numbers from which load_state_dict can go on."""
+        ### BEGIN SOLUTION
+        return dict(vars(self))
+        ### END SOLUTION
+
+    def load_state_dict(self, state: dict[str, float]) -> None:
+        """Go on where another scaler's state_dict was taken."""
+        ### BEGIN SOLUTION
+        vars(self).update(state)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_LossScaler", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def scaler_story(student, factor, interval, story, resume_at=None):
+    """Runs a scaler: per step the scaled gradients of two groups of parameters. Says what happened in each step."""
+    import torch
+
+    # None for the first stands for a batch that does not use it; the idle one is never used.
+    first, second, idle = torch.zeros(2), torch.zeros(2), torch.ones(1)
+    groups = [{"params": [first, idle]}, {"params": [second]}]
+    optimizer = torch.optim.SGD(groups, lr=1.0)
+    scaler = student.LossScaler(factor, interval)
+    log: dict[str, Any] = {"stepped": [], "factors": [], "good": [], "weights": [], "grads": []}
+    for number, values in enumerate(story):
+        if number == resume_at:
+            state = scaler.state_dict()
+            for tensor in (first, second):
+                tensor.grad = torch.full((2,), float("inf"))
+            scaler.step(optimizer)  # the old one goes on; what was saved must not
+            kinds = {type(value).__name__ for value in state.values()}
+            log["kinds"] = sorted(kinds - {"int", "float"})
+            scaler = student.LossScaler(3.0, 77)
+            scaler.load_state_dict(state)
+        for tensor, value in zip((first, second), values, strict=True):
+            tensor.grad = None if value is None else torch.tensor(value)
+        log["stepped"].append(scaler.step(optimizer))
+        log["factors"].append(scaler.factor)
+        log["good"].append(scaler.good_steps)
+        log["weights"].append([*first.tolist(), *second.tolist()])
+        log["grads"].append(
+            [g for t in (first, second) if t.grad is not None for g in t.grad.tolist()]
+        )
+    log["idle"] = idle.grad is None and idle.item() == 1
+    return log
+
+
+@probe
+def scaled_loss(student, factor, value):
+    """The scaled loss, and the gradient that it sends back to the loss."""
+    import torch
+
+    loss = torch.tensor(value, requires_grad=True)
+    scaled = student.LossScaler(factor, 5).scale(loss)
+    scaled.backward()
+    return [scaled.item(), loss.grad]
+
+
+inf, nan = float("inf"), float("nan")
+cut = "scale must return a tensor that still belongs to the graph: loss * factor."
+expect(
+    observe(scaled_loss, 1024.0, 0.5).value,
+    [512.0, 1024.0],
+    about="scaled loss, its gradient",
+    mistakes=[([0.5, 1.0], "That is the loss as it was.")],
+    hint=cut,
+)
+# Factor 4, doubled after two good steps in a row. The second step overflows, in the second group only.
+story = [
+    ([4.0, 8.0], [4.0, 4.0]),
+    ([4.0, 4.0], [4.0, inf]),
+    ([2.0, 2.0], [2.0, 2.0]),
+    ([2.0, 2.0], [2.0, 2.0]),
+]
+seen = observe(scaler_story, 4.0, 2, story)
+if not isinstance(seen.value, dict):
+    expect(seen.value, "the attributes factor and good_steps, and what step returns")
+checked = (
+    "Look at every gradient of every group before you step: one that is infinite is enough."
+)
+mistakes = [([True] * 4, checked), ([None] * 4, "Return whether the optimizer stepped.")]
+expect(seen.value["stepped"], [True, False, True, True], about="stepped?", mistakes=mistakes)
+mistakes = [
+    (
+        [4.0, 2.0, 4.0, 4.0],
+        "Good steps are counted *in a row*: an overflow begins the count anew.",
+    ),
+    (
+        [4.0, 2.0, 4.0, 8.0],
+        "The factor grows after growth_interval good steps in a row, not after each.",
+    ),
+    (
+        [8.0, 4.0, 8.0, 16.0],
+        "The factor grows after growth_interval good steps in a row, not after each.",
+    ),
+    (
+        [4.0] * 4,
+        "The factor never changes: halve it after an overflow, double it after two good steps.",
+    ),
+    (
+        [4.0, 2.0, 2.0, 2.0],
+        "The factor never grows again: after two good steps in a row it doubles.",
+    ),
+    ([4.0, 4.0, 4.0, 8.0], "The factor is halved after an overflow."),
+    ([4.0, 8.0, 8.0, 16.0], "An overflow says that the factor is too large: halve it."),
+]
+expect(
+    seen.value["factors"],
+    [4.0, 2.0, 2.0, 4.0],
+    about="factor after each step",
+    mistakes=mistakes,
+)
+mistakes = [
+    (
+        [-8.0, -12.0, -8.0, -8.0],
+        "The factor is still in the gradients: divide it out before the step.",
+    ),
+    ([-24.0, -40.0, -24.0, -24.0], "Divide by the factor; that multiplies."),
+]
+hint = "Each step moves by the gradients divided by the factor; a skipped one does not move at all."
+expect(
+    seen.value["weights"][-1],
+    [-3.0, -4.0, -3.0, -3.0],
+    about="weights at the end",
+    mistakes=mistakes,
+    hint=hint,
+)
+counts = (
+    "good_steps counts since the factor last changed: 1, then 0 (halved), 1, and 0 (doubled)."
+)
+expect(seen.value["good"], [1, 0, 1, 0], about="good_steps after each step", hint=counts)
+seen = observe(scaler_story, 2.0, 3, [([1.0, nan], [1.0, 1.0]), (None, [2.0, 4.0])])
+undefined = "NaN is not finite either: infinity minus infinity has happened on the way."
+expect(
+    seen.value["stepped"] if isinstance(seen.value, dict) else seen.value,
+    [False, True],
+    about="stepped?",
+    mistakes=[([True, True], undefined)],
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+
+
+def is_plain(number):
+    return number - number == 0
+
+
+seen = observe(scaler_story, 2.0, 3, [([inf, 1.0], [1.0, 1.0])] * 4)
+got = seen.value if isinstance(seen.value, dict) else {"good": seen.value, "factors": []}
+expect(got["good"], [0] * 4, about="good_steps after overflows only")
+expect(got["factors"], [1.0, 0.5, 0.25, 0.125], about="factors after overflows only")
+kept = "The state holds all that decides what comes next, as it was when it was taken: factor, good_steps, growth_interval."
+seen = observe(scaler_story, 8.0, 3, [([1.0, 1.0], [1.0, 1.0])] * 4, 2)
+got = seen.value["factors"] if isinstance(seen.value, dict) else seen.value
+expect(got, [8.0, 8.0, 16.0, 16.0], about="factors, with a restart before step 2", hint=kept)
+for interval in (1, 2, 3, draw.integer(4, 6)):
+    factor = 2.0 ** draw.integer(3, 8)
+    tale: list[Any] = []
+    for _ in range(25):
+        values = [float(draw.integer(-8, 8)) for _ in range(4)]
+        if draw.integer(1, 5) == 1:
+            values[draw.integer(0, 3)] = draw.choice([inf, -inf, nan])
+        tale.append((values[:2], values[2:]))
+    tale.append((None, [1.0, 2.0]))
+    resume_at = draw.integer(1, 20)
+    seen = observe(scaler_story, factor, interval, tale, resume_at)
+    if not isinstance(seen.value, dict):
+        expect(seen.value, "a story of 26 steps", hint=kept)
+    now, row, at = factor, 0, [0.0] * 4
+    want = {"stepped": [], "factors": [], "good": [], "weights": [], "grads": []}
+    for one, two in tale:
+        values = [*(one or [0.0, 0.0]), *two]
+        fine = all(is_plain(v) for v in values)
+        # What a skipped step leaves in .grad does not matter.
+        left = seen.value["grads"][len(want["grads"])]
+        want["grads"].append([v / now for v in [*(one or []), *two]] if fine else left)
+        if fine:
+            at = [a - v / now for a, v in zip(at, values, strict=True)]
+            row += 1
+            if row == interval:
+                now, row = now * 2, 0
+        else:
+            now, row = now / 2, 0
+        want["stepped"].append(fine)
+        want["factors"].append(now)
+        want["good"].append(row)
+        want["weights"].append(list(at))
+    for what, values in want.items():
+        about = f"{what}, with growth_interval {interval} and a restart before step {resume_at}"
+        expect(seen.value[what], values, about=about, hint=kept)
+    expect(seen.value["idle"], True, about="is a parameter without a gradient left alone?")
+    expect(seen.value["kinds"], [], about="what else than numbers the state holds")
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>In <code>step</code>, first go through all gradients of all groups: divide, and remember
+whether all are finite (<code>torch.isfinite</code> is false for infinities and for NaN). Decide only then.</details>
+<details><summary>Hint 2</summary>State is three numbers: the factor, the count of good steps, and the interval. A
+scaler that is made anew with a resumed training would otherwise begin at its first factor again.</details>
+
+**Why it matters.** PyTorch's `GradScaler` is this class, except that it divides and checks all gradients in one go, so
+that it waits for a GPU once in a step, and not once for each parameter. Its defaults are yours as well: a factor of
+65,536, doubled after 2,000 good steps.
+
+Let it work, beside PyTorch's, on the network of the waves. It starts far too high, and grows every 25 good steps, so that
+there is something to see. For each step we also predict the limit: the largest gradient, computed in `float32`, may be
+scaled up to 65,504 and no further.
+"""
+
+# %%
+model, twin = wave_model(), wave_model()
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+twins_optimizer = torch.optim.AdamW(twin.parameters(), lr=1e-3)
+ours = LossScaler(2.0**24, growth_interval=25)
+theirs = torch.amp.GradScaler(device.type, init_scale=2.0**24, growth_interval=25)
+generator = torch.Generator().manual_seed(0)
+scales, skipped, limits, their_scales = [], [], [], []
+for _ in range(300):
+    x, y = waves(256, generator)
+    exact = torch.autograd.grad(F.mse_loss(model(x), y), list(model.parameters()))
+    limits.append(65_504 / max(g.abs().max().item() for g in exact))
+    scales.append(ours.factor)
+    their_scales.append(theirs.get_scale())
+    with torch.autocast(device.type, dtype=torch.float16):
+        loss, twins_loss = F.mse_loss(model(x), y), F.mse_loss(twin(x), y)
+    optimizer.zero_grad()
+    ours.scale(loss).backward()
+    skipped.append(not ours.step(optimizer))
+
+    twins_optimizer.zero_grad()
+    theirs.scale(twins_loss).backward()
+    theirs.step(twins_optimizer)
+    theirs.update()
+
+print(
+    f"{sum(skipped)} of 300 steps skipped; the factor ends at 2**{math.log2(ours.factor):.0f}"
+)
+
+assert scales == their_scales  # step by step the same as PyTorch's
+assert all(
+    torch.equal(p, q) for p, q in zip(model.parameters(), twin.parameters(), strict=True)
+)
+for scale, limit, was_skipped in zip(scales, limits, skipped, strict=True):
+    assert scale > 0.9 * limit if was_skipped else scale < 1.1 * limit
+fresh = torch.amp.GradScaler(device.type)
+assert fresh.get_scale() == 65_536 and fresh.get_growth_interval() == 2_000
+assert fresh.get_growth_factor() == 2 and fresh.get_backoff_factor() == 0.5
+
+# %%
+finding = f"The scale finds its limit and keeps testing it: {sum(skipped)} of 300 steps skipped"
+plots.show(
+    plots.loss_scale(scales, skipped, limit=limits, title=finding),
+    alt=f"Loss scale over 300 steps. It falls from 2 to the 24 in five skipped steps, then doubles every 25 good "
+    f"steps and halves where it meets the predicted limit, which moves with the batch. {finding}.",
+)
+
+# %% [markdown]
+r"""
+Every skipped step lies at the limit that you could predict, and no other does. With the usual interval of 2,000
+it is about one step in 2,000, once the factor has found its place.
+
+> **Trap: skipped steps and the schedule.** A learning-rate scheduler that is stepped in the same loop does not know of
+> skipped steps, and PyTorch warns of it when the very first step is one. It is harmless. A factor that keeps falling,
+> down to 1, is not: something else produces infinities, and the scaler only hides them. Print the factor.
+
+*Try it yourself:* start with a factor of 1 instead. How many steps does it take to the limit?
+
+### Exercise 10.5 · Find the mistakes &nbsp; ★★☆ &nbsp; 15 minutes
+
+Here is a training step in `float16`. It runs, and the loss that it reports falls. It has **six** mistakes.
+"""
+
+
+# %%
+def broken_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    x: Tensor,
+    y: Tensor,
+    max_norm: float,
+) -> float:
+    model.half()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = scaler.scale(F.mse_loss(model(x), y))
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.item()
+
+
+# %% tags=["error-21"]
+model = wave_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler(device.type)
+x, y = waves(256, torch.Generator().manual_seed(0))
+reported = [broken_step(model, optimizer, scaler, x, y, max_norm=1.0) for _ in range(20)]
+print(f"the loss it reports: {reported[0]:,.0f}, and after 20 steps {reported[-1]:,.0f}")
+assert reported[-1] < reported[0] and reported[0] > 1_000  # the wave's height is at most 1
+
+broken_step(model, optimizer, scaler, x, 1e4 * y, max_norm=1.0)
+sound = all(p.isfinite().all().item() for p in model.parameters())
+print(f"after one overflow, are all weights still numbers? {sound}")
+assert not sound
+
+# %% [markdown]
+r"""
+Write `mixed_step`, with the same arguments, without the six. One call does one step: the loss is the `mse_loss` of
+`model(x)` and `y`, computed under autocast in `float16` on the device of `x`; the gradients are those of this batch alone,
+cut to a total norm of at most `max_norm` (the norm of the *true* gradients) with `nn.utils.clip_grad_norm_`; if something
+overflows, no weight moves; the scaler adapts its factor. The weights stay `float32`. Return the loss, without the factor,
+as a Python float. `scaler` is a `torch.amp.GradScaler`. Beside `scale` it has three methods:
+`scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)` steps unless there was an overflow (and
+divides first, if you have not), and `scaler.update()` adapts the factor.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "mixed_step", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def mixed_step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    scaler: torch.amp.GradScaler,
+    x: Float[Tensor, "B D"],
+    y: Float[Tensor, "B K"],
+    max_norm: float,
+) -> float:
+    """One training step in float16, with clipping and a scaled loss; the loss without its factor."""
+    ### BEGIN SOLUTION
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_mixed_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+import math
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def train_line(student, weight, batches, max_norm, lr, scale):
+    """Trains one linear unit with mixed_step; what it returned, and model and scaler after each step."""
+    import torch
+    from torch import nn
+
+    model = nn.Linear(len(weight), 1, bias=False)
+    model.weight.data = torch.tensor([weight])
+    computed = []
+    model.register_forward_hook(lambda layer, given, output: computed.append(str(output.dtype)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=2)
+    log: dict[str, Any] = {"losses": [], "weights": [], "scales": []}
+    for x, y in batches:
+        args = (torch.tensor(x), torch.tensor(y), max_norm)
+        log["losses"].append(student.mixed_step(model, optimizer, scaler, *args))
+        log["weights"].append(model.weight.float().flatten().tolist())
+        log["scales"].append(scaler.get_scale())
+    log["stored"], log["computed"] = str(model.weight.dtype), sorted(set(computed))
+    return log
+
+
+def line(weight, x, y):
+    """Loss and gradient of a linear unit, in plain numbers."""
+    outs = [sum(w * v for w, v in zip(weight, row, strict=True)) for row in x]
+    misses = [out - t[0] for out, t in zip(outs, y, strict=True)]
+    slope = [
+        sum(2 * m * row[i] for m, row in zip(misses, x, strict=True)) / len(x)
+        for i in range(len(weight))
+    ]
+    return sum(m * m for m in misses) / len(x), slope
+
+
+def observe_line(*args):
+    seen = observe(train_line, *args)
+    if not isinstance(seen.value, dict):
+        again = "Each call must leave the scaler ready for the next: it wants an update() at the end of the step."
+        dtype = "The weights must stay float32: no model.half()."
+        message = getattr(seen.value, "message", "")
+        hint = dtype if "FP16" in message else again if "unscale_()" in message else ""
+        expect(seen.value, "a step", hint=hint)
+    return seen.value
+
+
+batch = (
+    [[1.0, 0.0], [0.0, 1.0]],
+    [[0.0], [0.0]],
+)  # with weights 1 and 2: loss 2.5, gradient (1, 2)
+got = observe_line([1.0, 2.0], [batch], 1.0, 1.0, 1024.0)
+half = "The weights must stay float32: no model.half(); autocast converts what it multiplies."
+expect(
+    got["stored"],
+    "torch.float32",
+    about="dtype of the weights",
+    mistakes={"torch.float16": half},
+)
+outside = "model(x) has to run inside of torch.autocast(x.device.type, dtype=torch.float16)."
+mistakes = [(["torch.float32"], outside), (["torch.bfloat16"], outside)]
+about = "dtype of what the model computes"
+expect(got["computed"], ["torch.float16"], about=about, mistakes=mistakes)
+mistakes = {2560.0: "That is the scaled loss: scaler.scale(loss) is for backward() only."}
+expect(got["losses"][0], 2.5, about="loss", mistakes=mistakes, hint="Return loss.item().")
+cut = math.sqrt(5)  # the norm of the gradient
+mistakes = [
+    (
+        [1 - 1 / cut / 1024, 2 - 2 / cut / 1024],
+        "The scaled gradients were clipped: call unscale_ before.",
+    ),
+    ([0.0, 0.0], "The gradients are not clipped, or only after the step."),
+    ([1.0, 2.0], "The weights did not move: scaler.step(optimizer)."),
+    ([1 - 1024.0, 2 - 2048.0], "The factor is still in the gradients."),
+    (
+        [1 - 1 / 1024, 2 - 2 / 1024],
+        "The factor was divided out twice, or the loss was never scaled.",
+    ),
+]
+want = [1 - 1 / cut, 2 - 2 / cut]
+expect(
+    got["weights"][0],
+    want,
+    about="weights after a step of 1, clipped to a norm of 1",
+    mistakes=mistakes,
+    tolerance=1e-4,
+)
+far = ([[1.0, 0.0], [0.0, 1.0]], [[60_000.0], [0.0]])  # its scaled gradient is beyond 65,504
+got = observe_line([1.0, 2.0], [far, batch], 100.0, 1.0, 1024.0)
+moved = "Something overflowed: no weight may move. scaler.step skips such a step, optimizer.step does not."
+mistakes = [([math.nan, 2.0], moved), ([math.nan, math.nan], moved)]
+expect(
+    got["weights"][0],
+    [1.0, 2.0],
+    about="weights after an overflow",
+    mistakes=mistakes,
+    hint=moved,
+)
+unadapted = "After an overflow the factor is halved: scaler.update(), once in each step."
+infinite = (
+    "The infinite gradients of the first step are still there in the second: zero_grad() first."
+)
+mistakes = [([1024.0, 1024.0], unadapted), ([512.0, 256.0], infinite)]
+about = "factor after each step"
+expect(got["scales"], [512.0, 512.0], about=about, mistakes=mistakes, hint=unadapted)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for max_norm in (1e6, 0.5, draw.integer(1, 3) / 4):
+    d, rows, rate = draw.integer(2, 4), draw.integer(2, 5), 1 / 16
+    weight = [float(draw.integer(-3, 3)) for _ in range(d)]
+    batches = []
+    for _ in range(4):
+        x = [[float(draw.integer(-2, 2)) for _ in range(d)] for _ in range(rows)]
+        y = [[float(draw.integer(3, 9))] for _ in range(rows)]
+        batches.append((x, y))
+    got = observe_line(weight, batches, max_norm, rate, 64.0)
+    now = list(weight)
+    targets: list[Any] = []
+    losses = []
+    for x, y in batches:
+        loss, slope = line(now, x, y)
+        norm = math.sqrt(sum(s * s for s in slope))
+        shrink = min(1.0, max_norm / (norm + 1e-6))
+        now = [w - rate * shrink * s for w, s in zip(now, slope, strict=True)]
+        targets.append(now)
+        losses.append(loss)
+    hint = "Each step: gradients of this batch alone, unscaled, clipped, then the optimizer."
+    # Compared on the scale of the longest step: float16 rounds what it multiplies.
+    off = max(
+        abs(a - b)
+        for g, w in zip(got["weights"], targets, strict=True)
+        for a, b in zip(g, w, strict=True)
+    )
+    span = max(1.0, *(abs(v) for w in targets for v in w))
+    expect(
+        off < 0.02 * span,
+        True,
+        about=f"are the weights of 4 steps right? {got['weights']} against {targets}",
+        hint=hint,
+    )
+    off = max(abs(a - b) for a, b in zip(got["losses"], losses, strict=True)) / max(losses)
+    expect(
+        off < 0.02,
+        True,
+        about=f"are the losses right? {got['losses']} against {losses}",
+        hint=hint,
+    )
+    kinds = sorted({type(loss).__name__ for loss in got["losses"]})
+    expect(kinds, ["float"], about="types of the losses", hint="loss.item() is a Python float.")
+    expect(
+        got["scales"],
+        [64.0, 128.0, 128.0, 256.0],
+        about="factors, doubled after two good steps",
+        hint="scaler.update() once in each step.",
+    )
+    expect(
+        [got["stored"], got["computed"]],
+        ["torch.float32", ["torch.float16"]],
+        about="dtypes of weights and outputs",
+    )
+got = observe_line([1.0, 2.0], [far, far, batch], 0.5, 1.0, 4096.0)
+expect(got["weights"][:2], [[1.0, 2.0]] * 2, about="weights after two overflows", hint=moved)
+expect(got["scales"], [2048.0, 1024.0, 1024.0], about="factors", hint=unadapted)
+moves = [b - a for a, b in zip([1.0, 2.0], got["weights"][2], strict=True)]
+expect(
+    moves, [-0.5 / cut, -1 / cut], about="the step after them, clipped to 0.5", tolerance=1e-4
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>The six: the weights are converted; old gradients stay; the <em>scaled</em> gradients
+are clipped; the scaler is passed by at the step; it never adapts; the loss that is returned is scaled.</details>
+<details><summary>Hint 2</summary>The order is: zero_grad; autocast around forward and loss; <code>scale(loss)</code>
+backward; unscale; clip; <code>scaler.step</code>; <code>update</code>.</details>
+
+**Why it matters.** None of the six raises an error, and the loss that it prints falls. Only a test will tell you.
+"""
+
+# %%
+model = wave_model()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler(device.type)
+points, heights = waves(256, torch.Generator().manual_seed(0))
+reported = mixed_step(model, optimizer, scaler, points, heights, max_norm=1.0)
+mixed_step(model, optimizer, scaler, points, 1e4 * heights, max_norm=1.0)
+print(
+    f"the same two steps: loss {reported:.3f}; factor after the overflow {scaler.get_scale():,.0f}"
+)
+
+assert reported < 1
+assert all(p.isfinite().all() for p in model.parameters()) and scaler.get_scale() == 32_768
+
+# %% [markdown]
+r"""
+*Try it yourself:* put one of the six back into your function, each in turn, and run its tests. Which message do you get?
+
+## 6 · Eight bits
+
+Half of sixteen is eight, and tensor cores from Hopper and Ada on multiply such numbers at twice the rate again. Lecture 02
+met the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up to 57,344, with two.
+
+> **A mistake that travels.** "FP8 was standardised in 2022." It was proposed that year, in
+> [arXiv:2209.05433](https://arxiv.org/abs/2209.05433); the Open Compute Project's specification came in 2023.
+
+With so few numbers, one scale for the whole model is not enough: *each tensor* gets its own, chosen such that its largest
+element becomes the largest number of the format. First make sure that your device can keep such tensors at all; if not,
+the course's helper says so, and what to do.
+"""
+
+# %% tags=["error-18"]
+# Apple's GPUs have no 8-bit floats.
+place = torch.device("cpu") if device.type == "mps" else device
+for eight_bits in (torch.float8_e4m3fn, torch.float8_e5m2):
+    devices.require(eight_bits, place)
+    print(f"{eight_bits}: up to {torch.finfo(eight_bits).max:g}")
+
+assert torch.finfo(torch.float8_e4m3fn).max == 448
+assert torch.finfo(torch.float8_e5m2).max == 57_344
+
+# %% [markdown]
+r"""
+### Exercise 10.6 · A scale for each tensor &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `quantize_fp8(x, dtype)`. It returns `(codes, scale)`: `codes` is a tensor of that 8-bit dtype in the shape of `x`,
+and `scale` one number for the whole tensor, such that
+
+$$x \approx \text{codes} \cdot \text{scale}$$
+
+and the element of `x` that is largest in magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or
+its negative). `scale` is a `float32` tensor without dimensions, or a Python float. For a tensor of zeros it is 1. `x` is
+`float32`, of any shape, has at least one element and only finite ones, and is not to be changed.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "quantize_fp8", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def quantize_fp8(
+    x: Float[Tensor, "*shape"], dtype: torch.dtype = torch.float8_e4m3fn
+) -> tuple[Tensor, Float[Tensor, ""]]:
+    """8-bit codes in the shape of x, and one scale, with x ≈ codes · scale; the largest magnitude is used in full."""
+    ### BEGIN SOLUTION
+    largest = x.abs().max()
+    scale = torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)
+    return (x / scale).to(dtype), scale
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_quantize_fp8", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import math
+
+import torch
+
+from course_utils.testing import expect, observe
+
+
+def check_quantized(x, dtype, wanted):
+    """Whether x gets the scale wanted; returns the codes as float64, for more checks."""
+    seen = observe(quantize_fp8, x, dtype)
+    got, values = seen.value, x.flatten().tolist()
+    count = len(got) if isinstance(got, (list, tuple)) else got
+    expect(count, 2, about="things returned", hint="Return two things, codes and scale.")
+    codes, scale = got
+    if torch.is_tensor(scale) and scale.numel() > 1:
+        whole = "One scale for the whole tensor."
+        expect(list(scale.shape), [], about="shape of scale", hint=whole)
+    magnitude = "The largest in *magnitude* counts: it may be negative."
+    size, top = [abs(v) for v in values], {torch.float8_e4m3fn: 448.0}.get(dtype, 57_344.0)
+    mistakes = [
+        (0.0, "Zeros have no largest magnitude to divide by: their scale is 1."),
+        (math.nan, "0 / 0 is NaN: the scale of zeros is 1."),
+        (1.0, "No scale at all: small numbers vanish, large ones overflow."),
+        (1 / wanted, "That is its reciprocal: x ≈ codes · scale, so x is *divided* by it."),
+        (
+            wanted * top,
+            "That makes the largest number 1; the format goes up to finfo(dtype).max.",
+        ),
+        (max(values) / top, magnitude),
+        (min(values) / top, magnitude),
+        (sum(size) / len(size) / top, "The largest element counts, not the mean."),
+        (wanted * top / 448, "The formats have different largest numbers: finfo(dtype).max."),
+    ]
+    expect(scale, wanted, about="scale", mistakes=mistakes, tolerance=1e-5)
+    is_code = str(codes.dtype) if torch.is_tensor(codes) else codes
+    expect(is_code, str(dtype), about="dtype of codes", hint="Convert with .to(dtype).")
+    expect(list(codes.shape), list(x.shape), about="shape of codes")
+    expect(seen.mutated, [], about="arguments changed")
+    return codes.double()
+
+
+codes = check_quantized(torch.tensor([1.0, -2.0, 4.0]), torch.float8_e4m3fn, 1 / 112)
+want = torch.tensor([112.0, -224.0, 448.0]).double()
+mistakes = [
+    (
+        torch.tensor([1.0, -2.0, 4.0]).double(),
+        "The codes are not scaled: divide x by the scale first.",
+    ),
+    (
+        (torch.tensor([1.0, -2.0, 4.0]) / 112).to(torch.float8_e4m3fn).double(),
+        "Divide x by the scale; that multiplies.",
+    ),
+]
+expect(codes, want, about="codes", mistakes=mistakes)
+check_quantized(torch.tensor([[0.001, -0.5], [0.25, 0.1]]), torch.float8_e4m3fn, 1 / 896)
+check_quantized(torch.tensor([[30.0, 7_168_000.0], [-2.0, 1.0]]), torch.float8_e5m2, 125.0)
+codes = check_quantized(torch.zeros(2, 3), torch.float8_e4m3fn, 1.0)
+expect(codes, torch.zeros(2, 3).double(), about="codes of zeros")
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+
+
+def all_numbers(exponent_bits, mantissa_bits, top):
+    """Every finite number of a format, from its plan: fractions times powers of two."""
+    bias, steps = 2 ** (exponent_bits - 1) - 1, 2**mantissa_bits
+    found = [m / steps * 2.0 ** (1 - bias) for m in range(steps)]
+    for e in range(1, 2**exponent_bits):
+        found += [(1 + m / steps) * 2.0 ** (e - bias) for m in range(steps)]
+    positive = [v for v in found if v <= top]
+    return torch.tensor(sorted({-v for v in positive} | set(positive)), dtype=torch.float64)
+
+
+plans = {
+    torch.float8_e4m3fn: all_numbers(4, 3, 448.0),
+    torch.float8_e5m2: all_numbers(5, 2, 57_344.0),
+}
+assert [len(numbers) for numbers in plans.values()] == [253, 247]  # 0 and −0 are one number
+for dtype, numbers in plans.items():
+    for size in (1e-4, 1.0, 1e5):
+        for shape, contiguous in ((draw.sizes(3), False), (draw.sizes(2), True), ((), True)):
+            x = draw.tensor(*shape, contiguous=contiguous) * size
+            if draw.choice([True, False]):
+                x = -x.abs()
+            x = x.float()
+            scale = max(abs(v) for v in x.flatten().tolist()) / numbers.max().item()
+            codes = check_quantized(x, dtype, scale)
+            off = (codes * scale - x.double()).abs()
+            best = (numbers * scale - x.double().unsqueeze(-1)).abs().amin(dim=-1)
+            about = "is each code the number of the format that is nearest to x / scale?"
+            right = bool((off <= best + 1e-5 * x.double().abs()).all())
+            expect(
+                right,
+                True,
+                about=about,
+                hint="x / scale, converted: PyTorch rounds to nearest.",
+            )
+codes = check_quantized(torch.zeros(()), torch.float8_e5m2, 1.0)
+expect(codes.item(), 0.0, about="the code of zero")
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>The largest magnitude is <code>x.abs().max()</code>, often called <em>amax</em>. Which
+scale turns it into <code>torch.finfo(dtype).max</code>?</details>
+<details><summary>Hint 2</summary>For zeros both would be 0: <code>torch.where(amax > 0, amax / top, 1.0)</code>, or an
+<code>if</code>.</details>
+
+**Why it matters.** Recipes for training and for serving in 8 bits come down to this function and a decision: over how
+many elements is the largest taken, and when?
+
+The scales leave the product as they entered it, as one factor. So the hardware multiplies codes, adds up in `float32`,
+and multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$.
+
+**Predict.** By how many percent is such a product off, for normally distributed matrices in E4M3? `bfloat16` was off by
+0.29 %.
+"""
+
+# %%
+guess = None  # %
+
+
+# %% tags=["item-87"]
+def fp8_product(x: Tensor, w: Tensor, dtype: torch.dtype) -> Tensor:
+    """x @ w from 8-bit codes, multiplied and added up in float32, and scaled once."""
+    (codes_x, scale_x), (codes_w, scale_w) = quantize_fp8(x, dtype), quantize_fp8(w, dtype)
+    return (codes_x.float() @ codes_w.float()) * (scale_x * scale_w)
+
+
+generator = torch.Generator().manual_seed(0)
+x = torch.randn(256, 512, generator=generator).to(place)
+w = torch.randn(512, 256, generator=generator).to(place)
+exact = x.cpu().double() @ w.cpu().double()
+errors = {
+    "bfloat16": relative_error(x.bfloat16() @ w.bfloat16(), exact),
+    "E4M3": relative_error(fp8_product(x, w, torch.float8_e4m3fn), exact),
+    "E5M2": relative_error(fp8_product(x, w, torch.float8_e5m2), exact),
+}
+reconcile("a product in E4M3 is off by", guess, 100 * errors["E4M3"], "%")
+print(", ".join(f"{name}: {error:.2%}" for name, error in errors.items()))
+
+assert 0.002 < errors["bfloat16"] < 0.004
+assert 0.03 < errors["E4M3"] < 0.045 and 0.06 < errors["E5M2"] < 0.09
+
+# %% [markdown]
+r"""
+Each bit of mantissa halves the error. So one would use E4M3 throughout, were it not for range. Gradients may spread over
+many magnitudes. Here are made-up ones that do:
+"""
+
+# %%
+spread = torch.exp(3 * torch.randn(100_000, generator=generator))
+wide = (spread * torch.randn(100_000, generator=generator)).to(place)
+vanished = {}
+for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+    codes, _ = quantize_fp8(wide, dtype)
+    vanished[dtype] = (codes.float() == 0).float().mean().item()
+    print(f"{dtype}: {vanished[dtype]:.1%} of these gradients become 0")
+
+assert vanished[torch.float8_e4m3fn] > 0.3 and vanished[torch.float8_e5m2] < 0.01
+
+# %% [markdown]
+r"""
+This is the recipe of **Transformer Engine**, NVIDIA's library for training in 8 bits on such GPUs:
+
+- The matrix products of linear layers are done in 8 bits: E4M3 for weights and activations on the way forward, E5M2 for
+  gradients on the way back (it calls the pair *hybrid*). Everything between them stays in 16 bits: softmax, norms, sums.
+- Weights are *kept* in 16 or 32 bits, with masters and optimizer state as in section 3. Eight bits are for the products.
+- To find the largest element of a tensor one has to read it all, before the first code can be written. *Current scaling*
+  does that. *Delayed scaling* saves the extra reading: it takes the largest of the previous steps (by default the last
+  1,024), and trusts that the next step is like them.
+- Or take the largest over less: *block scaling* gives each small block its own scale. MXFP8, on Blackwell, has one power
+  of two for each 32 elements.
+
+You can see what each of these decisions is about. Delayed: a tensor that suddenly grows does not fit any more.
+"""
+
+# %%
+history = [1.0, 1.2, 0.9]  # the largest magnitudes of the last three steps
+now = torch.randn(10_000, generator=generator) * 0.5
+delayed = max(history) / 448
+top = now.abs().max().item()
+clipped = (now.abs() / delayed > 448).float().mean().item()
+print(f"largest now {top:.2f}, scale made for {max(history)}: {clipped:.1%} do not fit")
+assert clipped > 0.005
+
+# %% [markdown]
+r"""
+And blocks: one *outlier* takes the range from all others that share its scale.
+"""
+
+
+# %%
+def dequantized(x: Tensor) -> Tensor:
+    codes, scale = quantize_fp8(x)
+    return codes.float() * scale
+
+
+rows = torch.randn(512, 32, generator=generator).to(place)
+rows[0, 0] = 100_000.0  # a single outlier
+others = rows[1:]
+whole = dequantized(rows)[1:]
+blocks = torch.stack([dequantized(row) for row in rows])[1:]  # 32 elements share a scale
+off = {
+    name: ((y - others).norm() / others.norm()).item()
+    for name, y in {"one scale": whole, "a scale for each 32": blocks}.items()
+}
+zeros = (whole == 0).float().mean().item()
+print(", ".join(f"{name}: off by {error:.1%}" for name, error in off.items()))
+print(f"with one scale, {zeros:.0%} of the others became 0")
+
+assert off["one scale"] > 2 * off["a scale for each 32"] and zeros > 0.1
+assert off["a scale for each 32"] < 0.03
+assert 448 / 2**-9 == 229_376  # the largest number of E4M3 over the smallest, about 2^17.8
+integers = (others / (200 / 127)).round()  # 8-bit integers, scaled to an outlier of 200
+assert (integers == 0).float().mean() > 0.5
+
+# %% [markdown]
+r"""
+Mind, too, how *much* it takes: the outlier is 100,000 times as large as the others. E4M3 is a floating-point format, whose
+largest number is 229,376 times its smallest. Eight-bit *integers* would have lost most of the others to an outlier of 200.
+
+*Try it yourself:* make the outlier 1,000. Who is hurt now? Then quantise `wide` in blocks of 32 in E4M3: how many
+gradients become 0?
+
+## 7 · The result: one training, four times
+
+The network of the waves, trained with AdamW at a learning rate of 0.0003, for 1,024 steps: in `float32`; in `bfloat16`
+with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The same
+first weights, the same batches.
+
+Your function can tell beforehand what the fourth will do. AdamW's steps are as large as the learning rate where the
+gradients agree from batch to batch, and smaller where they do not. Which share of the weights would swallow a full
+step, and which a quarter of one?
+"""
+
+# %%
+learning_rate, rounds = 3e-4, 1_024
+first = wave_model().bfloat16()
+for name in ("0.weight", "2.weight"):
+    sizes = first.get_parameter(name).detach().float().abs().flatten().tolist()
+    most = [largest_swallowed_update(size, torch.bfloat16) for size in sizes]
+    full, quarter = (sum(u >= step for u in most) / len(most) for step in (3e-4, 3e-4 / 4))
+    print(f"{name}: {full:4.0%} swallow a full step, {quarter:4.0%} a quarter of one")
+    assert quarter > 0.6 and (full > 0.7 or name == "2.weight")
+
+# %% [markdown]
+r"""
+The first layer is to find the directions of the waves. Eight in ten of its weights are stuck before the training begins.
+
+**Predict.** How many times as large as in `float32` is the last loss in `bfloat16` alone?
+"""
+
+# %%
+guess = None  # times
+
+
+# %% tags=["item-87", "error-21"]
+def stream() -> Iterable[tuple[Tensor, Tensor]]:
+    """The batches, the same for each training."""
+    generator = torch.Generator().manual_seed(0)
+    return (waves(128, generator) for _ in range(rounds))
+
+
+def adamw(parameters: Iterable[Tensor]) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=0.0)
+
+
+def wave_loss(model: nn.Module, batch: tuple[Tensor, Tensor]) -> Tensor:
+    """In the dtype of the model, the loss itself in float32."""
+    x, y = batch
+    return F.mse_loss(model(x.to(next(model.parameters()).dtype)).float(), y)
+
+
+def train_in(dtype: torch.dtype) -> list[float]:
+    """Model, gradients and optimizer state all in one dtype."""
+    model = wave_model().to(dtype)
+    optimizer, losses = adamw(model.parameters()), []
+    for batch in stream():
+        loss = wave_loss(model, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def train_with_scaler() -> list[float]:
+    """float16 under autocast, with a scaled loss."""
+    model, scaler = wave_model(), LossScaler(2.0**16, growth_interval=500)
+    optimizer, losses = adamw(model.parameters()), []
+    for x, y in stream():
+        with torch.autocast(device.type, dtype=torch.float16):
+            loss = F.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        losses.append(loss.item())
+    return losses
+
+
+wide_cost, master_cost, short_cost = costs.values()  # bytes per parameter, from section 3
+with_masters, _ = train_with_master_weights(wave_model(), adamw, stream(), wave_loss)
+histories = {
+    f"float32, {wide_cost:g} B": train_in(torch.float32),
+    f"bfloat16 + masters, {master_cost:g} B": with_masters,
+    f"float16, scaled loss, {wide_cost:g} B": train_with_scaler(),  # its parameters are float32
+    f"bfloat16 alone, {short_cost:g} B": train_in(torch.bfloat16),
+}
+last = {name: sum(losses[-128:]) / 128 for name, losses in histories.items()}
+for name, loss in last.items():
+    print(f"{name:>27} per parameter: last loss {loss:.5f}")
+fp32, masters, scaled, alone = last.values()
+reconcile("bfloat16 alone against float32", guess, alone / fp32, "times")
+
+assert max(masters, scaled) < 1.1 * fp32  # the first three end together …
+assert alone > 5 * fp32  # … and the fourth is stuck
+
+# %%
+at = [8, 16, 32, 64, 128, 256, 512, 1_024]
+means = {  # of the last eighth of the losses up to each mark
+    name: [sum(losses[7 * step // 8 : step]) / (step // 8) for step in at]
+    for name, losses in histories.items()
+}
+finding = (
+    f"Three trainings are one; in bfloat16 alone the loss ends {alone / fp32:.0f} times as high"
+)
+plots.show(
+    plots.curves(at, means, xlabel="step", ylabel="loss", title=finding),
+    alt=f"Loss against step on logarithmic axes, with bytes per parameter. {finding}. float32, bfloat16 with "
+    "master weights and float16 with a scaled loss lie on top of one another.",
+)
+
+# %% [markdown]
+r"""
+The same bytes for the first three, and on a GPU with large layers much less time for the second and third. The fourth has
+half the bytes, and a loss that nobody wants. Its products are as good as those of the second. It was undone by *additions*,
+of a kind that you can predict with one function.
+
+*Try it yourself:* train the fourth with a learning rate of 0.003. Then write a fifth: `bfloat16` with your
+`compensated_add` (let AdamW step on a `float32` tensor of zeros, and add what it did). How many bytes per parameter does it
+have, if its averages are `float32`?
+
+## How well do you guess?
+
+This is where the course's guesses come together. If you have written numbers into the *predict* cells, here they are, all
+of them, against what was measured. Nobody else sees them. Did you get better?
+"""
+
+# %% tags=["timed"]
+calibration()
+
+# %% [markdown]
+r"""
+## Takeaways
+
+**Mechanics.** Multiply in 16 bits, add up in 32. `torch.autocast(device.type, dtype=torch.bfloat16)` around forward and
+loss: parameters, gradients and optimizer state stay `float32`. `float16` needs a scaler on top: scale, backward, unscale,
+clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update below 0.2 % of it. AdamW takes 16 bytes
+per parameter with masters or without, and autocast keeps 16-bit copies of weights until the backward pass is done. Eight
+bits: one scale for each tensor or block, its largest magnitude over the format's.
+
+**Mindset.** For each tensor ask what is done with it. Multiplied? Short is fine. Added to, a little at a time? Long. Is a
+loss stuck? Compare the size of the updates with the gap at the weights before you touch the learning rate. Print the loss
+scale, and count the skipped steps.
+
+**Intuitions.** `float16` is a question of range, and a factor answers it; `bfloat16` is one of precision, and a second copy
+answers it. Mixed precision buys speed; memory only through the activations. Rounding is harmless as noise and deadly as
+a rule: an update that is lost at every step is lost for good.
+
+Next: **11 · Memory and scale**. Sixteen bytes for each parameter are too many for one card. How do several share them?
+"""

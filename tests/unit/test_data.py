@@ -1,0 +1,175 @@
+"""course_utils.data: files of tokens that are what they say, and batches that are what they should be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from course_utils import data
+
+VOCAB = 50_257
+
+
+def ids(count: int, vocab_size: int = VOCAB) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, vocab_size, count)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    data.write_tokens(tmp_path / "tokens.npy", ids(1_000), vocab_size=VOCAB)
+    return tmp_path / "tokens.npy"
+
+
+# --- files ---
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "dtype"),
+    [(1, "|u1"), (256, "|u1"), (257, "<u2"), (2**16, "<u2"), (2**16 + 1, "<u4"), (2**32, "<u4")],
+)
+def test_the_dtype_is_the_smallest_that_holds_the_vocabulary(tmp_path: Path, vocab_size: int, dtype: str) -> None:
+    assert data.token_dtype(vocab_size).str == dtype
+    data.write_tokens(tmp_path / "a.npy", [0, vocab_size - 1], vocab_size=vocab_size)
+    read = data.open_tokens(tmp_path / "a.npy", vocab_size=vocab_size, check_ids=True)
+    assert read.dtype.str == dtype and read.tolist() == [0, vocab_size - 1]
+    assert np.load(tmp_path / "a.npy").dtype.str == dtype  # a .npy file like any other
+
+
+@pytest.mark.parametrize("vocab_size", [0, -1, 2**32 + 1])
+def test_a_vocabulary_has_a_size(vocab_size: int) -> None:
+    with pytest.raises(ValueError, match=r"wanted 1 to 2\*\*32"):
+        data.token_dtype(vocab_size)
+
+
+def test_a_file_is_mapped_and_cannot_be_written(path: Path) -> None:
+    tokens = data.open_tokens(path, vocab_size=VOCAB)
+    assert isinstance(tokens, np.memmap) and not tokens.flags.writeable
+    assert tokens.tolist() == ids(1_000).tolist()
+
+
+def test_long_arrays_are_written_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data, "_BLOCK", 7)
+    data.write_tokens(tmp_path / "a.npy", ids(100), vocab_size=VOCAB)
+    assert data.open_tokens(tmp_path / "a.npy", vocab_size=VOCAB, check_ids=True).tolist() == ids(100).tolist()
+    wrong = np.append(ids(93), [60_000, 7])
+    with pytest.raises(ValueError, match="token 93 is 60000"):
+        data.write_tokens(tmp_path / "a.npy", wrong, vocab_size=VOCAB)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "problem"),
+    [
+        ([3, VOCAB], "token 1 is 50257; wanted 0 to 50,256"),
+        ([3, 4, -1], "token 2 is -1; wanted 0 to 50,256"),
+        ([[1, 2]], r"shape \(1, 2\); wanted one or more whole numbers"),
+        ([0.5], "given float64"),
+        (np.array([], dtype=np.int64), "one or more"),
+    ],
+)
+def test_what_is_no_row_of_ids_is_not_written(path: Path, tokens: object, problem: str) -> None:
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=problem):
+        data.write_tokens(path, tokens, vocab_size=VOCAB)  # type: ignore[arg-type]
+    assert path.read_bytes() == before and [found.name for found in path.parent.iterdir()] == ["tokens.npy"]
+
+
+def test_the_name_says_what_the_file_is(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"given 'tokens.bin'; wanted a name ending in .npy"):
+        data.write_tokens(tmp_path / "tokens.bin", [1], vocab_size=VOCAB)
+
+
+def test_a_write_that_fails_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(data.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        data.write_tokens(path, [1, 2, 3], vocab_size=VOCAB)
+    assert path.read_bytes() == before and [found.name for found in path.parent.iterdir()] == ["tokens.npy"]
+
+
+BROKEN = {
+    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:-100]), "has 2,028 bytes; wanted 2,128 .* cut short"),
+    "too long": (lambda p: p.write_bytes(p.read_bytes() + b"xx"), "2,130 bytes; wanted 2,128 .* longer than it says"),
+    "raw bytes": (lambda p: ids(1_000).astype(np.uint16).tofile(p), "raw bytes from tofile"),
+    "empty": (lambda p: p.write_bytes(b""), "does not begin like a .npy file"),
+    "half a header": (lambda p: p.write_bytes(p.read_bytes()[:40]), "damaged header"),
+    "big-endian": (lambda p: np.save(p, ids(9).astype(">u2")), "holds >u2: the bytes of each number in the other"),
+    "int64": (lambda p: np.save(p, ids(9)), "holds <i8; wanted <u2, which 50,257 ids take"),
+    "signed": (lambda p: np.save(p, ids(9).astype(np.int16)), "holds <i2; wanted <u2"),
+    "a matrix": (lambda p: np.save(p, ids(9).astype(np.uint16).reshape(3, 3)), r"shape \(3, 3\); wanted one dimension"),
+    "no tokens": (lambda p: np.save(p, ids(0).astype(np.uint16)), "holds no tokens"),
+    "a strange id": (lambda p: np.save(p, np.array([1, VOCAB], dtype=np.uint16)), "token 1 is 50257"),
+    "objects": (lambda p: np.save(p, np.array([{}], dtype=object)), r"holds \|O"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_is_refused_with_its_name_and_the_reason(name: str, path: Path) -> None:
+    spoil, problem = BROKEN[name]
+    spoil(path)
+    with pytest.raises(ValueError, match=problem) as caught:
+        data.open_tokens(path, vocab_size=VOCAB, check_ids=True)
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        data.open_tokens(tmp_path / "none.npy", vocab_size=VOCAB)
+
+
+# --- batches ---
+
+
+def batch_of(tokens: np.ndarray, batch: int, context: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    return data.get_batch(tokens, batch=batch, context=context, generator=torch.Generator().manual_seed(seed))
+
+
+def test_targets_are_the_next_tokens(path: Path) -> None:
+    tokens = data.open_tokens(path, vocab_size=VOCAB)
+    inputs, targets = batch_of(tokens, 8, 16)
+    assert inputs.shape == targets.shape == (8, 16) and inputs.dtype == targets.dtype == torch.int64
+    text = tokens.tolist()
+    for row, after in zip(inputs.tolist(), targets.tolist(), strict=True):
+        (start,) = [i for i in range(len(text) - 16) if text[i : i + 16] == row]
+        assert after == text[start + 1 : start + 17]
+
+
+def test_every_window_is_drawn_as_often(path: Path) -> None:
+    tokens = np.arange(7, dtype=np.uint16)
+    inputs, _ = batch_of(tokens, 9_000, 4)
+    counts = Counter(inputs[:, 0].tolist())
+    assert sorted(counts) == [0, 1, 2] and min(counts.values()) > 2_700
+
+
+def test_all_chance_comes_from_the_generator() -> None:
+    tokens, before = np.arange(1_000, dtype=np.uint16), torch.get_rng_state()
+    assert torch.equal(batch_of(tokens, 4, 8, seed=1)[0], batch_of(tokens, 4, 8, seed=1)[0])
+    assert not torch.equal(batch_of(tokens, 4, 8, seed=1)[0], batch_of(tokens, 4, 8, seed=2)[0])
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "batch", "context", "problem"),
+    [
+        (np.arange(8), 2, 8, "given 8 tokens for context=8; wanted 9 or more"),
+        (np.arange(0), 2, 8, "given 0 tokens"),
+        (np.arange(8), 0, 2, "batch=0, context=2; wanted 1 or more"),
+        (np.arange(8), 2, 0, "batch=2, context=0; wanted 1 or more"),
+        (np.zeros((4, 4)), 2, 2, r"shape \(4, 4\); wanted one dimension"),
+    ],
+)
+def test_what_cannot_be_a_batch_says_why(tokens: np.ndarray, batch: int, context: int, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        batch_of(tokens, batch, context)
+
+
+def test_the_only_window_is_drawn() -> None:
+    inputs, targets = batch_of(np.array([5, 6, 7], dtype=np.uint8), 2, 2)
+    assert inputs.tolist() == [[5, 6]] * 2 and targets.tolist() == [[6, 7]] * 2

@@ -1,0 +1,38 @@
+"""Loss curves: what is drawn where. The tests of every figure are in test_plots.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from course_utils import plots
+
+
+def test_losses_are_marked_at_common_steps_and_events_are_named() -> None:
+    losses = {step: 5.0 - step / 50 for step in range(100)}
+    later = {step: losses[step] for step in range(40, 100)}
+    fig = plots.loss_curves({"resumed": later}, {"whole": losses}, events={"checkpoint": 40}, title="A title")
+    (ax,) = fig.axes
+    places = {}
+    for line in ax.lines:
+        if line.get_gid() in ("resumed", "whole"):
+            places.setdefault(line.get_gid(), []).append((float(line.get_xdata()[0]), float(line.get_ydata()[0])))
+    assert set(places["resumed"]) < set(places["whole"]) and len(places["resumed"]) > 3
+    assert all(losses[int(step)] == loss for step, loss in places["whole"])
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "event checkpoint"] == [40]
+    words = [text.get_text() for text in ax.texts]
+    assert sorted(words) == ["checkpoint", "resumed", "whole"]
+    assert ax.get_yscale() == "log" and ax.get_xscale() == "linear"
+
+
+@pytest.mark.parametrize(
+    ("measured", "problem"),
+    [
+        ({}, "nothing to draw"),
+        ({"a": {}}, "nothing to draw"),
+        ({"a": {0: 1.0, 3: float("inf")}}, "the loss of 'a' at step 3 is inf"),
+        ({"a": {0: 0.0}}, "the loss of 'a' at step 0 is 0"),
+    ],
+)
+def test_loss_curves_refuse(measured: dict[str, dict[int, float]], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        plots.loss_curves(measured, title="")
