@@ -226,6 +226,7 @@ _MODELS = (
         tokens=(300e9, "tokens"),
         layers=(96, "layers"),
         width=(12_288, "elements"),
+        heads=(96, "heads"),
         feed_forward_width=(49_152, "elements"),
         context=(2_048, "tokens"),
         vocabulary=(50_257, "tokens"),

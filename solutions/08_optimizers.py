@@ -27,6 +27,7 @@ from torch import Tensor, nn
 
 from course_utils import device as devices
 from course_utils import hardware, plots, timing
+from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 from course_utils.memory import saved_bytes, track
 from course_utils.predict import reconcile
@@ -2475,8 +2476,13 @@ reconcile("kept for the loss", guess, parts["the loss"] / kept_in_all, "of the a
 
 assert saved_bytes(next_token_loss, model, ids, targets) == kept_in_all  # to the byte
 assert parts["the loss"] > 0.1 * kept_in_all
-gpt2_block = 16 * 768 + 4 + 12 * 1_024  # numbers per token: vectors, statistics, attention
-assert round(50_257 / gpt2_block, 1) == 2.0
+vocab, d, heads, context = (
+    int(FACTS[f"GPT-2 small {what}"].value)
+    for what in ("vocabulary", "width", "heads", "context")
+)
+assert (vocab, d, heads, context) == (50_257, 768, 12, 1_024)
+gpt2_block = 16 * d + 4 + heads * context  # numbers per token: vectors, statistics, attention
+assert round(vocab / gpt2_block, 1) == 2.0
 
 # %% [markdown]
 r"""
@@ -2582,7 +2588,9 @@ heads, a vocabulary of 50,257, one sequence of 2,048 tokens, all in float32 and 
 guess = None  # times more
 
 # %%
-gpt3 = dict(vocab=50_257, context=2_048, d=12_288, heads=96, layers=96)
+names = dict(vocab="vocabulary", context="context", d="width", heads="heads", layers="layers")
+gpt3 = {name: int(FACTS[f"GPT-3 {what}"].value) for name, what in names.items()}
+assert gpt3 == dict(vocab=50_257, context=2_048, d=12_288, heads=96, layers=96)
 fixed = 16 * transformer_numbers(**gpt3)
 flowing = sum(transformer_kept(1, **gpt3).values())
 print(f"parameters, gradients and state: {format_bytes(fixed)}")
