@@ -110,17 +110,24 @@ def judge(exercise: Exercise, code: str, *, hidden: bool = True, seed: int = 0, 
 
     ``seconds`` is processor time. Only for answers of our own: nothing here isolates them.
     """
-    names: dict[str, Any] = {"__name__": "__main__"}
-    tests = exercise.tests if hidden else exercise.visible_tests
-    with _quiet(), _seed(seed), _time_limit(seconds):
+    names: dict[str, Any] = {}
+    with quietly(seed), _time_limit(seconds):
         try:
             for title, text in (("setup", exercise.setup), ("answer", code)):
                 # A cell that fails does not end a notebook: the test cell still runs.
                 with contextlib.suppress(Exception, SystemExit):
-                    _run(text, f"<{title}>", names)
-            _run(tests, "<tests>", names)
-        except (Exception, SystemExit, OutOfTime) as error:
-            return Verdict(False, f"{error}" or type(error).__name__, getattr(error, "mistake", None))
+                    run_cell(text, title, names)
+            return run_tests(exercise.tests if hidden else exercise.visible_tests, names)
+        except OutOfTime as error:
+            return Verdict(False, f"{error}")
+
+
+def run_tests(tests: str, names: dict[str, Any]) -> Verdict:
+    """Run a test cell over a notebook's names, and say what it found."""
+    try:
+        run_cell(tests, "tests", names)
+    except (Exception, SystemExit) as error:
+        return Verdict(False, f"{error}" or type(error).__name__, getattr(error, "mistake", None))
     return Verdict(True)
 
 
@@ -151,17 +158,21 @@ def problems(exercise: Exercise, answers: list[Answer], seed: int = 0) -> list[s
     return found
 
 
-def _run(text: str, filename: str, names: dict[str, Any]) -> None:
+def run_cell(text: str, title: str, names: dict[str, Any]) -> None:
+    """Run a cell as a kernel would, over a notebook's names."""
+    names.setdefault("__name__", "__main__")
+    filename = f"<{title}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec"), names)
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quietly(seed: int = 0) -> Iterator[None]:
+    """What is drawn inside is drawn from ``seed``; nothing is printed, and no setting of torch outlives it."""
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_num_threads(1)  # on a busy machine a second one spins, and costs more than it brings
     _forget_shapes()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with _seed(seed), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
             yield
         finally:

@@ -1,0 +1,232 @@
+"""Where a submission's code runs: a warm process in a bubblewrap sandbox, and a fork of it for each conversation.
+
+The sandbox sees, read-only, the system's libraries, this Python with its packages, and the parts of this project that
+students have too; no source, no test, no other submission, no network. A fork of the warm process gets namespaces, a
+scratch folder and limits of its own, and is gone when the conversation ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from . import warm, wire
+from .build import ROOT
+
+_MODULES = ("__init__.py", "warm.py", "wire.py")  # of autograder: what the student's side needs, and no more
+
+
+class SandboxError(Exception):
+    """There is no isolation to be had here, or the sandbox broke: says why, and what to do."""
+
+
+class Gone(BaseException):
+    """The student's process ended, ran out of time, or said what is no message. The argument says which.
+
+    No Exception, so that a test cell which tries something cannot take it for the student's.
+    """
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one conversation may use: bytes, seconds, processes. ``seconds`` is wall time for one request."""
+
+    isolate: bool = True
+    memory: int = 2 * 2**30
+    address_space: int = 16 * 2**30
+    scratch: int = 64 * 2**20
+    processes: int = 64
+    cpu_seconds: int = 300
+    seconds: float = 30.0
+    seconds_in_all: float = 300.0
+
+
+class Conversation:
+    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none."""
+
+    def __init__(self, requests: int, answers: int, limits: Limits) -> None:
+        self._requests, self._answers, self._limits = requests, answers, limits
+        self._end = time.monotonic() + limits.seconds_in_all
+        os.set_blocking(requests, False)
+        os.set_blocking(answers, False)
+
+    def ask(self, request: dict[str, Any]) -> Any:
+        """The answer to one request."""
+        message = wire.pack(request)
+        deadline = min(time.monotonic() + self._limits.seconds, self._end)
+        self._write(warm.LENGTH.pack(len(message)) + message, deadline)
+        (size,) = warm.LENGTH.unpack(self._read(warm.LENGTH.size, deadline))
+        if size > wire.LIMIT:
+            raise Gone(f"the answer would take {size:,} bytes")
+        try:
+            return wire.unpack(self._read(size, deadline))
+        except wire.WireError as error:
+            raise Gone(f"the answer is damaged: {error}") from None
+
+    def _write(self, data: bytes, deadline: float) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait([], [self._requests], deadline)
+            try:
+                view = view[os.write(self._requests, view[:65536]) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise Gone("the process ended") from None
+
+    def _read(self, size: int, deadline: float) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            self._wait([self._answers], [], deadline)
+            try:
+                part = os.read(self._answers, min(size - len(parts), 2**20))
+            except BlockingIOError:
+                continue
+            if not part:
+                raise Gone("the process ended")
+            parts += part
+        return bytes(parts)
+
+    def _wait(self, reading: list[int], writing: list[int], deadline: float) -> None:
+        left = deadline - time.monotonic()
+        if left <= 0 or not any(select.select(reading, writing, [], left)):
+            raise Gone(f"it took longer than {self._limits.seconds:g} seconds")
+
+    def close(self) -> None:
+        """Let the other side see the end."""
+        os.close(self._requests)
+        os.close(self._answers)
+
+
+class Sandbox:
+    """A warm process, isolated unless ``unsafe``; a context manager. Conversations with it come one after another."""
+
+    def __init__(self, limits: Limits = Limits(), *, unsafe: bool = False) -> None:
+        self.limits = limits if not unsafe else Limits(**{**asdict(limits), "isolate": False})
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control = ours
+        python = [sys.executable, "-I", "-c", _START, str(theirs.fileno())]
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": "/tmp",
+            "OMP_NUM_THREADS": "1",
+            "MPLCONFIGDIR": "/tmp",
+            "LANG": "C.UTF-8",
+        }
+        if unsafe:
+            command, environment["COURSE_GRADING_PATH"] = python, str(ROOT)
+        else:
+            command, environment["COURSE_GRADING_PATH"] = [*_bubblewrap(), *python], _INSIDE
+        self._process = subprocess.Popen(
+            command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        theirs.close()
+        ours.settimeout(120)
+        if self._receive() != b"ready":
+            self.close()
+            raise SandboxError(
+                f"the sandbox did not start: {self.complaint}\n  → bubblewrap needs user namespaces "
+                "(sysctl kernel.unprivileged_userns_clone=1); `--unsafe` grades without isolation"
+            )
+
+    @contextlib.contextmanager
+    def conversation(self) -> Iterator[Conversation]:
+        """A fresh student's process; afterwards nothing of it is left."""
+        request_end, requests = os.pipe()
+        answers, answer_end = os.pipe()
+        try:
+            settings = json.dumps(asdict(self.limits)).encode()
+            socket.send_fds(self._control, [settings], [request_end, answer_end])
+        except OSError as error:
+            raise SandboxError(f"the sandbox is gone ({error}): {self.complaint}") from error
+        finally:
+            os.close(request_end)
+            os.close(answer_end)
+        talk = Conversation(requests, answers, self.limits)
+        try:
+            yield talk
+        finally:
+            talk.close()
+            with contextlib.suppress(OSError):
+                self._control.send(b"end")
+            if self._receive() != b"ended":
+                raise SandboxError(f"the sandbox is gone: {self.complaint}")
+
+    @property
+    def complaint(self) -> str:
+        """What the sandbox wrote to its log, once it has ended."""
+        if self._process.poll() is None or self._process.stderr is None:
+            return "no reason given"
+        return self._process.stderr.read().decode(errors="replace")[-2000:].strip() or "no reason given"
+
+    def close(self) -> None:
+        """End the warm process and all that came from it."""
+        self._control.close()
+        self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> Sandbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _receive(self) -> bytes:
+        try:
+            return self._control.recv(64)
+        except OSError:
+            return b""
+
+
+_INSIDE = "/course"  # where this project's part lies in the sandbox
+_START = (
+    "import os, sys; sys.path.insert(0, os.environ.pop('COURSE_GRADING_PATH')); "
+    "from autograder import warm; warm.main()"
+)
+
+
+def _bubblewrap() -> list[str]:
+    program = shutil.which("bwrap")
+    if program is None:
+        raise SandboxError(
+            "grading runs students' code in a sandbox, and bubblewrap is not installed\n"
+            "  → apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora); "
+            "`--unsafe` grades without isolation"
+        )
+    command = [program, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
+    readable = [
+        "/usr",
+        "/etc/ld.so.cache",
+        "/etc/alternatives",
+        sys.prefix,
+        sys.base_prefix,
+        sysconfig.get_path("stdlib"),
+    ]
+    for place in dict.fromkeys(readable):
+        if os.path.exists(place):
+            command += ["--ro-bind", place, place]
+    for place in ("/bin", "/sbin", "/lib", "/lib64", "/lib32"):
+        if os.path.islink(place):
+            command += ["--symlink", os.readlink(place), place]
+        elif os.path.isdir(place):
+            command += ["--ro-bind", place, place]
+    command += ["--ro-bind", str(ROOT / "course_utils"), f"{_INSIDE}/course_utils"]
+    for name in _MODULES:
+        command += ["--ro-bind", str(Path(__file__).parent / name), f"{_INSIDE}/autograder/{name}"]
+    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
+    for name in ("PATH", "HOME", "OMP_NUM_THREADS", "MPLCONFIGDIR", "LANG"):
+        value = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}.get(name, "/tmp")
+        command += ["--setenv", name, value]
+    return [*command, "--setenv", "COURSE_GRADING_PATH", _INSIDE]

@@ -1,0 +1,259 @@
+"""The encoding in which observations cross from the student's process to the judge: plain data, and nothing else.
+
+A message is one JSON text followed by blobs (the storages of tensors, and bytes). Decoding runs no code and trusts
+nothing: sizes, depth, names of dtypes and the bounds of every tensor are checked. What cannot be said in this encoding
+is a :class:`WireError`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+from course_utils.testing import Observation, Opaque, Raised
+
+LIMIT = 2**28  # bytes of one message; the largest hidden inputs take a tenth of it
+_DEPTH = 40
+_NODES = 1_000_000  # values in one message
+_DIGITS = 4_000  # of a whole number; Python refuses to read more
+_HEAD = struct.Struct("<II")  # bytes of JSON, number of blobs; the blobs' sizes follow
+_SIZE = struct.Struct("<Q")
+_DTYPES = {str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+_FIELDS = ("call", "value", "error", "message", "shares", "mutated", "printed")
+_TENSOR_FIELDS = ("shape", "stride", "offset", "dtype", "device", "requires_grad")
+
+
+class WireError(Exception):
+    """A message that is not in this encoding, or too large: says what is wrong with it."""
+
+
+def pack(value: Any) -> bytes:
+    """``value`` as a message. Raises WireError for what is no plain data, or takes more than `LIMIT` bytes."""
+    packer = _Packer()
+    try:
+        text = json.dumps(packer.node(value, 0), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
+    except RecursionError:
+        raise WireError("the value is nested too deep") from None
+    head = _HEAD.pack(len(text), len(packer.blobs)) + b"".join(_SIZE.pack(len(blob)) for blob in packer.blobs)
+    size = len(head) + len(text) + sum(map(len, packer.blobs))
+    if size > LIMIT:
+        raise WireError(f"the value takes {size:,} bytes; at most {LIMIT:,} can be sent")
+    return b"".join([head, text, *packer.blobs])
+
+
+def unpack(message: bytes) -> Any:
+    """The value in a message. Raises WireError for anything that `pack` did not make."""
+    if len(message) > LIMIT or len(message) < _HEAD.size:
+        raise WireError(f"a message of {len(message):,} bytes")
+    text_size, count = _HEAD.unpack_from(message)
+    start = _HEAD.size + count * _SIZE.size
+    if start + text_size > len(message):
+        raise WireError("the message is cut short")
+    sizes = [_SIZE.unpack_from(message, _HEAD.size + i * _SIZE.size)[0] for i in range(count)]
+    if start + text_size + sum(sizes) != len(message):
+        raise WireError("the message is longer or shorter than it says")
+    blobs, place = [], start + text_size
+    for size in sizes:
+        blobs.append(message[place : place + size])
+        place += size
+    try:
+        node = json.loads(message[start : start + text_size].decode("ascii"), parse_constant=_no_constant)
+        return _Unpacker(blobs).value(node, 0)
+    except WireError:
+        raise
+    except RecursionError:
+        raise WireError("the value is nested too deep") from None
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError) as error:
+        raise WireError(f"not a message of ours ({type(error).__name__}: {error})"[:500]) from None
+
+
+def _no_constant(name: str) -> None:
+    raise WireError(f"{name} is no JSON")
+
+
+class _Packer:
+    def __init__(self) -> None:
+        self.blobs: list[bytes] = []
+        self._storages: dict[int, int] = {}
+        self._count = 0
+
+    def node(self, value: Any, depth: int) -> Any:
+        self._count += 1
+        if depth > _DEPTH or self._count > _NODES:
+            raise WireError("the value is nested too deep, or has too many parts")
+        kind = type(value)
+        if value is None or kind in (bool, str):
+            return value
+        if kind is int:
+            if value.bit_length() > 3 * _DIGITS:
+                raise WireError("a whole number with too many digits")
+            return {"int": str(value)}
+        if kind is float:
+            return {"float": value.hex()}
+        if kind is complex:
+            return {"complex": [value.real.hex(), value.imag.hex()]}
+        if kind is bytes:
+            self.blobs.append(value)
+            return {"bytes": len(self.blobs) - 1}
+        if kind is list:
+            return [self.node(item, depth + 1) for item in value]
+        for name, container in (("tuple", tuple), ("size", torch.Size), ("set", set), ("frozenset", frozenset)):
+            if kind is container:
+                return {name: self._nodes(value, depth)}
+        if kind is dict:
+            return {"dict": [self._nodes(pair, depth) for pair in value.items()]}
+        if kind is torch.dtype:
+            return {"dtype": str(value).removeprefix("torch.")}
+        if kind is torch.device:
+            return {"device": str(value)}
+        if kind is torch.Tensor or kind is torch.nn.Parameter:
+            return {"tensor": self._tensor(value)}
+        if kind is Raised:
+            return {"raised": [value.kind, value.message, value.line]}
+        if kind is Opaque:
+            return {"opaque": value.what}
+        if kind is Observation:
+            names = _FIELDS + (_TENSOR_FIELDS if value.shape is not None else ())
+            return {"observation": self._nodes([getattr(value, name) for name in names], depth)}
+        raise WireError(f"an object of type {kind.__name__} is no plain data")
+
+    def _nodes(self, items: Iterable[Any], depth: int) -> list[Any]:
+        return [self.node(item, depth + 1) for item in items]
+
+    def _tensor(self, x: torch.Tensor) -> list[Any]:
+        about = [str(x.dtype).removeprefix("torch."), list(x.shape), list(x.stride()), x.storage_offset()]
+        if x.device.type == "meta":
+            return [*about, x.requires_grad, None]
+        if x.device.type != "cpu" or x.layout != torch.strided:
+            raise WireError(f"a tensor on {x.device} of layout {x.layout} is no plain data")
+        storage = x.untyped_storage()
+        key = storage._cdata
+        if key not in self._storages:
+            size = storage.nbytes()
+            if size > LIMIT:
+                raise WireError(f"a tensor's storage takes {size:,} bytes; at most {LIMIT:,} can be sent")
+            raw = torch.empty(0, dtype=torch.uint8)
+            raw.set_(storage, 0, (size,), (1,))
+            self.blobs.append(raw.numpy().tobytes())
+            self._storages[key] = len(self.blobs) - 1
+        return [*about, x.requires_grad, self._storages[key]]
+
+
+class _Unpacker:
+    def __init__(self, blobs: list[bytes]) -> None:
+        self.blobs = blobs
+        self._storages: dict[int, torch.UntypedStorage] = {}
+        self._count = 0
+
+    def value(self, node: Any, depth: int) -> Any:
+        self._count += 1
+        if depth > _DEPTH or self._count > _NODES:
+            raise WireError("the value is nested too deep, or has too many parts")
+        if node is None or isinstance(node, (bool, str)):
+            return node
+        if isinstance(node, list):
+            return self._values(node, depth)
+        if not isinstance(node, dict) or len(node) != 1:
+            raise WireError(f"a {type(node).__name__} where a value is wanted")
+        ((name, content),) = node.items()
+        match name:
+            case "int":
+                if len(_text(content)) > _DIGITS:
+                    raise WireError("a whole number with too many digits")
+                return int(content)
+            case "float":
+                return float.fromhex(_text(content))
+            case "complex":
+                real, imaginary = (float.fromhex(_text(part)) for part in content)
+                return complex(real, imaginary)
+            case "bytes":
+                return self.blobs[_index(content)]
+            case "tuple":
+                return tuple(self._values(content, depth))
+            case "size":
+                return torch.Size([_index(size) for size in self._values(content, depth)])
+            case "set":
+                return set(self._values(content, depth))
+            case "frozenset":
+                return frozenset(self._values(content, depth))
+            case "dict":
+                pairs = [self._values(pair, depth) for pair in content]
+                return {key: value for key, value in pairs}
+            case "dtype":
+                return _DTYPES[_text(content)]
+            case "device":
+                return torch.device(_text(content))
+            case "tensor":
+                return self._tensor(content)
+            case "raised":
+                kind, message, line = map(_text, content)
+                return Raised(kind, message, line)
+            case "opaque":
+                return Opaque(_text(content))
+            case "observation":
+                return self._observation(self._values(content, depth))
+        raise WireError(f"{name!r} is no kind of value")
+
+    def _values(self, nodes: Any, depth: int) -> list[Any]:
+        if not isinstance(nodes, list):
+            raise WireError(f"a {type(nodes).__name__} where a list is wanted")
+        return [self.value(node, depth + 1) for node in nodes]
+
+    def _tensor(self, content: list[Any]) -> torch.Tensor:
+        name, shape, stride, offset, requires_grad, blob = content
+        dtype = _DTYPES[_text(name)]
+        shape, stride = [_index(size) for size in shape], [_index(step) for step in stride]
+        if len(shape) != len(stride) or len(shape) > 64 or type(requires_grad) is not bool:
+            raise WireError("a tensor that contradicts itself")
+        last = _index(offset) + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+        if math.prod(shape) > LIMIT * 16 or last > 2**62:
+            raise WireError("a tensor that is too large")
+        if blob is None:
+            made = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
+        else:
+            storage = self._storage(_index(blob))
+            if math.prod(shape) and (last + 1) * dtype.itemsize > storage.nbytes():
+                raise WireError("a tensor that reaches beyond its storage")
+            if not math.prod(shape) and offset * dtype.itemsize > storage.nbytes():
+                raise WireError("a tensor that begins beyond its storage")
+            made = torch.empty(0, dtype=dtype)
+            made.set_(storage, offset, shape, stride)
+        return made.requires_grad_() if requires_grad else made
+
+    def _storage(self, index: int) -> torch.UntypedStorage:
+        if index not in self._storages:
+            blob = self.blobs[index]
+            raw = torch.frombuffer(bytearray(blob), dtype=torch.uint8) if blob else torch.empty(0)
+            self._storages[index] = raw.untyped_storage()
+        return self._storages[index]
+
+    def _observation(self, values: list[Any]) -> Observation:
+        if len(values) not in (len(_FIELDS), len(_FIELDS) + len(_TENSOR_FIELDS)):
+            raise WireError("an observation with other fields")
+        seen = dict(zip(_FIELDS + _TENSOR_FIELDS, values, strict=False))
+        kinds: dict[str, tuple[type, ...]] = {
+            "call": (str,), "error": (str, type(None)), "message": (str,), "shares": (list,), "mutated": (list,),
+            "printed": (str,), "shape": (tuple,), "stride": (tuple,), "offset": (int,), "dtype": (torch.dtype,),
+            "device": (str,), "requires_grad": (bool,),
+        }  # fmt: skip
+        for name, allowed in kinds.items():
+            if name in seen and type(seen[name]) not in allowed:
+                raise WireError(f"an observation whose {name} is a {type(seen[name]).__name__}")
+        return Observation(**seen)
+
+
+def _text(node: Any) -> str:
+    if type(node) is not str:
+        raise WireError(f"a {type(node).__name__} where text is wanted")
+    return node
+
+
+def _index(node: Any) -> int:
+    if type(node) is not int or not 0 <= node < 2**62:
+        raise WireError(f"{node!r:.50} where a size is wanted")
+    return node
