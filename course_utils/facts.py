@@ -171,6 +171,7 @@ def _shape(
     )
 
 
+_GPT2 = "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the smallest model as released"
 _GPT3 = "Brown et al., Language Models are Few-Shot Learners (GPT-3)"
 _GOPHER = "Rae et al., Scaling Language Models (Gopher)"
 _CHINCHILLA = "Hoffmann et al., Training Compute-Optimal Large Language Models"
@@ -205,10 +206,14 @@ _TRAINING_FLOPS = {
     ),
     "Llama 3.1 405B training FLOPs": Fact(3.8e25, "FLOPs", _HERD, "2024-07"),
     "US reporting threshold": Fact(
-        1e26, "FLOPs", "Executive Order 14110, section 4.2(b)", "2023-10", "revoked in January 2025 (Order 14148)"
+        1e26,
+        "FLOPs",
+        "Executive Order 14110, section 4.2(b)",
+        "2023-10",
+        "revoked in January 2025 (Executive Order 14148)",
     ),
     "EU systemic-risk threshold": Fact(
-        1e25, "FLOPs", "Regulation (EU) 2024/1689 (AI Act), article 51", "2024-07", "applies since August 2025"
+        1e25, "FLOPs", "Regulation (EU) 2024/1689 (AI Act), article 51(2)", "2024-07", "applies since August 2025"
     ),
 }
 
@@ -221,10 +226,26 @@ _MODELS = (
         tokens=(300e9, "tokens"),
         layers=(96, "layers"),
         width=(12_288, "elements"),
+        heads=(96, "heads"),
         feed_forward_width=(49_152, "elements"),
         context=(2_048, "tokens"),
         vocabulary=(50_257, "tokens"),
     )
+    | _model(
+        "GPT-2 small",
+        _GPT2,
+        "2019-02",
+        layers=(12, "layers"),
+        width=(768, "elements"),
+        heads=(12, "heads"),
+        context=(1_024, "tokens"),
+        vocabulary=(50_257, "tokens"),
+    )
+    | {
+        "GPT-2 small parameters": Fact(
+            124_439_808, "parameters", _COUNTED, "2019-02", "the tied table counted once; the paper says 117M"
+        )
+    }
     | _model("Gopher", _GOPHER, "2021-12", parameters=(280e9, "parameters"), tokens=(300e9, "tokens"))
     | _model("Chinchilla", _CHINCHILLA, "2022-03", parameters=(70e9, "parameters"), tokens=(1.4e12, "tokens"))
     | _model(
@@ -338,6 +359,8 @@ _UTILISATION = {
     ),
 }
 
+# Read in transcripts of these pages: Lambda's in github.com/api-evangelist/lambda-labs (2026-09-20), the other two in
+# github.com/datareceipts/data-receipts (2026-11-09; AWS asks 55.04 USD an hour for eight cards).
 _LAMBDA = "Lambda, lambda.ai/instances, eight cards on demand"
 _RUNPOD = "RunPod, community cloud, runpod.io/pricing"
 _AWS = "AWS, p5.48xlarge on demand, us-east-1"

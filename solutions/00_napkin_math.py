@@ -6,16 +6,17 @@ r"""
 >
 > **What is the largest model that you can train on eight H100s?**
 
-Questions like these get answered on the back of a napkin, in the minute before somebody spends ten million dollars. You
-need no experience with language models for that: two formulas, three constants, and care with units. By the end of this
-lecture you will have answered both, said which words in them hide a factor of two, and shown how far to trust the
-answers: with one rule of thumb, a function of your own will have predicted the published costs of nine training runs.
+Welcome to *Every Byte, Every FLOP*. Questions like these get answered on the back of a napkin, in the minute before
+somebody spends ten million dollars, and you will answer both in this lecture. You need to know nothing about language
+models or PyTorch: parameter, token, H100, each is explained when its turn comes. Two formulas, three constants and care
+with units will do. At the end you will have shown how far to trust such answers: with one rule of thumb, a function of
+your own will have predicted the published costs of nine training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
-After a claim comes a cell that shows it, and an `assert`: a line that stops with an error if the claim is false. So you
-need not believe anything. Where a cell says *predict*, write your number first, a rough one, and run on: the next cell
-sets it beside the result. Being wrong there is how you find out what to look at. Your guesses stay on your machine, in
-a file called `predictions.json`, and become a picture of how you got better at it.
+After a claim comes a cell that shows it, with an `assert`: a line that stops with an error if the claim is false. So
+you need not believe anything. Where the text says *predict*, write a number, a rough one, in place of `None`, and run
+on: the next cell sets it beside the result. A guess far off shows you what to look at. Your guesses stay on your
+machine, in a file called `predictions.json`, and become a picture of how you got better at it.
 
 **Exercises** say ★ to ★★★ and about how many minutes they take. You write the code in place of `# YOUR CODE HERE`. The
 cell below tries it on a few cases, and names the mistake if it knows it; grading tries more. **Validate** in the
@@ -49,12 +50,10 @@ Training a model uses up two things, and this course keeps an account of both.
   one FLOP. If there are too many, it does not end.
 
 There is a trap in the name. **FLOPs** is a *count*: how much work there is. **FLOP/s** is a *rate*: how much of it a
-machine does in a second. Many texts write "FLOPS" for either. Here a rate always has its "/s". Count divided by rate is
-seconds; rate times seconds is a count. Write the units beside the numbers, cancel them as you would in physics, and
-many a mistake becomes visible.
+machine does in a second. Many texts write "FLOPS" for either; here a rate always has its "/s". Count divided by rate is
+seconds. Write the units beside the numbers, cancel them as you would in physics, and many a mistake becomes visible.
 
-How many FLOPs is much? Here are a few counts. Numbers from outside come from one table, `FACTS`, that says for each who
-claims it, and when.
+How many FLOPs is much? Numbers from outside come from one table, `FACTS`, that says for each who claims it, and when.
 """
 
 # %% tags=["item-45", "item-46", "item-47"]
@@ -78,17 +77,17 @@ facts.table(
 # %% [markdown]
 r"""
 GPT-3, the model of 2020 that made all this famous, took $3.14 \cdot 10^{23}$ FLOPs. What GPT-4 took has never been
-published; $2 \cdot 10^{25}$ is what outsiders estimate. From $10^{26}$ on, a US order of 2023 wanted to be told; it was
-revoked in January 2025. The EU's law draws its line at $10^{25}$. Such counts have made it into law because, as you
-will see, anybody can compute them.
+published; $2 \cdot 10^{25}$ is what outsiders estimate. A US order of 2023 asked to be told of any training above
+$10^{26}$; it was revoked in January 2025. The EU's law of 2024 draws its line at $10^{25}$. A law can use such a count
+because, as you will see, anybody can compute it.
 
 Now a rate. An **H100** is a graphics card made for this work. Its data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for
 16-bit numbers, with a small star: *with sparsity*. That is for matrices in which half of the numbers are zeros, in a
 fixed pattern. For matrices as you and I have them, *dense* ones, it is half: 989.5 TFLOP/s, about $10^{15}$. (Lecture
 05 explains the star. Until then: always ask whether a peak is dense.)
 
-**Predict.** You rent eight H100s for two weeks, and let them run at that dense peak, which they never reach. How many
-such fortnights would GPT-3 have taken?
+**Predict.** You rent eight H100s for two weeks, a fortnight, and let them run at that dense peak, which in truth they
+never reach. How many such fortnights would GPT-3 have taken?
 """
 
 # %%
@@ -200,8 +199,7 @@ An MFU of 0.5 is good. Here is what people reached whose job it is:
 """
 
 # %%
-assert all(0.2 < FACTS[f"{name} MFU"].value < 0.6 for name in ("GPT-3", "Gopher", "PaLM 540B"))
-facts.table(
+reached = [
     "GPT-3 MFU",
     "Gopher MFU",
     "PaLM 540B MFU",
@@ -209,7 +207,9 @@ facts.table(
     "MosaicML 7B MFU",
     "Llama 3.1 405B MFU, 8,192 GPUs",
     "Llama 3.1 405B MFU, long context",
-)
+]
+assert all(0.2 < FACTS[name].value < 0.6 for name in reached)
+facts.table(*reached)
 
 # %% [markdown]
 r"""
@@ -236,13 +236,16 @@ def training_days(
 from course_utils.testing import expect, observe
 
 
-def day_mistakes(want, devices, mfu):
+def day_mistakes(want, devices, peak, mfu):
     return [
         (want * mfu, "The MFU is missing: the devices reach a share of their peak."),
         (want * mfu**2, "A lower MFU makes it take longer: divide by it."),
         (want / 3, "That is the forward pass alone, 2 FLOPs per parameter and token; it takes 6 in all."),
         (want / 6, "That is one FLOP per parameter and token; training takes 6."),
         (want * 4 / 6, "That is the backward pass alone; the forward pass is 2 more."),
+        (want * 8 / 6, "That is 8 FLOPs per parameter and token; training takes 2 + 4 = 6."),
+        (want / 2, "The peak given is the dense one: take it as it is."),
+        (want * 86_400 / 1e5, "A day has 86,400 seconds; 100,000 are for the napkin."),
         (want * 24, "Those are hours; wanted are days."),
         (want * 86_400, "Those are seconds; wanted are days."),
         (want * 1_440, "Those are minutes; wanted are days. An hour has 3,600 seconds."),
@@ -250,20 +253,24 @@ def day_mistakes(want, devices, mfu):
         (want / 7, "Those are weeks; wanted are days."),
         (want * devices, "That is for one device: they share the work."),
         (want * devices**2, "More devices make it faster: divide by their number."),
+        (want * (peak * mfu) ** 2, "Brackets: a / b * c divides by b, but multiplies by c."),
         (1 / want, "That is upside down: the work divided by the rate."),
         (round(want), "Do not round: return the number as it is."),
         (math.ceil(want), "Do not round: return the number as it is."),
         (math.floor(want), "Do not round: return the number as it is."),
+        (round(want, 1), "Do not round: return the number as it is."),
+        (round(want, 2), "Do not round: return the number as it is."),
     ]  # fmt: skip
 
 
 import math
 
+steps = "Count the FLOPs, divide by the FLOP/s of all cards together, turn seconds into days; return it."
 seen = observe(training_days, 1.44e9, 30e9, 10, 1e14, 0.25)
-expect(seen.value, 12.0, mistakes=day_mistakes(12.0, 10, 0.25)[:-3])
+expect(seen.value, 12.0, mistakes=day_mistakes(12.0, 10, 1e14, 0.25)[:-5], hint=steps)
 want = 143.92659  # the first question
 seen = observe(training_days, 70e9, 15e12, 1024, 989.5e12, 0.5)
-expect(seen.value, want, mistakes=day_mistakes(want, 1024, 0.5))
+expect(seen.value, want, mistakes=day_mistakes(want, 1024, 989.5e12, 0.5), hint=steps)
 ### BEGIN HIDDEN TESTS
 from course_utils.testing import draws
 
@@ -279,8 +286,8 @@ for _ in range(6):
     expect(
         seen.value,
         want,
-        mistakes=day_mistakes(want, cards, share),
-        hint="Count the FLOPs, divide by the FLOP/s of all cards together, then turn seconds into days.",
+        mistakes=day_mistakes(want, cards, peak_rate, share),
+        hint=steps,
     )
 ### END HIDDEN TESTS
 
@@ -289,8 +296,7 @@ r"""
 <details><summary>Hint 1</summary>Three lines: the work in FLOPs, the rate in FLOP/s, and their quotient in days.</details>
 <details><summary>Hint 2</summary>The rate of all devices together is <code>devices * peak_flops * mfu</code>. A day has 24 · 3,600 seconds.</details>
 
-**Why it matters.** This one line decides whether a plan is a plan. It is asked for in the first meeting, and nobody has
-time to open a spreadsheet.
+**Why it matters.** This one line decides whether a plan is a plan.
 
 Now the question itself. With an MFU of 0.5:
 
@@ -330,8 +336,8 @@ assert 24 * 3600 == 86_400
 
 # %% [markdown]
 r"""
-126 against 144: off by an eighth, because a day has only 86,400 seconds and the other roundings help a little. That is
-good enough for almost anything, since you do not know the MFU any better. Three constants to remember: **an H100 is
+126 against 144: off by an eighth, nearly all of it because a day has not 100,000 but 86,400 seconds. That is good
+enough for almost anything, since you do not know the MFU any better. Three constants to remember: **an H100 is
 $10^{15}$ FLOP/s, a day is $10^5$ seconds, a good MFU is 0.4 to 0.5.**
 
 How much does the answer depend on what you put in?
@@ -399,6 +405,7 @@ def optimum_mistakes(n, d):
         ((n * square**0.5, d * square**0.5), "The 6 and the tokens per parameter belong under the root, too."),
         ((n * ratio**0.5, n * ratio**0.5), "Those are equally many tokens as parameters."),
         ((n * ratio**0.5, d * ratio**0.5), "The tokens per parameter are missing from the work: D is that many times N."),
+        ((n / ratio**0.5, d / ratio**0.5), "The ratio of the two is right, and their product too small: the tokens per parameter belong under the root."),
         ((n * ratio, n), "That is the ratio upside down: there are more tokens than parameters."),
         ((n, ratio), "The second number is the count of tokens, not the ratio."),
         ((n / 10**9, d / 10**9), "Those are billions; return the plain numbers."),
@@ -418,6 +425,14 @@ expect(
         ((4e8, 8e9), "That takes 20 tokens per parameter; the second argument asked for 5."),
         *optimum_mistakes(4e8, 2e9),
     ],
+    hint=both,
+)
+seen = observe(compute_optimal, 27.0, 2.0)
+whole = "Do not round: this is a toy budget, 6 · 1.5 · 3."
+expect(
+    seen.value,
+    (1.5, 3.0),
+    mistakes=[((1, 2), whole), ((1, 3), whole), ((2, 3), whole)],
     hint=both,
 )
 ### BEGIN HIDDEN TESTS
@@ -443,8 +458,6 @@ for _ in range(6):
         mistakes=optimum_mistakes(n, d),
         hint=both,
     )
-seen = observe(compute_optimal, 27.0, 2.0)
-expect(seen.value, (1.5, 3.0), hint="Do not round: this is a toy budget, 6 · 1.5 · 3.")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -509,27 +522,28 @@ assert round(small / 1e9) == 51 and round(data / 1e12, 1) == 1.0
 
 # %% [markdown]
 r"""
-GPT-3 had fewer than 2 tokens per parameter. By the rule, a model of 51 billion on a trillion tokens would have been the
-better use of its FLOPs. And Llama 3.1 8B has 1,868! A mistake? No: a model is trained once and used for years, and a
-small one is cheaper every time it is used. "Compute-optimal" means optimal for the *training* bill alone. Know what a
-rule optimises before you follow it.
+GPT-3 had fewer than 2 tokens per parameter; by the rule, 51 billion parameters and a trillion tokens would have been
+the better use of its FLOPs. And Llama 3.1 8B has 1,868! A mistake? No: a model is trained once and used for years, and
+a small one is cheaper every time. "Compute-optimal" is optimal for the *training* bill alone. Know what a rule
+optimises before you follow it.
 
 *Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Is there that much
 text?
 
 ## 4 · What fits?
 
-The second question asks for the *largest* model on eight H100s. That is about memory. What has to be kept?
+The second question is about memory. What has to be kept?
 
 - the **parameters** themselves;
 - a **gradient** for each: how it should change, found in the backward pass;
 - the **optimizer state**. Plain gradient descent (SGD) keeps nothing. With *momentum* it keeps one number for each
-  parameter. **AdamW**, which trains nearly all language models, keeps two: running means of the gradient and of its
+  parameter. **AdamW**, the usual choice for language models, keeps two: running means of the gradient and of its
   square. Lecture 08 builds it.
 
 And each number is 4 bytes in `float32`, 2 bytes in `bfloat16` or `float16`, 1 byte in an 8-bit format. Lecture 02 says
-what the bits mean. So with everything in `float32`, AdamW takes $4 + 4 + 4 + 4 = 16$ bytes for each parameter. Need not
-be believed:
+what the bits mean. So with everything in `float32`, AdamW takes $4 + 4 + 4 + 4 = 16$ bytes for each parameter. The next
+cell counts them. You need not be able to read its PyTorch yet: it makes a layer of a million parameters, goes through
+it forward and backward, lets AdamW make one step, and asks what is there.
 """
 
 # %%
@@ -547,12 +561,10 @@ assert kept == 16 * weight.numel() + 4  # 4 bytes more in all: AdamW counts its 
 
 # %% [markdown]
 r"""
-Sixteen bytes per parameter, and one small number that says how many steps were made.
-
 Can one do with less? The common recipe, **mixed precision**, does the arithmetic in `bfloat16`, where an H100 promises
-15 times the FLOP/s, and so keeps parameters and gradients in 2 bytes each. But `bfloat16` has two to three digits: a
-small update to a parameter gets rounded away (lecture 10 shows it happening). So one keeps a second, exact copy of each
-parameter in `float32`, the **master copy**, and the optimizer's numbers in `float32` as well.
+15 times the FLOP/s, and so keeps parameters and gradients in 2 bytes each. But `bfloat16` has two to three digits:
+small updates get rounded away (lecture 10 shows it). So one keeps a second, more exact copy of each parameter in
+`float32`, the **master copy**, and the optimizer's numbers in `float32` as well.
 
 **Predict.** How many bytes per parameter does that recipe take, with AdamW?
 """
@@ -570,8 +582,8 @@ assert round(speed_up) == 15
 
 # %% [markdown]
 r"""
-Sixteen again! What the parameters and gradients save, the master copy uses up. **Mixed precision makes training faster,
-not smaller**, as far as these numbers go. (What it does make smaller are the activations; we come to them.)
+Sixteen again! What parameters and gradients save, the master copy uses up. **Mixed precision makes training faster, not
+smaller**, as far as these numbers go.
 
 ### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -626,13 +638,15 @@ mistakes = {12: no_master, 8: state_dtype, 14: "The master copy has a dtype of i
 expect(seen.value, 16, mistakes=mistakes | {10: state_dtype})
 seen = observe(bytes_per_parameter, "float32", "float32", "SGD")
 expect(seen.value, 8, mistakes={16: for_sgd, 12: for_sgd, 4: one_copy})
-seen = observe(bytes_per_parameter, "bfloat16", "float32", "momentum", "bfloat16")
+seen = observe(bytes_per_parameter, "bfloat16", "float32", "momentum", "float8")
 mistakes = {
+    5: "The gradients have a dtype of their own.",
     6: "Momentum keeps one number for each parameter.",
-    10: "The argument `state` says bfloat16: 2 bytes.",
-    12: "Momentum keeps one number for each parameter, and the argument `state` says bfloat16.",
+    8: "Momentum keeps one number for each parameter, not two.",
+    10: "The argument `state` says float8: 1 byte.",
+    14: "Momentum keeps one number for each parameter, of 1 byte where `state` is float8.",
 }
-expect(seen.value, 8, mistakes=mistakes)
+expect(seen.value, 7, mistakes=mistakes)
 ### BEGIN HIDDEN TESTS
 import itertools
 
@@ -668,8 +682,8 @@ r"""
 <details><summary>Hint 1</summary>Two small dictionaries: bytes of a dtype, and how many numbers an optimizer keeps.</details>
 <details><summary>Hint 2</summary>Parameter + gradient + numbers · bytes of the state + (master copy, where there is one).</details>
 
-**Why it matters.** "How large a model fits?" has no answer before somebody says the recipe. You will find 12, 16
-and 18 bytes per parameter in print, all correct, each for a recipe that may not be stated.
+**Why it matters.** "How large a model fits?" has no answer before somebody says the recipe. You will find 12, 16 and 18
+bytes per parameter in print, all correct:
 """
 
 # %%
@@ -677,29 +691,13 @@ assert bytes_per_parameter("bfloat16", "bfloat16", "AdamW") == 12  # no master c
 assert bytes_per_parameter("bfloat16", "bfloat16", "AdamW", master="float32") == 16
 assert bytes_per_parameter("bfloat16", "float32", "AdamW", master="float32") == 18
 
-# What PyTorch does when you convert the whole model, and think no more of it:
-layer.to(torch.bfloat16).zero_grad()
-layer(torch.ones(1, 1_000, device=device, dtype=torch.bfloat16)).sum().backward()
-optimizer = torch.optim.AdamW(layer.parameters())
-optimizer.step()
-moments = [optimizer.state[layer.weight][name].dtype for name in ("exp_avg", "exp_avg_sq")]
-print("AdamW's state for a model in bfloat16:", *moments)
-assert moments == [torch.bfloat16] * 2
-assert bytes_per_parameter("bfloat16", "bfloat16", "AdamW", state="bfloat16") == 8
-
 # %% [markdown]
 r"""
-The last one is worth a look. PyTorch's AdamW keeps its numbers in the dtype of the parameters. So a model that was
-simply converted takes 8 bytes for each, and rounds away small changes in all three places: the parameter and both
-running means (lecture 10 shows what that does). The memory that it saves was there for a reason.
-
 ### GB, GiB and the label on the box
 
 $10^9$ bytes are a **gigabyte**, GB. $2^{30} = 1{,}073{,}741{,}824$ bytes are a **gibibyte**, GiB, 7 % more. Makers of
-cards print GB. Many tools count in GiB and some of them call it GB.
-
-An H100 is sold with **80 GB**. You will read that it has "100 GB" (it has not), and you will see $80 \cdot 1024^3$ in
-code (that is 80 GiB, or 85.9 GB). What is really inside?
+cards print GB; many tools count in GiB and some of them call it GB. An H100 is sold with **80 GB**. You will read that
+it has "100 GB" (it has not), and see $80 \cdot 1024^3$ in code (that is 80 GiB, or 85.9 GB). What is really inside?
 """
 
 # %% tags=["error-22"]
@@ -718,15 +716,15 @@ if memory is not None:
 
 # %% [markdown]
 r"""
-A little more than the label says, and you will not get all of it: the driver, PyTorch and its libraries keep some for
-themselves. Plan with the label, in GB. The 7 % are your reserve.
+A little more than the label says, but the driver and PyTorch keep some for themselves. Plan with the label, in GB. The
+7 % are your reserve.
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`: how many parameters fit. `memory_gb` is the
-memory of *one* device as on its label, such as 80. Where the model is `sharded` (the usual case, so `True` if nothing
-is said) each device keeps an equal share of all the numbers. Where it is not, *every* device keeps all of them: then
-more devices make it faster, not larger.
+memory of *one* device as on its label, such as 80. Where the model is `sharded` (`True` if nothing is said) each device
+keeps an equal share of all the numbers. Where it is not, *every* device keeps all of them: then more devices make it
+faster, not larger.
 """
 
 
@@ -751,6 +749,7 @@ every = (
 
 def size_mistakes(want, devices, memory, size, sharded):
     ways = [
+        (want * size / 16, "The bytes per parameter are an argument: not always 16."),
         (want * 2**30 / 1e9, "That takes a GB for 2³⁰ bytes; the label means 10⁹."),
         (want / 1e9, "Those are billions; return the plain number of parameters."),
         (want * 1024**2 / 1e9, "A GB is 10⁹ bytes; that takes it for 1024²."),
@@ -799,7 +798,7 @@ r"""
 <details><summary>Hint 1</summary>Bytes that there are, divided by bytes that each parameter takes.</details>
 <details><summary>Hint 2</summary>How many devices' memory counts depends on <code>sharded</code>. Then · memory_gb · 10⁹.</details>
 
-**Why it matters.** It is the second question. Note what it did *not* ask about: neither text nor time.
+**Why it matters.** It answers the second question. Note what that did *not* ask about: neither text nor time.
 
 **Predict.** How many parameters is the largest model that you can train on eight H100s with AdamW, everything in
 `float32` and nothing else in memory? In billions.
@@ -854,8 +853,8 @@ r"""
 **40 billion**, or 53 billion if you dare to leave out the master copy. Say the recipe with it, always.
 
 And mind the *eight*. "One H100 holds a model of 40 billion parameters" is a mistake that travels; one holds 5 billion.
-Nor do eight of them hold 40 by themselves: the numbers have to be *sharded*, split among the cards, and lecture 11 does
-that. With plain data parallelism, where each card keeps everything, it stays at 5.
+Nor do eight hold 40 by themselves: the numbers have to be *sharded*, split among the cards, as lecture 11 does it. If
+each card keeps everything, it stays at 5.
 """
 
 # %% tags=["error-22"]
@@ -868,29 +867,50 @@ r"""
 > forward: the **activations**. There is no number of bytes per parameter for them. They grow with how many tokens you
 > put through at once, the *batch size* times the length of the texts.
 
-At the very least, each layer's input has to be kept for each token. GPT-3 has 96 layers, and between them each token is
-a vector of 12,288 numbers. Two bytes each:
+The layer from above, for one, remembers its input (here, too, read the numbers and leave the PyTorch for later):
 """
 
-# %% tags=["item-4"]
-layers, width = FACTS["GPT-3 layers"].value, FACTS["GPT-3 width"].value
-context = FACTS["GPT-3 context"].value  # tokens of one text
-per_token = 2 * layers * width  # B, if nothing but the layers' inputs is kept
-for batch in (1, 2, 16, 64):  # texts at once
-    print(
-        f"{batch:>3} texts of {context:,} tokens: {readable(per_token * context * batch, 'B'):>7}"
-    )
 
-assert round(per_token / 1e6, 2) == 2.36  # MB for each token
-assert round(per_token * context / 1e9, 1) == 4.8  # GB for each text
-# Twice the tokens, twice the bytes; the parameters do not care.
-assert per_token * context * 64 == 64 * (per_token * context) > 3 * label
+# %% tags=["item-4"]
+def remembered(tokens: int) -> int:
+    """Bytes that the layer keeps for the way back."""
+    kept: list[int] = []
+
+    def keep(x: torch.Tensor) -> torch.Tensor:
+        kept.append(x.nbytes)
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x):
+        layer(torch.ones(tokens, 1_000, device=device))
+    return sum(kept)
+
+
+for tokens_at_once in (8, 16, 32):
+    print(f"{tokens_at_once:>2} tokens: {remembered(tokens_at_once):,} B")
+    assert remembered(tokens_at_once) == tokens_at_once * 1_000 * 4  # the input, in float32
 
 # %% [markdown]
 r"""
-2.4 MB for each token, 4.8 GB for each text, and that is a *lower bound*: without tricks it is many times as
-much. So 40 billion is an upper bound, and a real run leaves room. Lecture 08 counts activations to the byte, and
-lecture 11 trades them for compute.
+The parameters stayed the same, and the activations doubled. And GPT-3? It has 96 layers, and between them each token is
+a vector of 12,288 numbers. If each layer remembers its input and nothing else, two bytes a number:
+"""
+
+# %%
+layers, width = FACTS["GPT-3 layers"].value, FACTS["GPT-3 width"].value
+context = FACTS["GPT-3 context"].value  # tokens of one text
+per_token = 2 * layers * width  # B
+for batch in (1, 16, 64):  # texts at once
+    activations = per_token * context * batch
+    print(f"{batch:>2} × {context:,} tokens: {readable(activations, 'B'):>7}")
+
+assert round(per_token / 1e6, 1) == 2.4  # MB for each token
+assert round(per_token * context / 1e9, 1) == 4.8  # GB for each text
+assert activations > 3 * label  # more than three cards hold
+
+# %% [markdown]
+r"""
+2.4 MB for each token, 4.8 GB for each text; a Transformer's layers remember a good deal more than their input. So 40
+billion is an upper bound, and a real run leaves room. Lecture 08 counts activations to the byte, and lecture 11 trades them for compute.
 
 *Try it yourself:* what is the largest model on your own machine, or on one RTX 4090 (`FACTS["RTX 4090 memory"]`)?
 
@@ -954,6 +974,7 @@ time_only = "That is enough to be in time, but it does not hold the model."
 memory_only = "That holds the model, but is not in time."
 both_times = "The same cards do both, compute and hold: not the sum, the larger of the two."
 whole = "A part of a card cannot be had: round up."
+exact = "Sixteen cards hold it exactly: rounding up leaves a whole number as it is."
 fraction = "Cards come whole: round up, and return an int."
 late = "The MFU makes it slower: with a lower one it takes more cards."
 
@@ -967,9 +988,15 @@ mistakes = [
 ]  # fmt: skip
 expect(seen.value, 1638, mistakes=mistakes, hint=enough)
 expect(type(seen.value).__name__, "int", about="type of the result", hint=fraction)
-# 0.37 cards to be in time, 16 to hold it
-seen = observe(cards_needed, 80e9, 1e9, 30, 989.5e12, 0.5, 80, 16)
-mistakes = {1: time_only, 0: time_only, 17: both_times, 15: "A GB is 10⁹ bytes, not 2³⁰."}
+# 1.87 cards to be in time, 16 to hold it
+seen = observe(cards_needed, 80e9, 5e9, 30, 989.5e12, 0.5, 80, 16)
+mistakes = {
+    2: time_only,
+    1: time_only,
+    18: both_times,
+    17: exact,
+    15: "A GB is 10⁹ bytes, not 2³⁰.",
+}
 expect(seen.value, 16, mistakes=mistakes, hint=enough)
 # 0.24 cards to be in time, 3.9 to hold it
 seen = observe(cards_needed, 13e9, 1e9, 30, 312e12, 0.4, 40, 12)
@@ -1029,8 +1056,7 @@ assert in_time == 1024
 
 # %% [markdown]
 r"""
-Fourteen would hold it. A thousand and more are there for the sake of time. That is typical of training: large models
-need *some* cards for memory and *very many* for compute.
+Fourteen would hold it. The other thousand are there for the sake of time. That is typical of training.
 
 ### What it costs
 
@@ -1053,8 +1079,8 @@ facts.table(
 
 # %% [markdown]
 r"""
-The bill is hours times cards times price. With twice as many cards it takes half the time, so *the number of cards
-cancels*. What counts is **GPU-hours**, and FLOPs decide how many.
+The bill is hours times cards times price. Twice as many cards take half the time, so *their number cancels*: what counts
+is **GPU-hours**.
 
 **Predict.** What is the bill for the first question: 70 billion parameters, 15 trillion tokens, MFU 0.5? In millions of
 dollars.
@@ -1074,9 +1100,9 @@ assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  #
 
 # %% [markdown]
 r"""
-14 million dollars for one run that works, and any number between 9 and 25 million, depending on whom you ask for cards.
-Each failed run, each experiment before it, and all the people come on top. (DeepSeek's much-quoted 5.6 million is this
-kind of number, and their report says so: the rent of the last run.) Both resources have a price:
+14 million dollars for one run that works. With the cheap cards of the table it would be 9.5, with the dear ones 24, and
+there are dearer. Each failed run, each experiment before it, and all the people come on top. (DeepSeek's much-quoted
+5.6 million is this kind of number, and their report says so: the rent of the last run.) Both resources have a price:
 """
 
 # %%
@@ -1093,32 +1119,30 @@ per_gb = rent / (label / 1e9)  # USD for a GB of an H100's memory for an hour
 print(
     f"compute: {per_flops:,.0f} USD for 1e21 FLOPs; so GPT-3's were {gpt3 / 1e21 * per_flops:,.0f}"
 )
-print(
-    f"memory:  {per_gb:.3f} USD for a GB and hour; 640 GB for two weeks {640 * per_gb * 336:,.0f}"
-)
+print(f"memory:  {per_gb:.3f} USD for a GB for an hour")
 
 assert 2_790 < per_flops < 2_810
 assert round(gpt3 / 1e21 * per_flops / 1e6, 2) == 0.88
 assert round(per_gb, 2) == 0.05
-assert math.isclose(640 * per_gb * 336, 8 * rent * 14 * 24)  # 640 GB are eight cards
 
 # %% [markdown]
 r"""
-About 2,800 dollars for $10^{21}$ FLOPs, and five cents for a gigabyte and hour. You cannot buy the one without the
-other: who rents a card for its memory pays for FLOP/s that stand idle, and the other way round. Hence the wish, all
-through this course, to use both.
+About 2,800 dollars for $10^{21}$ FLOPs, and five cents for a gigabyte for an hour. They come together: who rents a card
+for its memory pays for FLOP/s that stand idle, and the other way round. Hence the wish, all through this course, to use
+both.
 
 *Try it yourself:* does a B200 do more FLOPs for a dollar than an H100? (Its peak is in the table.)
 
 ## 6 · Claims that travel
 
-Napkin math gets copied from slides to notes to posts, and mistakes travel with it. Claims of this kind can be found in
-notes on a well-known lecture; the first two have been published just so, the third in several variants.
+Napkin math gets copied from slides to notes to posts, and mistakes travel with it. These claims are from notes on a
+well-known lecture, the third one put in our words.
 
 > "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
 > 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
 
-Here is code that prints these numbers (whoever published them may have gone astray in another way):
+Before you look at the code: which of the three contradicts something that you have computed above? And here is code
+that prints these numbers (their authors may have gone astray in another way):
 """
 
 
@@ -1149,14 +1173,13 @@ assert f"{noted_one_card(80, 16):.1e}" == "4.3e+10"
 r"""
 ### Exercise 0.6 · Find the mistakes &nbsp; ★★☆ &nbsp; 10 minutes
 
-There are four mistakes in these three functions. First find them *without the code*: which of the three claims
-contradicts something that you have computed above? Then look into the code. Write all three anew, corrected:
+There are four mistakes in these three functions. Write all three anew, corrected:
 
 - `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
 - `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
 - `on_one_card(memory_gb, bytes_per_parameter)`: the parameters that fit on *one* card; `memory_gb` as on its label.
 
-`peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s, as data sheets print it.
+`peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s.
 """
 
 
@@ -1187,7 +1210,7 @@ def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
 # %% nbgrader={"grade": true, "grade_id": "test_two_weeks", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
 from course_utils.testing import expect, observe
 
-seven = "That is one week: two have fourteen days."
+half = "That is half of it. Two weeks have fourteen days; the peak is the dense one, and no MFU comes in."
 giga = "That takes TFLOP/s for 10⁹ FLOP/s; tera is 10¹²."
 peta = "That takes TFLOP/s for 10¹⁵ FLOP/s; tera is 10¹²."
 printed = "The peak comes in TFLOP/s: 10¹² FLOP/s each."
@@ -1199,10 +1222,11 @@ still_eight = "The GB are right now, but that is eight cards; wanted is one."
 
 def work_mistakes(want, devices, mfu=1.0):
     return [
-        (want / 2, seven),
+        (want / 2, half),
         (want / 1e3, giga),
         (want * 1e3, peta),
         (want / 1e12, printed),
+        (want * 2**40 / 1e12, "Tera is 10¹², not 2⁴⁰."),
         (want / devices, "That is one device; they all work."),
         (want / 60, "A day has 24 hours of 60 minutes of 60 seconds."),
         (want / 3600, "A day has 24 hours of 60 minutes of 60 seconds."),
@@ -1218,15 +1242,15 @@ expect(seen.value, 3.6288e20, mistakes=work_mistakes(3.6288e20, 3)[:-2])
 seen = observe(one_day, 2, 50.0, 0.25)
 expect(seen.value, 2.16e18, mistakes=work_mistakes(2.16e18, 2, 0.25)[1:])
 seen = observe(on_one_card, 80, 16)
-mistakes = {
-    40e9: still_eight,
-    8
-    * 80
-    * 2**30
-    / 16: "Two mistakes are still there: whose memory is it, and how large is a GB on a label?",
-    80 * 2**30 / 16: still_gib,
-    5.0: "Those are billions; return the plain number.",
-}
+both_left = (
+    "Two mistakes are still there: whose memory is it, and how large is a GB on a label?"
+)
+mistakes = [
+    (40e9, still_eight),
+    (40 * 2**30, both_left),
+    (5 * 2**30, still_gib),
+    (5.0, "Those are billions; return the plain number."),
+]
 expect(seen.value, 5e9, mistakes=mistakes)
 seen = observe(on_one_card, 24, 12)
 expect(seen.value, 2e9, mistakes={24 * 2**30 / 12: still_gib, 16e9: still_eight})
@@ -1262,8 +1286,8 @@ r"""
 <details><summary>Hint 1</summary>Section 1 has the two weeks, and section 4 has the card. For the day: GPT-3's training is 3.14e23; would 1,024 H100s take seven thousand days for it, twenty years?</details>
 <details><summary>Hint 2</summary>How many days have two weeks? What is "tera"? How many cards are meant? How many bytes is a GB on a label?</details>
 
-**Why it matters.** None of these would have been caught by a test of the code. They are caught by a reader who computes
-the number once more, in another way, and by units written beside it.
+**Why it matters.** All this code runs without an error. What catches such mistakes is a reader who computes the number
+once more, in another way, and units written beside it.
 """
 
 # %% tags=["error-1", "error-23"]
@@ -1295,20 +1319,20 @@ MFU for all of them: 0.4.** Nothing is adjusted to fit.
 guess = None  # runs of nine
 
 # %%
-published_runs = [  # run, card, its parameters, its tokens
-    ("GPT-3 on A100s", "A100 SXM 80GB", "GPT-3 parameters", "GPT-3 tokens"),
-    ("1T model on A100s", "A100 SXM 80GB", "1T model on A100s parameters", "1T model on A100s tokens"),
-    ("Llama 2 7B", "A100 SXM 80GB", "Llama 2 7B parameters", "Llama 2 tokens"),
-    ("Llama 2 13B", "A100 SXM 80GB", "Llama 2 13B parameters", "Llama 2 tokens"),
-    ("Llama 2 70B", "A100 SXM 80GB", "Llama 2 70B parameters", "Llama 2 tokens"),
-    ("Llama 3.1 8B", "H100 SXM", "Llama 3.1 8B parameters", "Llama 3.1 tokens"),
-    ("Llama 3.1 70B", "H100 SXM", "Llama 3.1 70B parameters", "Llama 3.1 tokens"),
-    ("Llama 3.1 405B", "H100 SXM", "Llama 3.1 405B parameters", "Llama 3.1 405B tokens"),
-    ("DeepSeek-V3 pre-training", "H100 SXM", "DeepSeek-V3 active parameters", "DeepSeek-V3 tokens"),
-]  # fmt: skip
+published_runs = [  # run, card, whose parameters, whose tokens
+    ("GPT-3 on A100s", "A100 SXM 80GB", "GPT-3", "GPT-3"),
+    ("1T model on A100s", "A100 SXM 80GB", "1T model on A100s", "1T model on A100s"),
+    ("Llama 2 7B", "A100 SXM 80GB", "Llama 2 7B", "Llama 2"),
+    ("Llama 2 13B", "A100 SXM 80GB", "Llama 2 13B", "Llama 2"),
+    ("Llama 2 70B", "A100 SXM 80GB", "Llama 2 70B", "Llama 2"),
+    ("Llama 3.1 8B", "H100 SXM", "Llama 3.1 8B", "Llama 3.1"),
+    ("Llama 3.1 70B", "H100 SXM", "Llama 3.1 70B", "Llama 3.1"),
+    ("Llama 3.1 405B", "H100 SXM", "Llama 3.1 405B", "Llama 3.1 405B"),
+    ("DeepSeek-V3 pre-training", "H100 SXM", "DeepSeek-V3 active", "DeepSeek-V3"),
+]
 rows = []
-for run, card, parameters_of, tokens_of in published_runs:
-    n, d = FACTS[parameters_of].value, FACTS[tokens_of].value
+for run, card, model_name, data_name in published_runs:
+    n, d = FACTS[f"{model_name} parameters"].value, FACTS[f"{data_name} tokens"].value
     peak = FACTS[f"{card} bfloat16 peak"].value
     if f"{run} GPU-hours" in FACTS:
         taken = FACTS[f"{run} GPU-hours"].value
@@ -1339,11 +1363,11 @@ assert round(lowest) == 184 and round(highest) == 30_840
 # %% [markdown]
 r"""
 The longest took 170 times as many GPU-hours as the shortest. Over all that range, seven of nine lie within a quarter of
-the prediction, with a formula that fits on a napkin. That is how far to trust it. Now look at what does not fit; there
-is more to learn from that.
+the prediction, with a formula that fits on a napkin. That is how far to trust it, for runs of people who know their
+trade; who trains badly publishes no table. Now look at what does not fit; there is more to learn from that.
 
-- **Llama 3.1 8B took 2.9 times as long.** An MFU of 0.14. The model card does not say why. It may be that these hours
-  count more than the run; small models keep many cards busy less well. An honest account says: unknown.
+- **Llama 3.1 8B took 2.9 times as long**, as if at an MFU of 0.14. The model card does not say why. Perhaps these hours
+  count more than the one run. An honest account says: unknown.
 - **The first two rows** are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a paper of 2021. Its
   authors *recomputed* activations to save memory: one more forward pass, 8 FLOPs instead of 6, which their speed of 140
   TFLOP/s counts as work. MFU does not, and rightly so: it did not make the model any better.
@@ -1357,24 +1381,23 @@ with_recomputing = 8 * FACTS["GPT-3 parameters"].value * tokens
 seconds = with_recomputing / (devices_used * FACTS["GPT-3 on A100s rate"].value)
 assert round(seconds / 86_400) == FACTS["GPT-3 on A100s duration"].value == 34
 
-implied = {
-    run: 0.4 / ratio for run, ratio in ratios.items()
-}  # the MFU that would have been right
-print(", ".join(f"{run}: {mfu:.2f}" for run, mfu in implied.items()))
+# The MFU with which the prediction would have been right:
+implied = {run: 0.4 / ratio for run, ratio in ratios.items()}
+for run, mfu in implied.items():
+    print(f"{mfu:.2f}  {run}")
 assert round(implied["Llama 3.1 8B"], 2) == 0.14
 assert round(highest / lowest, -1) == 170
 
-all_of_it = FACTS["DeepSeek-V3 parameters"].value / FACTS["DeepSeek-V3 active parameters"].value
-print(
-    f"with all of DeepSeek-V3's parameters the prediction would be {all_of_it:.0f} times as long"
-)
-assert round(all_of_it) == 18
+# All of DeepSeek-V3's parameters in place of the active ones: a prediction 18 times as long.
+assert round(671e9 / 37e9) == 18
+assert FACTS["DeepSeek-V3 parameters"].value == 671e9
+assert FACTS["DeepSeek-V3 active parameters"].value == 37e9
 
 # %% [markdown]
 r"""
-The last line is the most useful number here: the **implied MFU**. Read a paper, put its parameters, tokens and
-GPU-hours into your formula, and see what MFU comes out. Between 0.3 and 0.5: plausible. Above 0.6: somebody counted
-something else. Below 0.2: ask why. (These are rules of thumb, too.)
+The numbers in front are the most useful here: the **implied MFU**. Put a paper's parameters, tokens and GPU-hours into
+your formula, and see what MFU comes out. Between 0.3 and 0.5: plausible. Above 0.6: somebody counted something else.
+Below 0.2: ask why. (These are rules of thumb, too.)
 
 *Try it yourself:* put in the sparse peak. How many of the nine would still be within a factor of 1.25?
 
@@ -1386,7 +1409,7 @@ And the two questions?
 > *The largest model on eight H100s*: **40 billion parameters**, with AdamW at 16 bytes each, sharded, and without
 > activations. But in two weeks you can properly train one of 5.6 billion.
 
-Look at the small print in these answers: each condition in it is worth a factor. Stating them is half of the craft.
+Each condition in this small print is worth a factor. Stating them is half of the craft.
 
 Your guesses so far, as a picture:
 """
@@ -1408,7 +1431,7 @@ $10^9$.
 
 **Mindset.** Write the unit beside the number. Say the assumption with the answer: dense or sparse, which MFU, which
 recipe, sharded or not. Ask which resource binds. Compute it once more another way; when it is off by a factor of two,
-look for sparsity, for MACs, for a week. Numbers from outside get a source and a date.
+look for sparsity, for multiply-adds counted as one, for a forgotten week. Numbers from outside get a source and a date.
 
 **Intuitions.** An H100 is $10^{15}$ FLOP/s, a day $10^5$ seconds, a good MFU 0.4 to 0.5. GPT-3 is $3 \cdot 10^{23}$
 FLOPs, today's large models $10^{25}$ and more. Some cards are there for memory, most of them for time. Ten times the

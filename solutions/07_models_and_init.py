@@ -7,8 +7,8 @@ r"""
 You know what a model costs. Now build one. It needs numbers to begin with, and they have to be random; but how large?
 Too large by a little, and fifty layers later they have left the range of `float32`. Too small by a little, and nothing
 arrives. By the end of this lecture you will have built a network of 50 layers, predicted how large the numbers in each
-of them are for four ways to begin, forward and backward, and measured it. For three of the four training would have
-been over before it began.
+of them are for four ways to begin, forward and backward, and measured it. With three of the four, nothing useful gets
+through.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
@@ -59,9 +59,9 @@ assert type(half) is Tensor and not half.is_leaf  # a result is no parameter any
 # %% [markdown]
 r"""
 A model is an `nn.Module`: a class with a `forward`, whose `__init__` assigns parameters, and other modules, to `self`.
-Nobody has to list them. `nn.Module` watches each assignment and *registers* what it knows: parameters, and modules.
-From then on three things happen by themselves: `model.parameters()` hands it to the optimizer, `model.to(…)` moves it,
-and `model.state_dict()` saves it.
+Nobody has to list them. `nn.Module` watches each assignment and *registers* the parameters and modules among them. From
+then on three things happen by themselves: `model.parameters()` hands them to the optimizer, `model.to(…)` moves them,
+and `model.state_dict()` lists what is to be saved.
 
 Whatever is not registered works just as well in `forward`, and is left behind all three times. Here is one class that
 holds a tensor in seven ways.
@@ -149,8 +149,8 @@ r"""
 
 ## 2 · How large is a sum of many?
 
-Now the numbers. They cannot be all alike. If each weight of a layer is the same, each of its outputs is the same, each
-gets the same gradient, and after the step they are alike again: the layer has one output, computed many times.
+Now the numbers. They cannot be all alike. If all weights of a model are, all outputs of a layer are, they all get the
+same gradient, and after the step they are alike again: the layer has one output, computed many times.
 """
 
 # %%
@@ -256,7 +256,7 @@ $$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operat
 \qquad\qquad
 \nabla x = \nabla y\, w^\top: \quad \operatorname{std}(\nabla x) = \sqrt{\text{fan\_out}}\;\sigma\;\operatorname{std}(\nabla y)$$
 
-**LeCun** (1998) keeps the way forward at 1: variance $1/\text{fan\_in}$. That is the rule of section 2.
+**LeCun** and others (1998) keep the way forward at 1: variance $1/\text{fan\_in}$. That is the rule of section 2.
 
 **Glorot** and Bengio (2010) saw that the way back would like $1/\text{fan\_out}$. Unless the matrix is square, one
 cannot have both. They take the mean of the two fans: variance $2/(\text{fan\_in} + \text{fan\_out})$. (Xavier is
@@ -410,6 +410,11 @@ def std_mistakes(fan_in, fan_out):
         ),
         ((1 / (3 * fan_in)) ** 0.5, "That is what nn.Linear does when nobody asks."),
         (2 / fan_in**0.5, "The 2 belongs under the root: it is the variance that doubles."),
+        (2**0.5 / fan_in, "The root is of the whole fraction, not of the 2 alone."),
+        (
+            (fan_in * fan_out) ** -0.25,
+            "That is the geometric mean of the two fans; Glorot's is half of their sum.",
+        ),
         ((1 / (2 * fan_in)) ** 0.5, "A ReLU halves: the weights have to make up for it."),
         ((1 / fan_in) ** 0.5, "That is LeCun's; this kind asks for another variance."),
         ((2 / total) ** 0.5, "That is Glorot's; this kind asks for another variance."),
@@ -523,10 +528,11 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 
 # %% [markdown]
 r"""
-It can be worse than no cut at all. Older releases of PyTorch did not draw again: they drew a uniform number from 0 to 1,
-stretched it to −1 to 1, sent it through the inverse of the distribution function, and clamped to `a` and `b`. PyTorch's
-uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws one is 0, which becomes −1, then −∞,
-and the clamp makes it −3: a weight of 384 standard deviations. In the GPT-3 matrix of lecture 01, expect 36 of them.
+It could be worse than no cut at all. Until early 2026 PyTorch did not draw again (its issue 155588). It drew a uniform
+number from 0 to 1, stretched it to −1 to 1, sent it through the inverse of the distribution function, and clamped to
+`a` and `b`. On a CPU, uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws one is 0,
+which becomes −1, then −∞, and the clamp makes it −3: a weight of 384 standard deviations. In a matrix of GPT-3's
+feed-forward layer, expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` keeps you safe.
 """
 
 # %%
@@ -536,6 +542,8 @@ assert torch.equal(uniform * 2**24, (uniform * 2**24).round())  # multiples of 2
 outlier = std * math.sqrt(2) * torch.erfinv(torch.tensor(-1.0))  # as the old sampler did
 assert outlier == -math.inf
 assert outlier.clamp(-3, 3) / std == -384
+lowest = torch.tensor(-math.erf(3 / math.sqrt(2)))  # where it would start with a=-3 * std
+assert abs(math.sqrt(2) * torch.erfinv(lowest).item() + 3) < 1e-4
 gpt3 = FACTS["GPT-3 feed forward width"].value * FACTS["GPT-3 width"].value
 assert round(gpt3 / 2**24) == 36
 assert round(2**24 / 1e6, 1) == 16.8
@@ -572,10 +580,10 @@ At ±3 the price is 1.3 %. That is nothing, is it? Keep the number in mind: 0.98
 
 ### Exercise 7.2 · A truncated normal of your own &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `truncated_normal(shape, std, generator)`: a new `float32` tensor of that shape on the CPU, drawn from a normal
-distribution with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std of the result is
-0.9866 · `std`.) All randomness comes from `generator`, a `torch.Generator`: the same state gives the same numbers, two
-calls in a row give different ones, and PyTorch's global generator stays as it was.
+Write `truncated_normal(shape, std, generator)`: a new `float32` tensor (no parameter yet) of that shape on the CPU,
+drawn from a normal distribution with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std
+of the result is 0.9866 · `std`.) All randomness comes from `generator`, a `torch.Generator`: the same state gives the
+same numbers, two calls in a row give different ones, and PyTorch's global generator stays as it was.
 """
 
 
@@ -610,11 +618,12 @@ def drawn(student, shape, std, seed):
 
 @probe
 def statistics(student, shape, std, seed):
-    """Of many numbers, in units of std: largest, std, mean, share at the very edge and inside ±1."""
+    """Of many numbers, in units of std: how large they are, and which share lies where."""
     import torch
 
     x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).double() / std
     return {
+        "alike": x.unique(return_counts=True)[1].max().item() / x.numel(),
         "largest": x.abs().max().item(),
         "std": x.std().item(),
         "mean": x.mean().item(),
@@ -643,10 +652,12 @@ def expect_truncated(shape, std, seed):
     expect(seen.shape, tuple(shape), about="shape of the result")
     expect(seen.dtype, torch.float32, about="dtype of the result")
     expect(seen.requires_grad, False, about="requires_grad of the result")
-    found = observe(statistics, (600, 700), std, seed).value
     hint = (
         "Draw from a normal distribution of that std, and again whatever lies outside ±3 · std."
     )
+    found = observe(statistics, (600, 700), std, seed).value
+    if not isinstance(found, dict):
+        expect(found, "many numbers", hint=hint)
     within = math.erf(3 / 2**0.5)  # of a normal distribution, within 3 std
     not_cut = "Some lie beyond 3 std. Is the cut at ±3 · std, or at the values ±3?"
     too_near = "No number comes near 3 std: the cut is at ±3 · std."
@@ -663,6 +674,10 @@ def expect_truncated(shape, std, seed):
     clamped = "Many lie exactly at the edge: clamping moves the tails there. Draw them again."
     few = found["at the edge"] < 3e-4
     expect(few, True, about="next to none exactly at ±3 · std", mistakes={False: clamped})
+    one = (
+        "Many are the same number. What lies outside has to be drawn again, not set to a value."
+    )
+    expect(found["alike"] < 1e-4, True, about="no number comes often", mistakes={False: one})
     rescaled = "That has been scaled to std 1: wanted is the cut distribution as it is."
     mistakes = [
         (1.0, rescaled),
@@ -683,10 +698,10 @@ def expect_truncated(shape, std, seed):
 expect_truncated((3, 5), 0.02, 1)
 expect_truncated((4,), 5.0, 2)
 again = "Take all random numbers from `generator`: the same state must give the same numbers."
-first, second = (observe(drawn, (5,), 2.0, 3).value for _ in range(2))
+first, second = (observe(drawn, (100, 50), 2.0, 3).value for _ in range(2))
 expect(first, second, hint=again)
 expect(
-    observe(in_a_row, (5,), 2.0, 3).value,
+    observe(in_a_row, (100, 50), 2.0, 3).value,
     [False, True],
     about="do two calls in a row agree; is the global generator as it was?",
     mistakes=[
@@ -782,6 +797,8 @@ class Cruncher(nn.Module):
 
 
 # %% nbgrader={"grade": true, "grade_id": "test_cruncher", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+import math
+
 import torch
 
 from course_utils.testing import expect, observe, probe
@@ -797,10 +814,11 @@ def one_layer(student, d_in, d_out, x):
 
 @probe
 def first_numbers(student, d_in, d_out):
-    """Std, times the root of d_in, and mean, in std, of the weights of a large Linear."""
+    """Std, times the root of d_in, of the weights of a large Linear; in std, mean and share within 1."""
     weight = student.Linear(d_in, d_out).weight.detach().double()
     std = weight.std().item()
-    return [std * d_in**0.5, weight.mean().item() / (std or 1.0)]
+    within = (weight.abs() <= std).double().mean().item()
+    return [std * d_in**0.5, weight.mean().item() / (std or 1.0), within]
 
 
 @probe
@@ -814,8 +832,8 @@ def parameters_of(student, dim, num_layers):
 def computed(student, dim, num_layers, x):
     """Cruncher's weights, in the order of their use, and what it computes."""
     model = student.Cruncher(dim, num_layers)
-    weights = [layer.weight for layer in model.layers] + [model.final.weight]
-    return [weights, model(x)]
+    weights = [model.get_parameter(f"layers.{i}.weight") for i in range(num_layers)]
+    return [[*weights, model.final.weight], model(x)]
 
 
 @probe
@@ -843,8 +861,11 @@ def alike(student, dim):
     import torch
 
     model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
-    first, second = (layer.weight for layer in model.layers)
-    return [torch.equal(first, second), torch.equal(first, other.layers[0].weight)]
+    first, second = (model.get_parameter(f"layers.{i}.weight") for i in range(2))
+    return [
+        torch.equal(first, second),
+        torch.equal(first, other.get_parameter("layers.0.weight")),
+    ]
 
 
 def times(rows, matrix):
@@ -858,7 +879,9 @@ def expect_linear(d_in, d_out, x):
     seen = observe(one_layer, d_in, d_out, x)
     if seen.error:
         expect(
-            seen.value, "a layer with a parameter called weight", hint="Parameter: `weight`."
+            seen.value,
+            "a parameter called weight, and x @ weight",
+            hint="x may have any number of leading dimensions; the parameter's name is `weight`.",
         )
     shapes, weight, y = seen.value
     in_out = "x @ weight wants [d_in, d_out]; PyTorch's own nn.Linear stores the transpose."
@@ -882,6 +905,40 @@ def expect_linear(d_in, d_out, x):
     ]
     about, hint = "what Linear computes", "Only x @ weight."
     expect(y, want, about=about, mistakes=mistakes, tolerance=1e-5, hint=hint)
+
+
+def expect_first_numbers(d_in, d_out):
+    """Linear's weights begin as a normal distribution with mean 0 and std 1 / √d_in."""
+    seen = observe(first_numbers, d_in, d_out)
+    numbers = seen.value if isinstance(seen.value, list) else [seen.value] * 3
+    unscaled = "The std of the outputs would be √d_in: divide the weights by that."
+    normal = "Normal, with mean 0 and std 1 / √d_in."
+    expect(
+        numbers[0],
+        1.0,
+        about="std of the weights, times √d_in",
+        tolerance=0.03,
+        mistakes=[
+            (d_in**0.5, unscaled),
+            (d_in**-0.5, "Divided by d_in: it is the root of d_in."),
+            (3**-0.5, "That is nn.Linear's: uniform, and √3 too small."),
+            ((d_in / d_out) ** 0.5, "That is for d_out: each output is a sum over d_in terms."),
+            (2**0.5, "That is Kaiming's; there is no ReLU here that halves."),
+            ((2 * d_in / (d_in + d_out)) ** 0.5, "That is Glorot's; wanted is LeCun's."),
+            (0.88, "Cut at ±2 std the weights are 12 % too small: at ±3, or not at all."),
+            (0.0, "All weights are alike: then all outputs are."),
+        ],
+        hint=normal,
+    )
+    expect(abs(numbers[1]) < 0.015, True, about="mean of the weights near 0", hint=normal)
+    expect(
+        numbers[2],
+        math.erf(2**-0.5),
+        about="share of the weights within 1 std",
+        tolerance=0.02,
+        mistakes=[(3**-0.5, "That is a uniform distribution; wanted is a normal one.")],
+        hint=normal,
+    )
 
 
 def expect_parameters(dim, num_layers):
@@ -949,28 +1006,7 @@ def expect_computed(dim, num_layers, x):
 rows = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [-1.0, 0.25, 2.0], [2.0, 2.0, -1.0]])
 expect_linear(3, 2, rows)
 expect_linear(3, 4, rows.reshape(2, 2, 3))
-d_in, d_out = 600, 400
-unscaled = "The std of the outputs would be √d_in: divide the weights by that."
-found = observe(first_numbers, d_in, d_out).value
-if isinstance(found, list):
-    found = found[0]
-expect(
-    found,
-    1.0,
-    about="std of the weights, times √d_in",
-    tolerance=0.03,
-    mistakes=[
-        (d_in**0.5, unscaled),
-        (d_in**-0.5, "Divided by d_in: it is the root of d_in."),
-        (3**-0.5, "That is nn.Linear's: uniform, and √3 too small."),
-        ((d_in / d_out) ** 0.5, "That is for d_out: each output is a sum over d_in terms."),
-        (2**0.5, "That is Kaiming's; there is no ReLU here that halves."),
-        ((2 * d_in / (d_in + d_out)) ** 0.5, "That is Glorot's; wanted is LeCun's."),
-        (0.88, "Cut at ±2 std the weights are 12 % too small: at ±3, or not at all."),
-        (0.0, "All weights are alike: then all outputs are."),
-    ],
-    hint="Normal, with std 1 / √d_in.",
-)
+expect_first_numbers(600, 400)
 expect_parameters(5, 3)
 expect_computed(3, 2, rows)
 expect_computed(3, 1, rows[:1])
@@ -1007,10 +1043,7 @@ for contiguous in (True, False):
     expect_parameters(dim, num_layers)
     expect_computed(dim, num_layers, draw.tensor(batch, dim, contiguous=contiguous))
     expect_computed(dim, 1, draw.tensor(1, dim))
-d_in, d_out = draw.integer(300, 400), draw.integer(600, 700)
-seen = observe(first_numbers, d_in, d_out)
-expect(seen.value[0], 1.0, about="std of the weights, times √d_in", tolerance=0.03)
-expect(abs(seen.value[1]) < 0.015, True, about="mean of the weights near 0")
+expect_first_numbers(draw.integer(300, 400), draw.integer(600, 700))
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1120,8 +1153,24 @@ reconcile(
 
 # 1: a plain list. PyTorch does not look into it.
 assert [name for name, _ in suspicious.named_parameters()] == ["final"]
-# 2: a parameter times a number is no parameter.
+# 2: a parameter times a number is no parameter, and its graph lasts for one backward pass.
 assert type(suspicious.shift) is Tensor and not suspicious.shift.is_leaf
+suspicious(torch.randn(10, 256)).sum().backward()
+try:
+    suspicious(torch.randn(10, 256)).sum().backward()
+    raise AssertionError("a second step went through")
+except RuntimeError as refusal:
+    print(str(refusal).split("(")[0])
+# Without it, nothing stops, and the loss goes down.
+suspicious.shift = torch.zeros(256)
+x, target, losses = torch.randn(64, 256), torch.randn(64), []
+for _ in range(20):
+    loss = (suspicious(x) - target).square().mean()
+    losses.append(loss.item())
+    (step,) = torch.autograd.grad(loss, suspicious.final)
+    with torch.no_grad():
+        suspicious.final.sub_(1e-3 * step)
+assert losses[-1] < 0.95 * losses[0]
 # 3: the mean is neither moved nor saved. It should be a buffer.
 assert list(suspicious.state_dict()) == ["final"]
 assert suspicious.to(torch.bfloat16).mean.dtype == torch.float32
@@ -1132,8 +1181,10 @@ assert Suspicious(256, 6)(torch.randn(1, 256)).shape == ()
 
 # %% [markdown]
 r"""
-It runs, its loss may even go down: the last layer does get trained, on top of six random ones. So before any training,
-**look at what is registered**: names, shapes, and the total. A model that is wrong usually has the wrong number.
+The first backward pass runs. The second stops at the shift, which was computed once, in `__init__`, with a message that
+does not say so. Without the shift nothing stops at all: the last layer is trained, on top of six random ones, and the
+loss goes down. So before any training, **look at what is registered**: names, shapes, and the total. A model that is
+wrong usually has the wrong number.
 
 *Try it yourself:* mend `Suspicious`, until it has eight parameters, one buffer, and passes a batch of one.
 
@@ -1143,7 +1194,7 @@ It runs, its loss may even go down: the last layer does get trained, on top of s
 names, parameters that are not trained, and tensors that are no parameters.
 
 In many language models the table of embeddings and the output layer are *tied* (lecture 06): one matrix, registered in
-two places. GPT-2's smallest version does so, with a vocabulary of 50,257 and a width of 768.
+two places. The smallest GPT-2 does so, with a vocabulary of 50,257 and a width of 768.
 
 **Predict.** How many parameters does `model.parameters()` find, if that matrix is all the model has?
 """
@@ -1163,14 +1214,18 @@ class Tied(nn.Module):
         self.head.weight = self.table.weight  # one parameter, two names
 
 
+layers, d, context, vocab = (
+    int(FACTS[f"GPT-2 small {what}"].value)
+    for what in ("layers", "width", "context", "vocabulary")
+)
 with torch.device("meta"):
-    tied = Tied(50_257, 768)
+    tied = Tied(vocab, d)
 found = sum(p.numel() for p in tied.parameters())
 listed = sum(p.numel() for p in tied.state_dict().values())
 reconcile("parameters of the tied model", guess, found, "parameters")
 
 assert tied.head.weight is tied.table.weight
-assert found == 50_257 * 768 == 38_597_376
+assert found == vocab * d == 50_257 * 768 == 38_597_376
 assert [name for name, _ in tied.named_parameters()] == ["table.weight"]  # its first name
 assert set(tied.state_dict()) == {"table.weight", "head.weight"}  # both
 assert listed == 2 * found
@@ -1179,9 +1234,10 @@ on_disk = io.BytesIO()
 torch.save(Tied(1_000, 64).state_dict(), on_disk)
 assert len(on_disk.getvalue()) < 1.1 * 4 * 1_000 * 64  # one matrix, and a little
 
-# All of GPT-2's smallest model: table, positions, 12 layers, and the norm at the end
-gpt2 = found + 1_024 * 768 + 12 * (12 * 768**2 + 13 * 768) + 2 * 768
-assert (gpt2, gpt2 + found) == (124_439_808, 163_037_184)
+# All of it: table, positions, the layers' matrices, their biases and norms, and the last norm
+gpt2 = found + context * d + layers * (12 * d**2 + 13 * d) + 2 * d
+assert gpt2 == FACTS["GPT-2 small parameters"].value == 124_439_808
+assert gpt2 + found == 163_037_184
 
 # %% [markdown]
 r"""
@@ -1195,7 +1251,8 @@ no gradient and no optimizer state. So one counts the two kinds apart.
 
 Write `count_parameters(model)`: the pair `(trainable, frozen)`, how many numbers the model's parameters hold that
 require a gradient, and that do not. Modules in modules count. A parameter with several names counts once, and a module
-that is used in two places, too. Buffers are no parameters.
+that is used in two places, too. Buffers are no parameters. It must work on the meta device, where no tensor has an
+address.
 """
 
 
@@ -1214,8 +1271,8 @@ from course_utils.testing import expect, observe, probe
 
 
 @probe
-def counted(student, recipe):
-    """count_parameters for a model made from (place, kind, shape or place of the original)."""
+def counted(student, recipe, device):
+    """count_parameters of a model made from (place, kind, shape or place of the original)."""
     import torch
     from torch import nn
 
@@ -1228,10 +1285,10 @@ def counted(student, recipe):
                 setattr(owner, parent, nn.Module())
             owner = getattr(owner, parent)
         if kind in ("parameter", "frozen"):
-            parameter = nn.Parameter(torch.zeros(*what), requires_grad=kind == "parameter")
-            setattr(owner, name, parameter)
+            zeros = torch.zeros(*what, device=device)
+            setattr(owner, name, nn.Parameter(zeros, requires_grad=kind == "parameter"))
         elif kind == "buffer":
-            owner.register_buffer(name, torch.zeros(*what))
+            owner.register_buffer(name, torch.zeros(*what, device=device))
         elif kind == "tied":
             setattr(owner, name, root.get_parameter(what))
         else:
@@ -1268,6 +1325,13 @@ def expect_counted(recipe):
                 if inner.startswith(what + ".") and original in twice:
                     twice[original] += size(shape)
     trainable, frozen, buffers = totals.values()
+    deep = {"parameter": 0, "frozen": 0}
+    by_shape = {}
+    for place, kind, what in recipe:
+        if kind in top:
+            deep[kind] += size(what) * (place.count(".") + 1)
+            by_shape[what] = kind
+    one_each = tuple(sum(size(s) for s, k in by_shape.items() if k == kind) for kind in top)
     both = "That counts a parameter with two names twice: parameters() hands out each once."
     mixed = "Is every parameter trained? Ask each for requires_grad."
     mistakes = [
@@ -1288,14 +1352,29 @@ def expect_counted(recipe):
         (trainable + frozen, "Return a pair: (trainable, frozen)."),
         (trainable, "Return a pair: (trainable, frozen)."),
         (
+            (trainable, 0),
+            "None are frozen? parameters() can be walked through once: call it for each sum.",
+        ),
+        (
+            (deep["parameter"], deep["frozen"]),
+            "parameters() looks into modules in modules by itself: ask the model only.",
+        ),
+        (one_each, "Two parameters of the same shape are still two."),
+        (
             (0, trainable + frozen + buffers + sum(twice.values())),
             "That lists each name, and buffers.",
         ),
     ]
+    address = "On the meta device each address is 0: data_ptr() takes all for the same tensor."
+    for _, kind, what in recipe:
+        if kind in top:
+            alone = (size(what), 0) if kind == "parameter" else (0, size(what))
+            mistakes.append((alone, address))
     mistakes = [(value, why) for value, why in mistakes if value != (trainable, frozen)]
-    seen = observe(counted, recipe)
     hint = "model.parameters() walks through all modules, and hands out each parameter once."
-    expect(seen.value, (trainable, frozen), mistakes=mistakes, hint=hint)
+    for device_name in ("cpu", "meta"):
+        seen = observe(counted, recipe, device_name)
+        expect(seen.value, (trainable, frozen), mistakes=mistakes, hint=hint)
 
 
 expect_counted(
@@ -1304,6 +1383,7 @@ expect_counted(
         ("table.weight", "parameter", (10, 3)),
         ("body.first.weight", "parameter", (3, 4)),
         ("body.first.running_mean", "buffer", (4,)),
+        ("body.second.weight", "parameter", (3, 4)),
     ]
 )
 expect_counted(
@@ -1333,6 +1413,7 @@ for _ in range(4):
     expect_counted(recipe)
 expect_counted([("a.mask", "buffer", (3,))])
 expect_counted([("a.b.c.d.e.weight", "frozen", (4, 5))])
+expect_counted([("a", "frozen", (2, 3)), ("b.c", "frozen", (2, 3)), ("d", "parameter", (2, 3))])
 expect_counted([("a", "parameter", (2, 3, 4)), ("b", "tied", "a"), ("c", "tied", "a")])
 ### END HIDDEN TESTS
 
@@ -1341,8 +1422,8 @@ r"""
 <details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once. <code>p.numel()</code> and <code>p.requires_grad</code> are the rest.</details>
 <details><summary>Hint 2</summary>One sum with <code>if p.requires_grad</code>, and one with <code>if not p.requires_grad</code>.</details>
 
-**Why it matters.** "How many parameters?" is the first number of each memory and FLOP budget. You will read of GPT-2's
-smallest model that it has 124 million, and that it has 163 million. It is the same model: the table once, or twice.
+**Why it matters.** "How many parameters?" is the first number of each memory and FLOP budget. You will read of the
+smallest GPT-2 that it has 124 million, and that it has 163 million. It is the same model: the table once, or twice.
 
 ### A model of 70 billion, in no memory
 
@@ -1363,8 +1444,8 @@ assert all(p.is_meta for p in wide.parameters())
 
 # %% [markdown]
 r"""
-Shapes go through it, too: a forward pass on the meta device costs no time and checks that everything fits together. Only
-numbers cannot be had, and the model cannot be moved away:
+Shapes go through it, too: a forward pass on the meta device computes nothing and checks that everything fits together.
+Only numbers cannot be had, and the model cannot be moved away:
 """
 
 # %%
@@ -1480,7 +1561,6 @@ def expect_weighed(recipe, device):
     no_buffers = "Buffers take memory, too."
     twice = "A tensor with two names was counted twice."
     four = "Not each number takes four bytes: ask for its dtype."
-    first = made[recipe[0][0]]
     mistakes = [
         (weights, no_buffers),
         (parts["parameter"], "A frozen parameter takes memory, and so do buffers."),
@@ -1504,11 +1584,11 @@ def expect_weighed(recipe, device):
             0,
             "On the meta device storages may not be there: multiply numel() and element_size().",
         ),
-        (
-            elements(first[1]) * first[2].itemsize,
-            "On the meta device each address is 0: data_ptr() takes all for the same tensor.",
-        ),
     ]
+    address = "On the meta device each address is 0: data_ptr() takes all for the same tensor."
+    for kind, what, dtype in made.values():
+        if kind in parts:
+            mistakes.append((elements(what) * dtype.itemsize, address))
     mistakes = [(value, why) for value, why in mistakes if value != want]
     hint = "numel() · element_size() for each parameter and each buffer."
     expect(observe(weighed, recipe, device).value, want, mistakes=mistakes, hint=hint)
@@ -1630,8 +1710,8 @@ $$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{
 without the ½ if there is none. The outputs have both signs, so their mean is 0 and $\sqrt{m_l}$ is their std. The first
 layer gets the data, which did not go through a ReLU: no ½ there.
 
-A gradient makes the same journey from the other end. Where the ReLU was off, nothing passes: again half of it. And going
-back, each sum runs over the *outputs* of the layer:
+A gradient makes the same journey from the other end. Write $g_l$ for the mean square of the gradient of those outputs.
+Where the ReLU was off, nothing passes: again half of it. And going back, each sum runs over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
@@ -1647,7 +1727,7 @@ data have mean 0 and std 1.
 `gradient_stds_through_depth(widths, weight_stds, relu)`: a list with the std of the gradient with respect to each
 layer's outputs (again before the ReLU), in the order of the layers, if it is 1 at the outputs of the last.
 
-Both have one number for each layer.
+Both have one number for each layer, and leave their arguments as they are.
 """
 
 
@@ -1748,6 +1828,8 @@ def backward_mistakes(widths, stds, relu):
     halved = running([widths[i + 1] * stds[i] ** 2 * half * half for i in layers])
     shifted = running([widths[i] * stds[i - 1] ** 2 * half for i in layers])
     further = [*right, right[-1] * widths[1] * stds[0] ** 2]
+    after_relu = [1.0, *(g / half for g in right[1:])]
+    beyond_last = [g * half for g in right]
     order = "That begins with the last layer: wanted is the order of the layers."
     wrong = [
         ([math.sqrt(g) for g in right], order),
@@ -1763,6 +1845,11 @@ def backward_mistakes(widths, stds, relu):
             "The gradient of layer i's outputs comes back through the weights of layer i + 1.",
         ),
         (further, "One number for each layer: the gradient of the data is not asked for."),
+        (
+            after_relu,
+            "That is the gradient of what leaves the ReLU; before it, half of the squares are gone.",
+        ),
+        (beyond_last, "There is no ReLU after the last layer: it begins with 1."),
     ]:
         wrong.append(([math.sqrt(g) for g in squares[::-1]], why))
     return wrong
@@ -1776,7 +1863,7 @@ def expect_both(widths, stds, relu, forward, back):
     ]:
         mistakes = [pair for pair in mistakes if pair[0] != want]
         seen = observe(function, widths, stds, relu)
-        hint = "One factor for each layer on the way: width · std², and ½ for a ReLU."
+        hint = "A list; one factor for each layer on the way: width · std², and ½ for a ReLU."
         expect(seen.value, want, mistakes=mistakes, hint=hint)
         expect(seen.mutated, [], about="arguments changed")
 
@@ -1980,7 +2067,7 @@ figure = plots.through_depth(
 )
 plots.show(
     figure,
-    alt=f"{finding}. The std by layer on a logarithmic axis: straight lines. randn rises from 23 "
+    alt=f"{finding}. The std by layer on a logarithmic axis: straight lines. randn rises from 22 "
     "to 1e60 and leaves float32 between layers 30 and 35; nn.Linear falls to 1e-20, LeCun to "
     "1e-8; Kaiming stays near 1. The predictions lie on the measurements.",
 )
@@ -2008,7 +2095,9 @@ assert gradients_of["nn.Linear"][0] < 1e-18 and gradients_of["LeCun = Glorot"][0
 assert 0.2 < gradients_of["Kaiming"][0] < 2
 
 # %%
-finding = "The same outputs as histograms: by layer 20 three of the four have left the picture"
+finding = (
+    "The same outputs as histograms: by layer 20 only Kaiming's look like those of layer 1"
+)
 figure = plots.distributions(shown, reach=5, title=finding)
 plots.show(
     figure,
@@ -2092,9 +2181,10 @@ assert max(ends) > 1.2 * min(ends)  # they wander
 
 # %% [markdown]
 r"""
-Those who know divide by it: ask for `std / kept(3)`, and the weights that are left have the std that was meant. (Some
-libraries do so in their truncated initialisers; PyTorch's `trunc_normal_` does what you tell it.) Take one network, and
-correct the weights that it has. Nothing is drawn again, so nothing wanders:
+Those who know divide by it: ask for `std / kept(3)`, cut at ±3 times that, and the weights that are left have the std
+that was meant. (The `variance_scaling` initialisers of JAX and Keras do so, for their cut at ±2; PyTorch's
+`trunc_normal_` does what you tell it.) Take one network, and correct the weights that it has. Nothing is drawn again,
+so nothing wanders:
 """
 
 # %%
@@ -2141,9 +2231,9 @@ for name, std in ways_to_begin.items():
 
 # %% [markdown]
 r"""
-After 50 layers, what one layer does. A Transformer has a norm before each block, and forgives an initialiser that is
-off by a factor. The paper of the first GPT (Radford et al., 2018) says so: because of its norms, it finds, a plain std
-of 0.02 is enough. What has no norm behind it you still have to ask what it does to the scale, and now you can.
+After 50 layers, what one layer does. A Transformer has a norm at each block, and forgives an initialiser that is off by
+a factor. The paper of the first GPT (Radford et al., 2018) says so: as it has norms throughout, a plain std of 0.02 is
+enough. Whatever has no norm to catch it you still have to ask what it does to the scale, and now you can.
 
 *Try it yourself:* in `Deep`, replace the ReLU by `torch.tanh`. Which of the four arrives now? (`tanh` keeps
 numbers within ±1. Are the gradients kept as well?)
@@ -2160,7 +2250,7 @@ leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict(
 each operation ask what it does to the mean square, then multiply along the depth, in both directions.
 
 **Intuitions.** Random terms add like roots: 16,384 of them make 128. A factor per layer is an exponential in depth: 16
-reaches the end of float32 in layer 32, $\sqrt{1/2}$ leaves a few hundred-millionths after 50, and even 0.9866 halves.
+reaches the end of float32 in layer 32, $\sqrt{1/2}$ leaves some $10^{-8}$ after 50, and even 0.9866 halves.
 Llama 3 70B is 141 GB in bf16, before anything has been done with it.
 
 Next: **08 · Optimizers**. The model stands, its gradients arrive. What does a step do with them, and how many bytes does

@@ -55,7 +55,7 @@ def bytes_per_parameter(parameters, gradients, optimizer, state="float32", maste
     return SIZE[parameters] + SIZE[gradients] + numbers * SIZE[parameters] + SIZE.get(master, 0)
 
 # %% wrong: the state always in float32
-# says: The argument `state` says bfloat16
+# says: The argument `state` says float8
 SIZE = {"float32": 4, "bfloat16": 2, "float16": 2, "float8": 1}
 def bytes_per_parameter(parameters, gradients, optimizer, state="float32", master=None):
     numbers = {"SGD": 0, "momentum": 1, "AdamW": 2}[optimizer]
@@ -81,6 +81,20 @@ SIZE = {"float32": 4, "bfloat16": 2, "float16": 2, None: 0}
 def bytes_per_parameter(parameters, gradients, optimizer, state="float32", master=None):
     numbers = {"SGD": 0, "momentum": 1, "AdamW": 2}[optimizer]
     return SIZE[parameters] + SIZE[gradients] + numbers * SIZE[state] + SIZE[master]
+
+# %% wrong: the gradients in the parameters' dtype
+# says: The gradients have a dtype of their own
+SIZE = {"float32": 4, "bfloat16": 2, "float16": 2, "float8": 1}
+def bytes_per_parameter(parameters, gradients, optimizer, state="float32", master=None):
+    numbers = {"SGD": 0, "momentum": 1, "AdamW": 2}[optimizer]
+    return 2 * SIZE[parameters] + numbers * SIZE[state] + SIZE.get(master, 0)
+
+# %% wrong: momentum keeps as much as AdamW
+# says: Momentum keeps one number for each parameter, not two
+SIZE = {"float32": 4, "bfloat16": 2, "float16": 2, "float8": 1}
+def bytes_per_parameter(parameters, gradients, optimizer, state="float32", master=None):
+    numbers = 0 if optimizer == "SGD" else 2
+    return SIZE[parameters] + SIZE[gradients] + numbers * SIZE[state] + SIZE.get(master, 0)
 
 # %% right: digits of the name
 def bytes_per_parameter(parameters, gradients, optimizer, state="float32", master=None):

@@ -74,6 +74,12 @@ def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per
     compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
     return math.ceil(max(compute, parameters * bytes_per_parameter / (memory_gb * 2**30)))
 
+# %% wrong: always one more than the whole number below
+# says: leaves a whole number as it is
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
+    return int(max(compute, parameters * bytes_per_parameter / (memory_gb * 1e9))) + 1
+
 # %% right: rounds once
 def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
     seconds = 60 * 60 * 24 * days
@@ -93,6 +99,13 @@ def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per
     needed = 6 * parameters * tokens / (cards * peak_flops * mfu) / 86_400
     if needed > days:
         cards = math.ceil(cards * needed / days)
+    return cards
+
+# %% right: a card more, until it is enough
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    cards, work, size = 1, 6 * parameters * tokens, parameters * bytes_per_parameter
+    while cards * peak_flops * mfu * days * 86_400 < work or cards * memory_gb * 1e9 < size:
+        cards += 1
     return cards
 
 # %% equivalent: max(for_compute, for_memory) → max(for_memory, for_compute)

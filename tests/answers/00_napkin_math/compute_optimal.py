@@ -67,6 +67,18 @@ def compute_optimal(flops, tokens_per_parameter=20.0):
     parameters = math.sqrt(flops)
     return parameters, tokens_per_parameter * parameters
 
+# %% wrong: whole numbers
+# says: Do not round
+def compute_optimal(flops, tokens_per_parameter=20.0):
+    parameters = math.sqrt(flops / (6 * tokens_per_parameter))
+    return int(parameters), int(tokens_per_parameter * parameters)
+
+# %% wrong: the tokens first, and divided after the root
+# says: their product too small
+def compute_optimal(flops, tokens_per_parameter=20.0):
+    tokens = math.sqrt(flops / 6)
+    return tokens / tokens_per_parameter, tokens
+
 # %% right: tokens first, powers, a list
 def compute_optimal(flops, tokens_per_parameter=20.0):
     tokens = (flops * tokens_per_parameter / 6) ** 0.5

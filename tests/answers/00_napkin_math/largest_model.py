@@ -60,6 +60,11 @@ def largest_model(devices, memory_gb, bytes_per_parameter, sharded=True):
 def largest_model(devices, memory_gb, bytes_per_parameter, sharded=True):
     return (devices if sharded else 1) * memory_gb * 1e9 / 16
 
+# %% wrong: always sixteen bytes
+# says: not always 16
+def largest_model(devices, memory_gb, bytes_per_parameter, sharded=True):
+    return (devices if sharded else 1) * memory_gb * 1e9 / 16
+
 # %% right: whole parameters
 def largest_model(devices, memory_gb, bytes_per_parameter, sharded=True):
     if not sharded:

@@ -58,6 +58,31 @@ def training_days(parameters, tokens, devices, peak_flops, mfu):
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     return devices * peak_flops * mfu * 86_400 / (6 * parameters * tokens)
 
+# %% wrong: no brackets
+# says: but multiplies by c
+def training_days(parameters, tokens, devices, peak_flops, mfu):
+    return 6 * parameters * tokens / devices * peak_flops * mfu / 86_400
+
+# %% wrong: the sparse peak
+# says: The peak given is the dense one
+def training_days(parameters, tokens, devices, peak_flops, mfu):
+    return 6 * parameters * tokens / (devices * 2 * peak_flops * mfu) / 86_400
+
+# %% wrong: recomputation counted as well
+# says: That is 8 FLOPs
+def training_days(parameters, tokens, devices, peak_flops, mfu):
+    return 8 * parameters * tokens / (devices * peak_flops * mfu) / 86_400
+
+# %% wrong: the day of the napkin
+# says: A day has 86,400 seconds
+def training_days(parameters, tokens, devices, peak_flops, mfu):
+    return 6 * parameters * tokens / (devices * peak_flops * mfu) / 1e5
+
+# %% wrong: rounded to a tenth
+# says: Do not round
+def training_days(parameters, tokens, devices, peak_flops, mfu):
+    return round(6 * parameters * tokens / (devices * peak_flops * mfu) / 86_400, 1)
+
 # %% right: the FLOPs of a day
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     per_day = devices * peak_flops * mfu * 60 * 60 * 24

@@ -1,5 +1,5 @@
 # %% wrong: as noted
-# says: That is one week
+# says: Two weeks have fourteen days
 def two_weeks(devices, peak_tflops):
     return devices * peak_tflops * 1e12 * 60 * 60 * 24 * 7
 
@@ -129,6 +129,28 @@ def one_day(devices, peak_tflops, mfu):
 
 def on_one_card(memory_gb, bytes_per_parameter):
     return 5e9
+
+# %% wrong: halves the peak, as if it were the sparse one
+# says: the peak is the dense one
+def two_weeks(devices, peak_tflops):
+    return devices * peak_tflops / 2 * 1e12 * 60 * 60 * 24 * 14
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops / 2 * 1e12 * mfu * 60 * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return memory_gb * 1e9 / bytes_per_parameter
+
+# %% wrong: a tera of 1024⁴
+# says: Tera is 10¹²
+def two_weeks(devices, peak_tflops):
+    return devices * peak_tflops * 1024**4 * 60 * 60 * 24 * 14
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops * 1024**4 * mfu * 60 * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return memory_gb * 1e9 / bytes_per_parameter
 
 # %% right: one function calls the other
 def two_weeks(devices, peak_tflops):

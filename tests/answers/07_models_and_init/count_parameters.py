@@ -74,6 +74,34 @@ def count_parameters(model):
 def count_parameters(model):
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
 
+# %% wrong: by address
+# says: On the meta device each address is 0
+def count_parameters(model):
+    each = {p.data_ptr(): p for p in model.parameters()}.values()
+    trainable = sum(p.numel() for p in each if p.requires_grad)
+    return trainable, sum(p.numel() for p in each) - trainable
+
+# %% wrong: by shape
+# says: Two parameters of the same shape are still two
+def count_parameters(model):
+    each = {p.shape: p for p in model.parameters()}.values()
+    trainable = sum(p.numel() for p in each if p.requires_grad)
+    return trainable, sum(p.numel() for p in each) - trainable
+
+# %% wrong: walks twice through what can be walked through once
+# says: None are frozen? parameters() can be walked through once
+def count_parameters(model):
+    each = model.parameters()
+    trainable = sum(p.numel() for p in each if p.requires_grad)
+    return trainable, sum(p.numel() for p in each if not p.requires_grad)
+
+# %% wrong: all parameters of all modules
+# says: parameters() looks into modules in modules by itself
+def count_parameters(model):
+    each = [p for module in model.modules() for p in module.parameters()]
+    trainable = sum(p.numel() for p in each if p.requires_grad)
+    return trainable, sum(p.numel() for p in each) - trainable
+
 # %% right: one loop, a list
 def count_parameters(model):
     counts = [0, 0]

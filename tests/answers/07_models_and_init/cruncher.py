@@ -441,6 +441,49 @@ class Cruncher(nn.Module):
             x = layer(x)
         return self.final(x).squeeze(-1)
 
+# %% wrong: uniform, with the right std
+# says: That is a uniform distribution
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        end = math.sqrt(3 / d_in)
+        self.weight = nn.Parameter(torch.empty(d_in, d_out).uniform_(-end, end))
+
+    def forward(self, x):
+        return x @ self.weight
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% wrong: for two dimensions only
+# says: any number of leading dimensions
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))
+
+    def forward(self, x):
+        return x.mm(self.weight)
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
 # %% right: nn.Sequential, and randn
 class Linear(nn.Module):
     def __init__(self, d_in, d_out):
@@ -508,6 +551,27 @@ class Cruncher(nn.Module):
         for layer in self.layers:
             h = layer(h)
         return self.final(h).reshape(x.shape[0])
+
+# %% right: an nn.ModuleDict, which gives the same names
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        nn.init.kaiming_normal_(self.weight.T, nonlinearity="linear")
+
+    def forward(self, x):
+        return torch.einsum("...i,ij->...j", x, self.weight)
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.final = Linear(dim, 1)
+        self.layers = nn.ModuleDict({str(i): Linear(dim, dim) for i in range(num_layers)})
+
+    def forward(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+        return self.final(x)[:, 0]
 
 # %% equivalent: -1 → 1
 # why: what final puts out has two dimensions, so the last one is number 1

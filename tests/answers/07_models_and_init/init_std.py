@@ -90,6 +90,17 @@ def init_std(kind, fan_in, fan_out):
         return math.sqrt(2 / (fan_in + fan_out))
     return math.sqrt(2 / fan_in)
 
+# %% wrong: Glorot with the geometric mean
+# says: That is the geometric mean
+def init_std(kind, fan_in, fan_out):
+    if kind == "lecun":
+        return fan_in**-0.5
+    if kind == "glorot":
+        return (fan_in * fan_out) ** -0.25
+    if kind == "kaiming":
+        return (2 / fan_in) ** 0.5
+    raise ValueError(kind)
+
 # %% right: match
 def init_std(kind, fan_in, fan_out):
     match kind:

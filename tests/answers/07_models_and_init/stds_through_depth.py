@@ -211,6 +211,40 @@ def stds_through_depth(widths, weight_stds, relu):
 def gradient_stds_through_depth(widths, weight_stds, relu):
     return [1.0] * len(weight_stds)
 
+# %% wrong: the gradient of what leaves the ReLU
+# says: That is the gradient of what leaves the ReLU
+def stds_through_depth(widths, weight_stds, relu):
+    square, found = 1.0, []
+    for i, std in enumerate(weight_stds):
+        square *= widths[i] * std**2 * (0.5 if relu and i else 1.0)
+        found.append(square**0.5)
+    return found
+
+def gradient_stds_through_depth(widths, weight_stds, relu):
+    square, found = 1.0, [1.0]
+    for i in range(len(weight_stds) - 1, 0, -1):
+        square *= widths[i + 1] * weight_stds[i] ** 2
+        found.insert(0, square**0.5)
+        square *= 0.5 if relu else 1.0
+    return found
+
+# %% wrong: a ReLU after the last layer
+# says: There is no ReLU after the last layer
+def stds_through_depth(widths, weight_stds, relu):
+    square, found = 1.0, []
+    for i, std in enumerate(weight_stds):
+        square *= widths[i] * std**2 * (0.5 if relu and i else 1.0)
+        found.append(square**0.5)
+    return found
+
+def gradient_stds_through_depth(widths, weight_stds, relu):
+    half = 0.5 if relu else 1.0
+    square, found = half, [half**0.5]
+    for i in range(len(weight_stds) - 1, 0, -1):
+        square *= widths[i + 1] * weight_stds[i] ** 2 * half
+        found.insert(0, square**0.5)
+    return found
+
 # %% right: products of slices
 def stds_through_depth(widths, weight_stds, relu):
     half = 2.0 if relu else 1.0

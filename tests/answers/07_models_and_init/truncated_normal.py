@@ -86,6 +86,21 @@ def truncated_normal(shape, std, generator):
     x = torch.empty(shape, dtype=torch.float64)
     return nn.init.trunc_normal_(x, std=std, a=-3 * std, b=3 * std, generator=generator)
 
+# %% wrong: what lies outside becomes 0
+# says: Many are the same number
+def truncated_normal(shape, std, generator):
+    x = torch.randn(shape, generator=generator)
+    x[x.abs() > 3] = 0
+    return x * std
+
+# %% wrong: redraws the few that lie outside with the global generator
+# says: Take all random numbers from `generator`
+def truncated_normal(shape, std, generator):
+    x = torch.randn(shape, generator=generator)
+    while (outside := x.abs() > 3).any():
+        x[outside] = torch.randn(int(outside.sum()))
+    return x * std
+
 # %% right: PyTorch's own
 def truncated_normal(shape, std, generator):
     x = torch.empty(*shape)

@@ -304,6 +304,113 @@ class AdaGrad(torch.optim.Optimizer):
                 state['sum'] += g**2
                 p.data = p - group['lr'] * g / (state['sum'].sqrt() + group['eps'])
 
+# %% wrong: one norm for the whole tensor
+# says: a sum of its own
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = torch.zeros_like(p)
+                state["sum"] += p.grad.norm() ** 2
+                p -= group["lr"] * p.grad / (state["sum"].sqrt() + group["eps"])
+
+# %% wrong: one sum for the whole tensor
+# says: a sum of its own
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                state["sum"] = state.get("sum", 0) + (p.grad**2).sum()
+                p -= group["lr"] * p.grad / (state["sum"].sqrt() + group["eps"])
+
+# %% wrong: keeps the root
+# says: Keep the sum itself
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = torch.zeros_like(p)
+                state["sum"] = (state["sum"] ** 2 + p.grad**2).sqrt()
+                p -= group["lr"] * p.grad / (state["sum"] + group["eps"])
+
+# %% wrong: keeps the root, too
+# says: Keep one tensor for p
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = torch.zeros_like(p)
+                state["sum"] += p.grad**2
+                state["root"] = state["sum"].sqrt()
+                p -= group["lr"] * p.grad / (state["root"] + group["eps"])
+
+# %% wrong: a sum in float32
+# says: of its shape and dtype
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if not state:
+                    state["sum"] = torch.zeros(p.shape)
+                state["sum"] += p.grad**2
+                p -= group["lr"] * p.grad / (state["sum"].sqrt() + group["eps"])
+
+# %% wrong: state from the beginning
+# says: needs no state
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+        for g in self.param_groups:
+            for p in g["params"]:
+                self.state[p]["sum"] = torch.zeros_like(p)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                self.state[p]["sum"] += p.grad**2
+                p -= group["lr"] * p.grad / (self.state[p]["sum"].sqrt() + group["eps"])
+
 # %% right: addcmul_ and addcdiv_
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-2, eps=1e-8):
@@ -353,3 +460,37 @@ class AdaGrad(torch.optim.Optimizer):
                 state['sum'] += g * g
                 scale = group['lr'] / (torch.sqrt(state['sum']) + group['eps'])
                 p.data.add_(-scale * g)
+
+# %% right: number by number
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = torch.zeros_like(p)
+                s, a, g = state["sum"].view(-1), p.view(-1), p.grad.reshape(-1)
+                for i in range(len(a)):
+                    s[i] += g[i] ** 2
+                    a[i] -= group["lr"] * g[i] / (s[i] ** 0.5 + group["eps"])
+
+# %% right: a new state in each step
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                old = self.state[p].get("sum", torch.zeros_like(p))
+                self.state[p] = {"sum": old + p.grad.square()}
+                p.sub_(group["lr"] * p.grad / (self.state[p]["sum"] ** 0.5 + group["eps"]))

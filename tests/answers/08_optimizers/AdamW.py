@@ -587,6 +587,127 @@ class AdamW(torch.optim.Optimizer):
                 v.mul_(b2).add_(g * g, alpha=1 - b2)
                 p.data = p.data - lr * (m / (1 - b1**t)) / ((v / (1 - b2**t)).sqrt() + eps)
 
+# %% wrong: corrects v after its root
+# says: before its root is taken
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            lr, eps, wd = group["lr"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                if not s:
+                    s["step"], s["exp_avg"], s["exp_avg_sq"] = 0, torch.zeros_like(p), torch.zeros_like(p)
+                s["step"] += 1
+                t = s["step"]
+                p *= 1 - lr * wd
+                s["exp_avg"].mul_(b1).add_(p.grad, alpha=1 - b1)
+                s["exp_avg_sq"].mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+                p -= lr * (s["exp_avg"] / (1 - b1**t)) / (s["exp_avg_sq"].sqrt() / (1 - b2**t) + eps)
+
+# %% wrong: the betas of the defaults
+# says: group['betas']
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            b1, b2 = self.defaults["betas"]
+            lr, eps, wd = group["lr"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                if not s:
+                    s["step"], s["exp_avg"], s["exp_avg_sq"] = 0, torch.zeros_like(p), torch.zeros_like(p)
+                s["step"] += 1
+                t = s["step"]
+                p *= 1 - lr * wd
+                s["exp_avg"].mul_(b1).add_(p.grad, alpha=1 - b1)
+                s["exp_avg_sq"].mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+                p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["exp_avg_sq"] / (1 - b2**t)).sqrt() + eps)
+
+# %% wrong: a sum of gradients in place of an average
+# says: weights of sum 1
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            lr, eps, wd = group["lr"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                if not s:
+                    s["step"], s["exp_avg"], s["exp_avg_sq"] = 0, torch.zeros_like(p), torch.zeros_like(p)
+                s["step"] += 1
+                t = s["step"]
+                p *= 1 - lr * wd
+                s["exp_avg"].mul_(b1).add_(p.grad)
+                s["exp_avg_sq"].mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+                p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["exp_avg_sq"] / (1 - b2**t)).sqrt() + eps)
+
+# %% wrong: divides by the largest average
+# says: p ← p - lr
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            lr, eps, wd = group["lr"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                if not s:
+                    s["step"], s["exp_avg"], s["exp_avg_sq"] = 0, torch.zeros_like(p), torch.zeros_like(p)
+                s["step"] += 1
+                t = s["step"]
+                p *= 1 - lr * wd
+                s["exp_avg"].mul_(b1).add_(p.grad, alpha=1 - b1)
+                s["exp_avg_sq"].mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+                s["max"] = torch.maximum(s.get("max", s["exp_avg_sq"]), s["exp_avg_sq"])
+                p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["max"] / (1 - b2**t)).sqrt() + eps)
+
+# %% wrong: one counter for the group
+# says: counts its own steps
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            lr, eps, wd = group["lr"], group["eps"], group["weight_decay"]
+            group["t"] = group.get("t", 0) + 1
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                if not s:
+                    s["step"], s["exp_avg"], s["exp_avg_sq"] = 0, torch.zeros_like(p), torch.zeros_like(p)
+                s["step"] = t = group["t"]
+                p *= 1 - lr * wd
+                s["exp_avg"].mul_(b1).add_(p.grad, alpha=1 - b1)
+                s["exp_avg_sq"].mul_(b2).addcmul_(p.grad, p.grad, value=1 - b2)
+                p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["exp_avg_sq"] / (1 - b2**t)).sqrt() + eps)
+
 # %% right: lerp_, addcmul_ and addcdiv_
 class AdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
@@ -658,3 +779,50 @@ class AdamW(torch.optim.Optimizer):
                 m, v = s['exp_avg'] / (1 - b1**t), s['exp_avg_sq'] / (1 - b2**t)
                 p.data *= 1 - group['lr'] * group['weight_decay']
                 p.data -= group['lr'] * m / (v**0.5 + group['eps'])
+
+# %% right: in numpy
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            lr, eps, wd = group["lr"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                if not s:
+                    s["step"], s["exp_avg"], s["exp_avg_sq"] = 0, torch.zeros_like(p), torch.zeros_like(p)
+                s["step"] += 1
+                t = s["step"]
+                m, v, a, g = s["exp_avg"].numpy(), s["exp_avg_sq"].numpy(), p.numpy(), p.grad.numpy()
+                a *= 1 - lr * wd
+                m[...] = b1 * m + (1 - b1) * g
+                v[...] = b2 * v + (1 - b2) * g * g
+                a -= lr * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + eps)
+
+# %% right: moves the averages towards the gradient
+class AdamW(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            lr, eps, wd = group["lr"], group["eps"], group["weight_decay"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                s = self.state[p]
+                if not s:
+                    s["step"], s["exp_avg"], s["exp_avg_sq"] = 0, torch.zeros_like(p), torch.zeros_like(p)
+                s["step"] += 1
+                t = s["step"]
+                p *= 1 - lr * wd
+                s["exp_avg"] += (p.grad - s["exp_avg"]) * (1 - b1)
+                s["exp_avg_sq"] += (p.grad**2 - s["exp_avg_sq"]) * (1 - b2)
+                p -= lr * (s["exp_avg"] / (1 - b1**t)) / ((s["exp_avg_sq"] / (1 - b2**t)).sqrt() + eps)

@@ -179,6 +179,35 @@ class SGD(torch.optim.Optimizer):
                 if p.grad is not None:
                     p -= group['lr'] * p.grad
 
+# %% wrong: the rates of the beginning
+# says: it may change
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+        self.rates = [g["lr"] for g in self.param_groups]
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group, lr in zip(self.param_groups, self.rates):
+            for p in group["params"]:
+                if p.grad is not None:
+                    p -= lr * p.grad
+
+# %% wrong: keeps the old parameter
+# says: SGD has nothing to remember
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                self.state[p]["old"] = p.clone()
+                p -= group["lr"] * p.grad
+
 # %% right: add_ with alpha
 class SGD(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3):
@@ -226,3 +255,29 @@ class SGD(torch.optim.Optimizer):
                     continue
                 with torch.no_grad():
                     p.copy_(p - group['lr'] * p.grad)
+
+# %% right: through a detached view
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                p.detach().sub_(p.grad, alpha=group["lr"])
+
+# %% right: in numpy
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                a = p.detach().numpy()
+                a -= group["lr"] * p.grad.numpy()

@@ -94,6 +94,23 @@ def room_left(shapes, memory):
     kept['Adafactor'] = sum(sum(s) for s in shapes)
     return {name: max(0, memory - 4 * (2 * n + k)) for name, k in kept.items()}
 
+# %% wrong: two numbers for Lion
+# says: parameters + gradients + state
+def room_left(shapes, memory):
+    n = sum(math.prod(s) for s in shapes)
+    f = sum(sum(s) for s in shapes)
+    return {
+        k: memory - 4 * (2 * n + v)
+        for k, v in {
+            "SGD": 0,
+            "momentum": n,
+            "AdaGrad": n,
+            "Lion": 2 * n,
+            "AdamW": 2 * n,
+            "Adafactor": f,
+        }.items()
+    }
+
 # %% right: bytes per parameter
 def room_left(shapes, memory):
     n = sum(math.prod(shape) for shape in shapes)
@@ -125,3 +142,12 @@ def room_left(shapes, memory):
     state = {"SGD": 0, "momentum": model, "AdaGrad": model, "Lion": model, "AdamW": 2 * model}
     state["Adafactor"] = sum(sum(t.shape) * t.element_size() for t in made)
     return {name: memory - 2 * model - kept for name, kept in state.items()}
+
+# %% right: in numpy
+def room_left(shapes, memory):
+    n = sum(np.prod(s) for s in shapes)
+    f = sum(np.sum(s) for s in shapes)
+    return {
+        k: memory - 4 * (2 * n + v)
+        for k, v in {"SGD": 0, "momentum": n, "AdaGrad": n, "Lion": n, "AdamW": 2 * n, "Adafactor": f}.items()
+    }

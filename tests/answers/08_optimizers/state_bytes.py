@@ -75,6 +75,16 @@ def state_bytes(optimizer):
 def state_bytes(optimizer):
     return sum(8 * v.numel() * v.element_size() for kept in optimizer.state.values() for v in kept.values() if isinstance(v, Tensor))
 
+# %% wrong: floating point only
+# says: Tensors of every dtype
+def state_bytes(o):
+    return sum(
+        v.nbytes
+        for s in o.state.values()
+        for v in s.values()
+        if isinstance(v, Tensor) and v.is_floating_point()
+    )
+
 # %% right: nbytes
 def state_bytes(optimizer):
     return sum(v.nbytes for kept in optimizer.state.values() for v in kept.values() if isinstance(v, Tensor))
@@ -94,3 +104,24 @@ def state_bytes(optimizer):
                 if hasattr(v, "untyped_storage"):
                     total += v.untyped_storage().nbytes()
     return total
+
+# %% right: asks forgiveness
+def state_bytes(o):
+    n = 0
+    for s in o.state.values():
+        for v in s.values():
+            try:
+                n += v.numel() * v.element_size()
+            except AttributeError:
+                pass
+    return n
+
+# %% right: group by group
+def state_bytes(o):
+    return sum(
+        v.nbytes
+        for g in o.param_groups
+        for p in g["params"]
+        for v in o.state[p].values()
+        if torch.is_tensor(v)
+    )

@@ -185,6 +185,17 @@ def training_bytes(batch, width, layers, moments, counter=0):
         'activations': 4 * (batch * width * layers + batch),
     }
 
+# %% wrong: the loss itself counted
+# says: The loss itself is a result
+def training_bytes(batch, width, layers, moments, counter=0):
+    n = layers * width * width + width
+    return {
+        "parameters": 4 * n,
+        "gradients": 4 * n,
+        "optimizer state": 4 * moments * n + counter * (layers + 1),
+        "activations": 4 * (batch * width * layers + batch + 1),
+    }
+
 # %% right: tensor by tensor
 def training_bytes(batch, width, layers, moments, counter=0):
     shapes = [(width, width)] * layers + [(width, 1)]
@@ -212,3 +223,12 @@ def training_bytes(batch, width, layers, moments, counter=0):
     n = sum(p.numel() for p in model.parameters())
     state = 4 * moments * n + counter * (layers + 1)
     return {"parameters": 4 * n, "gradients": 4 * n, "optimizer state": state, "activations": kept}
+
+# %% right: shape by shape, in another order
+def training_bytes(batch, width, layers, moments, counter=0):
+    shapes = [(width, width)] * layers + [(width, 1)]
+    n = sum(a * b for a, b in shapes)
+    r = dict.fromkeys(("parameters", "gradients"), 4 * n)
+    r["activations"] = sum(4 * batch * b for _, b in shapes)
+    r["optimizer state"] = sum(4 * moments * a * b + counter for a, b in shapes)
+    return r
