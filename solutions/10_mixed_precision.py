@@ -1085,10 +1085,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-Half of what `float16` can hold lies empty, on the right. So *move* them: multiply the loss by a large factor before the backward
-pass. By the chain rule every gradient is then larger by that factor. Divide it out at the end, in `float32`, before the
-optimizer sees it. That is **loss scaling**, and a power of two makes both steps exact. Do the weights' gradients come
-out right?
+Half of what `float16` can hold lies empty, on the right. So *move* them: multiply the loss by a large factor before the
+backward pass. By the chain rule every gradient is then larger by that factor. Divide it out at the end, in `float32`,
+before the optimizer sees it. That is **loss scaling**; with a power of two no digit is lost by it. Do the weights'
+gradients come out right?
 """
 
 # %%
