@@ -835,8 +835,8 @@ Look closely at the slope of the stuck one before it stops: between 0.25 and 0.5
 0.001 is just more than half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is one more
 way around. It costs no bytes at all, and pays with noise.)
 
-*Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again. Where does the curve stop now, and what
-is its slope on the way?
+*Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again; the asserts that speak of 0.5 will object.
+Where does the curve stop now, and what is its slope on the way?
 """
 
 # %% [markdown]
