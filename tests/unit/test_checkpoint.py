@@ -174,6 +174,7 @@ DAMAGED = {
     "code": (lambda p: torch.save({"format": 1, "model": Evil()}, p), "holds more than plain data"),
     "an old pickle": (lambda p: p.write_bytes(pickle.dumps({"format": 1})), "is not a whole checkpoint"),
     "a state_dict": (lambda p: torch.save(new_run(0)[0].state_dict(), p), "is not a checkpoint of this course"),
+    "a part is missing": (lambda p: torch.save({"format": 1, "step": 3}, p), r"is not a checkpoint of this course"),
     "a later format": (lambda p: torch.save({"format": 2}, p), r"\(format 1\)"),
 }
 
