@@ -1039,8 +1039,9 @@ With whole numbers there is one sum: *their* addition is exact. Where does the o
 
 - **Number of threads.** A sum is cut into one part for each thread. Another number of threads, another order. The same
   number gives the same bits on every run.
-- **Atomic additions on a GPU.** In some operations (`index_add_`, `scatter_add_`, backward passes of look-ups) thousands
-  of threads add to one place, in the order in which they happen to arrive. Then two runs on the same card differ.
+- **Atomic additions on a GPU.** In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
+  `index_select`) thousands of threads add to one place, in the order in which they happen to arrive. Then two runs on the
+  same card may differ.
 - **Another machine, device, or version** of a library: another algorithm, another order.
 """
 
@@ -1072,9 +1073,9 @@ if device.type == "cuda":
 # %% [markdown]
 r"""
 `torch.use_deterministic_algorithms(True)` is what asks for determinism. PyTorch then takes algorithms with a fixed
-order where it has them (slower ones, at times), and raises an error where it has none. On CUDA, matrix products also
-want the environment variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`. It even takes care of memory that nobody has written
-to: `torch.empty` is filled with NaN, so that you notice if you read it.
+order where it has them (slower ones, at times), and raises an error where it has none. It even takes care of memory
+that nobody has written to: `torch.empty` is filled with NaN, so that you notice if you read it. (Many guides add the
+environment variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`; older versions wanted it for matrix products on CUDA.)
 """
 
 # %%

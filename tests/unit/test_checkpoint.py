@@ -138,10 +138,10 @@ def test_a_limit_on_the_size_of_files_leaves_the_old_checkpoint(path: Path) -> N
 def test_the_bytes_are_on_disk_before_the_name_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     replace, fsync = os.replace, os.fsync
-    monkeypatch.setattr(os, "replace", lambda *names: (done.append("replace"), replace(*names)))
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append(f"replace {path.exists()}"), replace(*names)))
     monkeypatch.setattr(os, "fsync", lambda handle: (done.append("fsync"), fsync(handle)))
     save(path, new_run(1), 4)
-    assert done[:2] == ["fsync", "replace"]
+    assert done[:2] == ["fsync", "replace True"]  # the old one is there until the new one takes its name
 
 
 def test_a_missing_folder_and_a_missing_file_say_so(tmp_path: Path) -> None:
