@@ -22,6 +22,7 @@ from torch import nn
 
 _FORMAT = 1
 _WHAT = "a checkpoint of this course"
+_PARTS = {"format", "step", "model", "optimizer", "generators", "global"}
 
 
 class CheckpointError(Exception):
@@ -161,7 +162,7 @@ def _read(path: Path) -> dict[str, Any]:
             f"{path} holds more than plain data, or was not written by torch.save: wanted {_WHAT}. "
             "Do not set weights_only=False for a file whose source you do not know: it would run the file's code."
         ) from error
-    if not isinstance(contents, dict) or contents.get("format") != _FORMAT:
+    if not isinstance(contents, dict) or contents.get("format") != _FORMAT or contents.keys() != _PARTS:
         raise CheckpointError(f"{path} is not {_WHAT} (format {_FORMAT}): restore it with what it was saved with.")
     return contents
 

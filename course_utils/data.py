@@ -150,13 +150,13 @@ def get_batch(
         raise ValueError(f"get_batch was given batch={batch}, context={context}; wanted 1 or more of each.")
     if tokens.ndim != 1:
         raise ValueError(f"get_batch was given tokens of shape {tokens.shape}; wanted one dimension.")
-    windows = len(tokens) - context
-    if windows < 1:
+    count = len(tokens) - context  # of the windows
+    if count < 1:
         raise ValueError(
             f"get_batch was given {len(tokens):,} tokens for context={context}; wanted {context + 1:,} or more, since "
             "the last input needs a target. Take a shorter context or a longer text."
         )
-    starts = torch.randint(windows, (batch, 1), generator=generator)
+    starts = torch.randint(count, (batch, 1), generator=generator)
     places = (starts + torch.arange(context + 1)).numpy()
     rows = torch.from_numpy(np.asarray(tokens[places]).astype(np.int64))
     device = torch.device(device)

@@ -83,8 +83,8 @@ def require(dtype: torch.dtype, device: torch.device | str) -> None:
     device = torch.device(device)
     try:
         torch.ones(1, device=device).to(dtype).float()
-    except (RuntimeError, TypeError, NotImplementedError) as error:
-        reason = str(error).strip().partition("\n")[0]
+    except (RuntimeError, TypeError, NotImplementedError, AssertionError) as error:  # the last: a torch without CUDA
+        reason = str(error).strip().partition("\n")[0].partition(". ")[0]
         do = "install a newer torch" if device.type == "cpu" else "use the device 'cpu' here"
         raise RuntimeError(
             f"require was given {dtype} on {str(device)!r}, and torch {torch.__version__} cannot keep numbers of that "

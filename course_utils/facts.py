@@ -22,7 +22,7 @@ from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
     "FLOPs", "FLOP/s", "B", "B/s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
-    "GPU-hours", "days", "share", "USD", "USD/GPU-hour",
+    "GPU-hours", "days", "interruptions", "share", "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -329,6 +329,14 @@ _RUNS = {
     "Llama 3.1 8B GPU-hours": Fact(1.46e6, "GPU-hours", _LLAMA3, "2024-07", "H100 80GB"),
     "Llama 3.1 70B GPU-hours": Fact(7.0e6, "GPU-hours", _LLAMA3, "2024-07", "H100 80GB"),
     "Llama 3.1 405B GPU-hours": Fact(30.84e6, "GPU-hours", _LLAMA3, "2024-07", "H100 80GB"),
+    "Llama 3.1 405B devices": Fact(16_384, "devices", _HERD_4, "2024-07", "8,192 in an earlier stage"),
+    "Llama 3.1 405B observed": Fact(54, "days", f"{_HERD}, section 3.3.4", "2024-07", "a stretch of its pre-training"),
+    "Llama 3.1 405B unexpected interruptions": Fact(
+        419, "interruptions", f"{_HERD}, section 3.3.4", "2024-07", "in those 54 days; 47 more were planned"
+    ),
+    "Llama 3.1 405B effective training time": Fact(
+        0.9, "share", f"{_HERD}, section 3.3.4", "2024-07", "over 90 %, they say"
+    ),
     "DeepSeek-V3 pre-training GPU-hours": Fact(2.664e6, "GPU-hours", _DEEPSEEK, "2024-12", "H800"),
     "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", _DEEPSEEK, "2024-12", "H800; all stages"),
     "DeepSeek-V3 cost": Fact(

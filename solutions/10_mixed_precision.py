@@ -83,11 +83,11 @@ reconcile("bfloat16 against float32, in speed", guess, gain, "times")
 
 # %% [markdown]
 r"""
-(A CPU with instructions for `bfloat16` is a few times as fast with it. One without is slower than in `float32`, since
-it has to convert.)
+(On a CPU that is a question of its instructions. Without any for `bfloat16` it converts each number first, and is slower
+than in `float32`.)
 
-And the price? A product in `bfloat16` is off by a third of a percent. That sounds like much, and is not: the unit adds
-up in `float32` inside, and lecture 02 showed that such noise is small beside the noise of the batch.
+And the price? A product in `bfloat16` is off by 0.3 %. That sounds like much, and is not: sums are kept in `float32`
+inside, and lecture 02 showed that such noise is small beside the noise of the batch.
 """
 
 
@@ -106,7 +106,7 @@ for dtype, error in errors.items():
     print(f"{str(dtype).removeprefix('torch.'):>9}: {error:.5%}")
 
 assert errors[torch.float32] < 1e-5
-assert 0.002 < errors[torch.bfloat16] < 0.005
+assert round(100 * errors[torch.bfloat16], 1) == 0.3
 assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of mantissa
 
 # %% [markdown]
@@ -114,14 +114,12 @@ r"""
 So: multiply in 16 bits. But a training is more than multiplications, and some of its numbers do not forgive. Which
 ones? Those that are *added to*, a little at a time, for a long while: the **weights**, and the **running averages** of
 an optimizer. Lecture 02 had the reason. Next to a large number a small one is rounded away, and that goes the same
-way at every step. Adam's average of squared gradients is to shrink by the factor 0.999 a step. In `bfloat16`, 0.999
-*is* 1:
+way at every step. Adam's average of squared gradients, for instance, is to shrink by 0.1 % a step. Neighbours in
+`bfloat16` are 0.4 to 0.8 % apart, so it is rounded back to where it was, for ever:
 """
 
+
 # %%
-assert torch.tensor(0.999).bfloat16() == 1
-
-
 def forget(dtype: torch.dtype, steps: int = 1_000) -> float:
     """Adam's average of squared gradients after one gradient of 1 and `steps` gradients of 0."""
     weight = nn.Parameter(torch.ones(1, dtype=dtype, device=device))
@@ -140,6 +138,7 @@ for dtype, (before, after) in averages.items():
 
 assert math.isclose(averages[torch.float32][1], 0.001 * 0.999**1_000, rel_tol=1e-3)
 assert averages[torch.bfloat16][1] == averages[torch.bfloat16][0]  # it never forgets
+assert torch.finfo(torch.bfloat16).eps == 2**-7  # 0.8 % of 1, and 0.4 % of what is just below 2
 
 # %% [markdown]
 r"""
@@ -194,9 +193,12 @@ upwards = (
 )
 downwards = "This w is even: the tie goes down to it, so half a gap itself is swallowed."
 below = "The gap below a power of two is half of that above; the update goes up."
+longer = "Python's floats have 64 bits: the sum has to be rounded to dtype. Add tensors of that dtype."
 relative = "Is that the gap at 1? It grows with w."
+only = "That is swallowed, but not the largest: halving again and again skips most numbers."
 seen = observe(largest_swallowed_update, 1.0, torch.bfloat16)
 mistakes = {2.0**-7: whole, 2.0**-9: below, 2.0**-8 - 2.0**-16: downwards}
+mistakes |= {2.0**-53: longer, 2.0**-24: "That is float32: use tensors of the dtype given."}
 expect(seen.value, 2.0**-8, mistakes=mistakes)
 seen = observe(largest_swallowed_update, 3.0, torch.bfloat16)
 mistakes = {
@@ -204,10 +206,10 @@ mistakes = {
     3 * 2.0**-8: in_proportion,
     2.0**-8: relative,
     2.0**-7 - 2.0**-15: downwards,
+    3 * 2.0**-9: only,
 }
 expect(seen.value, 2.0**-7, mistakes=mistakes)
 odd = 1 + 2.0**-7  # the neighbour of 1
-only = "Half of that gap is swallowed, and more: numbers between the powers of two count, too."
 mistakes = {2.0**-8: upwards, 2.0**-7: whole, 2.0**-9: only}
 seen = observe(largest_swallowed_update, odd, torch.bfloat16)
 expect(seen.value, 2.0**-8 - 2.0**-16, mistakes=mistakes)
@@ -408,6 +410,8 @@ def train_with_master_weights(
 
 
 # %% nbgrader={"grade": true, "grade_id": "test_train_with_master_weights", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
+import itertools
+
 import torch
 
 from course_utils.testing import expect, observe, probe
@@ -462,14 +466,23 @@ def check_toy(weights, slopes, kind, lr, moves):
     seen = observe(train_toy, weights, slopes, kind, lr)
     got = seen.value
     if not isinstance(got, dict):
-        expect(got, "two lists", hint="Return two lists: the losses, and the masters.")
+        kept = "A gradient has the dtype of its tensor: are masters float32, and do they get gradient.float()?"
+        lists = "Return two lists: the losses, and the masters."
+        expect(got, "two lists", hint=kept if "assign a gradient" in seen.message else lists)
     start = [torch.tensor(w) for w in weights]
     piled = sum((len(slopes) - i) * slope for i, slope in enumerate(slopes))
     still = "The masters never moved: are they float32, and do they get the gradients that the optimizer sees?"
     early = "The masters began with rounded numbers: copy the parameters first, then convert the model."
     piles = "The gradients of earlier batches are still in there: each batch begins without."
+    often = (
+        "Never round the masters: a step is added to the float32 numbers of the step before."
+    )
     want = [w - moves[-1] for w in start]
     mistakes = [([rounded(w) for w in start], still), (start, still)]
+    for begin in (start, [rounded(w) for w in start]):
+        for now, then in itertools.pairwise(moves):
+            begin = [rounded(w - (then - now)) for w in begin]
+        mistakes.append((begin, often))
     mistakes += [([rounded(w) - moves[-1] for w in start], early)]
     mistakes += [([w - lr * piled for w in start], piles)]
     about = f"masters after {len(slopes)} steps of {kind}"
@@ -499,6 +512,9 @@ def check_toy(weights, slopes, kind, lr, moves):
         (losses_at(moves[1:], rounded), after),
         (losses_at(moves[:-1], lambda w: w), exact),
     ]
+    kinds = sorted({type(loss).__name__ for loss in got["losses"]})
+    number = "loss.item() is a Python float."
+    expect(kinds, ["float"], about="types of the losses", hint=number)
     hint = "losses[i] is the loss of batch i, before its step."
     want = losses_at(moves[:-1], rounded)
     expect(got["losses"], want, about="losses", mistakes=mistakes, tolerance=2e-3, hint=hint)
@@ -506,19 +522,13 @@ def check_toy(weights, slopes, kind, lr, moves):
 
 
 weights = [[1.0038, 2.0077], [[0.5019]]]  # bfloat16 rounds each of them down
-check_toy(weights, [1.0, 2.0, 0.5], "SGD", 0.125, [0, 0.125, 0.375, 0.4375])
+check_toy(weights, [1.0, 2.0, 0.5], "SGD", 0.1, [0, 0.1, 0.3, 0.35])
 # Two hundred steps of 0.001: each is too small for bfloat16.
-got = check_toy(weights, [1.0] * 200, "SGD", 1e-3, [1e-3 * i for i in range(201)])
+check_toy(weights, [1.0] * 200, "SGD", 1e-3, [1e-3 * i for i in range(201)])
 ### BEGIN HIDDEN TESTS
-import itertools
-
 from course_utils.testing import draws
 
 draw = draws()
-loss_types = sorted({type(loss).__name__ for loss in got["losses"]})
-expect(
-    loss_types, ["float"], about="types of the losses", hint="loss.item() is a Python float."
-)
 a, b = draw.sizes(2)
 weights = [(2 + draw.tensor(a, b).abs()).tolist(), (2 + draw.tensor(b).abs()).tolist(), 1.003]
 for rate, count in ((1e-3, 200), (0.03, 12)):
@@ -548,9 +558,18 @@ parameter: <code>with torch.no_grad(): parameter.copy_(master)</code>.</details>
 
 # %%
 model = Weights()
+trail: list[Tensor] = []
+
+
+def distance_and_record(model: nn.Module, _: object) -> Tensor:
+    trail.append(next(model.parameters()).detach().float().cpu())
+    return distance(model)
+
+
 losses, (master,) = train_with_master_weights(
-    model, lambda masters: torch.optim.SGD(masters, lr=lr), range(steps), distance
+    model, lambda masters: torch.optim.SGD(masters, lr=lr), range(steps), distance_and_record
 )
+paths["bfloat16 with master"] = torch.stack(trail)
 alone = (paths["bfloat16"][-1] - target.cpu()).abs().sum()
 print(f"loss: {losses[0]:.1f} → {losses[-1]:.1f}; in bfloat16 alone it ends at {alone:.1f}")
 
@@ -623,7 +642,7 @@ Keep it in a second tensor of the same 16 bits, and add it the next time. (Willi
 - `new_lost`: what that rounding lost, so that `new_weight + new_lost` is what it should be.
 
 All tensors have the same dtype (a floating-point one of 16 or 32 bits), and the same shape; `weight` is larger than
-`update` and `lost` in magnitude. Change none of them. `new_lost` itself is rounded to the dtype: so small a number
+`update` and `lost` in magnitude, or 0. Change none of them. `new_lost` itself is rounded to the dtype: so small a number
 loses nothing worth keeping.
 """
 
@@ -674,6 +693,7 @@ reverse = (
 )
 unused = "Add what was lost before, too: it is part of what this addition owes."
 narrow = "Both results have the dtype of weight: that is the point of it."
+fresh = "Make new tensors: += works in place."
 seen = observe(compensated_add, bf(1.0), bf(0.0), bf(0.001))
 mistakes = [
     ([bf(1.0), bf(0.0)], forgotten),
@@ -698,6 +718,7 @@ mistakes = [
     ([bf(1.0078125), bf(-0.0008)], "What was lost before is owed no longer: it was added."),
 ]
 expect(seen.value, [bf(1.0078125), bf(-0.0038)], mistakes=mistakes, hint=both)
+expect(seen.mutated, [], about="arguments changed", hint=fresh)
 got = observe(add_many, 1.0, 0.001, 1000, "bfloat16").value
 thousand = "a thousand times 0.001, added to 1: the weight"
 expect(got[0] if isinstance(got, list) else got, bf(2.0)[0], about=thousand, hint=unused)
@@ -718,41 +739,22 @@ for dtype in (torch.bfloat16, torch.float16, torch.float32):
                 t.mT.contiguous().mT if t.dim() > 1 else t.repeat(2)[: len(t)] for t in given
             ]
         seen = observe(compensated_add, *given)
-        expect(
-            seen.mutated,
-            [],
-            about="arguments changed",
-            hint="Make new tensors: += works in place.",
-        )
-        expect(
-            len(seen.value) if isinstance(seen.value, (list, tuple)) else seen.value,
-            2,
-            about="tensors returned",
-            hint=both,
-        )
+        expect(seen.mutated, [], about="arguments changed", hint=fresh)
+        count = len(seen.value) if isinstance(seen.value, (list, tuple)) else seen.value
+        expect(count, 2, about="tensors returned", hint=both)
         for result, name in zip(seen.value, ("new_weight", "new_lost"), strict=True):
-            expect(
-                [str(result.dtype), list(result.shape)],
-                [str(dtype), list(shape)],
-                about=f"dtype and shape of {name}",
-            )
+            kind, about = [str(result.dtype), list(result.shape)], f"dtype and shape of {name}"
+            expect(kind, [str(dtype), list(shape)], about=about, hint=narrow)
         exact = sum(t.double() for t in given)
         new_weight, new_lost = (t.double() for t in seen.value)
         slack = 2 * eps * (given[1].double().abs() + given[2].double().abs())
         about = f"is new_weight + new_lost the sum, in {dtype}?"
         right = bool(((new_weight + new_lost - exact).abs() <= slack).all())
-        expect(
-            right, True, about=about, hint="new_weight + new_lost is weight + lost + update."
-        )
+        expect(right, True, about=about, hint=both)
         half = eps * exact.abs() * 0.51 + slack
-        about = "is new_weight the sum, rounded?"
         near = bool(((new_weight - exact).abs() <= half).all())
-        expect(
-            near,
-            True,
-            about=about,
-            hint="Add what was lost to the update first, then both to the weight.",
-        )
+        hint = "Add what was lost to the update first, then both to the weight."
+        expect(near, True, about="is new_weight the sum, rounded?", hint=hint)
 # Each step is far too small for the format; together they are a quarter of the weight.
 for dtype, step in (("bfloat16", 2.0**-12), ("float16", 2.0**-15)):
     for sign in (1, -1):
@@ -763,20 +765,7 @@ for dtype, step in (("bfloat16", 2.0**-12), ("float16", 2.0**-15)):
             expect(got, "two tensors", hint=both)
         total = got[0].double() + got[1].double()
         about = f"{count} steps of {sign * step} from {start}: weight + lost"
-        mistakes = [
-            (
-                start,
-                "Not one of these steps arrived: keep what was lost, and add it the next time.",
-            )
-        ]
-        expect(
-            total,
-            start + sign * 0.25,
-            about=about,
-            mistakes=mistakes,
-            tolerance=4e-3,
-            hint=unused,
-        )
+        expect(total, start + sign * 0.25, about=about, tolerance=4e-3, hint=unused)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -786,33 +775,20 @@ weight</code>.</details>
 <details><summary>Hint 2</summary>Both are small numbers, of which the format has plenty: the difference of the two is
 computed almost without error, though <code>new_weight</code> was not.</details>
 
-**Why it matters.** Two bytes instead of four, and no number in the whole training has more than 16 bits. The trick works
-wherever a long sum has to be kept short: running means, large counters, the energy of a simulation.
+**Why it matters.** Two bytes instead of four, and the same goes for Adam's averages. The trick works wherever a long sum
+has to be kept short: running means, large counters, the energy of a simulation.
 """
 
 # %% tags=["item-87"]
 weight = torch.zeros(256, dtype=torch.bfloat16, device=device)
 lost = torch.zeros_like(weight)
-trail: list[Tensor] = []
+trail = []
 for _ in range(steps):
     update = -lr * (weight.float() - target).sign()
     weight, lost = compensated_add(weight, lost, update.bfloat16())
     trail.append(weight.float().cpu())
 paths["bfloat16, compensated"] = torch.stack(trail)
 
-walker = Weights()
-trail = []
-
-
-def distance_and_record(model: nn.Module, _: object) -> Tensor:
-    trail.append(walker.w.detach().float().cpu().clone())
-    return distance(model)
-
-
-train_with_master_weights(
-    walker, lambda p: torch.optim.SGD(p, lr=lr), range(steps), distance_and_record
-)
-paths["bfloat16 with master"] = torch.stack(trail)
 ends = {name: (p[-1] - target.cpu()).abs().max().item() for name, p in paths.items()}
 for name, miss in ends.items():
     print(f"{name:>22}: the worst weight ends {miss:.4f} from its target")
@@ -859,8 +835,8 @@ Look closely at the slope of the stuck one before it stops: between 0.25 and 0.5
 0.001 is just more than half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is one more
 way around. It costs no bytes at all, and pays with noise.)
 
-*Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again. Where does the curve stop now, and what
-is its slope on the way?
+*Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again; the asserts that speak of 0.5 will object.
+Where does the curve stop now, and what is its slope on the way?
 """
 
 # %% [markdown]
@@ -906,20 +882,28 @@ short = wide.bfloat16()
 f32, b16 = torch.float32, torch.bfloat16
 operations: dict[str, tuple[Callable[[], Tensor], torch.dtype, torch.dtype]] = {
     "a product of float32": (lambda: wide @ wide, b16, b16),
-    "linear of float32": (lambda: F.linear(wide, wide), b16, b16),
+    "einsum of float32": (lambda: torch.einsum("ij,jk->ik", wide, wide), b16, b16),
+    "attention of float32": (
+        lambda: F.scaled_dot_product_attention(wide[None], wide[None], wide[None]),
+        b16,
+        b16,
+    ),
     "mse_loss of bfloat16": (lambda: F.mse_loss(short, short), f32, f32),
+    "cross_entropy of bfloat16": (lambda: F.cross_entropy(short, wide.argmax(1)), f32, f32),
     "softmax of bfloat16": (lambda: short.softmax(dim=-1), b16, f32),
     "layer_norm of bfloat16": (lambda: F.layer_norm(short, (4,)), b16, f32),
     "exp of bfloat16": (lambda: short.exp(), b16, f32),
     "sum of bfloat16": (lambda: short.sum(), b16, f32),
+    "norm of bfloat16": (lambda: torch.linalg.vector_norm(short), b16, f32),
     "relu of bfloat16": (lambda: short.relu(), b16, b16),
     "gelu of float32": (lambda: F.gelu(wide), f32, f32),
     "bfloat16 + float32": (lambda: short + wide, f32, f32),
+    "out= of float32": (lambda: torch.mm(wide, wide, out=torch.empty_like(wide)), f32, f32),
 }
 for name, (operation, on_cpu, on_cuda) in operations.items():
     with torch.autocast(device.type, dtype=torch.bfloat16):
         dtype = operation().dtype
-    print(f"{name:>22} → {str(dtype).removeprefix('torch.')}")
+    print(f"{name:>25} → {str(dtype).removeprefix('torch.')}")
     if device.type in ("cpu", "cuda"):  # other devices have lists of their own
         assert dtype == (on_cpu if device.type == "cpu" else on_cuda), name
 
@@ -1015,8 +999,8 @@ Two and a half times as *much*! The activations are halved, yes. But to send a g
 its weights, and those were 16-bit *copies*, which now have to live until then. (The first layer's copy is not kept:
 nobody wants the gradient of the input. A copy of the input is, for the gradient of the weights.)
 
-The copies do not grow with the batch, and the activations do. So from some batch on autocast saves memory after all.
-Set the two predictions equal:
+The copies do not grow with the batch $B$, and the activations do. So from some batch on autocast saves memory after all.
+With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two predictions equal:
 
 $$4 \cdot 2BH = 2 \cdot (2BH + BD + H^2 + HC) \quad\Longrightarrow\quad B = \frac{H^2 + HC}{2H - D} = \frac{68{,}096}{448} = 152 .$$
 """
@@ -1042,9 +1026,9 @@ bytes now? Predict first.
 ## 5 · float16, and the scaled loss
 
 Some GPUs (V100, T4) multiply fast in `float16` and not in `bfloat16`. Its precision is eight times as good; its range
-is the problem. Gradients are small, and they get smaller with the batch. Take a million examples, in 4,096 pieces of
-256 that are accumulated: each piece contributes its loss, divided by 4,096. Here is what flows backward between the
-layers:
+is the problem. The loss is a mean, so what it sends back to one example is the smaller, the larger the batch is. Take a
+million examples, in 4,096 pieces of 256 that are accumulated: each piece contributes its loss, divided by 4,096. Here is
+what flows backward between the layers:
 """
 
 
@@ -1086,6 +1070,7 @@ flowing, true = gradients(1.0, half=False)
 lost = {factor: ((flowing * factor).half() == 0).float().mean().item() for factor in (1, 2**16)}
 print(f"become 0 in float16: {lost[1]:.0%}; multiplied by 2**16 before: {lost[2**16]:.1%}")
 assert lost[1] > 0.5 and lost[2**16] < 0.01
+assert torch.finfo(torch.bfloat16).eps == 8 * torch.finfo(torch.float16).eps
 
 # %%
 plots.show(
@@ -1100,10 +1085,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-Half of the window lies empty on the right. So *move* them: multiply the loss by a large factor before the backward
-pass. By the chain rule every gradient is then larger by that factor. Divide it out at the end, in `float32`, before the
-optimizer sees it. That is **loss scaling**, and a power of two makes both steps exact. Do the weights' gradients come
-out right?
+Half of what `float16` can hold lies empty, on the right. So *move* them: multiply the loss by a large factor before the
+backward pass. By the chain rule every gradient is then larger by that factor. Divide it out at the end, in `float32`,
+before the optimizer sees it. That is **loss scaling**; with a power of two no digit is lost by it. Do the weights'
+gradients come out right?
 """
 
 # %%
@@ -1111,13 +1096,13 @@ norms = [g.norm() for g in true]
 for factor in (1.0, 2.0**16):
     _, ours = gradients(factor, half=True)
     off = [((a - b).norm() / n).item() for a, b, n in zip(ours, true, norms, strict=True)]
-    print(f"factor {factor:>7g}: the first layer's gradient is off by {off[0]:.1%}")
+    print(f"factor {factor:>7g}: the first layer's gradient is off by {off[0]:.2%}")
     assert off[0] > 0.1 if factor == 1 else max(off) < 0.01
 
 # %% [markdown]
 r"""
-How large a factor? As large as can be, but no larger: if a gradient exceeds 65,504, it becomes infinite, and with the
-next update the model is NaN. Nobody knows the right one beforehand, and it changes during training. So it is *sought*:
+How large a factor? As large as can be, but no larger: if a gradient exceeds 65,504, it becomes infinite, and one update
+with it ruins the model. Nobody knows the right one beforehand, and it changes during training. So it is *sought*:
 
 - **Overflow** (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - **No overflow** for a number of steps in a row: double it. Too much? Then one more step is skipped, and that is all.
@@ -1131,7 +1116,8 @@ Write the class `LossScaler(factor, growth_interval)`. Its attributes: `factor`,
 - `step(optimizer)` is called when the gradients of the scaled loss are there. It divides all of them by the factor, so
   that each `.grad` holds the true gradient. If all are finite, it calls `optimizer.step()`, and counts a good step; when
   that makes `growth_interval` of them, the factor doubles. Else it does *not* step, and the factor is halved. When the
-  factor changes, counting begins anew. It returns whether the optimizer stepped, `True` or `False`.
+  factor changes, counting begins anew. It returns whether the optimizer stepped, `True` or `False`. (What a skipped step
+  leaves in `.grad` does not matter.)
 - `state_dict()` returns what a checkpoint needs to go on in the same way: a dictionary of plain numbers, as they are now;
   `load_state_dict(state)` takes it back, also into a scaler that was made with other arguments.
 
@@ -1245,6 +1231,15 @@ expect(
     mistakes=[([0.5, 1.0], "That is the loss as it was.")],
     hint=cut,
 )
+
+
+def observe_story(*args):
+    seen = observe(scaler_story, *args)
+    if not isinstance(seen.value, dict):
+        expect(seen.value, "the attributes factor and good_steps, and what step returns")
+    return seen.value
+
+
 # Factor 4, doubled after two good steps in a row. The second step overflows, in the second group only.
 story = [
     ([4.0, 8.0], [4.0, 4.0]),
@@ -1252,71 +1247,45 @@ story = [
     ([2.0, 2.0], [2.0, 2.0]),
     ([2.0, 2.0], [2.0, 2.0]),
 ]
-seen = observe(scaler_story, 4.0, 2, story)
-if not isinstance(seen.value, dict):
-    expect(seen.value, "the attributes factor and good_steps, and what step returns")
-checked = (
-    "Look at every gradient of every group before you step: one that is infinite is enough."
-)
+got = observe_story(4.0, 2, story)
+checked = "Look at all gradients of all groups before you step: one that is infinite is enough."
 mistakes = [([True] * 4, checked), ([None] * 4, "Return whether the optimizer stepped.")]
-expect(seen.value["stepped"], [True, False, True, True], about="stepped?", mistakes=mistakes)
+expect(got["stepped"], [True, False, True, True], about="stepped?", mistakes=mistakes)
+in_a_row = "Good steps are counted *in a row*: an overflow begins the count anew."
+not_each = "The factor grows after growth_interval good steps in a row, not after each."
 mistakes = [
-    (
-        [4.0, 2.0, 4.0, 4.0],
-        "Good steps are counted *in a row*: an overflow begins the count anew.",
-    ),
-    (
-        [4.0, 2.0, 4.0, 8.0],
-        "The factor grows after growth_interval good steps in a row, not after each.",
-    ),
-    (
-        [8.0, 4.0, 8.0, 16.0],
-        "The factor grows after growth_interval good steps in a row, not after each.",
-    ),
-    (
-        [4.0] * 4,
-        "The factor never changes: halve it after an overflow, double it after two good steps.",
-    ),
-    (
-        [4.0, 2.0, 2.0, 2.0],
-        "The factor never grows again: after two good steps in a row it doubles.",
-    ),
+    ([4.0, 2.0, 4.0, 4.0], in_a_row),
+    ([4.0, 2.0, 4.0, 8.0], not_each),
+    ([8.0, 4.0, 8.0, 16.0], not_each),
+    ([4.0] * 4, "The factor never changes: an overflow halves it, two good steps double it."),
+    ([4.0, 2.0, 2.0, 2.0], "The factor never grows again: two good steps in a row double it."),
     ([4.0, 4.0, 4.0, 8.0], "The factor is halved after an overflow."),
     ([4.0, 8.0, 8.0, 16.0], "An overflow says that the factor is too large: halve it."),
 ]
-expect(
-    seen.value["factors"],
-    [4.0, 2.0, 2.0, 4.0],
-    about="factor after each step",
-    mistakes=mistakes,
-)
+about = "factor after each step"
+expect(got["factors"], [4.0, 2.0, 2.0, 4.0], about=about, mistakes=mistakes)
+inside = "The factor is still in the gradients: divide it out before the step."
+adapted = "Divide by the factor that the loss was scaled with, before you adapt it."
 mistakes = [
-    (
-        [-8.0, -12.0, -8.0, -8.0],
-        "The factor is still in the gradients: divide it out before the step.",
-    ),
+    ([-8.0, -12.0, -8.0, -8.0], inside),
     ([-24.0, -40.0, -24.0, -24.0], "Divide by the factor; that multiplies."),
+    ([-6.0, -8.0, -6.0, -6.0], adapted),
 ]
 hint = "Each step moves by the gradients divided by the factor; a skipped one does not move at all."
-expect(
-    seen.value["weights"][-1],
-    [-3.0, -4.0, -3.0, -3.0],
-    about="weights at the end",
-    mistakes=mistakes,
-    hint=hint,
-)
-counts = (
-    "good_steps counts since the factor last changed: 1, then 0 (halved), 1, and 0 (doubled)."
-)
-expect(seen.value["good"], [1, 0, 1, 0], about="good_steps after each step", hint=counts)
-seen = observe(scaler_story, 2.0, 3, [([1.0, nan], [1.0, 1.0]), (None, [2.0, 4.0])])
+want, about = [-3.0, -4.0, -3.0, -3.0], "weights at the end"
+expect(got["weights"][-1], want, about=about, mistakes=mistakes, hint=hint)
+counts = "good_steps counts since the factor last changed: 1, 0 (halved), 1, 0 (doubled)."
+expect(got["good"], [1, 0, 1, 0], about="good_steps after each step", hint=counts)
 undefined = "NaN is not finite either: infinity minus infinity has happened on the way."
-expect(
-    seen.value["stepped"] if isinstance(seen.value, dict) else seen.value,
-    [False, True],
-    about="stepped?",
-    mistakes=[([True, True], undefined)],
-)
+got = observe_story(2.0, 3, [([1.0, nan], [1.0, 1.0]), (None, [2.0, 4.0])])
+mistakes = [([True, True], undefined)]
+expect(got["stepped"], [False, True], about="stepped?", mistakes=mistakes)
+kept = "The state holds all that decides what comes next: factor, good_steps, growth_interval."
+alive = "The state changed after it was taken: return a new dictionary, not the scaler's own."
+got = observe_story(8.0, 3, [([1.0, 1.0], [1.0, 1.0])] * 4, 2)
+about, mistakes = "factors, with a restart before step 2", [([8.0, 8.0, 4.0, 4.0], alive)]
+expect(got["factors"], [8.0, 8.0, 16.0, 16.0], about=about, mistakes=mistakes, hint=kept)
+expect(got["kinds"], [], about="what else than numbers the state holds")
 ### BEGIN HIDDEN TESTS
 from course_utils.testing import draws
 
@@ -1327,14 +1296,9 @@ def is_plain(number):
     return number - number == 0
 
 
-seen = observe(scaler_story, 2.0, 3, [([inf, 1.0], [1.0, 1.0])] * 4)
-got = seen.value if isinstance(seen.value, dict) else {"good": seen.value, "factors": []}
+got = observe_story(2.0, 3, [([inf, 1.0], [1.0, 1.0])] * 4)
 expect(got["good"], [0] * 4, about="good_steps after overflows only")
 expect(got["factors"], [1.0, 0.5, 0.25, 0.125], about="factors after overflows only")
-kept = "The state holds all that decides what comes next, as it was when it was taken: factor, good_steps, growth_interval."
-seen = observe(scaler_story, 8.0, 3, [([1.0, 1.0], [1.0, 1.0])] * 4, 2)
-got = seen.value["factors"] if isinstance(seen.value, dict) else seen.value
-expect(got, [8.0, 8.0, 16.0, 16.0], about="factors, with a restart before step 2", hint=kept)
 for interval in (1, 2, 3, draw.integer(4, 6)):
     factor = 2.0 ** draw.integer(3, 8)
     tale: list[Any] = []
@@ -1345,33 +1309,27 @@ for interval in (1, 2, 3, draw.integer(4, 6)):
         tale.append((values[:2], values[2:]))
     tale.append((None, [1.0, 2.0]))
     resume_at = draw.integer(1, 20)
-    seen = observe(scaler_story, factor, interval, tale, resume_at)
-    if not isinstance(seen.value, dict):
-        expect(seen.value, "a story of 26 steps", hint=kept)
+    got = observe_story(factor, interval, tale, resume_at)
+    expect(got["kinds"], [], about="what else than numbers the state holds")
+    expect(got["idle"], True, about="is a parameter without a gradient left alone?")
     now, row, at = factor, 0, [0.0] * 4
-    want = {"stepped": [], "factors": [], "good": [], "weights": [], "grads": []}
-    for one, two in tale:
-        values = [*(one or [0.0, 0.0]), *two]
+    for i, (one, two) in enumerate(tale):
+        values = [*(one or []), *two]
         fine = all(is_plain(v) for v in values)
-        # What a skipped step leaves in .grad does not matter.
-        left = seen.value["grads"][len(want["grads"])]
-        want["grads"].append([v / now for v in [*(one or []), *two]] if fine else left)
+        wanted: dict[str, Any] = {"stepped": fine}
         if fine:
-            at = [a - v / now for a, v in zip(at, values, strict=True)]
+            wanted["grads"] = [v / now for v in values]
+            moves = [0.0] * (4 - len(values)) + wanted["grads"]
+            at = [a - move for a, move in zip(at, moves, strict=True)]
             row += 1
             if row == interval:
                 now, row = now * 2, 0
         else:
             now, row = now / 2, 0
-        want["stepped"].append(fine)
-        want["factors"].append(now)
-        want["good"].append(row)
-        want["weights"].append(list(at))
-    for what, values in want.items():
-        about = f"{what}, with growth_interval {interval} and a restart before step {resume_at}"
-        expect(seen.value[what], values, about=about, hint=kept)
-    expect(seen.value["idle"], True, about="is a parameter without a gradient left alone?")
-    expect(seen.value["kinds"], [], about="what else than numbers the state holds")
+        wanted |= {"factors": now, "good": row, "weights": at}
+        for what, value in wanted.items():
+            about = f"{what}, step {i}, with growth_interval {interval} and a restart before step {resume_at}"
+            expect(got[what][i], value, about=about, hint=kept if i >= resume_at else "")
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1390,7 +1348,7 @@ there is something to see. For each step we also predict the limit: the largest 
 scaled up to 65,504 and no further.
 """
 
-# %%
+# %% tags=["item-87"]
 model, twin = wave_model(), wave_model()
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 twins_optimizer = torch.optim.AdamW(twin.parameters(), lr=1e-3)
@@ -1433,8 +1391,8 @@ assert fresh.get_growth_factor() == 2 and fresh.get_backoff_factor() == 0.5
 finding = f"The scale finds its limit and keeps testing it: {sum(skipped)} of 300 steps skipped"
 plots.show(
     plots.loss_scale(scales, skipped, limit=limits, title=finding),
-    alt=f"Loss scale over 300 steps. It falls from 2 to the 24 in five skipped steps, then doubles every 25 good "
-    f"steps and halves where it meets the predicted limit, which moves with the batch. {finding}.",
+    alt=f"Loss scale over 300 steps. It falls from 2 to the 24 in skipped steps, then doubles every 25 good steps "
+    f"and halves where it meets the predicted limit, which moves with the batch. {finding}.",
 )
 
 # %% [markdown]
@@ -1529,12 +1487,12 @@ from course_utils.testing import expect, observe, probe
 
 @probe
 def train_line(student, weight, batches, max_norm, lr, scale):
-    """Trains one linear unit with mixed_step; what it returned, and model and scaler after each step."""
+    """Trains one linear unit, its last weight the bias; what mixed_step returned, model and scaler after each step."""
     import torch
     from torch import nn
 
-    model = nn.Linear(len(weight), 1, bias=False)
-    model.weight.data = torch.tensor([weight])
+    model = nn.Linear(len(weight) - 1, 1)
+    model.weight.data, model.bias.data = torch.tensor([weight[:-1]]), torch.tensor(weight[-1:])
     computed = []
     model.register_forward_hook(lambda layer, given, output: computed.append(str(output.dtype)))
     optimizer = torch.optim.SGD(model.parameters(), lr=lr)
@@ -1543,7 +1501,7 @@ def train_line(student, weight, batches, max_norm, lr, scale):
     for x, y in batches:
         args = (torch.tensor(x), torch.tensor(y), max_norm)
         log["losses"].append(student.mixed_step(model, optimizer, scaler, *args))
-        log["weights"].append(model.weight.float().flatten().tolist())
+        log["weights"].append([v for p in model.parameters() for v in p.flatten().tolist()])
         log["scales"].append(scaler.get_scale())
     log["stored"], log["computed"] = str(model.weight.dtype), sorted(set(computed))
     return log
@@ -1551,6 +1509,7 @@ def train_line(student, weight, batches, max_norm, lr, scale):
 
 def line(weight, x, y):
     """Loss and gradient of a linear unit, in plain numbers."""
+    x = [[*row, 1.0] for row in x]  # the bias is the weight of a constant
     outs = [sum(w * v for w, v in zip(weight, row, strict=True)) for row in x]
     misses = [out - t[0] for out, t in zip(outs, y, strict=True)]
     slope = [
@@ -1568,131 +1527,101 @@ def observe_line(*args):
         message = getattr(seen.value, "message", "")
         hint = dtype if "FP16" in message else again if "unscale_()" in message else ""
         expect(seen.value, "a step", hint=hint)
+    kinds = sorted({type(loss).__name__ for loss in seen.value["losses"]})
+    expect(kinds, ["float"], about="types of the losses", hint="loss.item() is a Python float.")
     return seen.value
 
 
-batch = (
-    [[1.0, 0.0], [0.0, 1.0]],
-    [[0.0], [0.0]],
-)  # with weights 1 and 2: loss 2.5, gradient (1, 2)
-got = observe_line([1.0, 2.0], [batch], 1.0, 1.0, 1024.0)
+origin, slope = (
+    [1.0, 2.0, 0.0],
+    [1.0, 2.0, 3.0],
+)  # two weights and a bias; their gradients for this batch
+batch = ([[1.0, 0.0], [0.0, 1.0]], [[0.0], [0.0]])
+
+
+def moved_by(*rates):
+    return [w - rate * s for w, rate, s in zip(origin, rates, slope, strict=True)]
+
+
+got = observe_line(origin, [batch], 1.0, 1.0, 1024.0)
 half = "The weights must stay float32: no model.half(); autocast converts what it multiplies."
-expect(
-    got["stored"],
-    "torch.float32",
-    about="dtype of the weights",
-    mistakes={"torch.float16": half},
-)
+mistakes = {"torch.float16": half}
+expect(got["stored"], "torch.float32", about="dtype of the weights", mistakes=mistakes)
 outside = "model(x) has to run inside of torch.autocast(x.device.type, dtype=torch.float16)."
 mistakes = [(["torch.float32"], outside), (["torch.bfloat16"], outside)]
 about = "dtype of what the model computes"
 expect(got["computed"], ["torch.float16"], about=about, mistakes=mistakes)
 mistakes = {2560.0: "That is the scaled loss: scaler.scale(loss) is for backward() only."}
 expect(got["losses"][0], 2.5, about="loss", mistakes=mistakes, hint="Return loss.item().")
-cut = math.sqrt(5)  # the norm of the gradient
+norm = math.sqrt(14)  # of the gradient
+unscaled = "The scaled gradients were clipped: call unscale_ before."
+unclipped = "The gradients are not clipped, or only after the step."
+parts = "Weights and bias were clipped one by one: max_norm is for the norm of all gradients."
+twice = "The factor was divided out twice, or the loss was never scaled."
 mistakes = [
+    (moved_by(*[1 / norm / 1024] * 3), unscaled),
+    (moved_by(1, 1, 1), unclipped),
+    (moved_by(0, 0, 0), "The weights did not move: scaler.step(optimizer)."),
+    (moved_by(1024, 1024, 1024), "The factor is still in the gradients."),
+    (moved_by(*[1 / 1024] * 3), twice),
+    (moved_by(1 / math.sqrt(5), 1 / math.sqrt(5), 1 / 3), parts),
     (
-        [1 - 1 / cut / 1024, 2 - 2 / cut / 1024],
-        "The scaled gradients were clipped: call unscale_ before.",
-    ),
-    ([0.0, 0.0], "The gradients are not clipped, or only after the step."),
-    ([1.0, 2.0], "The weights did not move: scaler.step(optimizer)."),
-    ([1 - 1024.0, 2 - 2048.0], "The factor is still in the gradients."),
-    (
-        [1 - 1 / 1024, 2 - 2 / 1024],
-        "The factor was divided out twice, or the loss was never scaled.",
+        moved_by(1, 1 / 2, 1 / 3),
+        "That cuts each number by itself; clip_grad_norm_ cuts the norm.",
     ),
 ]
-want = [1 - 1 / cut, 2 - 2 / cut]
-expect(
-    got["weights"][0],
-    want,
-    about="weights after a step of 1, clipped to a norm of 1",
-    mistakes=mistakes,
-    tolerance=1e-4,
+want, about = (
+    moved_by(*[1 / norm] * 3),
+    "weights and bias after a step of 1, clipped to a norm of 1",
 )
+expect(got["weights"][0], want, about=about, mistakes=mistakes, tolerance=1e-4)
 far = ([[1.0, 0.0], [0.0, 1.0]], [[60_000.0], [0.0]])  # its scaled gradient is beyond 65,504
-got = observe_line([1.0, 2.0], [far, batch], 100.0, 1.0, 1024.0)
+got = observe_line(origin, [far, batch], 100.0, 1.0, 1024.0)
 moved = "Something overflowed: no weight may move. scaler.step skips such a step, optimizer.step does not."
-mistakes = [([math.nan, 2.0], moved), ([math.nan, math.nan], moved)]
-expect(
-    got["weights"][0],
-    [1.0, 2.0],
-    about="weights after an overflow",
-    mistakes=mistakes,
-    hint=moved,
-)
+expect(got["weights"][0], origin, about="weights after an overflow", hint=moved)
 unadapted = "After an overflow the factor is halved: scaler.update(), once in each step."
-infinite = (
-    "The infinite gradients of the first step are still there in the second: zero_grad() first."
-)
+infinite = "The infinite gradients of the first step are still there: zero_grad() first."
 mistakes = [([1024.0, 1024.0], unadapted), ([512.0, 256.0], infinite)]
 about = "factor after each step"
 expect(got["scales"], [512.0, 512.0], about=about, mistakes=mistakes, hint=unadapted)
 ### BEGIN HIDDEN TESTS
+import torch
+
 from course_utils.testing import draws
 
 draw = draws()
 for max_norm in (1e6, 0.5, draw.integer(1, 3) / 4):
     d, rows, rate = draw.integer(2, 4), draw.integer(2, 5), 1 / 16
-    weight = [float(draw.integer(-3, 3)) for _ in range(d)]
+    now = [float(draw.integer(-3, 3)) for _ in range(d + 1)]
     batches = []
     for _ in range(4):
         x = [[float(draw.integer(-2, 2)) for _ in range(d)] for _ in range(rows)]
         y = [[float(draw.integer(3, 9))] for _ in range(rows)]
         batches.append((x, y))
-    got = observe_line(weight, batches, max_norm, rate, 64.0)
-    now = list(weight)
-    targets: list[Any] = []
-    losses = []
+    got = observe_line(now, batches, max_norm, rate, 64.0)
+    targets, losses = [], []
     for x, y in batches:
-        loss, slope = line(now, x, y)
-        norm = math.sqrt(sum(s * s for s in slope))
-        shrink = min(1.0, max_norm / (norm + 1e-6))
-        now = [w - rate * shrink * s for w, s in zip(now, slope, strict=True)]
+        loss, gradient = line(now, x, y)
+        shrink = min(1.0, max_norm / (math.sqrt(sum(g * g for g in gradient)) + 1e-6))
+        now = [w - rate * shrink * g for w, g in zip(now, gradient, strict=True)]
         targets.append(now)
         losses.append(loss)
     hint = "Each step: gradients of this batch alone, unscaled, clipped, then the optimizer."
-    # Compared on the scale of the longest step: float16 rounds what it multiplies.
-    off = max(
-        abs(a - b)
-        for g, w in zip(got["weights"], targets, strict=True)
-        for a, b in zip(g, w, strict=True)
-    )
-    span = max(1.0, *(abs(v) for w in targets for v in w))
-    expect(
-        off < 0.02 * span,
-        True,
-        about=f"are the weights of 4 steps right? {got['weights']} against {targets}",
-        hint=hint,
-    )
-    off = max(abs(a - b) for a, b in zip(got["losses"], losses, strict=True)) / max(losses)
-    expect(
-        off < 0.02,
-        True,
-        about=f"are the losses right? {got['losses']} against {losses}",
-        hint=hint,
-    )
-    kinds = sorted({type(loss).__name__ for loss in got["losses"]})
-    expect(kinds, ["float"], about="types of the losses", hint="loss.item() is a Python float.")
-    expect(
-        got["scales"],
-        [64.0, 128.0, 128.0, 256.0],
-        about="factors, doubled after two good steps",
-        hint="scaler.update() once in each step.",
-    )
-    expect(
-        [got["stored"], got["computed"]],
-        ["torch.float32", ["torch.float16"]],
-        about="dtypes of weights and outputs",
-    )
-got = observe_line([1.0, 2.0], [far, far, batch], 0.5, 1.0, 4096.0)
-expect(got["weights"][:2], [[1.0, 2.0]] * 2, about="weights after two overflows", hint=moved)
+    # Compared on the scale of the largest: float16 rounds what it multiplies.
+    for what, right in (("weights", targets), ("losses", losses)):
+        got_all, want_all = torch.tensor(got[what]), torch.tensor(right)
+        about = f"{what} of four steps, max_norm {max_norm}"
+        expect(got_all, want_all, about=about, tolerance=0.02, hint=hint)
+    about = "factors, doubled after two good steps"
+    expect(got["scales"], [64.0, 128.0, 128.0, 256.0], about=about, hint=unadapted)
+    kinds = [got["stored"], got["computed"]]
+    about = "dtypes of weights and outputs"
+    expect(kinds, ["torch.float32", ["torch.float16"]], about=about)
+got = observe_line(origin, [far, far, batch], 0.5, 1.0, 4096.0)
+expect(got["weights"][:2], [origin] * 2, about="weights after two overflows", hint=moved)
 expect(got["scales"], [2048.0, 1024.0, 1024.0], about="factors", hint=unadapted)
-moves = [b - a for a, b in zip([1.0, 2.0], got["weights"][2], strict=True)]
-expect(
-    moves, [-0.5 / cut, -1 / cut], about="the step after them, clipped to 0.5", tolerance=1e-4
-)
+about = "the step after them, clipped to 0.5"
+expect(got["weights"][2], moved_by(*[0.5 / norm] * 3), about=about, tolerance=1e-4)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -1788,8 +1717,8 @@ def check_quantized(x, dtype, wanted):
     count = len(got) if isinstance(got, (list, tuple)) else got
     expect(count, 2, about="things returned", hint="Return two things, codes and scale.")
     codes, scale = got
-    if torch.is_tensor(scale) and scale.numel() > 1:
-        whole = "One scale for the whole tensor."
+    if torch.is_tensor(scale) and scale.dim() > 0:
+        whole = "One scale for the whole tensor: a tensor without dimensions, or a float."
         expect(list(scale.shape), [], about="shape of scale", hint=whole)
     magnitude = "The largest in *magnitude* counts: it may be negative."
     size, top = [abs(v) for v in values], {torch.float8_e4m3fn: 448.0}.get(dtype, 57_344.0)
@@ -1798,36 +1727,33 @@ def check_quantized(x, dtype, wanted):
         (math.nan, "0 / 0 is NaN: the scale of zeros is 1."),
         (1.0, "No scale at all: small numbers vanish, large ones overflow."),
         (1 / wanted, "That is its reciprocal: x ≈ codes · scale, so x is *divided* by it."),
-        (
-            wanted * top,
-            "That makes the largest number 1; the format goes up to finfo(dtype).max.",
-        ),
+        (wanted * top, "That makes the largest 1; the format goes up to finfo(dtype).max."),
         (max(values) / top, magnitude),
         (min(values) / top, magnitude),
         (sum(size) / len(size) / top, "The largest element counts, not the mean."),
         (wanted * top / 448, "The formats have different largest numbers: finfo(dtype).max."),
     ]
-    expect(scale, wanted, about="scale", mistakes=mistakes, tolerance=1e-5)
+    hint = (
+        "Zeros have the scale 1."
+        if not any(values)
+        else "What becomes of the largest magnitude?"
+    )
+    expect(scale, wanted, about="scale", mistakes=mistakes, tolerance=1e-5, hint=hint)
     is_code = str(codes.dtype) if torch.is_tensor(codes) else codes
     expect(is_code, str(dtype), about="dtype of codes", hint="Convert with .to(dtype).")
     expect(list(codes.shape), list(x.shape), about="shape of codes")
-    expect(seen.mutated, [], about="arguments changed")
+    expect(seen.mutated, [], about="arguments changed", hint="Divide into a new tensor.")
     return codes.double()
 
 
-codes = check_quantized(torch.tensor([1.0, -2.0, 4.0]), torch.float8_e4m3fn, 1 / 112)
-want = torch.tensor([112.0, -224.0, 448.0]).double()
+x = torch.tensor([1.0, -2.0, 4.0])
+codes = check_quantized(x, torch.float8_e4m3fn, 1 / 112)
+multiplied = (x / 112).to(torch.float8_e4m3fn).double()
 mistakes = [
-    (
-        torch.tensor([1.0, -2.0, 4.0]).double(),
-        "The codes are not scaled: divide x by the scale first.",
-    ),
-    (
-        (torch.tensor([1.0, -2.0, 4.0]) / 112).to(torch.float8_e4m3fn).double(),
-        "Divide x by the scale; that multiplies.",
-    ),
+    (x.double(), "The codes are not scaled: divide x by the scale first."),
+    (multiplied, "Divide x by the scale; that multiplies."),
 ]
-expect(codes, want, about="codes", mistakes=mistakes)
+expect(codes, (112 * x).double(), about="codes", mistakes=mistakes)
 check_quantized(torch.tensor([[0.001, -0.5], [0.25, 0.1]]), torch.float8_e4m3fn, 1 / 896)
 check_quantized(torch.tensor([[30.0, 7_168_000.0], [-2.0, 1.0]]), torch.float8_e5m2, 125.0)
 codes = check_quantized(torch.zeros(2, 3), torch.float8_e4m3fn, 1.0)
@@ -1890,7 +1816,7 @@ The scales leave the product as they entered it, as one factor. So the hardware 
 and multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$.
 
 **Predict.** By how many percent is such a product off, for normally distributed matrices in E4M3? `bfloat16` was off by
-0.29 %.
+0.3 %.
 """
 
 # %%
@@ -1916,12 +1842,12 @@ errors = {
 reconcile("a product in E4M3 is off by", guess, 100 * errors["E4M3"], "%")
 print(", ".join(f"{name}: {error:.2%}" for name, error in errors.items()))
 
-assert 0.002 < errors["bfloat16"] < 0.004
-assert 0.03 < errors["E4M3"] < 0.045 and 0.06 < errors["E5M2"] < 0.09
+assert round(100 * errors["bfloat16"], 1) == 0.3
+assert 0.03 < errors["E4M3"] < 0.045 and 1.9 < errors["E5M2"] / errors["E4M3"] < 2.1
 
 # %% [markdown]
 r"""
-Each bit of mantissa halves the error. So one would use E4M3 throughout, were it not for range. Gradients may spread over
+A bit of mantissa halves the error. So one would use E4M3 throughout, were it not for range. Gradients may spread over
 many magnitudes. Here are made-up ones that do:
 """
 
@@ -1949,7 +1875,7 @@ This is the recipe of **Transformer Engine**, NVIDIA's library for training in 8
 - Or take the largest over less: *block scaling* gives each small block its own scale. MXFP8, on Blackwell, has one power
   of two for each 32 elements.
 
-You can see what each of these decisions is about. Delayed: a tensor that suddenly grows does not fit any more.
+See what these decisions are about. Delayed: a tensor that suddenly grows does not fit any more.
 """
 
 # %%
@@ -2019,7 +1945,7 @@ for name in ("0.weight", "2.weight"):
     most = [largest_swallowed_update(size, torch.bfloat16) for size in sizes]
     full, quarter = (sum(u >= step for u in most) / len(most) for step in (3e-4, 3e-4 / 4))
     print(f"{name}: {full:4.0%} swallow a full step, {quarter:4.0%} a quarter of one")
-    assert quarter > 0.6 and (full > 0.7 or name == "2.weight")
+    assert quarter > 0.7 and round(10 * full) == (8 if name == "0.weight" else 0)
 
 # %% [markdown]
 r"""

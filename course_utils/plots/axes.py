@@ -73,10 +73,17 @@ def mark(ax: Axes, x: float, y: float, marker: str, *, measured: bool, gid: str)
     )
 
 
-def legend(fig: Figure, *, measured: bool, predicted: bool, markers: tuple[str, str] = ("o", "o")) -> None:
+def legend(
+    fig: Figure,
+    *,
+    measured: bool,
+    predicted: bool,
+    markers: tuple[str, str] = ("o", "o"),
+    names: tuple[str, str] = ("measured", "predicted"),
+) -> None:
     """What filled and hollow mean, at the lower right."""
-    filled = {"markerfacecolor": MEASURED, "markeredgecolor": INK, "label": "measured"}
-    hollow = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2, "label": "predicted"}
+    filled = {"markerfacecolor": MEASURED, "markeredgecolor": INK, "label": names[0]}
+    hollow = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2, "label": names[1]}
     looks: list[dict[str, Any]] = [filled] * measured + [hollow] * predicted
     handles = [Line2D([], [], linestyle="none", marker=markers[look is hollow], markersize=8, **look) for look in looks]
     fig.legend(handles=handles, loc="lower right", ncols=2, frameon=False, fontsize=9, handletextpad=0.2)
@@ -152,9 +159,11 @@ def label_ends(ax: Axes, ends: Mapping[str, tuple[float, float]]) -> None:
 
 
 def log_ticks(axis: Axis, low: float, high: float, unit: str, most: int) -> None:
-    """At most ``most`` ticks on a log axis: steps of 1-2-5 where there is room for them, else powers of ten."""
+    """At most ``most`` ticks on a log axis: 1-2-5 where there is room for them (1 to 9 if few), else powers of ten."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks = [m * 10.0**k for k in decades for m in (1, 2, 5) if low <= m * 10.0**k <= high]
+    if len(ticks) < 3:
+        ticks = [m * 10.0**k for k in decades for m in range(1, 10) if low <= m * 10.0**k <= high]
     if len(ticks) > most:
         ticks = [10.0**k for k in decades if low <= 10.0**k <= high]
         ticks = ticks[:: math.ceil(len(ticks) / most)]

@@ -19,8 +19,9 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, title: str) -> Figure:
     """Draw histograms of magnitudes, one above the other, against what ``dtype`` can hold.
 
-    Each bar is a range from one power of two to the next. What the format turns into zero or infinity is hatched in
-    another colour, and its share is written beside it. Zeros, which have no magnitude, are left out.
+    Each bar is a range from one power of two to the next. What the format turns into zero or infinity (NaN in a format
+    without infinity) is hatched in another colour, and its share is written beside it. Zeros, which have no magnitude,
+    are left out.
 
     Args:
         rows: For each label the numbers, any shape and floating-point dtype.
@@ -50,6 +51,8 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
     info = torch.finfo(dtype)
     smallest = int(math.log2(info.smallest_normal * info.eps))  # of the subnormal numbers
     zero, normal, top = smallest - 1, int(math.log2(info.smallest_normal)), math.frexp(info.max)[1]
+    beyond = torch.tensor(math.inf).to(dtype).float()  # formats without infinity may cut to their largest number
+    above = "cut" if beyond.isfinite() else "inf" if beyond.isinf() else "NaN"
     everything = [e for row in exponents.values() for e in row]
     low, high = min(*everything, zero - 6), max(*everything, top + 3) + 1
 
@@ -66,7 +69,7 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
             ax = fig.add_axes(box)
             heights = {e: 100 * row.count(e) / len(row) for e in sorted(set(row))}
             for exponent, share in heights.items():
-                gone = exponent < zero or exponent >= top
+                gone = exponent < zero or (exponent >= top and above != "cut")
                 ax.bar(
                     exponent,
                     share,
@@ -83,7 +86,7 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
                 ax.axvline(edge, color=CONTEXT, linewidth=1.2, linestyle="-" if edge != normal else ":")
             for share, x, align, what in (
                 (lost[label][0], zero, "right", "become 0"),
-                (lost[label][1], top, "right", "become infinite"),
+                (lost[label][1], top, "right", "become NaN" if above == "NaN" else "become infinite"),
             ):
                 if share >= 0.0005:  # less would be written as 0.0%
                     ax.annotate(
@@ -116,7 +119,7 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
                     (low, zero, "becomes 0"),
                     (zero, normal, "subnormal"),
                     (normal, top, "normal"),
-                    (top, high, "inf"),
+                    (top, high, above),
                 ):
                     room = (end - start) / (high - low) * (width - left - right)  # inches
                     if room > 0.1 + 0.07 * len(name):

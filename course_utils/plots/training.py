@@ -19,6 +19,7 @@ def loss_curves(
     predicted: Mapping[str, Mapping[int, float]] = {},
     *,
     events: Mapping[str, int] = {},
+    names: tuple[str, str] = ("measured", "predicted"),
     xlabel: str = "step",
     ylabel: str = "loss",
     title: str,
@@ -29,6 +30,7 @@ def loss_curves(
         measured: For each label the loss at each step, ``{"lr 0.1": dict(enumerate(losses))}``.
         predicted: The same for what was expected; a label that is also measured has the same marker.
         events: What happened before which step: a vertical line each, with the name above it.
+        names: What filled and hollow marks mean, if not that.
         xlabel, ylabel: What the axes show.
         title: The finding.
 
@@ -74,5 +76,5 @@ def loss_curves(
             ax.axvline(step, color=CONTEXT, linewidth=1.5, linestyle=":", zorder=1, gid=f"event {name}")
             note(ax, name, (step, max(losses) * factor), (4, -12 - 14 * number), annotation_clip=False)
         label_ends(ax, {label: (max(points), points[max(points)]) for label, _, points in reversed(drawn)})
-        legend(fig, measured=bool(measured), predicted=bool(predicted))
+        legend(fig, measured=bool(measured), predicted=bool(predicted), names=names)
     return fig

@@ -138,10 +138,10 @@ def test_a_limit_on_the_size_of_files_leaves_the_old_checkpoint(path: Path) -> N
 def test_the_bytes_are_on_disk_before_the_name_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     replace, fsync = os.replace, os.fsync
-    monkeypatch.setattr(os, "replace", lambda *names: (done.append("replace"), replace(*names)))
+    monkeypatch.setattr(os, "replace", lambda *names: (done.append(f"replace {path.exists()}"), replace(*names)))
     monkeypatch.setattr(os, "fsync", lambda handle: (done.append("fsync"), fsync(handle)))
     save(path, new_run(1), 4)
-    assert done[:2] == ["fsync", "replace"]
+    assert done[:2] == ["fsync", "replace True"]  # the old one is there until the new one takes its name
 
 
 def test_a_missing_folder_and_a_missing_file_say_so(tmp_path: Path) -> None:
@@ -174,6 +174,7 @@ DAMAGED = {
     "code": (lambda p: torch.save({"format": 1, "model": Evil()}, p), "holds more than plain data"),
     "an old pickle": (lambda p: p.write_bytes(pickle.dumps({"format": 1})), "is not a whole checkpoint"),
     "a state_dict": (lambda p: torch.save(new_run(0)[0].state_dict(), p), "is not a checkpoint of this course"),
+    "a part is missing": (lambda p: torch.save({"format": 1, "step": 3}, p), r"is not a checkpoint of this course"),
     "a later format": (lambda p: torch.save({"format": 2}, p), r"\(format 1\)"),
 }
 

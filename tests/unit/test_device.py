@@ -148,7 +148,7 @@ def test_a_dtype_that_the_cpu_keeps(dtype):
     devices.require(dtype, torch.device("cpu"))
 
 
-@pytest.mark.parametrize("error", [TypeError, RuntimeError, NotImplementedError])
+@pytest.mark.parametrize("error", [TypeError, RuntimeError, NotImplementedError, AssertionError])
 def test_a_dtype_that_a_device_cannot_keep_says_what_to_do(monkeypatch, error):
     class Tensor:
         def to(self, dtype):
@@ -159,6 +159,13 @@ def test_a_dtype_that_a_device_cannot_keep_says_what_to_do(monkeypatch, error):
         devices.require(torch.float8_e4m3fn, "mps")
     with pytest.raises(RuntimeError, match="install a newer torch"):
         devices.require(torch.float8_e4m3fn, "cpu")
+
+
+@pytest.mark.skipif(torch.backends.mps.is_built(), reason="needs a torch that knows nothing of MPS")
+def test_only_the_first_sentence_of_a_long_reason_is_told():
+    with pytest.raises(RuntimeError, match=r"on 'mps'.*from the 'MPS' backend\)\. Take another dtype") as caught:
+        devices.require(torch.bfloat16, "mps")
+    assert len(str(caught.value)) < 300
 
 
 def test_require_wants_a_dtype():

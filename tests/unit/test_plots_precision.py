@@ -28,6 +28,16 @@ def test_a_bar_is_hatched_exactly_where_float16_loses_the_number() -> None:
         assert (colour == plots.HIGHLIGHT) == bool(half == 0 or half.isinf()), e
 
 
+def test_a_format_without_infinity_is_drawn_as_torch_converts() -> None:
+    x = torch.tensor([1.5 * 2.0**e for e in range(-12, 14)])
+    fig = plots.range_histograms({"x": x}, torch.float8_e4m3fn, title="T")
+    drawn = bars(fig)
+    for e in range(9, 14):
+        lost = not torch.tensor(1.5 * 2.0**e).to(torch.float8_e4m3fn).float().isfinite()
+        assert (drawn[f"x: {e}"][1] == plots.HIGHLIGHT) == lost
+    assert not any("inf" in text.get_text() for text in fig.axes[0].texts)
+
+
 def test_the_share_that_is_lost_is_written_and_zeros_do_not_count() -> None:
     x = torch.tensor([0.0, 1e-9, -1e-9, 1.0, -2.0, 3.0, 1e6, 1.0, 1.0])
     fig = plots.range_histograms({"x": x}, torch.float16, title="T")

@@ -22,6 +22,14 @@ def test_losses_are_marked_at_common_steps_and_events_are_named() -> None:
     words = [text.get_text() for text in ax.texts]
     assert sorted(words) == ["checkpoint", "resumed", "whole"]
     assert ax.get_yscale() == "log" and ax.get_xscale() == "linear"
+    assert ax.get_yticks().tolist() == [3, 4, 5]  # 1-2-5 alone would leave one
+
+
+def test_what_is_filled_and_hollow_can_be_named() -> None:
+    fig = plots.loss_curves({"run": {0: 1.0}}, {"run": {0: 1.0}}, names=("resumed", "whole"), title="")
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["resumed", "whole"]
+    fig = plots.loss_curves({"run": {0: 1.0}}, title="")
+    assert [text.get_text() for text in fig.legends[0].get_texts()] == ["measured"]
 
 
 @pytest.mark.parametrize(

@@ -278,6 +278,94 @@ def load_checkpoint(path, model, optimizer, generator):
     torch.set_rng_state(everybodys)
     return step
 
+# %% wrong: deletes, then renames
+# says: For a moment there is no file at all
+def save_checkpoint(path, model, optimizer, step, generator):
+    partial = path.with_name(path.name + ".partial")
+    contents = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
+    torch.save(contents, partial)
+    path.unlink(missing_ok=True)
+    partial.rename(path)
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    weights, state, step, own, everybodys = torch.load(path)
+    model.load_state_dict(weights)
+    optimizer.load_state_dict(state)
+    generator.set_state(own)
+    torch.set_rng_state(everybodys)
+    return step
+
+# %% wrong: parameters without buffers
+# says: state_dict() holds buffers as well
+def save_checkpoint(path, model, optimizer, step, generator):
+    partial = path.with_name(path.name + ".partial")
+    contents = [dict(model.named_parameters()), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
+    torch.save(contents, partial)
+    os.replace(partial, path)
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    weights, state, step, own, everybodys = torch.load(path)
+    model.load_state_dict(weights, strict=False)
+    optimizer.load_state_dict(state)
+    generator.set_state(own)
+    torch.set_rng_state(everybodys)
+    return step
+
+# %% wrong: the optimizer's averages without its settings
+# says: The optimizer's state is not restored
+def save_checkpoint(path, model, optimizer, step, generator):
+    partial = path.with_name(path.name + ".partial")
+    contents = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
+    torch.save(contents, partial)
+    os.replace(partial, path)
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    weights, state, step, own, everybodys = torch.load(path)
+    model.load_state_dict(weights)
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": state["state"]})
+    generator.set_state(own)
+    torch.set_rng_state(everybodys)
+    return step
+
+# %% wrong: clears the gradients
+# says: not its gradients either
+def save_checkpoint(path, model, optimizer, step, generator):
+    partial = path.with_name(path.name + ".partial")
+    optimizer.zero_grad()
+    contents = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
+    torch.save(contents, partial)
+    os.replace(partial, path)
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    weights, state, step, own, everybodys = torch.load(path)
+    model.load_state_dict(weights)
+    optimizer.load_state_dict(state)
+    generator.set_state(own)
+    torch.set_rng_state(everybodys)
+    return step
+
+# %% wrong: leaves the model in evaluation mode
+# says: Is the model still in training mode
+def save_checkpoint(path, model, optimizer, step, generator):
+    partial = path.with_name(path.name + ".partial")
+    model.eval()
+    contents = [model.state_dict(), optimizer.state_dict(), step, generator.get_state(), torch.get_rng_state()]
+    torch.save(contents, partial)
+    os.replace(partial, path)
+
+
+def load_checkpoint(path, model, optimizer, generator):
+    weights, state, step, own, everybodys = torch.load(path)
+    model.load_state_dict(weights)
+    optimizer.load_state_dict(state)
+    generator.set_state(own)
+    torch.set_rng_state(everybodys)
+    return step
+
 # %% right: a temporary file beside it, cleaned up after an error
 def save_checkpoint(path, model, optimizer, step, generator):
     contents = {

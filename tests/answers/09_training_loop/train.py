@@ -180,7 +180,7 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
     return losses
 
 # %% wrong: looks for NaN, not for infinity
-# says: is there an error for a loss of inf
+# says: Nothing was raised: look at the loss in each step
 def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
     losses = []
     for step in steps:
@@ -214,7 +214,7 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
     return losses
 
 # %% wrong: does not name the step
-# says: Name the step
+# says: The message names the step
 def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
     losses = []
     for step in steps:
@@ -281,6 +281,108 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
         losses.append(loss.item())
     return losses
 
+# %% wrong: the rate is set after the update, as schedulers do
+# says: the learning rate of the step before
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        losses.append(loss.item())
+    return losses
+
+# %% wrong: another error
+# says: raises a FloatingPointError, and nothing else does
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        if not torch.isfinite(loss):
+            raise ValueError(f"step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+# %% wrong: a large loss is taken for a broken one
+# says: there is nothing to raise
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        if not torch.isfinite(loss) or loss > 1e9:
+            raise FloatingPointError(f"step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+# %% wrong: only plus infinity
+# says: Nothing was raised: look at the loss in each step
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        if torch.isnan(loss) or loss == math.inf:
+            raise FloatingPointError(f"step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+# %% wrong: the mean
+# says: Return a list of losses
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return sum(losses) / max(len(losses), 1)
+
+# %% wrong: NumPy's floats
+# says: Wanted are Python's floats
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(np.float64(loss.item()))
+    return losses
+
 # %% right: math.isfinite, and gradients set to None by hand
 def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
     losses = []
@@ -331,3 +433,40 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
         optimizer.step()
         losses.append(loss.detach())
     return [float(loss) for loss in losses]
+
+# %% right: a closure, which SGD and AdamW take
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        rate = lr_at(step)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        inputs, targets = next_batch()
+
+        def closure():
+            optimizer.zero_grad()
+            loss = loss_fn(model(inputs), targets)
+            if not loss.isfinite():
+                raise FloatingPointError(f"loss {loss.item()} in step {step}")
+            loss.backward()
+            return loss
+
+        losses.append(optimizer.step(closure).item())
+    return losses
+
+# %% right: torch.autograd.grad
+def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
+    losses = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group.update(lr=lr_at(step))
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        losses.append(float(loss.detach()))
+        if not math.isfinite(losses[-1]):
+            raise FloatingPointError(f"the loss of step {step} is {losses[-1]}")
+        parameters = list(model.parameters())
+        for parameter, slope in zip(parameters, torch.autograd.grad(loss, parameters)):
+            parameter.grad = slope
+        optimizer.step()
+    return losses

@@ -93,6 +93,46 @@ def warmup_cosine(step, warmup, steps, peak, floor):
     progress = min((step - warmup) / (steps - warmup), 1)
     return rising if step < warmup else floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
 
+# %% wrong: a warm-up of one step too many
+# says: has the number warmup - 1
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if warmup and step <= warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step - warmup) / (steps - warmup), 1.0)
+    return floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
+
+# %% wrong: rounds progress down
+# says: it rounds p down to 0
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step - warmup) // (steps - warmup), 1.0)
+    return floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
+
+# %% wrong: the floor one step early
+# says: not in the one before
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step - warmup) / max(steps - 1 - warmup, 1), 1.0)
+    return floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
+
+# %% wrong: one step ahead
+# says: p is 0 in the first step after the warm-up
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step + 1 - warmup) / (steps - warmup), 1.0)
+    return floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
+
+# %% wrong: divides by all steps
+# says: p divides by the steps after the warm-up
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step - warmup) / steps, 1.0)
+    return floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
+
 # %% right: the square of a cosine
 def warmup_cosine(step, warmup, steps, peak, floor):
     if step < warmup:

@@ -131,7 +131,7 @@ def open_tokens(path, vocab_size):
     return tokens
 
 # %% wrong: does not look at the dtype
-# says: Nothing was raised: compare the dtype
+# says: Nothing was raised: the file holds
 def write_tokens(path, tokens, vocab_size):
     if min(tokens) < 0 or max(tokens) >= vocab_size:
         raise ValueError("an id is outside of the vocabulary")
@@ -142,7 +142,7 @@ def open_tokens(path, vocab_size):
     return np.load(path, mmap_mode="r")
 
 # %% wrong: compares sizes only
-# says: The file holds
+# says: the file holds >u2
 def write_tokens(path, tokens, vocab_size):
     if min(tokens) < 0 or max(tokens) >= vocab_size:
         raise ValueError("an id is outside of the vocabulary")
@@ -154,6 +154,45 @@ def open_tokens(path, vocab_size):
     if tokens.itemsize != np.min_scalar_type(vocab_size - 1).itemsize:
         raise ValueError("wrong dtype")
     return tokens
+
+# %% wrong: looks at the name of the dtype, which leaves out the order of the bytes
+# says: the file holds >u2
+def write_tokens(path, tokens, vocab_size):
+    if min(tokens) < 0 or max(tokens) >= vocab_size:
+        raise ValueError("an id is outside of the vocabulary")
+    np.save(path, np.array(tokens, dtype=np.min_scalar_type(vocab_size - 1)))
+
+
+def open_tokens(path, vocab_size):
+    tokens = np.load(path, mmap_mode="r")
+    if tokens.dtype.name != np.min_scalar_type(vocab_size - 1).name:
+        raise ValueError("wrong dtype")
+    return tokens
+
+# %% wrong: writes, then looks
+# says: look first, then write
+def write_tokens(path, tokens, vocab_size):
+    np.save(path, np.array(tokens).astype(np.min_scalar_type(vocab_size - 1)))
+    if min(tokens) < 0 or max(tokens) >= vocab_size:
+        raise ValueError("an id is outside of the vocabulary")
+
+
+def open_tokens(path, vocab_size):
+    tokens = np.load(path, mmap_mode="r")
+    if tokens.dtype != np.min_scalar_type(vocab_size - 1):
+        raise ValueError("wrong dtype")
+    return tokens
+
+# %% wrong: maps the header as if it were tokens
+# says: np.memmap takes it for tokens
+def write_tokens(path, tokens, vocab_size):
+    if min(tokens) < 0 or max(tokens) >= vocab_size:
+        raise ValueError("an id is outside of the vocabulary")
+    np.save(path, np.array(tokens, dtype=np.min_scalar_type(vocab_size - 1)))
+
+
+def open_tokens(path, vocab_size):
+    return np.memmap(path, dtype=np.min_scalar_type(vocab_size - 1), mode="r")
 
 # %% right: a chain of comparisons
 def dtype_for(vocab_size):

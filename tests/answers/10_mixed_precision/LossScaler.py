@@ -69,7 +69,7 @@ class LossScaler:
         self.growth_interval = state["growth_interval"]
 
 # %% wrong: steps whatever the gradients are
-# says: Look at every gradient of every group
+# says: Look at all gradients of all groups
 class LossScaler:
     def __init__(self, factor=2.0**16, growth_interval=2000):
         self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
@@ -105,7 +105,7 @@ class LossScaler:
         self.growth_interval = state["growth_interval"]
 
 # %% wrong: only the first group is checked
-# says: Look at every gradient of every group
+# says: Look at all gradients of all groups
 class LossScaler:
     def __init__(self, factor=2.0**16, growth_interval=2000):
         self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
@@ -655,6 +655,156 @@ class LossScaler:
         self.good_steps = state["good_steps"]
         self.growth_interval = state["growth_interval"]
 
+# %% wrong: the state is the scaler's own dictionary
+# says: The state changed after it was taken
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad /= self.factor
+        fine = all(grad.isfinite().all().item() for grad in grads)
+        if fine:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return fine
+
+    def state_dict(self):
+        return vars(self)
+
+    def load_state_dict(self, state):
+        vars(self).update(state)
+
+# %% wrong: a missing gradient becomes zeros
+# says: is a parameter without a gradient left alone?
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        for g in optimizer.param_groups:
+            for p in g["params"]:
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad /= self.factor
+        fine = all(grad.isfinite().all().item() for grad in grads)
+        if fine:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return fine
+
+    def state_dict(self):
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        vars(self).update(state)
+
+# %% wrong: the factor is halved before it is divided out
+# says: before you adapt it
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad /= self.factor / 2
+        fine = all(grad.isfinite().all().item() for grad in grads)
+        if fine:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return fine
+
+    def state_dict(self):
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        vars(self).update(state)
+
+# %% wrong: infinities are replaced by zeros
+# says: one that is infinite is enough
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad /= self.factor
+            grad.nan_to_num_(0.0, 0.0, 0.0)
+        fine = all(grad.isfinite().all().item() for grad in grads)
+        if fine:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return fine
+
+    def state_dict(self):
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        vars(self).update(state)
+
+# %% wrong: gradients are cleared by the step
+# says: grads, step
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad /= self.factor
+        fine = all(grad.isfinite().all().item() for grad in grads)
+        if fine:
+            optimizer.step()
+            optimizer.zero_grad()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return fine
+
+    def state_dict(self):
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        vars(self).update(state)
+
 # %% right: new gradients, and one list of them
 class LossScaler:
     def __init__(self, factor=2.0**16, growth_interval=2000):
@@ -792,3 +942,32 @@ class LossScaler:
         self.factor = state["factor"]
         self.good_steps = state["good_steps"]
         self.growth_interval = state["growth_interval"]
+
+# %% right: a skipped step clears the gradients
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad /= self.factor
+        fine = all(grad.isfinite().all().item() for grad in grads)
+        if fine:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+            optimizer.zero_grad()
+        return fine
+
+    def state_dict(self):
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        vars(self).update(state)

@@ -72,6 +72,13 @@ def compensated_add(weight, lost, update):
     new_weight = weight + update
     return new_weight, lost
 
+# %% wrong: bfloat16, whatever was given
+# says: Both results have the dtype of weight
+def compensated_add(weight, lost, update):
+    exact = weight.double() + lost.double() + update.double()
+    new = exact.bfloat16()
+    return new, (exact - new.double()).bfloat16()
+
 # %% right: one sum in float64, rounded twice
 def compensated_add(weight, lost, update):
     total = weight.double() + lost.double() + update.double()

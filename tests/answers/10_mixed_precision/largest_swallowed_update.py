@@ -44,7 +44,7 @@ def largest_swallowed_update(w, dtype):
     return half.item()
 
 # %% wrong: powers of two only
-# says: numbers between the powers of two count, too
+# says: halving again and again skips
 def largest_swallowed_update(w, dtype):
     x, u = torch.tensor(w, dtype=dtype), 2.0**-60
     while x + torch.tensor(2 * u, dtype=dtype) == x:
@@ -52,7 +52,7 @@ def largest_swallowed_update(w, dtype):
     return u
 
 # %% wrong: adds in Python's float64
-# says: expected  0.00390625
+# says: Python's floats have 64 bits
 def largest_swallowed_update(w, dtype):
     u = 1.0
     while w + u != w:
@@ -67,6 +67,21 @@ def largest_swallowed_update(w, dtype):
     if x + half == x:
         half = torch.nextafter(half, torch.zeros_like(half))
     return half.item()
+
+# %% wrong: float32, whatever was asked
+# says: That is float32
+def largest_swallowed_update(w, dtype):
+    x = torch.tensor(w)
+    return ((torch.nextafter(x, torch.tensor(math.inf)) - x) / 2).item()
+
+# %% wrong: halves w until it is swallowed
+# says: halving again and again skips
+def largest_swallowed_update(w, dtype):
+    x = torch.tensor(w, dtype=dtype)
+    u = x.clone()
+    while x + u != x:
+        u = u / 2
+    return u.item()
 
 # %% right: bisection on the bits of the update
 def largest_swallowed_update(w, dtype):
@@ -97,3 +112,10 @@ def largest_swallowed_update(w, dtype):
     bits = torch.tensor(w, dtype=dtype).view(whole)
     half = ((bits + 1).view(dtype) - bits.view(dtype)) / 2
     return (half.view(whole) - (bits & 1)).to(whole).view(dtype)
+
+# %% right: from eps and the power of two below w
+def largest_swallowed_update(w, dtype):
+    eps = torch.finfo(dtype).eps
+    half = eps * 2.0 ** math.floor(math.log2(w)) / 2
+    tie = torch.tensor(w, dtype=dtype) + torch.tensor(half, dtype=dtype)
+    return half if tie.item() == w else half * (1 - eps / 2)

@@ -180,6 +180,48 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     scaler.update()
     return loss.detach()
 
+# %% wrong: each parameter is clipped by itself
+# says: Weights and bias were clipped one by one
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    for p in model.parameters():
+        nn.utils.clip_grad_norm_(p, max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% wrong: clips values
+# says: That cuts each number by itself
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_value_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% wrong: every step is as long as max_norm
+# says: weights of four steps
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    total = nn.utils.get_total_norm([p.grad for p in model.parameters()])
+    for p in model.parameters():
+        p.grad *= max_norm / total
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
 # %% right: everything but the update inside of autocast
 def mixed_step(model, optimizer, scaler, x, y, max_norm):
     with torch.amp.autocast(x.device.type, torch.float16):
@@ -231,6 +273,31 @@ def mixed_step(model, optimizer, scaler, x, y, max_norm):
     scaler.scale(loss).backward()
     nn.utils.clip_grad_norm_(model.parameters(), max_norm * scaler.get_scale())
     scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% right: gradients cleared after the step only
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    return loss.item()
+
+# %% right: looks for itself whether all are finite
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    if all(p.grad.isfinite().all() for p in model.parameters()):
+        optimizer.step()
     scaler.update()
     return loss.item()
 

@@ -10,7 +10,7 @@ def quantize_fp8(x, dtype=torch.float8_e4m3fn):
     return (x * scale).to(dtype), scale
 
 # %% wrong: the largest becomes 1
-# says: That makes the largest number 1
+# says: That makes the largest 1
 def quantize_fp8(x, dtype=torch.float8_e4m3fn):
     scale = x.abs().max()
     return (x / scale).to(dtype), scale
@@ -80,6 +80,31 @@ def quantize_fp8(x, dtype=torch.float8_e4m3fn):
     largest = x.abs().max()
     scale = largest / torch.finfo(dtype).max if largest > 0 else torch.tensor(1.0)
     return (x / scale).round().to(dtype), scale
+
+# %% wrong: a tiny number keeps zeros from dividing by zero
+# says: Zeros have the scale 1
+def quantize_fp8(x, dtype=torch.float8_e4m3fn):
+    scale = x.abs().max().clamp(min=1e-12) / torch.finfo(dtype).max
+    return (x / scale).to(dtype), scale
+
+# %% wrong: a scale with one dimension
+# says: a tensor without dimensions
+def quantize_fp8(x, dtype=torch.float8_e4m3fn):
+    scale = (torch.where(x.any(), x.abs().max() / torch.finfo(dtype).max, 1.0)).reshape(1)
+    return (x / scale).to(dtype), scale
+
+# %% wrong: a power of two
+# says: What becomes of the largest magnitude?
+def quantize_fp8(x, dtype=torch.float8_e4m3fn):
+    scale = 2.0 ** torch.ceil(torch.log2(x.abs().max() / torch.finfo(dtype).max))
+    return (x / scale).to(dtype), scale
+
+# %% wrong: divides in place
+# says: Divide into a new tensor
+def quantize_fp8(x, dtype=torch.float8_e4m3fn):
+    amax = x.abs().max()
+    scale = amax / torch.finfo(dtype).max if amax else torch.tensor(1.0)
+    return x.div_(scale).to(dtype), scale
 
 # %% right: a Python float
 def quantize_fp8(x, dtype=torch.float8_e4m3fn):

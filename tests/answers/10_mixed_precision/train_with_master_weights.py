@@ -185,6 +185,55 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
         losses.append(loss.detach())
     return losses, masters
 
+# %% wrong: masters are rounded after each step
+# says: Never round the masters
+def train_with_master_weights(model, make_optimizer, batches, loss_of):
+    masters = [p.detach().clone() for p in model.parameters()]
+    model.bfloat16()
+    optimizer, losses = make_optimizer(masters), []
+    for batch in batches:
+        loss = loss_of(model, batch)
+        for m, g in zip(masters, torch.autograd.grad(loss, list(model.parameters()))):
+            m.grad = g.float()
+        optimizer.step()
+        for m, p in zip(masters, model.parameters()):
+            p.data.copy_(m)
+            m.copy_(p.data)
+        losses.append(loss.item())
+    return losses, masters
+
+# %% wrong: gradients stay in bfloat16
+# says: A gradient has the dtype of its tensor
+def train_with_master_weights(model, make_optimizer, batches, loss_of):
+    masters = [p.detach().clone() for p in model.parameters()]
+    model.bfloat16()
+    optimizer, losses = make_optimizer(masters), []
+    for batch in batches:
+        loss = loss_of(model, batch)
+        for m, g in zip(masters, torch.autograd.grad(loss, list(model.parameters()))):
+            m.grad = g
+        optimizer.step()
+        for m, p in zip(masters, model.parameters()):
+            p.data.copy_(m)
+        losses.append(loss.item())
+    return losses, masters
+
+# %% wrong: the optimizer steps in bfloat16, and the masters copy that
+# says: Never round the masters
+def train_with_master_weights(model, make_optimizer, batches, loss_of):
+    masters = [p.detach().clone() for p in model.parameters()]
+    model.bfloat16()
+    optimizer, losses = make_optimizer(list(model.parameters())), []
+    for batch in batches:
+        optimizer.zero_grad()
+        loss = loss_of(model, batch)
+        loss.backward()
+        optimizer.step()
+        for m, p in zip(masters, model.parameters()):
+            m.copy_(p.detach())
+        losses.append(loss.item())
+    return losses, masters
+
 # %% right: backward, zero_grad, no_grad
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     masters = [p.detach().clone().requires_grad_() for p in model.parameters()]
