@@ -15,7 +15,7 @@ from .results import Result, State
 
 HOSTILE = build.ROOT / "tests" / "hostile" / "attacks"
 MARK = ".made-up-class"  # only a folder with this file in it is ever replaced
-LIMITS = sandbox.Limits(seconds=5, seconds_in_all=30)  # a class that hangs on purpose should not keep you waiting
+LIMITS = sandbox.Limits(seconds=10, seconds_in_all=60)  # a class that hangs on purpose should not keep you waiting
 # fmt: off
 _NAMES = [
     "ada", "alonzo", "annie", "barbara", "claude", "dennis", "donald", "dorothy", "edsger", "emmy", "ernst",
@@ -60,7 +60,7 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
             answers[last] = _HANGS
         if number % 8 == 6 and attacks:
             answers |= attacks.pop()
-        _hand_in(path, lecture, answers)
+        hand_in(path, lecture, answers)
     return lecture
 
 
@@ -86,10 +86,11 @@ def _attacks(lecture: source.Lecture, count: int) -> list[dict[str, str]]:
     return found[:: max(1, len(found) // count)][:count]
 
 
-def _hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> None:
-    """Write the students' notebook with answers in it."""
+def hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> None:
+    """Write the students' notebook with answers in it; an exercise without one keeps its stub."""
     notebook = copy.deepcopy(lecture.notebook)
-    texts = answers | {f"test_{exercise.name}": exercise.visible_tests for exercise in lecture.exercises}
+    texts = {e.name: e.stub for e in lecture.exercises} | answers
+    texts |= {f"test_{exercise.name}": exercise.visible_tests for exercise in lecture.exercises}
     for cell in notebook.cells:
         if cell.metadata.get("nbgrader") and cell.id in texts:
             cell.source = texts[cell.id]

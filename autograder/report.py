@@ -84,6 +84,7 @@ def page(lecture: source.Lecture, found: Mapping[str, Result], links: Mapping[st
                 {
                     "text": pages.line(text or ""),
                     "title": titles.get(name, pages.line(name)),
+                    "short": _short(titles.get(name, pages.line(name))),
                     "count": count,
                     "share": f"{count / len(scored):.0%}",
                 }
@@ -172,7 +173,7 @@ def _mistakes(found: Sequence[tuple[str, int]], graded: int) -> Markup:
 def _heading(figure: Figure, text: str) -> None:
     height = figure.get_size_inches()[1]
     for number, each in enumerate(_wrapped(text)):
-        figure.text(0.02, 1 - (0.1 + 0.2 * number) / height, each, size=11, weight="bold", va="top")
+        figure.text(0.004, 1 - (0.1 + 0.2 * number) / height, each, size=11, weight="bold", va="top")
 
 
 def _wrapped(heading: str) -> list[str]:
@@ -188,7 +189,7 @@ def _bars(heading: str, rows: Sequence[tuple[str, int, str, str]], most: int, to
     with styled():
         figure = Figure(figsize=(_WIDTH, height))
         _heading(figure, heading)
-        axes = figure.add_axes((0.02, 0, 0.86, 1))
+        axes = figure.add_axes((0.004, 0, 0.87, 1))
         axes.set(xlim=(0, max(most, 1)), ylim=(height, 0))
         axes.set_axis_off()
         y = top
