@@ -132,7 +132,7 @@ _Assignment = Annotated[str, typer.Argument(help="The assignment, as 01_tensors.
 _Roster = Annotated[
     Path | None,
     typer.Option(
-        "--roster", help="A CSV with a column `student` for those who should hand in; FOLDER/roster.csv if left out."
+        "--roster", help="A CSV file with a column id, for who should hand in; FOLDER/roster.csv if left out."
     ),
 ]
 

@@ -43,8 +43,9 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
         for exercise in lecture.exercises
     }
     names = [f"{name}{n or ''}" for n in range(size // len(_NAMES) + 1) for name in _NAMES][:size]
-    (folder / "roster.csv").write_text("student\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
-    attacks = _attacks(lecture, max(1, size // 8))
+    (folder / "roster.csv").write_text("id\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
+    hostile, count = attacks(lecture), max(1, size // 8)
+    hostile = hostile[:: max(1, len(hostile) // count)]
     last = lecture.exercises[-1].name
     for number, name in enumerate(names):
         skill = chance.uniform(0.25, 1.05)
@@ -58,8 +59,8 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
             continue
         if number % 12 == 9:
             answers[last] = _HANGS
-        if number % 8 == 6 and attacks:
-            answers |= attacks.pop()
+        if number % 8 == 6 and hostile:
+            answers |= hostile.pop()
         hand_in(path, lecture, answers)
     return lecture
 
@@ -72,8 +73,8 @@ def _answer(exercise: source.Exercise, answers: list[bank.Answer], skill: float,
     return exercise.stub if chance.random() < 0.04 else chance.choices(choices, weights)[0]
 
 
-def _attacks(lecture: source.Lecture, count: int) -> list[dict[str, str]]:
-    """Hostile submissions for this lecture, spread over what there is; none where the project has none."""
+def attacks(lecture: source.Lecture) -> list[dict[str, str]]:
+    """The project's hostile submissions for this lecture: for each the code handed in, by exercise."""
     known = {exercise.name for exercise in lecture.exercises}
     found = []
     for path in sorted(HOSTILE.glob("*.py")):
@@ -83,7 +84,7 @@ def _attacks(lecture: source.Lecture, count: int) -> list[dict[str, str]]:
         cells = {head[1]: text[head.end() : end].strip("\n") for head, end in zip(heads, ends, strict=True)}
         if cells and cells.keys() <= known:
             found.append(cells)
-    return found[:: max(1, len(found) // count)][:count]
+    return found
 
 
 def hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> None:

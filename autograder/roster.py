@@ -1,13 +1,14 @@
-"""Who is in the class: everybody in ``roster.csv``, and everybody who handed something in.
+"""Who is in the class: everybody in ``roster.csv``, and everybody who handed something in or was graded.
 
-``FOLDER/roster.csv`` (or another file) has a column ``student``, the name of the folder in ``submitted/``, and any of
-``name``, ``email``, ``id_number``, ``canvas_id``, ``login`` and ``section``, by which Canvas and Moodle know students.
+``FOLDER/roster.csv`` (or another file) is as nbgrader's: ``id`` is the name of the folder in ``submitted/``. Where they
+are there, exports use ``first_name`` and ``last_name`` (or ``name``), ``email``, ``lms_user_id`` (Canvas' ID),
+``id_number`` (Moodle's), ``login`` and ``section``.
 """
 
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 FILE = "roster.csv"
@@ -31,26 +32,34 @@ class Student:
 
 
 def read(path: Path) -> list[Student]:
-    """The students in a file. Raises :class:`RosterError` where there is no column ``student``, or no folder's name."""
+    """The students in a file. Raises :class:`RosterError` where it has no column ``id``, or one that is no folder."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             rows = list(reader)
-            columns = {name.strip().lower() for name in reader.fieldnames or ()}
+            columns = [name.strip().lower() for name in reader.fieldnames or ()]
     except (UnicodeDecodeError, csv.Error) as error:
         raise RosterError(f"{path} is no CSV in UTF-8 ({error})\n  → save it as such") from error
-    if "student" not in columns:
-        raise RosterError(f"{path} has no column `student`\n  → name the column with the folders' names so")
-    known = {field.name for field in fields(Student)}
+    column = next((name for name in ("id", "student_id", "student") if name in columns), None)
+    if column is None:
+        raise RosterError(f"{path} has no column `id`\n  → its first line names the columns; one is id")
     found: dict[str, Student] = {}
-    for number, row in enumerate(rows, 2):
+    for row in rows:
         values = {key.strip().lower(): (value or "").strip() for key, value in row.items() if isinstance(key, str)}
-        student = values.get("student", "")
-        if not student or "/" in student or "\0" in student or student.startswith("."):
-            raise RosterError(f"{path}:{number}: {student!r} cannot be a folder in submitted/\n  → correct that line")
-        if student in found:
-            raise RosterError(f"{path}:{number}: {student} is there twice\n  → delete one of the lines")
-        found[student] = Student(**{key: value for key, value in values.items() if key in known})
+        student = values.get(column, "")
+        if not student or student in found:
+            continue
+        if "/" in student or not student.isprintable() or student.startswith("."):
+            raise RosterError(f"{path}: {student!a} cannot be a folder in submitted/\n  → correct that line")
+        found[student] = Student(
+            student,
+            name=values.get("name") or f"{values.get('first_name', '')} {values.get('last_name', '')}".strip(),
+            email=values.get("email", ""),
+            id_number=values.get("id_number", ""),
+            canvas_id=values.get("lms_user_id", ""),
+            login=values.get("login", ""),
+            section=values.get("section", ""),
+        )
     return list(found.values())
 
 

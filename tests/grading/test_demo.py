@@ -43,7 +43,7 @@ def test_an_attack_is_taken_whole_and_only_for_its_lecture(tmp_path: Path, monke
     (tmp_path / "one.py").write_text("# tries this\n# earns: 0\n# %% tensor_bytes\nimport os\n\nos._exit(0)\n")
     (tmp_path / "two.py").write_text("# tries that\n# %% einsum_of_another_lecture\nx = 1\n")
     monkeypatch.setattr(demo, "HOSTILE", tmp_path)
-    assert demo._attacks(source.read(LECTURE), 5) == [{"tensor_bytes": "import os\n\nos._exit(0)"}]
+    assert demo.attacks(source.read(LECTURE)) == [{"tensor_bytes": "import os\n\nos._exit(0)"}]
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed: apt install bubblewrap")

@@ -82,7 +82,7 @@ def test_json_has_everything(lecture: source.Lecture, found: dict[str, Result], 
 
 def test_canvas_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text(
-        'Student,Name,Canvas_ID,Login,Section\ngraded-ada,"Lovelace, Ada",17,ada@x.org,A\n', encoding="utf-8-sig"
+        'ID,Name,LMS_User_ID,Login,Section\ngraded-ada,"Lovelace, Ada",17,ada@x.org,A\n', encoding="utf-8-sig"
     )
     rows = written(tmp_path, lecture, found, Format.CANVAS)
     # What Canvas' importer looks for in the first row: these four, then assignments.
@@ -99,7 +99,7 @@ def test_canvas_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_
 
 
 def test_moodle_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
-    (tmp_path / "roster.csv").write_text("student,email,id_number\nabsent,a@x.org,007\n", encoding="utf-8")
+    (tmp_path / "roster.csv").write_text("id,first_name,email,id_number\nabsent,Ann,a@x.org,007\n", encoding="utf-8")
     rows = written(tmp_path, lecture, found, Format.MOODLE)
     by_name = {row["Username"]: row for row in rows}
     assert {name: float(row["01_tensors"]) for name, row in by_name.items() if row["01_tensors"]} == POINTS
@@ -150,12 +150,11 @@ def test_an_empty_class_exports_heads_only(lecture: source.Lecture, tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("name\nada\n", "has no column `student`"),
-        ("", "has no column `student`"),
-        ("student\n../../etc\n", "cannot be a folder"),
-        ("student\n.hidden\n", "cannot be a folder"),
-        ("student,name\n,Ada\n", "cannot be a folder"),
-        ("student\nada\nada\n", "is there twice"),
+        ("name\nada\n", "has no column `id`"),
+        ("", "has no column `id`"),
+        ("id\n../../etc\n", "cannot be a folder"),
+        ("id\n.hidden\n", "cannot be a folder"),
+        ("student_id,x\na\x1bb,1\n", "cannot be a folder"),
     ],
 )
 def test_a_roster_that_is_no_good_is_refused(lecture: source.Lecture, tmp_path: Path, text: str, says: str) -> None:
@@ -172,7 +171,7 @@ def test_the_class_is_the_roster_and_all_who_handed_in_or_were_graded(lecture: s
     results.write(tmp_path, Result("cy", lecture.name, State.GRADED, ""))
     assert list(roster.of(tmp_path, lecture.name)) == ["bob", "cy"]
     other = tmp_path / "class.csv"
-    other.write_bytes("student;x\n".replace(";", ",").encode() + b"ada,1,2,3\n")
+    other.write_bytes("student;x\n".replace(";", ",").encode() + b"ada,1,2,3\n\nada,4\n,5\n")
     assert list(roster.of(tmp_path, lecture.name, other)) == ["ada", "bob", "cy"]
     other.write_bytes(b"student\n\xff\xfe\n")
     with pytest.raises(roster.RosterError, match="UTF-8"):

@@ -10,7 +10,7 @@ import pytest
 from html_scan import NASTY, harmless
 from typer.testing import CliRunner
 
-from autograder import bank, build, demo, feedback, results, source, submission
+from autograder import bank, build, demo, feedback, report, results, source, submission
 from autograder.cli import app
 from autograder.judge import Mark
 from autograder.results import Result, State
@@ -102,6 +102,22 @@ def test_nothing_of_a_submission_is_more_than_text(lecture: source.Lecture, tmp_
     page = harmless(written(tmp_path, lecture)[student].path.read_text(encoding="utf-8"))
     assert page.text.count(nasty) >= 4 * len(lecture.exercises) and student in page.text
     assert f"the cell {nasty} is not one of" in page.text
+
+
+def test_nothing_of_the_hostile_class_is_more_than_text(lecture: source.Lecture, tmp_path: Path) -> None:
+    """Every attack's code, and the same text once more where a message stands."""
+    attacks = demo.attacks(lecture)
+    if not attacks:
+        pytest.skip("there are no hostile submissions in tests/hostile/attacks")
+    for number, answers in enumerate(attacks):
+        path = hand_in(tmp_path, lecture, f"mallory{number}", answers)
+        given = [Mark(e.name, 0.0, e.points, answers.get(e.name, ""), answers.get(e.name)) for e in lecture.exercises]
+        graded(tmp_path, lecture, path, tuple(given))
+    pages = written(tmp_path, lecture)
+    assert len(pages) == len(attacks)
+    for page in pages.values():
+        harmless(page.path.read_text(encoding="utf-8"))
+    harmless(report.page(lecture, results.table(tmp_path, lecture.name, pages)))
 
 
 def test_what_hides_or_turns_is_spelt_out(lecture: source.Lecture, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_the_command_reads_the_folder(lecture: source.Lecture, tmp_path: Path) -
     queued = build.notebook_path(tmp_path / "submitted" / "q1", lecture.name)
     queued.parent.mkdir(parents=True)
     queued.write_text("{}", encoding="utf-8")
-    (tmp_path / "roster.csv").write_text("student\nn1\nn2\nn3\ns1\n", encoding="utf-8")
+    (tmp_path / "roster.csv").write_text("id\nn1\nn2\nn3\ns1\n", encoding="utf-8")
     page = feedback.path_of(tmp_path, lecture.name, "s1")
     page.parent.mkdir(parents=True)
     page.write_text("")
