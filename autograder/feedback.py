@@ -55,13 +55,21 @@ def write(course: Path, lecture: source.Lecture, found: Mapping[str, Result]) ->
     lecture_source = lecture.path.read_bytes()
     for student, result in found.items():
         path = build.notebook_path(course / "submitted" / student, lecture.name)
-        handed_in = None if result.state is State.NOT_SUBMITTED else submission.read_submission(path, lecture)
+        handed_in = None if result.state is State.NOT_SUBMITTED else _handed_in(path, lecture)
         current = True
         if handed_in is not None and handed_in.answers and result.points is not None:
             current = results.key(path.read_bytes(), lecture_source) == result.key
         target = path_of(course, lecture.name, student)
         pages.write(target, page(template, lecture, result, handed_in, current=current))
         yield Page(target, current)
+
+
+def _handed_in(path: Path, lecture: source.Lecture) -> submission.Submission:
+    # A folder that is a link would show one student another's work.
+    if any(folder.is_symlink() for folder in (path.parent, path.parent.parent)):
+        finding = submission.Finding(path, "its folder is a symbolic link, which is not followed", "ask for the file")
+        return submission.Submission(path, {}, (finding,))
+    return submission.read_submission(path, lecture)
 
 
 def page(

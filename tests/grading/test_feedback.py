@@ -192,6 +192,22 @@ def test_what_is_wrong_with_the_file_is_said_without_our_paths(lecture: source.L
     assert str(tmp_path) not in text and "ask the student" not in text
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_link_to_anothers_folder_shows_nothing_of_theirs(lecture: source.Lecture, tmp_path: Path, deep: bool) -> None:
+    path = hand_in(tmp_path, lecture, "ada", {lecture.exercises[0].name: "secret = 'of ada'"})
+    graded(tmp_path, lecture, path, marks(lecture, "✗ no"))
+    theirs, mallory = (path.parent, path.parents[2] / "mallory") if deep else (path.parents[1], path.parents[2] / "m")
+    if deep:
+        mallory.mkdir()
+        (mallory / lecture.name).symlink_to(theirs)
+    else:
+        mallory.symlink_to(theirs)
+    results.write(tmp_path, Result(mallory.name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no")))
+    texts = {name: page.path.read_text(encoding="utf-8") for name, page in written(tmp_path, lecture).items()}
+    assert "of ada" in texts["ada"] and "of ada" not in texts[mallory.name]
+    assert "symbolic link" in texts[mallory.name]
+
+
 def test_a_submission_that_changed_since_is_said_to_have(lecture: source.Lecture, tmp_path: Path) -> None:
     path = hand_in(tmp_path, lecture, "ada", {})
     graded(tmp_path, lecture, path, marks(lecture, "✗ no"))
