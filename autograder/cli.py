@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,8 +15,9 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from . import bank, build, mutants, source, submission
+from . import bank, build, mutants, results, roster, sandbox, source, submission
 from . import coverage as coverage_table
+from .export import Format
 
 app = typer.Typer(
     help="Build the course's notebooks, check its exercises, and prepare releases and classes.",
@@ -30,7 +33,9 @@ def _plain_errors() -> Iterator[None]:
     """Turn the errors that a person can mend into a message; leave the others as they are."""
     try:
         yield
-    except (source.SourceError, bank.BankError, build.BuildError, FileNotFoundError, OSError) as error:
+    except (
+        source.SourceError, bank.BankError, build.BuildError, roster.RosterError, sandbox.SandboxError, OSError
+    ) as error:  # fmt: skip
         print(f"course: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
@@ -120,6 +125,133 @@ def verify(
     console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
     if findings:
         raise typer.Exit(1)
+
+
+_Course = Annotated[Path, typer.Argument(help="The course directory that holds submitted/ and results/.")]
+_Assignment = Annotated[str, typer.Argument(help="The assignment, as 01_tensors.")]
+_Roster = Annotated[
+    Path | None,
+    typer.Option(
+        "--roster", help="A CSV file with a column id, for who should hand in; FOLDER/roster.csv if left out."
+    ),
+]
+
+
+def _class(
+    folder: Path, lecture: str, file: Path | None
+) -> tuple[source.Lecture, dict[str, results.Result], dict[str, roster.Student]]:
+    students = roster.of(folder, lecture, file)
+    return source.read(build.SOLUTIONS / f"{lecture}.py"), results.table(folder, lecture, students), students
+
+
+def _say_counts(found: dict[str, results.Result]) -> None:
+    parts = [f"{count} {state}" for state, count in results.counts(found).items() if count]
+    console.print(f"{len(found)} students" + (f": {', '.join(parts)}" if parts else ""), highlight=False)
+
+
+def _show(path: Path) -> None:
+    """Open a page, where there is a screen to see it on."""
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(path.resolve().as_uri())
+
+
+@app.command()
+def feedback(folder: _Course, lecture: _Assignment, roster_file: _Roster = None) -> None:
+    """Write each student's page, feedback/STUDENT/LECTURE.html: points, own code, what went wrong, a hint.
+
+    Nothing of a hidden test, and nothing of a submission but text. Safe to repeat.
+    """
+    from . import feedback as pages_of_feedback
+
+    with _plain_errors():
+        read, found, _ = _class(folder, lecture, roster_file)
+        written = list(
+            track(pages_of_feedback.write(folder, read, found), "writing", len(found), console=console, transient=True)
+        )
+    _say_counts(found)
+    console.print(f"{len(written)} pages: {folder}/feedback/STUDENT/{lecture}.html", highlight=False)
+    if changed := sum(not page.current for page in written):
+        console.print(
+            f"{changed} of them are older than the submission, the lecture or the grader: "
+            f"`course grade {folder} {lecture}` grades those again, then repeat this",
+            highlight=False,
+        )
+
+
+@app.command()
+def report(
+    folder: _Course,
+    lecture: _Assignment,
+    roster_file: _Roster = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+) -> None:
+    """Write reports/LECTURE.html on how the class did: pictures, who wants a look, everybody. Safe to repeat."""
+    from . import report as page_of_report
+
+    with _plain_errors():
+        read, found, _ = _class(folder, lecture, roster_file)
+        path = page_of_report.write(folder, read, found)
+    _say_counts(found)
+    console.print(f"{path}", highlight=False, soft_wrap=True)
+    if show:
+        _show(path)
+
+
+@app.command()
+def export(
+    folder: _Course,
+    lecture: _Assignment,
+    formats: Annotated[
+        list[Format] | None,
+        typer.Option("--format", help="csv: points; questions: points by exercise; canvas, moodle: what they import."),
+    ] = None,
+    roster_file: _Roster = None,
+) -> None:
+    """Write grades into exports/ (all formats unless some are named). Who has no points has an empty grade, never 0."""
+    from . import export as exports
+
+    with _plain_errors():
+        read, found, students = _class(folder, lecture, roster_file)
+        written = exports.write(folder, read, found, students, formats or list(Format))
+    _say_counts(found)
+    for path in written:
+        console.print(f"{path}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path | None, typer.Argument(help="An empty folder or a demo's own; build/demo if left out.")
+    ] = None,
+    lecture: Annotated[str, typer.Option(help="The lecture that the class handed in.")] = "01_tensors",
+    students: Annotated[int, typer.Option(min=1, max=1000, help="How many there are in the class.")] = 24,
+    seed: Annotated[int, typer.Option(help="Another number makes another class.")] = 0,
+    unsafe: Annotated[
+        bool, typer.Option("--unsafe", help="Grade without isolation, where bubblewrap is not to be had.")
+    ] = False,
+) -> None:
+    """Show it all on a made-up class: grade it, write feedback and exports, open the report. Safe to repeat."""
+    from . import demo as made_up
+    from . import export as exports
+    from . import feedback as pages_of_feedback
+    from . import report as page_of_report
+
+    folder = folder or build.BUILD / "demo"
+    with _plain_errors():
+        made_up.make_class(folder, build.SOLUTIONS / f"{lecture}.py", students, seed)
+        read, _, known = _class(folder, lecture, None)
+        total = made_up.handed_in(folder, read)
+        for _ in track(made_up.grade(folder, read, unsafe=unsafe), "grading", total, console=console):
+            pass
+        found = results.table(folder, lecture, known)
+        written = list(pages_of_feedback.write(folder, read, found))
+        exports.write(folder, read, found, known)
+        path = page_of_report.write(folder, read, found)
+    _say_counts(found)
+    console.print(f"feedback  {written[0].path} and {len(written) - 1} more", highlight=False, soft_wrap=True)
+    console.print(f"exports   {folder / 'exports'}", highlight=False, soft_wrap=True)
+    console.print(f"report    {path}", highlight=False, soft_wrap=True)
+    _show(path)
 
 
 @app.command()

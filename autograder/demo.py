@@ -1,0 +1,128 @@
+"""A made-up class, for those who have none yet: answers from the banks, broken files, and hostile ones."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from . import bank, build, judge, results, sandbox, source, submission
+from .results import Result, State
+
+HOSTILE = build.ROOT / "tests" / "hostile" / "attacks"
+MARK = ".made-up-class"  # only a folder with this file in it is ever replaced
+LIMITS = sandbox.Limits(seconds=10, seconds_in_all=60)  # a class that hangs on purpose should not keep you waiting
+# fmt: off
+_NAMES = [
+    "ada", "alonzo", "annie", "barbara", "claude", "dennis", "donald", "dorothy", "edsger", "emmy", "ernst",
+    "evelyn", "frances", "fred", "gladys", "grace", "hedy", "john", "joan", "kathleen", "katherine", "ken",
+    "kurt", "leslie", "linus", "lise", "mary", "maurice", "niklaus", "radia", "rosalind", "sophie", "steve",
+    "tim", "tony", "vera",
+]
+# fmt: on
+_HANGS = "while True:\n    pass"
+_CELL = re.compile(r"^# %% (\w+)\s*$", re.MULTILINE)
+
+
+def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) -> source.Lecture:
+    """Write a class into ``folder``, the same one for a seed. Raises FileExistsError where something else is in it."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARK).is_file():
+            raise FileExistsError(f"{folder} holds something else\n  → name a folder that is empty, or not there yet")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text("made by `course demo`, which replaces this folder\n", encoding="utf-8")
+    (lecture,) = build.course_directory(folder, [lecture_path])
+    chance = random.Random(seed)
+    banks = {
+        exercise.name: bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
+        for exercise in lecture.exercises
+    }
+    names = [f"{name}{n or ''}" for n in range(size // len(_NAMES) + 1) for name in _NAMES][:size]
+    (folder / "roster.csv").write_text("id\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
+    hostile, count = attacks(lecture), max(1, size // 8)
+    hostile = hostile[:: max(1, len(hostile) // count)]
+    last = lecture.exercises[-1].name
+    for number, name in enumerate(names):
+        skill = chance.uniform(0.25, 1.05)
+        answers = {e.name: _answer(e, banks[e.name], skill, chance) for e in lecture.exercises}
+        if number % 12 == 5:
+            continue  # did not hand in
+        path = build.notebook_path(folder / "submitted" / name, lecture.name)
+        path.parent.mkdir(parents=True)
+        if number % 12 == 7:
+            path.write_text('{"cells": [', encoding="utf-8")  # a file that was cut off
+            continue
+        if number % 12 == 9:
+            answers[last] = _HANGS
+        if number % 8 == 6 and hostile:
+            answers |= hostile.pop()
+        hand_in(path, lecture, answers)
+    return lecture
+
+
+def _answer(exercise: source.Exercise, answers: list[bank.Answer], skill: float, chance: random.Random) -> str:
+    kind = "right" if chance.random() < skill else "wrong"
+    choices = [answer.code for answer in answers if answer.kind == kind]
+    # Some mistakes are made more often than others.
+    weights = [1.0 / (1 + place) for place in range(len(choices))]
+    return exercise.stub if chance.random() < 0.04 else chance.choices(choices, weights)[0]
+
+
+def attacks(lecture: source.Lecture) -> list[dict[str, str]]:
+    """The project's hostile submissions for this lecture: for each the code handed in, by exercise."""
+    known = {exercise.name for exercise in lecture.exercises}
+    found = []
+    for path in sorted(HOSTILE.glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        heads = list(_CELL.finditer(text))
+        ends = [head.start() for head in heads[1:]] + [len(text)]
+        cells = {head[1]: text[head.end() : end].strip("\n") for head, end in zip(heads, ends, strict=True)}
+        if cells and cells.keys() <= known:
+            found.append(cells)
+    return found
+
+
+def hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> None:
+    """Write the students' notebook with answers in it; an exercise without one keeps its stub."""
+    notebook = copy.deepcopy(lecture.notebook)
+    texts = {e.name: e.stub for e in lecture.exercises} | answers
+    texts |= {f"test_{exercise.name}": exercise.visible_tests for exercise in lecture.exercises}
+    for cell in notebook.cells:
+        if cell.metadata.get("nbgrader") and cell.id in texts:
+            cell.source = texts[cell.id]
+    build.write_notebook(notebook, path)
+
+
+def grade(folder: Path, lecture: source.Lecture, *, unsafe: bool = False) -> Iterator[Result]:
+    """Grade the class, one after another; each result is written as it comes."""
+    lecture_source = lecture.path.read_bytes()
+    paths = sorted((folder / "submitted").glob(f"*/{lecture.name}/{lecture.name}.ipynb"))
+    box = sandbox.Sandbox(LIMITS, unsafe=unsafe)
+    try:
+        for path in paths:
+            read = submission.read_submission(path, lecture)
+            blank = Result(path.parts[-3], lecture.name, State.GRADED, results.key(path.read_bytes(), lecture_source))
+            try:
+                grading = judge.grade(lecture, read.answers, box)
+            except (sandbox.SandboxError, judge.TestError) as error:
+                result = replace(blank, state=State.FAILED_HERE, notes=(f"{error}",))
+                box.close()
+                box = sandbox.Sandbox(LIMITS, unsafe=unsafe)
+            else:
+                notes = (*(f"{f.problem} → {f.remedy}" for f in read.findings), *grading.notes)
+                state = State.NEEDS_REVIEW if notes else State.GRADED
+                result = replace(blank, state=state, marks=tuple(grading.marks), notes=notes)
+            results.write(folder, result)
+            yield result
+    finally:
+        box.close()
+
+
+def handed_in(folder: Path, lecture: source.Lecture) -> int:
+    """How many submissions there are to grade."""
+    return len(list((folder / "submitted").glob(f"*/{lecture.name}/{lecture.name}.ipynb")))

@@ -1,0 +1,75 @@
+"""Who is in the class: everybody in ``roster.csv``, and everybody who handed something in or was graded.
+
+``FOLDER/roster.csv`` (or another file) is as nbgrader's: ``id`` is the name of the folder in ``submitted/``. Where they
+are there, exports use ``first_name`` and ``last_name`` (or ``name``), ``email``, ``lms_user_id`` (Canvas' ID),
+``id_number`` (Moodle's), ``login`` and ``section``.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = "roster.csv"
+
+
+class RosterError(Exception):
+    """A roster that cannot be read: says which line, and what to do."""
+
+
+@dataclass(frozen=True)
+class Student:
+    """One student; what is not known is empty."""
+
+    student: str
+    name: str = ""
+    email: str = ""
+    id_number: str = ""
+    canvas_id: str = ""
+    login: str = ""
+    section: str = ""
+
+
+def read(path: Path) -> list[Student]:
+    """The students in a file. Raises :class:`RosterError` where it has no column ``id``, or one that is no folder."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+            columns = [name.strip().lower() for name in reader.fieldnames or ()]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise RosterError(f"{path} is no CSV in UTF-8 ({error})\n  → save it as such") from error
+    column = next((name for name in ("id", "student_id", "student") if name in columns), None)
+    if column is None:
+        raise RosterError(f"{path} has no column `id`\n  → its first line names the columns; one is id")
+    found: dict[str, Student] = {}
+    for row in rows:
+        values = {key.strip().lower(): (value or "").strip() for key, value in row.items() if isinstance(key, str)}
+        student = values.get(column, "")
+        if not student or student in found:
+            continue
+        if "/" in student or not student.isprintable() or student.startswith("."):
+            raise RosterError(f"{path}: {student!a} cannot be a folder in submitted/\n  → correct that line")
+        found[student] = Student(
+            student,
+            name=values.get("name") or f"{values.get('first_name', '')} {values.get('last_name', '')}".strip(),
+            email=values.get("email", ""),
+            id_number=values.get("id_number", ""),
+            canvas_id=values.get("lms_user_id", ""),
+            login=values.get("login", ""),
+            section=values.get("section", ""),
+        )
+    return list(found.values())
+
+
+def of(course: Path, lecture: str, path: Path | None = None) -> dict[str, Student]:
+    """Everybody by name: in the roster (``path``, else ``roster.csv`` where there is one), submitted/ or results/."""
+    if not course.is_dir():
+        raise FileNotFoundError(f"{course} is missing: `course init {course}` makes a course directory")
+    file = path or course / FILE
+    listed = {student.student: student for student in read(file)} if path or file.exists() else {}
+    folders = {p.name for p in (course / "submitted").glob("*") if p.is_dir()}
+    graded = {p.stem for p in (course / "results" / lecture).glob("*.json")}
+    names = {*listed, *(name for name in folders | graded if not name.startswith("."))}
+    return {name: listed.get(name) or Student(name) for name in sorted(names)}

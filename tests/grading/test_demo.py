@@ -1,0 +1,65 @@
+"""The made-up class: the same for a seed, graded and shown by one command, and never put over anything else."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+from html_scan import harmless
+from typer.testing import CliRunner
+
+from autograder import build, demo, source, submission
+from autograder.cli import app
+
+LECTURE = build.SOLUTIONS / "01_tensors.py"
+
+
+def test_it_is_the_same_for_a_seed_and_holds_no_solution(tmp_path: Path) -> None:
+    made = []
+    for folder, seed in (("a", 0), ("b", 0), ("c", 1)):
+        lecture = demo.make_class(tmp_path / folder, LECTURE, 12, seed)
+        handed_in = sorted((tmp_path / folder / "submitted").rglob("*.ipynb"))
+        made.append([path.read_bytes() for path in handed_in])
+    assert made[0] == made[1] != made[2] and len(made[0]) == 11  # one did not hand in
+    read = submission.submissions(tmp_path / "a", lecture)
+    assert sum(bool(one.findings) for one in read) == 1  # and one file is broken
+    assert all("BEGIN HIDDEN" not in text.decode() and "BEGIN SOLUTION" not in text.decode() for text in made[0])
+
+
+def test_only_a_demos_own_folder_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "grades.csv").write_text("precious")
+    ran = CliRunner().invoke(app, ["demo", str(tmp_path)])
+    assert ran.exit_code == 1 and (tmp_path / "grades.csv").read_text() == "precious"
+    assert [path.name for path in tmp_path.iterdir()] == ["grades.csv"]
+    demo.make_class(tmp_path / "new", LECTURE, 2)
+    (tmp_path / "new" / "left").write_text("from an earlier demo")
+    demo.make_class(tmp_path / "new", LECTURE, 2)
+    assert not (tmp_path / "new" / "left").exists()
+
+
+def test_an_attack_is_taken_whole_and_only_for_its_lecture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "one.py").write_text("# tries this\n# earns: 0\n# %% tensor_bytes\nimport os\n\nos._exit(0)\n")
+    (tmp_path / "two.py").write_text("# tries that\n# %% einsum_of_another_lecture\nx = 1\n")
+    monkeypatch.setattr(demo, "HOSTILE", tmp_path)
+    assert demo.attacks(source.read(LECTURE)) == [{"tensor_bytes": "import os\n\nos._exit(0)"}]
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed: apt install bubblewrap")
+def test_the_command_shows_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "demo"
+    ran = CliRunner().invoke(app, ["demo", str(folder), "--students", "8"])
+    assert ran.exit_code == 0, ran.output
+    assert "8 students: 1 not submitted" in ran.output
+    rows = list(csv.DictReader((folder / "exports" / "01_tensors.csv").open(encoding="utf-8")))
+    assert len(rows) == 8 and sum(row["points"] == "" for row in rows) == 1
+    assert len({row["points"] for row in rows}) > 3, "a class in which all have the same teaches nothing"
+    assert [row["state"] for row in rows].count("needs review") >= 1
+    harmless((folder / "reports" / "01_tensors.html").read_text(encoding="utf-8"))
+    pages = list((folder / "feedback").glob("*/01_tensors.html"))
+    assert len(pages) == 8
+    for page in pages:
+        harmless(page.read_text(encoding="utf-8"))

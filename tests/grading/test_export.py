@@ -1,0 +1,178 @@
+"""Grades for others: every format parses, names every state, and gives nobody a zero who has no grade."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autograder import build, export, results, roster, source
+from autograder.cli import app
+from autograder.export import Format
+from autograder.judge import Mark
+from autograder.results import Result, State
+
+STATES = {
+    "graded-ada": State.GRADED, "graded-zero": State.GRADED, "review": State.NEEDS_REVIEW,
+    "queued": State.QUEUED, "failed": State.FAILED_HERE, "absent": State.NOT_SUBMITTED,
+}  # fmt: skip
+POINTS = {"graded-ada": 6.0, "graded-zero": 0.0, "review": 1.0}
+
+
+@pytest.fixture(scope="module")
+def lecture() -> source.Lecture:
+    return source.read(build.SOLUTIONS / "01_tensors.py")
+
+
+@pytest.fixture
+def found(lecture: source.Lecture) -> dict[str, Result]:
+    made = {}
+    for name, state in STATES.items():
+        # Marks of who failed here must not come through either.
+        given = [
+            Mark(e.name, float(place < POINTS.get(name, 2.0)), e.points, "✗", "counts, elements\n")
+            for place, e in enumerate(lecture.exercises)
+        ]
+        made[name] = Result(name, lecture.name, state, "", tuple(given), ("a note",))
+    return made
+
+
+def written(course: Path, lecture: source.Lecture, found: dict[str, Result], form: Format) -> list[dict[str, str]]:
+    students = roster.of(course, lecture.name)
+    [path] = export.write(course, lecture, found, students, [form])
+    return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+
+
+def test_points_by_student(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+    rows = written(tmp_path, lecture, found, Format.CSV)
+    assert {row["student"]: row["state"] for row in rows} == {name: str(state) for name, state in STATES.items()}
+    assert {r["student"]: float(r["points"]) for r in rows if r["points"]} == POINTS
+    assert {row["worth"] for row in rows} == {f"{sum(e.points for e in lecture.exercises):g}"}
+
+
+def test_points_by_question_add_up(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+    rows = written(tmp_path, lecture, found, Format.QUESTIONS)
+    assert len(rows) == len(STATES) * len(lecture.exercises)
+    for name in STATES:
+        mine = [row for row in rows if row["student"] == name]
+        assert [row["exercise"] for row in mine] == [e.name for e in lecture.exercises]
+        if name in POINTS:
+            assert sum(float(row["points"]) for row in mine) == POINTS[name]
+            assert {row["mistake"] for row in mine} == {"counts, elements\\n"}
+        else:
+            assert {row["points"] for row in mine} == {row["mistake"] for row in mine} == {""}
+
+
+def test_json_has_everything(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+    found["\udc80"] = Result("\udc80", lecture.name, State.GRADED, "")  # a folder's name that is no UTF-8
+    [path] = export.write(tmp_path, lecture, found, {}, [Format.JSON])
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert sum(content["counts"].values()) == len(content["students"]) == len(found)
+    for student in content["students"]:
+        one = found[student["student"]]
+        assert (student["state"], student["points"], student["notes"]) == (one.state, one.points, list(one.notes))
+        assert sum(m["points"] for m in student["exercises"]) == (one.points or 0)
+        assert bool(student["exercises"]) == (student["student"] in POINTS)
+
+
+def test_canvas_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text(
+        'ID,Name,LMS_User_ID,Login,Section\ngraded-ada,"Lovelace, Ada",17,ada@x.org,A\n', encoding="utf-8-sig"
+    )
+    rows = written(tmp_path, lecture, found, Format.CANVAS)
+    # What Canvas' importer looks for in the first row: these four, then assignments.
+    assert list(rows[0]) == ["Student", "ID", "SIS Login ID", "Section", "01_tensors", export.CANVAS_STATE]
+    # It leaves out columns with one of these in their name.
+    assert re.search("Current Score|Current Grade|Final Score|Final Grade", export.CANVAS_STATE)
+    assert rows[0]["Student"] == "Points Possible"
+    assert float(rows[0]["01_tensors"]) == sum(e.points for e in lecture.exercises)
+    ada, *others = rows[1:]
+    assert (ada["Student"], ada["ID"], ada["SIS Login ID"], ada["Section"]) == ("Lovelace, Ada", "17", "ada@x.org", "A")
+    graded = {row["SIS Login ID"]: row["01_tensors"] for row in others}
+    assert graded == {"graded-zero": "0", "review": "1", "queued": "", "failed": "", "absent": ""}
+    assert [row[export.CANVAS_STATE] for row in rows[1:]] == [str(state) for state in STATES.values()]
+
+
+def test_moodle_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text("id,first_name,email,id_number\nabsent,Ann,a@x.org,007\n", encoding="utf-8")
+    rows = written(tmp_path, lecture, found, Format.MOODLE)
+    by_name = {row["Username"]: row for row in rows}
+    assert {name: float(row["01_tensors"]) for name, row in by_name.items() if row["01_tensors"]} == POINTS
+    assert by_name["absent"] == {
+        "Username": "absent", "ID number": "007", "Email address": "a@x.org", "01_tensors": "", "State": "not submitted"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", " =", "\t=", "\r=", "＝"])
+def test_no_cell_is_a_formula(lecture: source.Lecture, tmp_path: Path, start: str) -> None:
+    name = f"{start}cmd|'/C calc'!A0"
+    given = tuple(Mark(e.name, 0.0, e.points, "", name) for e in lecture.exercises)
+    found = {name: Result(name, lecture.name, State.GRADED, "", given)}
+    for path in export.write(
+        tmp_path, lecture, found, {name: roster.Student(name, name, name, name, name, name, name)}
+    ):
+        if path.suffix == ".csv":
+            for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))):
+                assert [c for c in row if c.lstrip()[:1] in tuple("=+-@\t\r＝")] == [], path
+
+
+@pytest.mark.parametrize("name", ["", 'a "quoted", name', "two\nlines", "é 漢", "'already", "a=b", "007"])
+def test_other_names_come_through(lecture: source.Lecture, tmp_path: Path, name: str) -> None:
+    found = {name: Result(name, lecture.name, State.NOT_SUBMITTED, "")}
+    [row] = written(tmp_path, lecture, found, Format.CSV)
+    assert row["student"] == name.replace("\n", "\\n")
+
+
+def test_the_command_writes_all_or_what_is_asked_for(lecture: source.Lecture, tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text("student\nada\n", encoding="utf-8")
+    results.write(tmp_path, Result("bob", lecture.name, State.GRADED, "", ()))
+    ran = CliRunner().invoke(app, ["export", str(tmp_path), lecture.name, "--format", "moodle"])
+    assert ran.exit_code == 0 and "2 students: 1 not submitted, 1 graded" in ran.output
+    assert [p.name for p in (tmp_path / "exports").iterdir()] == ["01_tensors.moodle.csv"]
+    contents = []
+    for _ in range(2):
+        assert CliRunner().invoke(app, ["export", str(tmp_path), lecture.name]).exit_code == 0
+        contents.append({p.name: p.read_bytes() for p in (tmp_path / "exports").iterdir()})
+    assert contents[0] == contents[1] and len(contents[0]) == len(Format)
+
+
+def test_an_empty_class_exports_heads_only(lecture: source.Lecture, tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, ["export", str(tmp_path), lecture.name]).exit_code == 0
+    assert (tmp_path / "exports" / "01_tensors.csv").read_text().splitlines() == ["student,state,points,worth"]
+    assert json.loads((tmp_path / "exports" / "01_tensors.json").read_text())["students"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("name\nada\n", "has no column `id`"),
+        ("", "has no column `id`"),
+        ("id\n../../etc\n", "cannot be a folder"),
+        ("id\n.hidden\n", "cannot be a folder"),
+        ("student_id,x\na\x1bb,1\n", "cannot be a folder"),
+    ],
+)
+def test_a_roster_that_is_no_good_is_refused(lecture: source.Lecture, tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "roster.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(roster.RosterError, match=says):
+        roster.of(tmp_path, lecture.name)
+    ran = CliRunner().invoke(app, ["export", str(tmp_path), lecture.name])
+    assert ran.exit_code == 1 and not (tmp_path / "exports").exists()
+
+
+def test_the_class_is_the_roster_and_all_who_handed_in_or_were_graded(lecture: source.Lecture, tmp_path: Path) -> None:
+    (tmp_path / "submitted" / "bob").mkdir(parents=True)
+    (tmp_path / "submitted" / ".cache").mkdir()
+    results.write(tmp_path, Result("cy", lecture.name, State.GRADED, ""))
+    assert list(roster.of(tmp_path, lecture.name)) == ["bob", "cy"]
+    other = tmp_path / "class.csv"
+    other.write_bytes("student;x\n".replace(";", ",").encode() + b"ada,1,2,3\n\nada,4\n,5\n")
+    assert list(roster.of(tmp_path, lecture.name, other)) == ["ada", "bob", "cy"]
+    other.write_bytes(b"student\n\xff\xfe\n")
+    with pytest.raises(roster.RosterError, match="UTF-8"):
+        roster.of(tmp_path, lecture.name, other)

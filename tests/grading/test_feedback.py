@@ -1,0 +1,238 @@
+"""What a student is shown: their points, their code, what went wrong; no hidden test, and nothing that runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from html_scan import NASTY, harmless
+from typer.testing import CliRunner
+
+from autograder import bank, build, demo, feedback, report, results, source, submission
+from autograder.cli import app
+from autograder.judge import Mark
+from autograder.results import Result, State
+
+HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", re.DOTALL)
+MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def lecture() -> source.Lecture:
+    return source.read(build.SOLUTIONS / "01_tensors.py")
+
+
+def hand_in(course: Path, lecture: source.Lecture, student: str, answers: dict[str, str]) -> Path:
+    path = build.notebook_path(course / "submitted" / student, lecture.name)
+    path.parent.mkdir(parents=True)
+    demo.hand_in(path, lecture, answers)
+    return path
+
+
+def marks(lecture: source.Lecture, message: str = "", mistake: str | None = None) -> tuple[Mark, ...]:
+    return tuple(Mark(e.name, 0.0 if message else e.points, e.points, message, mistake) for e in lecture.exercises)
+
+
+def graded(course: Path, lecture: source.Lecture, path: Path, given: tuple[Mark, ...]) -> Result:
+    key = results.key(path.read_bytes(), lecture.path.read_bytes())
+    result = Result(path.parts[-3], lecture.name, State.GRADED, key, given)
+    results.write(course, result)
+    return result
+
+
+def written(course: Path, lecture: source.Lecture) -> dict[str, feedback.Page]:
+    students = [path.name for path in (course / "submitted").iterdir()]
+    return {
+        p.path.parent.name: p for p in feedback.write(course, lecture, results.table(course, lecture.name, students))
+    }
+
+
+def secret_lines(lecture: source.Lecture) -> set[str]:
+    """Lines of hidden tests that stand nowhere else in the source, found without the module under test."""
+    text = lecture.path.read_text(encoding="utf-8")
+    hidden = {line.strip() for part in HIDDEN.findall(text) for line in part.splitlines()}
+    shown = {line.strip() for line in MARKED.sub("", text).splitlines()}
+    return {line for line in hidden - shown if len(line) > 12}
+
+
+def test_it_shows_points_code_message_and_hint(lecture: source.Lecture, tmp_path: Path) -> None:
+    first, second = lecture.exercises[:2]
+    path = hand_in(
+        tmp_path, lecture, "ada", {first.name: "def tensor_bytes(x):\n    return x.numel() # <mine> & yours"}
+    )
+    message = "✗ tensor_bytes(float32[4, 8])\n    got       32\n    expected  128\n  Each takes several bytes."
+    given = (Mark(first.name, 0.0, first.points, message, "Each"), Mark(second.name, second.points, second.points))
+    graded(tmp_path, lecture, path, given)
+    [page] = written(tmp_path, lecture).values()
+    assert page.path == tmp_path / "feedback" / "ada" / "01_tensors.html" and page.current
+    html = page.path.read_text(encoding="utf-8")
+    text = harmless(html).text
+    worth = sum(e.points for e in lecture.exercises)
+    for part in ("01 · Tensors", "ada", f"{second.points:g} of {worth:g} points", "return x.numel() # <mine> & yours",
+                 "got       32\n    expected  128", "Each takes several bytes.", f"✗ 0 of {first.points:g}",
+                 f"✓ {second.points:g} of {second.points:g}", "1.1 · How many bytes?"):  # fmt: skip
+        assert part in text, part
+    assert '<span class="k">return</span>' in html and "<strong>Each takes several bytes.</strong>" in html
+    assert feedback.CHANGED not in text
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_nothing_of_a_submission_is_more_than_text(lecture: source.Lecture, tmp_path: Path, nasty: str) -> None:
+    student = nasty.replace("/", "∕")
+    path = hand_in(tmp_path, lecture, student, {e.name: f"x = 1  # {nasty}\n'''{nasty}" for e in lecture.exercises})
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    stranger = {
+        "grade": False,
+        "solution": True,
+        "locked": False,
+        "task": False,
+        "schema_version": 3,
+        "grade_id": nasty,
+    }
+    stray = {"cell_type": "code", "id": "stray", "metadata": {"nbgrader": stranger}, "source": nasty, "outputs": [],
+             "execution_count": None}  # fmt: skip
+    shown = {"data": {"text/html": nasty}, "metadata": {}, "output_type": "display_data"}
+    notebook["cells"] += [stray | {"outputs": [shown]}]
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    given = marks(lecture, f"✗ {nasty}\n    got       {nasty}\n  {nasty}", nasty)
+    result = Result(student, lecture.name, State.NEEDS_REVIEW, "", given, (nasty,))
+    results.write(tmp_path, result)
+    page = harmless(written(tmp_path, lecture)[student].path.read_text(encoding="utf-8"))
+    assert page.text.count(nasty) >= 4 * len(lecture.exercises) and student in page.text
+    assert f"the cell {nasty} is not one of" in page.text
+
+
+def test_nothing_of_the_hostile_class_is_more_than_text(lecture: source.Lecture, tmp_path: Path) -> None:
+    """Every attack's code, and the same text once more where a message stands."""
+    attacks = demo.attacks(lecture)
+    if not attacks:
+        pytest.skip("there are no hostile submissions in tests/hostile/attacks")
+    for number, answers in enumerate(attacks):
+        path = hand_in(tmp_path, lecture, f"mallory{number}", answers)
+        given = [Mark(e.name, 0.0, e.points, answers.get(e.name, ""), answers.get(e.name)) for e in lecture.exercises]
+        graded(tmp_path, lecture, path, tuple(given))
+    pages = written(tmp_path, lecture)
+    assert len(pages) == len(attacks)
+    for page in pages.values():
+        harmless(page.path.read_text(encoding="utf-8"))
+    harmless(report.page(lecture, results.table(tmp_path, lecture.name, pages)))
+
+
+def test_what_hides_or_turns_is_spelt_out(lecture: source.Lecture, tmp_path: Path) -> None:
+    first = lecture.exercises[0]
+    code = "x = '\u202eevil\u2066' # \x1b[2J \x00 \ud800 \ufeff\u2028 ordinary: é 漢 👍🏽"
+    path = hand_in(tmp_path, lecture, "ada", {first.name: "x = 1"})
+    raw = path.read_text(encoding="utf-8").replace('"x = 1"', json.dumps(code))
+    path.write_text(raw, encoding="utf-8")
+    graded(tmp_path, lecture, path, marks(lecture, "✗ \x1b[31m\u202e"))
+    text = harmless(written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")).text
+    for part in ("\\u202eevil\\u2066", "\\x1b[2J", "\\x00", "\\ud800", "ordinary: é 漢 👍🏽", "✗ \\x1b[31m\\u202e"):
+        assert part in text, part
+
+
+@pytest.mark.parametrize("path", source.lectures(build.SOLUTIONS), ids=lambda path: path.stem)
+def test_a_hidden_line_in_a_message_is_taken_out(path: Path) -> None:
+    """A probe runs beside the student's code, so its lines can come back in an error message."""
+    lecture = source.read(path)
+    secret = secret_lines(lecture)
+    assert len(secret) > 20
+    remover = feedback.hidden_lines(lecture)
+    for line in secret:
+        message = f"✗ call()\n    got       TypeError: no\n            at `{line}`\n    expected  3"
+        assert line not in feedback.without(message, remover)
+
+
+def test_no_hidden_line_is_on_any_page(lecture: source.Lecture, tmp_path: Path) -> None:
+    """Every wrong answer of the bank, with the message that it really gets."""
+    answers = {
+        e.name: [
+            a.code
+            for a in bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, e.name))
+            if a.kind == "wrong"
+        ][:6]
+        for e in lecture.exercises
+    }  # fmt: skip
+    secret = secret_lines(lecture)
+    for number in range(6):
+        chosen = {name: codes[number % len(codes)] for name, codes in answers.items()}
+        path = hand_in(tmp_path, lecture, f"student{number}", chosen)
+        verdicts = {e.name: bank.judge(e, chosen[e.name]) for e in lecture.exercises}
+        given = [Mark(e.name, 0.0, e.points, verdicts[e.name].message) for e in lecture.exercises]
+        graded(tmp_path, lecture, path, tuple(given))
+    for page in written(tmp_path, lecture).values():
+        text = harmless(page.path.read_text(encoding="utf-8")).text
+        assert [line for line in secret if line in text] == []
+        assert "BEGIN HIDDEN" not in text and "BEGIN SOLUTION" not in text and "expected" in text
+
+
+@pytest.mark.parametrize("state", [State.NOT_SUBMITTED, State.QUEUED, State.FAILED_HERE])
+def test_who_has_no_points_is_told_why_and_given_no_zero(lecture: source.Lecture, tmp_path: Path, state: State) -> None:
+    hand_in(tmp_path, lecture, "ada", {})
+    note = "Traceback: /home/teacher/grades/secret.db is locked"
+    [page] = feedback.write(tmp_path, lecture, {"ada": Result("ada", lecture.name, state, "", (), (note,))})
+    text = harmless(page.path.read_text(encoding="utf-8")).text
+    assert feedback._HEADLINES[state] in text
+    assert not re.search(r"\d of \d", text) and "✗" not in text
+    assert "teacher" not in text and str(tmp_path) not in text
+    assert ("no fault of yours" in text) == (state is State.FAILED_HERE)
+
+
+def test_what_is_wrong_with_the_file_is_said_without_our_paths(lecture: source.Lecture, tmp_path: Path) -> None:
+    path = build.notebook_path(tmp_path / "submitted" / "ada", lecture.name)
+    path.parent.mkdir(parents=True)
+    path.write_text("{", encoding="utf-8")
+    finding = submission.read_submission(path, lecture).findings[0]
+    results.write(
+        tmp_path, Result("ada", lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"), (str(finding),))
+    )
+    text = harmless(written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")).text
+    assert "it is not JSON" in text and "A person will look" in text
+    assert str(tmp_path) not in text and "ask the student" not in text
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_link_to_anothers_folder_shows_nothing_of_theirs(lecture: source.Lecture, tmp_path: Path, deep: bool) -> None:
+    path = hand_in(tmp_path, lecture, "ada", {lecture.exercises[0].name: "secret = 'of ada'"})
+    graded(tmp_path, lecture, path, marks(lecture, "✗ no"))
+    theirs, mallory = (path.parent, path.parents[2] / "mallory") if deep else (path.parents[1], path.parents[2] / "m")
+    if deep:
+        mallory.mkdir()
+        (mallory / lecture.name).symlink_to(theirs)
+    else:
+        mallory.symlink_to(theirs)
+    results.write(tmp_path, Result(mallory.name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no")))
+    texts = {name: page.path.read_text(encoding="utf-8") for name, page in written(tmp_path, lecture).items()}
+    assert "of ada" in texts["ada"] and "of ada" not in texts[mallory.name]
+    assert "symbolic link" in texts[mallory.name]
+
+
+def test_a_submission_that_changed_since_is_said_to_have(lecture: source.Lecture, tmp_path: Path) -> None:
+    path = hand_in(tmp_path, lecture, "ada", {})
+    graded(tmp_path, lecture, path, marks(lecture, "✗ no"))
+    demo.hand_in(path, lecture, {e.name: e.solution for e in lecture.exercises})
+    page = written(tmp_path, lecture)["ada"]
+    assert not page.current and feedback.CHANGED in page.path.read_text(encoding="utf-8")
+
+
+def test_a_very_long_answer_is_shortened(lecture: source.Lecture, tmp_path: Path) -> None:
+    path = hand_in(tmp_path, lecture, "ada", {lecture.exercises[0].name: "x = 1 + 2\n" * 100_000})
+    graded(tmp_path, lecture, path, marks(lecture, "✗ " + "long " * 50_000))
+    html = written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")
+    assert "Only the beginning is shown" in html and len(html) < 600_000
+
+
+def test_the_command_is_safe_to_repeat_and_at_ease_with_nobody(lecture: source.Lecture, tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["feedback", str(tmp_path), lecture.name])
+    assert ran.exit_code == 0 and "0 students" in ran.output
+    path = hand_in(tmp_path, lecture, "ada", {})
+    graded(tmp_path, lecture, path, marks(lecture, "✗ no"))
+    hand_in(tmp_path, lecture, "bob", {})
+    before = []
+    for _ in range(2):
+        ran = CliRunner().invoke(app, ["feedback", str(tmp_path), lecture.name])
+        assert ran.exit_code == 0 and "2 students: 1 queued, 1 graded" in ran.output, ran.output
+        before.append({p: p.read_bytes() for p in (tmp_path / "feedback").rglob("*") if p.is_file()})
+    assert before[0] == before[1] and len(before[0]) == 2
+    assert CliRunner().invoke(app, ["feedback", str(tmp_path / "nowhere"), lecture.name]).exit_code == 1

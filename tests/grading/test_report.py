@@ -1,0 +1,138 @@
+"""The class report: its numbers add up to the roster, and it is as harmless as a student's page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from html_scan import NASTY, harmless
+from typer.testing import CliRunner
+
+from autograder import build, feedback, report, results, source
+from autograder.cli import app
+from autograder.judge import Mark
+from autograder.results import Result, State
+
+
+@pytest.fixture(scope="module")
+def lecture() -> source.Lecture:
+    return source.read(build.SOLUTIONS / "01_tensors.py")
+
+
+def a_class(lecture: source.Lecture) -> dict[str, Result]:
+    """Eleven students in all five states: student n of the six with points passes the first n exercises."""
+    found = {}
+    for number in range(6):
+        given = tuple(
+            Mark(e.name, e.points if place < number else 0.0, e.points,
+                 "" if place < number else "✗ no", None if place < number else f"mistake in {e.name}")
+            for place, e in enumerate(lecture.exercises)
+        )  # fmt: skip
+        state = State.NEEDS_REVIEW if number == 0 else State.GRADED
+        notes = ("it hung",) if number == 0 else ()
+        found[f"s{number}"] = Result(f"s{number}", lecture.name, state, "", given, notes)
+    for name, state, notes in (
+        ("q1", State.QUEUED, ()), ("f1", State.FAILED_HERE, ("the disk was full",)),
+        ("n1", State.NOT_SUBMITTED, ()), ("n2", State.NOT_SUBMITTED, ()), ("n3", State.NOT_SUBMITTED, ()),
+    ):  # fmt: skip
+        found[name] = Result(name, lecture.name, state, "", (), notes)
+    return dict(sorted(found.items()))
+
+
+def test_the_numbers_add_up_to_the_roster(lecture: source.Lecture) -> None:
+    found = a_class(lecture)
+    html = report.page(lecture, found)
+    page = harmless(html)
+    sentence = page.text.split("students:")[1].split(".")[0]
+    said = {name: int(count) for count, name in re.findall(r"(\d+) ([a-z ]+)", sentence)}
+    want = Counter(str(result.state) for result in found.values())
+    assert said == want and sum(said.values()) == len(found) == 11
+    rows = re.findall(
+        r'<th scope="row" class="name">(\w+)</th>\s*<td>([a-z ]+)</td><td class="number">([\d.]*)</td>', html
+    )
+    eye, rows = rows[: -len(found)], rows[-len(found) :]
+    assert [(name, state) for name, state, _ in rows] == [(n, str(r.state)) for n, r in found.items()]
+    assert {name for name, _, _ in eye} == {"s0", "f1"}
+    assert "it hung" in page.text and "the disk was full" in page.text
+    for name, _, points in rows:
+        assert points == ("" if found[name].points is None else f"{found[name].points:g}")
+
+
+def test_the_pictures_say_what_the_class_did(lecture: source.Lecture) -> None:
+    found = a_class(lecture)
+    html = report.page(lecture, found)
+    alts = re.findall(r'<svg[^>]*aria-label="([^"]+)"', html)
+    assert len(alts) == 4 and html.index("<svg") < html.index("<table")
+    states, scores, passed, mistakes = alts
+    assert "6 of 11 have points; 2 want a look" in states and "3 not submitted" in states
+    worth = [e.points for e in lecture.exercises]
+    totals = sorted(sum(worth[:n]) for n in range(6))
+    assert f"{(totals[2] + totals[3]) / 2:g} of {sum(worth):g} points" in scores
+    assert f"from {totals[0]:g} to {totals[-1]:g}, mean {sum(totals) / 6:.1f}" in scores
+    # Exercise k is passed by the students 6 - 1 - k … of six: 5, 4, 3, 2, 1, 0.
+    assert re.findall(r": (\d+)%", passed) == [f"{100 * n / 6:.0f}" for n in (5, 4, 3, 2, 1, 0)]
+    assert "passed by 0%" in passed and "1.6" in passed.split(",")[0]
+    assert "by 6 of 6" in mistakes and f"mistake in {lecture.exercises[-1].name}: 6" in mistakes
+    assert f"mistake in {lecture.exercises[0].name}: 1" in mistakes
+    table = html[html.index("All 6, with the exercise") :]
+    assert re.findall(r'<td class="number">(\d)</td><td class="number">(\d+)%</td>', table)[:6] == [
+        (f"{n}", f"{100 * n / 6:.0f}") for n in (6, 5, 4, 3, 2, 1)
+    ]
+
+
+@pytest.mark.parametrize("nasty", NASTY)
+def test_nothing_of_a_result_is_more_than_text(lecture: source.Lecture, nasty: str) -> None:
+    given = tuple(Mark(e.name, 0.0, e.points, nasty, nasty) for e in lecture.exercises)
+    found = {nasty: Result(nasty, lecture.name, State.NEEDS_REVIEW, "", given, (nasty, "\x1b\u202e\ud800"))}
+    page = harmless(report.page(lecture, found))
+    assert page.text.count(nasty) >= 4 and "\\x1b\\u202e\\ud800" in page.text
+
+
+def test_nobody_and_nobody_graded(lecture: source.Lecture) -> None:
+    assert "Nobody is here yet" in harmless(report.page(lecture, {})).text
+    waiting = {name: r for name, r in a_class(lecture).items() if r.points is None}
+    page = harmless(report.page(lecture, waiting))
+    assert "Nobody is graded yet" in page.text and "5 students: 3 not submitted, 1 queued, 1 failed here" in page.text
+    assert "Hardest" not in page.text and "%" not in page.text
+
+
+@pytest.mark.parametrize("points", [0.0, 0.5, 2.0])
+def test_a_class_of_one_and_parts_of_points(lecture: source.Lecture, points: float) -> None:
+    given = tuple(Mark(e.name, points * e.points / 2, e.points) for e in lecture.exercises)
+    html = report.page(lecture, {"ada": Result("ada", lecture.name, State.GRADED, "", given)})
+    assert "1 student: 1 graded" in harmless(html).text
+
+
+def test_the_command_reads_the_folder(lecture: source.Lecture, tmp_path: Path) -> None:
+    found = a_class(lecture)
+    for result in found.values():
+        if result.state not in (State.QUEUED, State.NOT_SUBMITTED):
+            results.write(tmp_path, result)
+    queued = build.notebook_path(tmp_path / "submitted" / "q1", lecture.name)
+    queued.parent.mkdir(parents=True)
+    queued.write_text("{}", encoding="utf-8")
+    (tmp_path / "roster.csv").write_text("id\nn1\nn2\nn3\ns1\n", encoding="utf-8")
+    page = feedback.path_of(tmp_path, lecture.name, "s1")
+    page.parent.mkdir(parents=True)
+    page.write_text("")
+    before = b""
+    for _ in range(2):
+        ran = CliRunner().invoke(app, ["report", str(tmp_path), lecture.name])
+        assert ran.exit_code == 0, ran.output
+        assert "11 students: 3 not submitted, 1 queued, 5 graded, 1 needs review, 1 failed here" in ran.output
+        html = (tmp_path / "reports" / "01_tensors.html").read_bytes()
+        assert before in (b"", html)
+        before = html
+    links = harmless(html.decode()).links
+    assert [link for link in links if not link.startswith("#fig-")] == ["../feedback/s1/01_tensors.html"]
+
+
+def test_a_damaged_result_wants_an_eye_and_counts_as_queued(lecture: source.Lecture, tmp_path: Path) -> None:
+    path = results.path_of(tmp_path, lecture.name, "ada")
+    path.parent.mkdir(parents=True)
+    path.write_text("{", encoding="utf-8")
+    found = results.table(tmp_path, lecture.name, ["ada"])
+    text = harmless(report.page(lecture, found)).text
+    assert "1 student: 1 queued" in text and "is damaged" in text
