@@ -41,7 +41,11 @@ class Gone(BaseException):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one conversation may use: bytes, seconds, processes. ``seconds`` is wall time for one request."""
+    """What a submission may use: bytes, seconds, processes and threads.
+
+    ``seconds`` is wall time for one request, ``seconds_in_all`` for the whole submission; ``memory`` is for all its
+    processes together.
+    """
 
     isolate: bool = True
     memory: int = 2 * 2**30
@@ -54,11 +58,14 @@ class Limits:
 
 
 class Conversation:
-    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none."""
+    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none.
 
-    def __init__(self, requests: int, answers: int, limits: Limits) -> None:
-        self._requests, self._answers, self._limits = requests, answers, limits
-        self._end = time.monotonic() + limits.seconds_in_all
+    ``ended`` says, once it is over, why the sandbox ended it; it is empty where the sandbox did not.
+    """
+
+    def __init__(self, requests: int, answers: int, limits: Limits, end: float) -> None:
+        self._requests, self._answers, self._limits, self._end = requests, answers, limits, end
+        self.ended = ""
         os.set_blocking(requests, False)
         os.set_blocking(answers, False)
 
@@ -102,6 +109,8 @@ class Conversation:
     def _wait(self, reading: list[int], writing: list[int], deadline: float) -> None:
         left = deadline - time.monotonic()
         if left <= 0 or not any(select.select(reading, writing, [], left)):
+            if deadline == self._end:
+                raise Gone(f"the submission took longer than {self._limits.seconds_in_all:g} seconds in all")
             raise Gone(f"it took longer than {self._limits.seconds:g} seconds")
 
     def close(self) -> None:
@@ -142,8 +151,8 @@ class Sandbox:
             )
 
     @contextlib.contextmanager
-    def conversation(self) -> Iterator[Conversation]:
-        """A fresh student's process; afterwards nothing of it is left."""
+    def conversation(self, end: float | None = None) -> Iterator[Conversation]:
+        """A fresh student's process; afterwards nothing of it is left. ``end`` is when its time is over (monotonic)."""
         request_end, requests = os.pipe()
         answers, answer_end = os.pipe()
         try:
@@ -154,14 +163,17 @@ class Sandbox:
         finally:
             os.close(request_end)
             os.close(answer_end)
-        talk = Conversation(requests, answers, self.limits)
+        talk = Conversation(
+            requests, answers, self.limits, time.monotonic() + self.limits.seconds_in_all if end is None else end
+        )
         try:
             yield talk
         finally:
             talk.close()
             with contextlib.suppress(OSError):
                 self._control.send(b"end")
-            if self._receive() != b"ended":
+            ended, _, talk.ended = self._receive().decode(errors="replace").partition(" ")
+            if ended != "ended":
                 raise SandboxError(f"the sandbox is gone: {self.complaint}")
 
     @property
@@ -185,7 +197,7 @@ class Sandbox:
 
     def _receive(self) -> bytes:
         try:
-            return self._control.recv(64)
+            return self._control.recv(200)
         except OSError:
             return b""
 
@@ -226,6 +238,8 @@ def _bubblewrap() -> list[str]:
     for name in _MODULES:
         command += ["--ro-bind", str(Path(__file__).parent / name), f"{_INSIDE}/autograder/{name}"]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
+    # What a submission could write would be there for the next one: a module in /course, say.
+    command += ["--remount-ro", "/dev", "--remount-ro", "/"]
     for name in ("PATH", "HOME", "OMP_NUM_THREADS", "MPLCONFIGDIR", "LANG"):
         value = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}.get(name, "/tmp")
         command += ["--setenv", name, value]
