@@ -22,6 +22,9 @@ from . import bank, sandbox, source
 from .warm import defined, used
 
 
+_OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
+
+
 @dataclass(frozen=True)
 class Mark:
     """What an exercise earned: ``points`` of ``worth``; ``message`` says why not, ``mistake`` which known one."""
@@ -116,9 +119,9 @@ def _converse(talk: sandbox.Conversation, work: _Work, grading: Grading) -> None
             work.at = exercise  # already reading a cell may take a parser for ever, or to its end
             work.names[exercise.name] = _names(talk, work.answers.get(exercise.name, ""))
     work.at = None
-    _run(talk, work.lecture.exercises[0].setup, "setup")
+    _run(talk, work.lecture.exercises[0].setup, "setup", _OUR_SECONDS)
     for text in _demonstrations(work.lecture, list(work.names.values())):
-        _run(talk, text, "lecture")
+        _run(talk, text, "lecture", _OUR_SECONDS)
     for exercise in work.lecture.exercises:
         if exercise.name in work.lost:
             continue
@@ -137,14 +140,16 @@ def _names(talk: sandbox.Conversation, text: str) -> tuple[set[str], set[str]]:
     return set(found[0] or ()), set(found[1] or ())
 
 
-def _run(talk: sandbox.Conversation, text: str, title: str) -> str:
+def _run(talk: sandbox.Conversation, text: str, title: str, seconds: float | None = None) -> str:
     """Run a cell there; what stopped it, or nothing."""
-    error = _answer(talk, {"run": text, "title": title}, {"error", "printed"}).get("error")
+    error = _answer(talk, {"run": text, "title": title}, {"error", "printed"}, seconds).get("error")
     return error[:500] if isinstance(error, str) else ""
 
 
-def _answer(talk: sandbox.Conversation, request: dict[str, Any], fields: set[str]) -> dict[str, Any]:
-    answer = talk.ask(request)
+def _answer(
+    talk: sandbox.Conversation, request: dict[str, Any], fields: set[str], seconds: float | None = None
+) -> dict[str, Any]:
+    answer = talk.ask(request, seconds)
     if not isinstance(answer, dict) or not answer.keys() <= fields or not answer:
         raise sandbox.Gone("the answer is not of the kind that was asked for")
     return answer

@@ -69,10 +69,11 @@ class Conversation:
         os.set_blocking(requests, False)
         os.set_blocking(answers, False)
 
-    def ask(self, request: dict[str, Any]) -> Any:
-        """The answer to one request."""
+    def ask(self, request: dict[str, Any], seconds: float | None = None) -> Any:
+        """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
         message = wire.pack(request)
-        deadline = min(time.monotonic() + self._limits.seconds, self._end)
+        seconds = self._limits.seconds if seconds is None else seconds
+        deadline = min(time.monotonic() + seconds, self._end)
         self._write(warm.LENGTH.pack(len(message)) + message, deadline)
         (size,) = warm.LENGTH.unpack(self._read(warm.LENGTH.size, deadline))
         if size > wire.LIMIT:

@@ -170,6 +170,7 @@ def _isolate(settings: dict[str, Any]) -> None:
             os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    os.setsid()  # a process can signal its group, also the members that it does not see
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, for the case that the warm process is killed
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
@@ -274,6 +275,7 @@ def _watch(control: socket.socket, settings: dict[str, Any], child: int) -> str:
 
 
 def _child(settings: dict[str, Any], requests: int, answers: int) -> None:
+    os.setsid()
     if settings["isolate"]:
         _isolate(settings)
     else:
@@ -325,7 +327,12 @@ def main() -> None:
         os.close(answers)
         settings = json.loads(message)
         reason = _watch(control, settings, child)
-        os.kill(child, signal.SIGTERM if settings["isolate"] else signal.SIGKILL)
+        if settings["isolate"]:
+            os.kill(child, signal.SIGTERM)
+        else:  # its group at least; what left that lives on
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         control.send(b"ended " + reason.encode())
 
