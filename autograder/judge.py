@@ -21,7 +21,6 @@ from course_utils.testing import Mismatch, Observation, observing_elsewhere
 from . import bank, sandbox, source
 from .warm import defined, used
 
-
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 
 

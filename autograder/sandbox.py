@@ -236,12 +236,15 @@ def _bubblewrap(root: bool) -> list[str]:
     ]
     for place in dict.fromkeys(readable):
         if os.path.exists(place):
+            if not place.startswith("/usr/"):
+                command += _folders(Path(place).parent)
             command += ["--ro-bind", place, place]
     for place in ("/bin", "/sbin", "/lib", "/lib64", "/lib32"):
         if os.path.islink(place):
             command += ["--symlink", os.readlink(place), place]
         elif os.path.isdir(place):
             command += ["--ro-bind", place, place]
+    command += _folders(Path(_INSIDE, "autograder"))
     command += ["--ro-bind", str(ROOT / "course_utils"), f"{_INSIDE}/course_utils"]
     for name in _MODULES:
         command += ["--ro-bind", str(Path(__file__).parent / name), f"{_INSIDE}/autograder/{name}"]
@@ -252,3 +255,9 @@ def _bubblewrap(root: bool) -> list[str]:
         value = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}.get(name, "/tmp")
         command += ["--setenv", name, value]
     return [*command, "--setenv", "COURSE_GRADING_PATH", _INSIDE]
+
+
+def _folders(place: Path) -> list[str]:
+    """Make a folder and those above it, for everybody to pass through; bubblewrap's own are for their maker alone."""
+    wanted = [folder for folder in reversed([place, *place.parents]) if folder != Path("/")]
+    return [word for folder in wanted for word in ("--perms", "0755", "--dir", str(folder))]

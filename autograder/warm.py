@@ -243,16 +243,23 @@ def _limit(settings: dict[str, Any]) -> None:
 
 def _takes() -> tuple[int, int]:
     """What the processes of the sandbox take, this one and its parent left out: bytes beyond ours, threads."""
-    page, own = resource.getpagesize(), {os.getpid(), os.getppid(), 1}
-    ours = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[21])
-    pages = threads = 0
+    own = {os.getpid(), os.getppid(), 1}
+    ours, _ = _status("self")  # a fork has it too, without taking memory for it
+    taken = threads = 0
     for name in os.listdir("/proc"):
         if name.isdecimal() and int(name) not in own:
             with contextlib.suppress(OSError):
-                values = Path("/proc", name, "stat").read_text().rpartition(")")[2].split()
-                threads += int(values[17])
-                pages += max(0, int(values[21]) - ours)
-    return pages * page, threads
+                its, count = _status(name)
+                taken += max(0, its - ours)
+                threads += count
+    return taken, threads
+
+
+def _status(process: str) -> tuple[int, int]:
+    """Bytes of memory of a process's own (no files), and its threads."""
+    lines = Path("/proc", process, "status").read_text().splitlines()
+    found = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines) if value.split()}
+    return 1024 * (int(found.get("RssAnon", 0)) + int(found.get("RssShmem", 0))), int(found.get("Threads", 0))
 
 
 def _watch(control: socket.socket, settings: dict[str, Any], child: int) -> str:

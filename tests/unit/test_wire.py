@@ -19,7 +19,8 @@ def passed(value: Any) -> Any:
     "value",
     [
         None, True, False, 0, 1, -7, 10**3000, -(2**64), 0.0, -0.0, 0.1, 1e308, 5e-324, math.inf, -math.inf, 1 + 2j,
-        "", "ä\ud800\x00\U0001f600", b"", bytes(range(256)), [], (), {}, set(), frozenset({1}), [1, (2, [3.0, {"a": {4}}])],
+        "", "ä\ud800\x00\U0001f600", b"", bytes(range(256)), [], (), {}, set(), frozenset({1}),
+        [1, (2, [3.0, {"a": {4}}])],
         {1: "a", (2, 3): None, "x": {b"y"}}, torch.Size([2, 3]), torch.float32, torch.float8_e4m3fn,
         torch.device("cuda:3"), Raised("ValueError", "no", "x = 1"),
     ],

@@ -4,8 +4,8 @@
 import os
 import time
 
-for _ in range(12):
+for _ in range(40):
     if os.fork() == 0:
-        hold = bytearray(b"x") * 2**29
+        hold = bytearray(b"x") * 2**26
         time.sleep(1000)
 time.sleep(1000)
