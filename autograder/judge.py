@@ -6,17 +6,22 @@ probe's source) with the arguments to the student's process and judges the plain
 
 from __future__ import annotations
 
-import ast
 import builtins
 import inspect
+import re
 import textwrap
+import time
+import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from course_utils.testing import Mismatch, Observation, observing_elsewhere
 
 from . import bank, sandbox, source
+from .warm import defined, used
+
+_OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 
 
 @dataclass(frozen=True)
@@ -56,49 +61,94 @@ def grade(lecture: source.Lecture, answers: dict[str, str], box: sandbox.Sandbox
     """Grade one submission: ``answers`` maps exercises to the text of their solution cells.
 
     The cells run in order in one process, each exercise's tests after its own cell, as in a notebook. If that process
-    ends or hangs, the exercise at hand gets nothing, and the others go on in a fresh one without its cell.
+    ends or hangs, the exercise at hand gets nothing, and the others go on in a fresh one without its cell. Raises
+    :class:`sandbox.SandboxError` where it ends before any of the student's code has run.
     """
-    grading = Grading()
-    lost: set[str] = set()
-    waiting = list(lecture.exercises)
-    while waiting:
-        with box.conversation() as talk:
-            at: source.Exercise | None = None
+    work = _Work(lecture, answers, list(lecture.exercises))
+    grading = Grading(notes=[f"{name}: {why}" for name, text in answers.items() if (why := _suspicious(text))])
+    end = time.monotonic() + box.limits.seconds_in_all
+    while work.waiting:
+        reason: sandbox.Gone | None = None
+        work.at = None
+        with box.conversation(end) as talk:
             try:
-                _run(talk, lecture.exercises[0].setup, "setup")
-                for text in _demonstrations(lecture, answers):
-                    _run(talk, text, "lecture")
-                for exercise in lecture.exercises:
-                    if exercise.name in lost:
-                        continue
-                    again = exercise not in waiting
-                    if not again:
-                        at = exercise
-                    stopped = _run(talk, answers.get(exercise.name, ""), exercise.name)
-                    if not again:
-                        grading.marks.append(_mark(exercise, _judge(exercise, talk), stopped))
-                        waiting.remove(exercise)
-            except sandbox.Gone as reason:
-                broken = at or waiting[0]
-                lost.add(broken.name)
-                if broken in waiting:
-                    waiting.remove(broken)
-                    message = f"✗ {broken.name}\n  Your code did not come to an end: {reason}."
-                    grading.marks.append(Mark(broken.name, 0.0, broken.points, message))
-                grading.notes.append(f"{broken.name}: {reason}")
+                _converse(talk, work, grading)
+            except sandbox.Gone as gone:
+                reason = gone
+        if reason is None:
+            break
+        why = talk.ended or str(reason)
+        if work.at is not None:
+            work.lost.add(work.at.name)
+            grading.notes.append(f"{work.at.name}: {why}")
+            if work.at in work.waiting:
+                work.waiting.remove(work.at)
+                message = f"✗ {work.at.name}\n  Your code did not come to an end: {why}."
+                grading.marks.append(Mark(work.at.name, 0.0, work.at.points, message))
+        elif time.monotonic() < end:
+            raise sandbox.SandboxError(f"the sandbox failed before it came to the student's code: {why}")
+        if time.monotonic() >= end:
+            for exercise in work.waiting:
+                message = f"✗ {exercise.name}\n  The exercises before it used up all the time that there was."
+                grading.marks.append(Mark(exercise.name, 0.0, exercise.points, message))
+                grading.notes.append(f"{exercise.name}: no time was left for it")
+            break
     order = [exercise.name for exercise in lecture.exercises]
-    grading.marks.sort(key=lambda mark: order.index(mark.exercise))
+    grading.marks = sorted(map(_cleaned, grading.marks), key=lambda mark: order.index(mark.exercise))
+    grading.notes = [clean(note) for note in grading.notes]
     return grading
 
 
-def _run(talk: sandbox.Conversation, text: str, title: str) -> str:
+@dataclass
+class _Work:
+    """A submission on its way: what waits for a mark, whose cell ended the process, the exercise at hand."""
+
+    lecture: source.Lecture
+    answers: dict[str, str]
+    waiting: list[source.Exercise]
+    lost: set[str] = field(default_factory=set)
+    at: source.Exercise | None = None
+    names: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)  # that each answer defines, and uses
+
+
+def _converse(talk: sandbox.Conversation, work: _Work, grading: Grading) -> None:
+    """Run the cells in a fresh process and mark what waits. Raises Gone; then ``work.at`` is the exercise at hand."""
+    for exercise in work.lecture.exercises:
+        if exercise.name not in work.names and exercise.name not in work.lost:
+            work.at = exercise  # already reading a cell may take a parser for ever, or to its end
+            work.names[exercise.name] = _names(talk, work.answers.get(exercise.name, ""))
+    work.at = None
+    _run(talk, work.lecture.exercises[0].setup, "setup", _OUR_SECONDS)
+    for text in _demonstrations(work.lecture, list(work.names.values())):
+        _run(talk, text, "lecture", _OUR_SECONDS)
+    for exercise in work.lecture.exercises:
+        if exercise.name in work.lost:
+            continue
+        work.at = exercise
+        stopped = _run(talk, work.answers.get(exercise.name, ""), exercise.name)
+        if exercise in work.waiting:
+            grading.marks.append(_mark(exercise, _judge(exercise, talk), stopped))
+            work.waiting.remove(exercise)
+
+
+def _names(talk: sandbox.Conversation, text: str) -> tuple[set[str], set[str]]:
+    answer = _answer(talk, {"names": text}, {"defined", "used"})
+    found = [answer.get(kind) for kind in ("defined", "used")]
+    if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in found):
+        raise sandbox.Gone("the answer is not of the kind that was asked for")
+    return set(found[0] or ()), set(found[1] or ())
+
+
+def _run(talk: sandbox.Conversation, text: str, title: str, seconds: float | None = None) -> str:
     """Run a cell there; what stopped it, or nothing."""
-    error = _answer(talk, {"run": text, "title": title}, {"error", "printed"}).get("error")
+    error = _answer(talk, {"run": text, "title": title}, {"error", "printed"}, seconds).get("error")
     return error[:500] if isinstance(error, str) else ""
 
 
-def _answer(talk: sandbox.Conversation, request: dict[str, Any], fields: set[str]) -> dict[str, Any]:
-    answer = talk.ask(request)
+def _answer(
+    talk: sandbox.Conversation, request: dict[str, Any], fields: set[str], seconds: float | None = None
+) -> dict[str, Any]:
+    answer = talk.ask(request, seconds)
     if not isinstance(answer, dict) or not answer.keys() <= fields or not answer:
         raise sandbox.Gone("the answer is not of the kind that was asked for")
     return answer
@@ -118,7 +168,7 @@ def _judge(exercise: source.Exercise, talk: sandbox.Conversation) -> bank.Verdic
         answer = _answer(talk, request, {"seen", "mismatch", "missing", "unsendable"})
         match answer:
             case {"seen": Observation() as seen}:
-                return seen
+                return replace(seen, call=clean(seen.call, 1000))
             case {"mismatch": str(text)}:
                 raise Mismatch(text[:4000])
             case {"missing": str()}:
@@ -141,38 +191,41 @@ def _mark(exercise: source.Exercise, verdict: bank.Verdict, stopped: str) -> Mar
     return Mark(exercise.name, 0.0, exercise.points, message, verdict.mistake)
 
 
-def defined(text: str) -> set[str]:
-    """Names that a cell defines at its top level; none where it cannot be read."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    found: set[str] = set()
-    for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        else:
-            found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    return found
+_ODD = re.compile(
+    r"ctypes|_getframe|__(?:globals|code|subclasses|builtins|closure|getattribute|bases|mro|loader|traceback)__|f_back|"
+    r"/proc\b|\bcourse_utils\b[ .]+(?:import )?testing|sys\.(?:modules|meta_path|path|settrace|setprofile)|"
+    r"\b(?:subprocess|multiprocessing|threading|socket|atexit|signal|resource|pickle|marshal|mmap|gc|autograder)\b|"
+    r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|environ|symlink|system|popen)\b|"
+    r"\bbuiltins\b|__import__|\bimportlib\b"
+)
 
 
-def _used(text: str) -> set[str]:
-    try:
-        return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+def _suspicious(text: str) -> str:
+    """What a person should look at in an answer, whatever it earned: it reaches for what no exercise needs."""
+    found = sorted(set(_ODD.findall(text)))
+    return f"its code uses {', '.join(found[:5])}, which no answer needs; read it" if found else ""
 
 
-def _demonstrations(lecture: source.Lecture, answers: dict[str, str]) -> list[str]:
+def clean(text: str, limit: int = 4000) -> str:
+    """Text that anything can store and a terminal can print: no surrogates, no control or direction marks, not long."""
+    text = text[:limit] + ("…" if len(text) > limit else "")
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return "".join(
+        c if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf") else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
+def _cleaned(mark: Mark) -> Mark:
+    return replace(mark, message=clean(mark.message), mistake=None if mark.mistake is None else clean(mark.mistake))
+
+
+def _demonstrations(lecture: source.Lecture, names: list[tuple[set[str], set[str]]]) -> list[str]:
     """The lecture's own cells that define a name which the answers use and nothing else defines."""
     own = {exercise.name for exercise in lecture.exercises} | {f"test_{e.name}" for e in lecture.exercises}
     cells = [c.source for c in lecture.notebook.cells if c.cell_type == "code" and c.id not in own][1:]
     have = set(vars(builtins)) | defined(lecture.exercises[0].setup)
-    for text in answers.values():
-        have |= defined(text)
-    wanted = {name for text in answers.values() for name in _used(text)} - have
+    have |= set().union(*(defines for defines, _ in names))
+    wanted = set().union(*(uses for _, uses in names)) - have
     chosen: list[int] = []
     while True:
         found = [i for i, text in enumerate(cells) if i not in chosen and defined(text) & wanted]
@@ -180,4 +233,4 @@ def _demonstrations(lecture: source.Lecture, answers: dict[str, str]) -> list[st
             return [cells[i] for i in sorted(chosen)]
         chosen.append(found[-1])
         have |= defined(cells[found[-1]])
-        wanted = (wanted | _used(cells[found[-1]])) - have
+        wanted = (wanted | used(cells[found[-1]])) - have

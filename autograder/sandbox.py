@@ -41,7 +41,11 @@ class Gone(BaseException):
 
 @dataclass(frozen=True)
 class Limits:
-    """What one conversation may use: bytes, seconds, processes. ``seconds`` is wall time for one request."""
+    """What a submission may use: bytes, seconds, processes and threads.
+
+    ``seconds`` is wall time for one request, ``seconds_in_all`` for the whole submission; ``memory`` is for all its
+    processes together.
+    """
 
     isolate: bool = True
     memory: int = 2 * 2**30
@@ -54,18 +58,22 @@ class Limits:
 
 
 class Conversation:
-    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none."""
+    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none.
 
-    def __init__(self, requests: int, answers: int, limits: Limits) -> None:
-        self._requests, self._answers, self._limits = requests, answers, limits
-        self._end = time.monotonic() + limits.seconds_in_all
+    ``ended`` says, once it is over, why the sandbox ended it; it is empty where the sandbox did not.
+    """
+
+    def __init__(self, requests: int, answers: int, limits: Limits, end: float) -> None:
+        self._requests, self._answers, self._limits, self._end = requests, answers, limits, end
+        self.ended = ""
         os.set_blocking(requests, False)
         os.set_blocking(answers, False)
 
-    def ask(self, request: dict[str, Any]) -> Any:
-        """The answer to one request."""
+    def ask(self, request: dict[str, Any], seconds: float | None = None) -> Any:
+        """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
         message = wire.pack(request)
-        deadline = min(time.monotonic() + self._limits.seconds, self._end)
+        seconds = self._limits.seconds if seconds is None else seconds
+        deadline = min(time.monotonic() + seconds, self._end)
         self._write(warm.LENGTH.pack(len(message)) + message, deadline)
         (size,) = warm.LENGTH.unpack(self._read(warm.LENGTH.size, deadline))
         if size > wire.LIMIT:
@@ -102,6 +110,8 @@ class Conversation:
     def _wait(self, reading: list[int], writing: list[int], deadline: float) -> None:
         left = deadline - time.monotonic()
         if left <= 0 or not any(select.select(reading, writing, [], left)):
+            if deadline == self._end:
+                raise Gone(f"the submission took longer than {self._limits.seconds_in_all:g} seconds in all")
             raise Gone(f"it took longer than {self._limits.seconds:g} seconds")
 
     def close(self) -> None:
@@ -128,7 +138,7 @@ class Sandbox:
         if unsafe:
             command, environment["COURSE_GRADING_PATH"] = python, str(ROOT)
         else:
-            command, environment["COURSE_GRADING_PATH"] = [*_bubblewrap(), *python], _INSIDE
+            command, environment["COURSE_GRADING_PATH"] = [*_bubblewrap(os.geteuid() == 0), *python, "nobody"], _INSIDE
         self._process = subprocess.Popen(
             command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
@@ -142,8 +152,8 @@ class Sandbox:
             )
 
     @contextlib.contextmanager
-    def conversation(self) -> Iterator[Conversation]:
-        """A fresh student's process; afterwards nothing of it is left."""
+    def conversation(self, end: float | None = None) -> Iterator[Conversation]:
+        """A fresh student's process; afterwards nothing of it is left. ``end`` is when its time is over (monotonic)."""
         request_end, requests = os.pipe()
         answers, answer_end = os.pipe()
         try:
@@ -154,14 +164,17 @@ class Sandbox:
         finally:
             os.close(request_end)
             os.close(answer_end)
-        talk = Conversation(requests, answers, self.limits)
+        talk = Conversation(
+            requests, answers, self.limits, time.monotonic() + self.limits.seconds_in_all if end is None else end
+        )
         try:
             yield talk
         finally:
             talk.close()
             with contextlib.suppress(OSError):
                 self._control.send(b"end")
-            if self._receive() != b"ended":
+            ended, _, talk.ended = self._receive().decode(errors="replace").partition(" ")
+            if ended != "ended":
                 raise SandboxError(f"the sandbox is gone: {self.complaint}")
 
     @property
@@ -185,7 +198,7 @@ class Sandbox:
 
     def _receive(self) -> bytes:
         try:
-            return self._control.recv(64)
+            return self._control.recv(200)
         except OSError:
             return b""
 
@@ -197,7 +210,7 @@ _START = (
 )
 
 
-def _bubblewrap() -> list[str]:
+def _bubblewrap(root: bool) -> list[str]:
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError(
@@ -205,7 +218,14 @@ def _bubblewrap() -> list[str]:
             "  → apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora); "
             "`--unsafe` grades without isolation"
         )
-    command = [program, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
+    command = [program, "--die-with-parent", "--new-session", "--clearenv"]
+    if root:
+        # Without a user namespace of bubblewrap's, the warm process can become nobody. The kernel counts nobody's
+        # processes, and never root's, not even of a root that is called otherwise in a namespace.
+        command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+        command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        command += ["--unshare-all"]
     readable = [
         "/usr",
         "/etc/ld.so.cache",
@@ -216,17 +236,28 @@ def _bubblewrap() -> list[str]:
     ]
     for place in dict.fromkeys(readable):
         if os.path.exists(place):
+            if not place.startswith("/usr/"):
+                command += _folders(Path(place).parent)
             command += ["--ro-bind", place, place]
     for place in ("/bin", "/sbin", "/lib", "/lib64", "/lib32"):
         if os.path.islink(place):
             command += ["--symlink", os.readlink(place), place]
         elif os.path.isdir(place):
             command += ["--ro-bind", place, place]
+    command += _folders(Path(_INSIDE, "autograder"))
     command += ["--ro-bind", str(ROOT / "course_utils"), f"{_INSIDE}/course_utils"]
     for name in _MODULES:
         command += ["--ro-bind", str(Path(__file__).parent / name), f"{_INSIDE}/autograder/{name}"]
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
+    # What a submission could write would be there for the next one: a module in /course, say.
+    command += ["--remount-ro", "/dev", "--remount-ro", "/"]
     for name in ("PATH", "HOME", "OMP_NUM_THREADS", "MPLCONFIGDIR", "LANG"):
         value = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}.get(name, "/tmp")
         command += ["--setenv", name, value]
     return [*command, "--setenv", "COURSE_GRADING_PATH", _INSIDE]
+
+
+def _folders(place: Path) -> list[str]:
+    """Make a folder and those above it, for everybody to pass through; bubblewrap's own are for their maker alone."""
+    wanted = [folder for folder in reversed([place, *place.parents]) if folder != Path("/")]
+    return [word for folder in wanted for word in ("--perms", "0755", "--dir", str(folder))]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
+import json
+import os
+import stat
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
-
 from .source import Lecture
 
 SIZE_LIMIT = 50_000_000  # bytes; a lecture with all its figures has well under one million
+CELL_LIMIT = 200_000  # characters; the longest reference has some 2,000
+PARTS_LIMIT = 2_000_000  # commas and brackets, which bound the memory and the time that reading takes
 
 
 @dataclass(frozen=True)
@@ -42,26 +44,12 @@ def read_submission(path: Path, lecture: Lecture) -> Submission:
     def unreadable(problem: str, remedy: str = again) -> Submission:
         return Submission(path, {}, (Finding(path, problem, remedy),))
 
-    if path.is_symlink():
-        return unreadable("it is a symbolic link, which is not followed", "ask for the file itself")
-    if not path.is_file():
-        return unreadable("there is no such notebook", f"a submission is STUDENT/{lecture.name}/{lecture.name}.ipynb")
-    if path.stat().st_size > SIZE_LIMIT:
-        return unreadable(f"it has {path.stat().st_size:,} bytes", "ask for the notebook with its outputs cleared")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of copied cells, which are found below
-            notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
-        cells = [(cell.get("metadata", {}).get("nbgrader", {}).get("grade_id"), cell) for cell in notebook.cells]
-        texts = [(name, cell.cell_type, str(cell.source)) for name, cell in cells if name]
-    except UnicodeDecodeError:
-        return unreadable("it is not text, so it is not a notebook")
-    except nbformat.reader.NotJSONError as error:
-        return unreadable(f"it is not JSON: {str(error.__cause__ or error).splitlines()[0][:200]}")
-    except Exception as error:  # nbformat raises many kinds for the many ways in which a notebook can be broken
-        return unreadable(f"it is JSON but not a notebook ({type(error).__name__})")
+        content = _content(path, lecture)
+        texts, findings = _cells(path, content)
+    except _Broken as broken:
+        return unreadable(broken.problem, broken.remedy or again)
 
-    findings = []
     counts = Counter(name for name, _, _ in texts)
     wanted = {name for e in lecture.exercises for name in (e.name, f"test_{e.name}")}
     for exercise in lecture.exercises:
@@ -80,8 +68,98 @@ def read_submission(path: Path, lecture: Lecture) -> Submission:
             problem = f"the cell {name} is not one of {lecture.name}"
             findings.append(Finding(path, problem, "it is not graded; check that this is the right assignment"))
     known = {exercise.name for exercise in lecture.exercises}
-    answers = {name: text for name, kind, text in texts if name in known and counts[name] == 1 and kind == "code"}
+    answers = {}
+    for name, kind, text in texts:
+        if name not in known or counts[name] != 1:
+            continue
+        if kind != "code":
+            problem, remedy = f"the cell of exercise {name} is of type {kind!r:.40}", "it scores 0; it must be code"
+            findings.append(Finding(path, problem, remedy))
+        elif len(text) > CELL_LIMIT:
+            problem = f"the cell of exercise {name} has {len(text):,} characters"
+            findings.append(Finding(path, problem, f"it scores 0; at most {CELL_LIMIT:,} are read"))
+        else:
+            answers[name] = text
     return Submission(path, answers, tuple(findings))
+
+
+class _Broken(Exception):
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.problem, self.remedy = problem, remedy
+
+
+def _content(path: Path, lecture: Lecture) -> bytes:
+    """What stands in the file, if it is one: no link is followed, no pipe is waited for, nothing endless is read."""
+    for part in (path, path.parent, path.parent.parent):
+        if part.is_symlink():
+            where = "it" if part == path else f"its folder {part.name}"
+            raise _Broken(f"{where} is a symbolic link, which is not followed", "ask for the file itself")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        where = f"a submission is STUDENT/{lecture.name}/{lecture.name}.ipynb"
+        raise _Broken("there is no such notebook", where) from None
+    except OSError as error:
+        raise _Broken(f"it cannot be opened ({error.strerror})", "look at its name and its permissions") from None
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise _Broken("it is a folder, a pipe or a device, and no file", "ask for the notebook itself")
+        if about.st_size > SIZE_LIMIT:
+            raise _Broken(f"it has {about.st_size:,} bytes", "ask for the notebook with its outputs cleared")
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(SIZE_LIMIT + 1)
+    except OSError as error:
+        raise _Broken(f"it cannot be read ({error.strerror})", "look at the disk, and run this again") from None
+    finally:
+        os.close(handle)
+
+
+def _cells(path: Path, content: bytes) -> tuple[list[tuple[str, str, str]], list[Finding]]:
+    """Name, type and text of the cells that have a name. Not by nbformat: its checks take hours for a hostile file."""
+    if not content.strip():
+        raise _Broken("it is not JSON: it is empty")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _Broken("it is not text, so it is not a notebook") from None
+    if sum(map(text.count, ",[{")) > PARTS_LIMIT:
+        raise _Broken(f"it has more than {PARTS_LIMIT:,} parts", "ask for the notebook with its outputs cleared")
+    try:
+        notebook = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _Broken(f"it is not JSON: {error}"[:200]) from None
+    except (RecursionError, ValueError) as error:
+        raise _Broken(f"it is JSON but not a notebook ({type(error).__name__})") from None
+    odd = "it is JSON but not a notebook"
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("nbformat"), int):
+        raise _Broken(f"{odd} (it has no nbformat)")
+    if notebook["nbformat"] != 4:
+        raise _Broken(f"it is in notebook format {notebook['nbformat']!r:.20}", "ask for it in format 4")
+    if not isinstance(cells := notebook.get("cells"), list):
+        raise _Broken(f"{odd} (it has no list of cells)")
+    found, findings, broken = [], [], 0
+    for cell in cells:
+        metadata = cell.get("metadata") if isinstance(cell, dict) else None
+        nbgrader = metadata.get("nbgrader", {}) if isinstance(metadata, dict) else None
+        name = nbgrader.get("grade_id", "") if isinstance(nbgrader, dict) else None
+        source = cell.get("source") if isinstance(cell, dict) else None
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if not isinstance(name, str) or not isinstance(source, str):
+            broken += 1
+        elif name:
+            found.append((name, str(cell.get("cell_type")), source))
+    if broken:
+        problem = f"{broken} of its {len(cells)} cells cannot be read"
+        findings.append(Finding(path, problem, "the others are graded; look whether an answer stands in one of these"))
+    kernel = notebook.get("metadata", {})
+    kernel = kernel.get("kernelspec", {}) if isinstance(kernel, dict) else None
+    language = kernel.get("language", "python") if isinstance(kernel, dict) else None
+    if language != "python":
+        problem = f"it was made with a kernel for {language!r:.40}"
+        findings.append(Finding(path, problem, "it is graded as Python; check that this is the right notebook"))
+    return found, findings
 
 
 def submissions(course: Path, lecture: Lecture) -> list[Submission]:

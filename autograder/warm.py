@@ -8,17 +8,21 @@ kernel allows it. The child talks over the two pipes that came with the message,
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import ctypes
 import io
 import json
 import linecache
 import os
+import platform
 import resource
+import select
 import signal
 import socket
 import struct
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,6 +31,8 @@ from . import wire
 LENGTH = struct.Struct("<Q")
 _PRINTED = 20_000  # characters of a cell's output that are kept
 _NAMESPACES = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000  # user mnt pid net ipc uts
+_NOBODY = 65534
+_TICK = 0.05  # seconds between two looks at what a submission's processes take
 _MOUNT_PRIVATE, _MOUNT_FLAGS = 0x4000 | 0x40000, 0x2 | 0x4  # MS_REC | MS_PRIVATE; nosuid, nodev
 
 
@@ -58,7 +64,13 @@ class Student:
         self.names: dict[str, Any] = {"__name__": "__main__"}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Run a cell (``{"run": source, "title": …}``) or observe a call (``{"call": name or "probe": source, …}``)."""
+        """Answer one request.
+
+        ``{"run": source, "title": …}`` runs a cell, ``{"call": name, "args": …, "kwargs": …}`` observes a call (of a
+        probe, whose source comes under ``"probe"``), ``{"names": source}`` reads a cell without running it.
+        """
+        if "names" in request:
+            return {"defined": sorted(defined(request["names"])), "used": sorted(used(request["names"]))}
         if "run" in request:
             return self._run(request["run"], request["title"])
         from course_utils.testing import Mismatch, observe, probe
@@ -90,6 +102,33 @@ class Student:
         exec(compile(source, filename, "exec"), self.names)
 
 
+def defined(text: str) -> set[str]:
+    """Names that a cell defines at its top level; none where it cannot be read."""
+    found: set[str] = set()
+    for node in _parsed(text):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
+        else:
+            found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return found
+
+
+def used(text: str) -> set[str]:
+    """Names that stand anywhere in a cell; none where it cannot be read."""
+    return {n.id for statement in _parsed(text) for n in ast.walk(statement) if isinstance(n, ast.Name)}
+
+
+def _parsed(text: str) -> list[ast.stmt]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
 def converse(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer requests until they end."""
     student = Student()
@@ -108,7 +147,11 @@ def converse(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def _isolate(settings: dict[str, Any]) -> None:
-    """In the child: namespaces of its own, nothing to write but a small /tmp, limits. Raises OSError where refused."""
+    """In the child: namespaces of its own, nothing to write but a small /tmp and /dev/shm, no way out of them.
+
+    The child stays outside, waits for the first process inside, and ends it when told to (SIGTERM). Raises OSError
+    where the kernel refuses.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
 
     def check(result: int, what: str) -> None:
@@ -118,20 +161,71 @@ def _isolate(settings: dict[str, Any]) -> None:
 
     user, group = os.getuid(), os.getgid()
     check(libc.unshare(_NAMESPACES), "unshare")
-    for name, text in (("setgroups", "deny"), ("uid_map", f"65534 {user} 1"), ("gid_map", f"65534 {group} 1")):
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{_NOBODY} {user} 1"), ("gid_map", f"{_NOBODY} {group} 1")):
         with open(f"/proc/self/{name}", "w") as mapping:
             mapping.write(text)
     if (child := os.fork()) != 0:  # the first process of the new pid namespace; all others end with it
+        # Both signals are blocked since before the fork: none is missed. PR_SET_PDEATHSIG alone would not do, because
+        # a process can take it back.
+        if signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM:
+            os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
-    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    os.setsid()  # a process can signal its group, also the members that it does not see
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, for the case that the warm process is killed
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
     processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it
-    for place, size in ((b"/tmp", settings["scratch"]), (b"/proc", 2**20)):
-        options = f"size={size},mode=1777".encode()
+    for place, size in ((b"/tmp", settings["scratch"]), (b"/dev/shm", settings["scratch"]), (b"/proc", 2**20)):
+        options = f"size={size},nr_inodes=10000,mode=1777".encode()
         check(libc.mount(b"tmpfs", place, b"tmpfs", _MOUNT_FLAGS, options), f"mount {place.decode()}")
     Path("/proc/cpuinfo").write_bytes(processor)
     check(libc.prctl(38, 1, 0, 0, 0), "no new privileges")  # PR_SET_NO_NEW_PRIVS
+    # The namespaces' creator has every capability in them, and could unmount what hides the rest.
+    for number in range(64):
+        libc.prctl(24, number, 0, 0, 0)  # PR_CAPBSET_DROP; refused beyond the last
+    check(libc.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()), "capset")
+    steps = _filter()
+    program = (ctypes.c_uint64 * len(steps))(*steps)
+    about = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
+    check(libc.prctl(22, 2, about, 0, 0), "seccomp")  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+
+
+# System calls that no lecture needs: new namespaces and mounts (with a tmpfs as large as memory), tracing, keys that
+# outlive a process, memory that belongs to no process, and the youngest parts of the kernel. x86_64, aarch64.
+_REFUSED = {
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
+    "chroot": (161, 51), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "open_tree": (428, 428), "move_mount": (429, 429), "mount_setattr": (442, 442), "ptrace": (101, 117),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438), "kcmp": (312, 272),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "bpf": (321, 280),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "open_by_handle_at": (304, 265),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186),
+    "semget": (64, 190), "mq_open": (240, 180),
+}  # fmt: skip
+_MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
+
+
+def _filter() -> list[int]:
+    """A seccomp program that refuses those calls; each instruction as a number."""
+    if platform.machine() not in _MACHINES:
+        raise OSError(f"no list of system calls for {platform.machine()}: grade on x86_64 or aarch64")
+    audit, clone = _MACHINES[platform.machine()]
+    column = list(_MACHINES).index(platform.machine())
+    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, no_permission, not_there = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW, _ERRNO
+
+    def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> int:
+        return code | then << 16 | otherwise << 24 | value << 32
+
+    steps = [step(load, 4), step(equal, audit, 1), step(give, no_permission), step(load, 0)]
+    steps += [step(at_least, 0x40000000, 0, 1), step(give, no_permission)]  # x86_64's second set of numbers
+    for numbers in _REFUSED.values():
+        steps += [step(equal, numbers[column], 0, 1), step(give, no_permission)]
+    steps += [step(equal, 435, 0, 1), step(give, not_there)]  # clone3, whose flags cannot be seen: clone is used then
+    steps += [step(equal, clone, 0, 3), step(load, 16), step(any_bit, 0x7E020000, 0, 1), step(give, no_permission)]
+    return [*steps, step(give, allow)]
 
 
 def _limit(settings: dict[str, Any]) -> None:
@@ -147,9 +241,53 @@ def _limit(settings: dict[str, Any]) -> None:
         resource.setrlimit(kind, (value, value))
 
 
+def _takes() -> tuple[int, int]:
+    """What the processes of the sandbox take, this one and its parent left out: bytes beyond ours, threads."""
+    own = {os.getpid(), os.getppid(), 1}
+    ours, _ = _status("self")  # a fork has it too, without taking memory for it
+    taken = threads = 0
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and int(name) not in own:
+            with contextlib.suppress(OSError):
+                its, count = _status(name)
+                taken += max(0, its - ours)
+                threads += count
+    return taken, threads
+
+
+def _status(process: str) -> tuple[int, int]:
+    """Bytes of memory of a process's own (no files), and its threads."""
+    lines = Path("/proc", process, "status").read_text().splitlines()
+    found = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines) if value.split()}
+    return 1024 * (int(found.get("RssAnon", 0)) + int(found.get("RssShmem", 0))), int(found.get("Threads", 0))
+
+
+def _watch(control: socket.socket, settings: dict[str, Any], child: int) -> str:
+    """Wait for the judge's "end". What goes beyond memory or processes until then is killed, and the answer says so.
+
+    The kernel's own limits count each process alone, and root's processes not at all.
+    """
+    reason = ""
+    while not select.select([control], [], [], _TICK)[0]:
+        if reason or not settings["isolate"]:
+            continue
+        taken, threads = _takes()
+        if taken > settings["memory"]:
+            reason = f"it took more than {settings['memory'] / 2**20:,.0f} MiB of memory"
+        elif threads > settings["processes"]:
+            reason = f"it had more than {settings['processes']} processes and threads"
+        if reason:
+            os.kill(child, signal.SIGTERM)
+    control.recv(16)  # "end", or nothing where the judge is gone
+    return reason
+
+
 def _child(settings: dict[str, Any], requests: int, answers: int) -> None:
+    os.setsid()
     if settings["isolate"]:
         _isolate(settings)
+    else:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
     _limit(settings)
     os.chdir("/tmp")
     # What the student prints goes nowhere unless a cell or an observation keeps it.
@@ -174,6 +312,12 @@ def main() -> None:
     import course_utils.testing  # noqa: F401
 
     torch.set_num_threads(1)
+    if os.getuid() == 0 and sys.argv[2:] == ["nobody"]:
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+        ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE, or /proc/self would still be root's
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     control = socket.socket(fileno=int(sys.argv[1]))
     control.send(b"ready")
     while True:
@@ -194,11 +338,16 @@ def main() -> None:
                 os._exit(code)
         os.close(requests)
         os.close(answers)
-        control.recv(16)  # "end", or nothing where the judge is gone
-        with contextlib.suppress(ProcessLookupError):
+        settings = json.loads(message)
+        reason = _watch(control, settings, child)
+        if settings["isolate"]:
+            os.kill(child, signal.SIGTERM)
+        else:  # its group at least; what left that lives on
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        control.send(b"ended")
+        control.send(b"ended " + reason.encode())
 
 
 if __name__ == "__main__":

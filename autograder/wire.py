@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Iterable
 from typing import Any
@@ -19,11 +20,19 @@ from course_utils.testing import Observation, Opaque, Raised
 
 LIMIT = 2**28  # bytes of one message; the largest hidden inputs take a tenth of it
 _DEPTH = 40
-_NODES = 1_000_000  # values in one message
+_NODES = 300_000  # values in one message
+_TEXT = 2**24  # bytes of JSON: parsed, they take some twenty times as much
+_MARKS = 4_000_000  # commas and brackets in it, which bound how many objects parsing makes
+_HASHED = 10_000  # items of sets and keys of dicts: hashes can be made to collide, and then they cost their square
 _DIGITS = 4_000  # of a whole number; Python refuses to read more
 _HEAD = struct.Struct("<II")  # bytes of JSON, number of blobs; the blobs' sizes follow
 _SIZE = struct.Struct("<Q")
 _DTYPES = {str(value).removeprefix("torch."): value for value in vars(torch).values() if isinstance(value, torch.dtype)}
+_READABLE = {
+    name
+    for name, dtype in _DTYPES.items()
+    if re.fullmatch(r"bool|u?int(8|16|32|64)", name) or dtype.is_complex or dtype.is_floating_point
+} - {"float4_e2m1fn_x2"}  # the dtypes whose elements can be read: others cannot be printed or compared
 _FIELDS = ("call", "value", "error", "message", "shares", "mutated", "printed")
 _TENSOR_FIELDS = ("shape", "stride", "offset", "dtype", "device", "requires_grad")
 
@@ -39,6 +48,8 @@ def pack(value: Any) -> bytes:
         text = json.dumps(packer.node(value, 0), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
     except RecursionError:
         raise WireError("the value is nested too deep") from None
+    if len(text) > _TEXT:
+        raise WireError(f"the value takes {len(text):,} bytes of text; at most {_TEXT:,} can be sent")
     head = _HEAD.pack(len(text), len(packer.blobs)) + b"".join(_SIZE.pack(len(blob)) for blob in packer.blobs)
     size = len(head) + len(text) + sum(map(len, packer.blobs))
     if size > LIMIT:
@@ -54,6 +65,8 @@ def unpack(message: bytes) -> Any:
     start = _HEAD.size + count * _SIZE.size
     if start + text_size > len(message):
         raise WireError("the message is cut short")
+    if text_size > _TEXT:
+        raise WireError(f"a message with {text_size:,} bytes of text")
     sizes = [_SIZE.unpack_from(message, _HEAD.size + i * _SIZE.size)[0] for i in range(count)]
     if start + text_size + sum(sizes) != len(message):
         raise WireError("the message is longer or shorter than it says")
@@ -61,14 +74,17 @@ def unpack(message: bytes) -> Any:
     for size in sizes:
         blobs.append(message[place : place + size])
         place += size
+    text = message[start : start + text_size]
+    if sum(map(text.count, (b",", b"[", b"{"))) > _MARKS:
+        raise WireError("the value has too many parts")
     try:
-        node = json.loads(message[start : start + text_size].decode("ascii"), parse_constant=_no_constant)
+        node = json.loads(text.decode("ascii"), parse_constant=_no_constant)
         return _Unpacker(blobs).value(node, 0)
     except WireError:
         raise
     except RecursionError:
         raise WireError("the value is nested too deep") from None
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError) as error:
+    except Exception as error:  # whatever a made-up message leads to
         raise WireError(f"not a message of ours ({type(error).__name__}: {error})"[:500]) from None
 
 
@@ -80,7 +96,7 @@ class _Packer:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
         self._storages: dict[int, int] = {}
-        self._count = 0
+        self._count = self._hashed = 0
 
     def node(self, value: Any, depth: int) -> Any:
         self._count += 1
@@ -102,6 +118,10 @@ class _Packer:
             return {"bytes": len(self.blobs) - 1}
         if kind is list:
             return [self.node(item, depth + 1) for item in value]
+        if kind in (set, frozenset, dict):
+            self._hashed += len(value)
+            if self._hashed > _HASHED:
+                raise WireError(f"sets and dicts with more than {_HASHED:,} items")
         for name, container in (("tuple", tuple), ("size", torch.Size), ("set", set), ("frozenset", frozenset)):
             if kind is container:
                 return {name: self._nodes(value, depth)}
@@ -126,6 +146,8 @@ class _Packer:
         return [self.node(item, depth + 1) for item in items]
 
     def _tensor(self, x: torch.Tensor) -> list[Any]:
+        if str(x.dtype).removeprefix("torch.") not in _READABLE:
+            raise WireError(f"a tensor of dtype {x.dtype} is no plain data")
         about = [str(x.dtype).removeprefix("torch."), list(x.shape), list(x.stride()), x.storage_offset()]
         if x.device.type == "meta":
             return [*about, x.requires_grad, None]
@@ -148,7 +170,7 @@ class _Unpacker:
     def __init__(self, blobs: list[bytes]) -> None:
         self.blobs = blobs
         self._storages: dict[int, torch.UntypedStorage] = {}
-        self._count = 0
+        self._count = self._hashed = 0
 
     def value(self, node: Any, depth: int) -> Any:
         self._count += 1
@@ -161,6 +183,10 @@ class _Unpacker:
         if not isinstance(node, dict) or len(node) != 1:
             raise WireError(f"a {type(node).__name__} where a value is wanted")
         ((name, content),) = node.items()
+        if name in ("set", "frozenset", "dict"):
+            self._hashed += len(content)
+            if self._hashed > _HASHED:
+                raise WireError(f"sets and dicts with more than {_HASHED:,} items")
         match name:
             case "int":
                 if len(_text(content)) > _DIGITS:
@@ -206,12 +232,14 @@ class _Unpacker:
 
     def _tensor(self, content: list[Any]) -> torch.Tensor:
         name, shape, stride, offset, requires_grad, blob = content
-        dtype = _DTYPES[_text(name)]
+        if _text(name) not in _READABLE:
+            raise WireError(f"a tensor of dtype {name:.50}")
+        dtype = _DTYPES[name]
         shape, stride = [_index(size) for size in shape], [_index(step) for step in stride]
         if len(shape) != len(stride) or len(shape) > 64 or type(requires_grad) is not bool:
             raise WireError("a tensor that contradicts itself")
         last = _index(offset) + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
-        if math.prod(shape) > LIMIT * 16 or last > 2**62:
+        if math.prod(size for size in shape if size) > LIMIT * 16 or last > 2**62:
             raise WireError("a tensor that is too large")
         if blob is None:
             made = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
@@ -222,7 +250,11 @@ class _Unpacker:
             if not math.prod(shape) and offset * dtype.itemsize > storage.nbytes():
                 raise WireError("a tensor that begins beyond its storage")
             made = torch.empty(0, dtype=dtype)
+            if math.prod(shape) * dtype.itemsize > LIMIT:  # an expanded one: whoever copies it fills memory
+                raise WireError("a tensor that is too large")
             made.set_(storage, offset, shape, stride)
+            if dtype == torch.bool and made.numel() and int(made.view(torch.uint8).max()) > 1:
+                raise WireError("a truth value that is neither true nor false")
         return made.requires_grad_() if requires_grad else made
 
     def _storage(self, index: int) -> torch.UntypedStorage:

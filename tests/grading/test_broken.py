@@ -1,0 +1,316 @@
+"""Broken submissions: each is reported with a reason and stops nothing; what can still be read of it is."""
+
+import copy
+import json
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder import build, source
+from autograder.submission import CELL_LIMIT, SIZE_LIMIT, read_submission, submissions
+
+LECTURE = source.read(build.SOLUTIONS / "01_tensors.py")
+NAMES = [exercise.name for exercise in LECTURE.exercises]
+RELEASED = json.loads((build.NOTEBOOKS / LECTURE.name / f"{LECTURE.name}.ipynb").read_text())
+BREAKS: dict[str, tuple[Callable[[Path], object], str, int]] = {}
+
+
+def breaks(says: str, answers: int = 0) -> Callable[[Callable[[Any], object]], Callable[[Any], object]]:
+    """Register a function that writes a broken file; or, with ``answers``, that many exercises can still be read."""
+
+    def register(function: Callable[[Path], object]) -> Callable[[Path], object]:
+        BREAKS[function.__name__] = function, says, answers
+        return function
+
+    return register
+
+
+def changes(says: str, answers: int = 0) -> Callable[[Callable[[Any], object]], Callable[[Any], object]]:
+    """Register a function that breaks a released notebook in place, or returns another value for the file."""
+
+    def register(function: Callable[[Any], object]) -> Callable[[Any], object]:
+        def write(path: Path) -> None:
+            notebook = copy.deepcopy(RELEASED)
+            path.write_text(json.dumps(function(notebook) or notebook))
+
+        BREAKS[function.__name__] = write, says, answers
+        return function
+
+    return register
+
+
+def cell(notebook: Any, name: str) -> Any:
+    return next(c for c in notebook["cells"] if c["metadata"].get("nbgrader", {}).get("grade_id") == name)
+
+
+@breaks("no such notebook")
+def missing(path: Path) -> None: ...
+
+
+@breaks("it is empty")
+def empty(path: Path) -> None:
+    path.touch()
+
+
+@breaks("it is empty")
+def blank(path: Path) -> None:
+    path.write_text("\n \n")
+
+
+@breaks("not JSON")
+def truncated(path: Path) -> None:
+    path.write_text(json.dumps(RELEASED)[:5000])
+
+
+@breaks("not JSON")
+def plain_text(path: Path) -> None:
+    path.write_text("def tensor_bytes(x): return x.nbytes")
+
+
+@breaks("not JSON")
+def conflict_markers(path: Path) -> None:
+    path.write_text("<<<<<<< HEAD\n" + json.dumps(RELEASED) + "\n=======\n")
+
+
+@breaks("not JSON")
+def two_notebooks_in_one(path: Path) -> None:
+    path.write_text(json.dumps(RELEASED) * 2)
+
+
+@breaks("not text")
+def binary(path: Path) -> None:
+    path.write_bytes(random.Random(0).randbytes(10_000))
+
+
+@breaks("not JSON")
+def nul_bytes(path: Path) -> None:
+    path.write_bytes(bytes(10_000))
+
+
+@breaks("not text")
+def utf_16(path: Path) -> None:
+    path.write_bytes(json.dumps(RELEASED).encode("utf-16"))
+
+
+@breaks("not text")
+def zipped(path: Path) -> None:
+    path.write_bytes(b"PK\x03\x04\xff\xfe" + bytes(100))
+
+
+@breaks("bytes")
+def huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(SIZE_LIMIT + 1)
+
+
+@breaks("parts")
+def a_million_cells(path: Path) -> None:
+    path.write_text('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [' + "{}," * 1_500_000 + "{}]}")
+
+
+@breaks("not a notebook (RecursionError)")
+def deep_nesting(path: Path) -> None:
+    path.write_text("[" * 100_000 + "]" * 100_000)
+
+
+@breaks("not a notebook (ValueError)")
+def a_number_without_end(path: Path) -> None:
+    path.write_text('{"nbformat": ' + "4" * 10_000 + "}")
+
+
+@breaks("symbolic link")
+def symlink(path: Path) -> None:
+    (path.parent / "else.ipynb").write_text(json.dumps(RELEASED))
+    path.symlink_to("else.ipynb")
+
+
+@breaks("symbolic link")
+def symlink_to_nothing(path: Path) -> None:
+    path.symlink_to("/nowhere/at/all")
+
+
+@breaks("symbolic link")
+def symlink_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+@breaks("its folder 01_tensors is a symbolic link")
+def linked_folder(path: Path) -> None:
+    path.parent.rename(path.parent.parent / "elsewhere")
+    path.parent.symlink_to("elsewhere")
+    path.write_text(json.dumps(RELEASED))
+
+
+@breaks("a folder, a pipe or a device")
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+@breaks("a folder, a pipe or a device")
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+@changes("not a notebook (it has no nbformat)")
+def a_list(notebook: Any) -> object:
+    return [notebook]
+
+
+@changes("not a notebook (it has no nbformat)")
+def no_format(notebook: Any) -> None:
+    del notebook["nbformat"]
+
+
+@changes("format 3")
+def format_3(notebook: Any) -> object:
+    return {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": notebook["cells"]}]}
+
+
+@changes("format 99")
+def format_from_the_future(notebook: Any) -> None:
+    notebook["nbformat"] = 99
+
+
+@changes("no list of cells")
+def cells_as_a_dict(notebook: Any) -> None:
+    notebook["cells"] = {str(i): c for i, c in enumerate(notebook["cells"])}
+
+
+@changes("cells cannot be read")
+def cells_as_strings(notebook: Any) -> None:
+    notebook["cells"] = [str(c) for c in notebook["cells"]]
+
+
+@changes(f"the cell of exercise {NAMES[0]} is missing")
+def no_cells(notebook: Any) -> None:
+    notebook["cells"] = []
+
+
+@changes("cells cannot be read", 6)
+def odd_cells_between(notebook: Any) -> None:
+    notebook["cells"] += [None, 3, [], {}, {"metadata": None, "source": ""}, {"metadata": {}, "source": [1]}]
+
+
+@changes("cells cannot be read", 5)
+def metadata_of_another_type(notebook: Any) -> None:
+    cell(notebook, NAMES[0])["metadata"] = ["nbgrader"]
+
+
+@changes("cells cannot be read", 5)
+def nbgrader_of_another_type(notebook: Any) -> None:
+    cell(notebook, NAMES[0])["metadata"]["nbgrader"] = "yes"
+
+
+@changes("cells cannot be read", 5)
+def grade_id_of_another_type(notebook: Any) -> None:
+    cell(notebook, NAMES[0])["metadata"]["nbgrader"]["grade_id"] = {"a": 1}
+
+
+@changes("cells cannot be read", 5)
+def source_of_another_type(notebook: Any) -> None:
+    cell(notebook, NAMES[0])["source"] = {"text": "def tensor_bytes(x): ..."}
+
+
+@changes(f"the cell of exercise {NAMES[1]} is missing", 5)
+def a_cell_deleted(notebook: Any) -> None:
+    notebook["cells"].remove(cell(notebook, NAMES[1]))
+
+
+@changes(f"the test cell of {NAMES[1]} is missing", 6)
+def a_test_deleted(notebook: Any) -> None:
+    notebook["cells"].remove(cell(notebook, f"test_{NAMES[1]}"))
+
+
+@changes(f"the cell {NAMES[2]} is there 2 times", 5)
+def a_cell_copied(notebook: Any) -> None:
+    notebook["cells"].append(cell(notebook, NAMES[2]))
+
+
+@changes("the cell somewhere is not one of 01_tensors", 5)
+def a_cell_renamed(notebook: Any) -> None:
+    cell(notebook, NAMES[2])["metadata"]["nbgrader"]["grade_id"] = "somewhere"
+
+
+@changes("is of type 'markdown'", 5)
+def an_answer_as_text(notebook: Any) -> None:
+    cell(notebook, NAMES[3])["cell_type"] = "markdown"
+
+
+@changes("characters", 5)
+def an_endless_cell(notebook: Any) -> None:
+    cell(notebook, NAMES[3])["source"] = "x = 1\n" * (CELL_LIMIT // 5)
+
+
+@changes("is missing")
+def all_marks_lost(notebook: Any) -> None:
+    for one in notebook["cells"]:
+        one["metadata"] = {}
+
+
+@changes("a kernel for 'R'", 6)
+def another_kernel(notebook: Any) -> None:
+    notebook["metadata"]["kernelspec"] = {"name": "ir", "display_name": "R", "language": "R"}
+
+
+@changes("a kernel for None", 6)
+def metadata_as_a_list(notebook: Any) -> None:
+    notebook["metadata"] = []
+
+
+@changes("is not one of 01_tensors")
+def another_lecture(notebook: Any) -> object:
+    return json.loads((build.NOTEBOOKS / "02_dtypes" / "02_dtypes.ipynb").read_text())
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder = tmp_path / "submitted" / "ada" / LECTURE.name
+    folder.mkdir(parents=True)
+    return folder / f"{LECTURE.name}.ipynb"
+
+
+def test_there_are_enough() -> None:
+    assert len(BREAKS) >= 25
+
+
+@pytest.mark.timeout(60)  # a pipe without a writer, or a check that never ends
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_notebook_is_reported(name: str, place: Path, tmp_path: Path) -> None:
+    write, says, answers = BREAKS[name]
+    write(place)
+    read = read_submission(place, LECTURE)
+    assert any(says in finding.problem for finding in read.findings), read.findings
+    assert all(finding.remedy and len(str(finding)) < 1000 for finding in read.findings)
+    assert len(read.answers) == answers and all(isinstance(text, str) for text in read.answers.values())
+
+    beside = tmp_path / "submitted" / "bob" / LECTURE.name
+    beside.mkdir(parents=True)
+    (beside / place.name).write_text(json.dumps(RELEASED))
+    both = submissions(tmp_path, LECTURE)
+    assert [sorted(one.answers) for one in both] == [sorted(read.answers), sorted(NAMES)]
+    assert both[1].findings == ()
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "Input/output error")])
+def test_what_cannot_be_opened_is_reported(error: OSError, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> int:
+        raise error
+
+    monkeypatch.setattr(os, "open", refuse)
+    read = read_submission(place, LECTURE)
+    assert error.strerror in read.findings[0].problem and read.answers == {}
+
+
+def test_what_is_odd_and_fine(place: Path) -> None:
+    """Lines in a list, a byte-order mark, colours of no account: nothing is lost and nothing reported."""
+    notebook = copy.deepcopy(RELEASED)
+    cell(notebook, NAMES[0])["source"] = ["a = 1\n", "b = '\ud800'"]
+    notebook["cells"].reverse()
+    place.write_bytes(b"\xef\xbb\xbf" + json.dumps(notebook).encode())
+    read = read_submission(place, LECTURE)
+    assert read.findings == () and len(read.answers) == len(NAMES)
+    assert read.answers[NAMES[0]] == "a = 1\nb = '\ud800'"

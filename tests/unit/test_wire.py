@@ -1,0 +1,196 @@
+"""The encoding between the student's process and the judge: what is sent arrives, and damage is an error, no more."""
+
+import math
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from autograder import wire
+from course_utils.testing import Observation, Opaque, Raised, difference
+
+
+def passed(value: Any) -> Any:
+    return wire.unpack(wire.pack(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None, True, False, 0, 1, -7, 10**3000, -(2**64), 0.0, -0.0, 0.1, 1e308, 5e-324, math.inf, -math.inf, 1 + 2j,
+        "", "ä\ud800\x00\U0001f600", b"", bytes(range(256)), [], (), {}, set(), frozenset({1}),
+        [1, (2, [3.0, {"a": {4}}])],
+        {1: "a", (2, 3): None, "x": {b"y"}}, torch.Size([2, 3]), torch.float32, torch.float8_e4m3fn,
+        torch.device("cuda:3"), Raised("ValueError", "no", "x = 1"),
+    ],
+    ids=lambda value: repr(value)[:30].encode("ascii", "replace").decode(),
+)  # fmt: skip
+def test_plain_values_arrive_with_their_types(value: Any) -> None:
+    got = passed(value)
+    assert type(got) is type(value) and got == value
+    assert repr(got) == repr(value)  # also of what is inside, and of −0.0
+
+
+def test_nan_and_truth_values() -> None:
+    assert math.isnan(passed(math.nan))
+    assert [type(x) for x in passed([True, 1, 1.0])] == [bool, int, float]
+    opaque = passed(Opaque("a function"))
+    assert type(opaque) is Opaque and opaque.what == "a function"
+
+
+@pytest.mark.parametrize("name", sorted(wire._READABLE))
+def test_every_dtype(name: str) -> None:
+    dtype = getattr(torch, name)
+    x = torch.arange(6, dtype=torch.uint8).bool() if dtype == torch.bool else torch.empty(6, dtype=dtype)
+    if dtype != torch.bool:
+        x.view(torch.uint8).copy_(torch.arange(6 * dtype.itemsize) % 60)
+    got = passed(x)
+    assert got.dtype == dtype
+    assert torch.equal(got.view(torch.uint8), x.view(torch.uint8))
+    difference(got, x)  # whatever arrives can be compared
+
+
+def test_tensors_keep_their_layout_and_what_they_share() -> None:
+    base = torch.arange(24.0)
+    column = base.view(4, 6)[1:, 2]
+    row = torch.zeros(1, 3).expand(5, 3)
+    parameter = torch.ones(2, requires_grad=True)
+    got = passed({"column": column, "base": base, "row": row, "parameter": parameter, "empty": torch.empty(0, 3)})
+    assert torch.equal(got["column"], column)
+    assert (got["column"].stride(), got["column"].storage_offset()) == ((6,), 8)
+    assert got["column"].untyped_storage().data_ptr() == got["base"].untyped_storage().data_ptr()
+    assert got["row"].stride() == (0, 1) and got["row"].untyped_storage().nbytes() == 12
+    assert got["parameter"].requires_grad and not got["base"].requires_grad
+    assert got["empty"].shape == (0, 3)
+    got["base"][8] = -1
+    assert got["column"][0] == -1
+
+
+def test_meta_tensors_have_no_memory() -> None:
+    got = passed(torch.empty(12288, 49152, device="meta", dtype=torch.bfloat16))
+    assert got.device.type == "meta" and got.shape == (12288, 49152) and got.dtype == torch.bfloat16
+
+
+def test_an_observation_arrives() -> None:
+    seen = Observation("f(1)", torch.ones(2), shares=[0, "x"], mutated=[1], printed="hi", shape=(2,), stride=(1,),
+                       offset=0, dtype=torch.float32, device="cpu", requires_grad=False)  # fmt: skip
+    got = passed(seen)
+    assert got.shape == (2,) and got.shares == [0, "x"] and got.mutated == [1] and got.dtype == torch.float32
+
+
+class Number(int):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [object(), Number(3), len, 10**5000, list(range(400_000)), dict.fromkeys(range(20_000)), torch.eye(2).to_sparse(),
+     ["x" * (wire._TEXT + 1)]],
+    ids=["object", "subclass", "function", "digits", "items", "keys", "sparse", "text"],
+)  # fmt: skip
+def test_what_is_no_plain_data_or_too_large_is_refused(value: Any) -> None:
+    with pytest.raises(wire.WireError):
+        wire.pack(value)
+
+
+def test_too_deep_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(wire.WireError, match="deep"):
+        wire.pack(deep)
+
+
+def message(text: bytes, *blobs: bytes) -> bytes:
+    sizes = b"".join(wire._SIZE.pack(len(blob)) for blob in blobs)
+    return wire._HEAD.pack(len(text), len(blobs)) + sizes + text + b"".join(blobs)
+
+
+def tensor(dtype: str, shape: str, stride: str, offset: str = "0", grad: str = "false", blob: str = "0") -> bytes:
+    return f'{{"tensor":["{dtype}",{shape},{stride},{offset},{grad},{blob}]}}'.encode()
+
+
+FALSE = {
+    "nothing": b"",
+    "no JSON": message(b"{"),
+    "NaN": message(b"NaN"),
+    "a number": message(b"3"),
+    "two kinds": message(b'{"int":"1","float":"0x1p0"}'),
+    "unknown": message(b'{"pickle":"x"}'),
+    "digits": message(b'{"int":"' + b"1" * 5000 + b'"}'),
+    "JSON digits": message(b"[" + b"1" * 5000 + b"]"),
+    "a set of lists": message(b'{"set":[[]]}'),
+    "a dict of threes": message(b'{"dict":[["a","b","c"]]}'),
+    "no such blob": message(b'{"bytes":0}'),
+    "brackets": message(b"[" * 100_000),
+    "many parts": message(b"[" + b"[]," * 2_500_000 + b"[]]"),
+    "collisions": message(b'{"set":[' + b",".join(b'{"int":"%d"}' % (i * (2**61 - 1)) for i in range(20_000)) + b"]}"),
+    "beyond its storage": message(tensor("int64", "[2]", "[1]"), bytes(8)),
+    "begins beyond it": message(tensor("int64", "[0]", "[1]", "99"), bytes(8)),
+    "a wide stride": message(tensor("int64", "[2]", str([2**61])), bytes(8)),
+    "a negative stride": message(tensor("int64", "[2]", "[-1]", "1"), bytes(16)),
+    "fractions": message(tensor("int64", "[1.5]", "[1]"), bytes(16)),
+    "many elements": message(tensor("int8", str([2**60]), "[0]"), bytes(8)),
+    "no elements, huge sizes": message(tensor("int8", str([0, 2**40, 2**40]), "[1,1,1]"), bytes(8)),
+    "a gigabyte in one byte": message(tensor("int8", str([2**30]), "[0]"), bytes(8)),
+    "packed bits": message(tensor("bits8", "[1]", "[1]"), bytes(8)),
+    "quantized": message(tensor("quint8", "[1]", "[1]"), bytes(8)),
+    "neither true nor false": message(tensor("bool", "[2]", "[1]"), b"\x01\x02"),
+    "integers with a gradient": message(tensor("int64", "[1]", "[1]", grad="true"), bytes(8)),
+    "other fields": message(b'{"observation":["f",null]}'),
+    "another kind of field": message(b'{"observation":[["f"],null,null,"",[],[],""]}'),
+    "no device": message(b'{"device":"nowhere"}'),
+    "a size that is none": message(b'{"size":["x"]}'),
+}
+
+
+@pytest.mark.parametrize("name", FALSE)
+def test_made_up_messages_are_refused(name: str) -> None:
+    with pytest.raises(wire.WireError):
+        wire.unpack(FALSE[name])
+
+
+def test_damaged_messages_are_an_error_or_a_value() -> None:
+    """Truncations, flipped bytes and swapped parts of real messages, from a fixed seed."""
+    chance = random.Random(0)
+    x = torch.arange(12.0).view(3, 4)
+    originals = [
+        wire.pack(value)
+        for value in (
+            {"seen": Observation("f(x)", [x, x.T, x[1:, ::2]], shares=[0], printed="…")},
+            {"run": "def f(): ...", "args": (1, 2.5, None, True, 3j, b"abc", {1, 2}), "kwargs": {"dtype": torch.int8}},
+            [torch.zeros(2, dtype=dtype) for dtype in (torch.bool, torch.float8_e5m2, torch.complex64)],
+            {"seen": Raised("ValueError", "x", "y"), "size": torch.Size([1]), "device": torch.device("cpu")},
+        )
+    ]
+    refused = 0
+    for _ in range(6000):
+        damaged = bytearray(chance.choice(originals))
+        for _ in range(chance.randint(1, 4)):
+            place = chance.randrange(len(damaged))
+            match chance.randrange(4):
+                case 0:
+                    damaged[place] ^= 1 << chance.randrange(8)
+                case 1:
+                    damaged[place] = chance.choice(b'0123456789[]{},":-ntf')
+                case 2:
+                    del damaged[place : place + chance.randint(1, 9)]
+                case 3:
+                    damaged[place:place] = damaged[: chance.randint(1, 30)]
+            if not damaged:
+                break
+        try:
+            value = wire.unpack(bytes(damaged))
+        except wire.WireError:
+            refused += 1
+        else:
+            repr(value)
+    assert 1000 < refused < 6000
+
+
+def test_every_truncation_is_refused() -> None:
+    whole = wire.pack({"seen": Observation("f(x)", torch.ones(3))})
+    for size in range(len(whole)):
+        with pytest.raises(wire.WireError):
+            wire.unpack(whole[:size])
