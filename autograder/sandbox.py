@@ -197,7 +197,8 @@ _START = (
 )
 
 
-def _bubblewrap() -> list[str]:
+def require() -> str:
+    """The path of bubblewrap. Raises :class:`SandboxError` where it is not installed."""
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError(
@@ -205,6 +206,11 @@ def _bubblewrap() -> list[str]:
             "  → apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora); "
             "`--unsafe` grades without isolation"
         )
+    return program
+
+
+def _bubblewrap() -> list[str]:
+    program = require()
     command = [program, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"]
     readable = [
         "/usr",

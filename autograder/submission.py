@@ -35,23 +35,60 @@ class Submission:
     findings: tuple[Finding, ...]
 
 
-def read_submission(path: Path, lecture: Lecture) -> Submission:
-    """Read one submitted notebook. Never raises for what a student may have done to it: it is a finding."""
-    again = "ask the student to hand in again; nothing of it can be graded"
+class NotReadable(Exception):
+    """There is a file, and it is not one that is read: the finding says why."""
 
-    def unreadable(problem: str, remedy: str = again) -> Submission:
-        return Submission(path, {}, (Finding(path, problem, remedy),))
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding))
+        self.finding = finding
+
+
+def load(path: Path, lecture: str) -> bytes:
+    """The bytes of a submitted notebook.
+
+    Raises :class:`NotReadable` for what a student may have put there in place of a notebook, FileNotFoundError where
+    there is nothing, and OSError for a fault of this machine.
+    """
+
+    def refuse(problem: str, remedy: str) -> NotReadable:
+        return NotReadable(Finding(path, problem, remedy))
 
     if path.is_symlink():
-        return unreadable("it is a symbolic link, which is not followed", "ask for the file itself")
+        raise refuse("it is a symbolic link, which is not followed", "ask for the file itself")
+    if not path.exists():
+        raise FileNotFoundError(path)
     if not path.is_file():
-        return unreadable("there is no such notebook", f"a submission is STUDENT/{lecture.name}/{lecture.name}.ipynb")
-    if path.stat().st_size > SIZE_LIMIT:
-        return unreadable(f"it has {path.stat().st_size:,} bytes", "ask for the notebook with its outputs cleared")
+        raise refuse("there is no such notebook", f"a submission is STUDENT/{lecture}/{lecture}.ipynb")
+    if (size := path.stat().st_size) > SIZE_LIMIT:
+        raise refuse(f"it has {size:,} bytes", "ask for the notebook with its outputs cleared")
+    return path.read_bytes()
+
+
+def read_submission(path: Path, lecture: Lecture) -> Submission:
+    """Read one submitted notebook. Never raises for what a student may have done to it: it is a finding."""
+    try:
+        return parse(load(path, lecture.name), path, lecture)
+    except NotReadable as error:
+        finding = error.finding
+    except FileNotFoundError:
+        remedy = f"a submission is STUDENT/{lecture.name}/{lecture.name}.ipynb"
+        finding = Finding(path, "there is no such notebook", remedy)
+    except OSError as error:
+        finding = Finding(path, f"it cannot be read ({error.strerror})", "look at its permissions and at the disk")
+    return Submission(path, {}, (finding,))
+
+
+def parse(data: bytes, path: Path, lecture: Lecture) -> Submission:
+    """As `read_submission`, from the bytes of a notebook; ``path`` only names it."""
+
+    def unreadable(problem: str) -> Submission:
+        remedy = "ask the student to hand in again; nothing of it can be graded"
+        return Submission(path, {}, (Finding(path, problem, remedy),))
+
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of copied cells, which are found below
-            notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+            notebook = nbformat.reads(data.decode("utf-8"), as_version=4)
         cells = [(cell.get("metadata", {}).get("nbgrader", {}).get("grade_id"), cell) for cell in notebook.cells]
         texts = [(name, cell.cell_type, str(cell.source)) for name, cell in cells if name]
     except UnicodeDecodeError:
