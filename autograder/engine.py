@@ -316,6 +316,13 @@ def _alone(course: Path, lecture: str) -> Iterator[None]:
 
 # --------------------------------------------------------------------------------------------------- Dask
 
+_QUIET = {
+    # A worker that dies is our affair: Dask gives up at once, and `_spread` tries again.
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.http.routes": [],  # no pages
+    "distributed.worker.http.routes": [],
+}
+
 
 @contextlib.contextmanager
 def _client(workers: int, scheduler: str) -> Iterator[Client]:
@@ -331,15 +338,14 @@ def _client(workers: int, scheduler: str) -> Iterator[Client]:
         with client:
             yield client
         return
-    # A worker that dies is our affair: Dask gives up at once, and `_spread` tries again.
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask.config.set(_QUIET),
         LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             memory_limit=None,
             silence_logs=logging.CRITICAL,
         ) as cluster,
