@@ -57,7 +57,7 @@ def init(
     console.print(
         f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (once per assignment)\n"
         "  put submissions into submitted/STUDENT/01_tensors/01_tensors.ipynb\n"
-        "  nbgrader autograde 01_tensors\n  nbgrader generate_feedback 01_tensors\n  nbgrader export"
+        "  course grade . 01_tensors"
     )
 
 
