@@ -8,7 +8,7 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -18,6 +18,9 @@ from rich.table import Table
 from . import bank, build, mutants, results, roster, sandbox, source, submission
 from . import coverage as coverage_table
 from .export import Format
+
+if TYPE_CHECKING:
+    from . import engine
 
 app = typer.Typer(
     help="Build the course's notebooks, check its exercises, and prepare releases and classes.",
@@ -59,7 +62,7 @@ def init(
     console.print(
         f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (once per assignment)\n"
         "  put submissions into submitted/STUDENT/01_tensors/01_tensors.ipynb\n"
-        "  nbgrader autograde 01_tensors\n  nbgrader generate_feedback 01_tensors\n  nbgrader export"
+        "  course grade . 01_tensors"
     )
 
 
@@ -252,6 +255,102 @@ def demo(
     console.print(f"exports   {folder / 'exports'}", highlight=False, soft_wrap=True)
     console.print(f"report    {path}", highlight=False, soft_wrap=True)
     _show(path)
+
+
+@app.command()
+def grade(
+    folder: Annotated[Path, typer.Argument(help="The course directory that holds submitted/.")],
+    lecture: Annotated[str, typer.Argument(help="The assignment, as 01_tensors.")],
+    workers: Annotated[
+        int | None,
+        typer.Option(min=0, help="Processes on this machine; one for each processor if left out, 0 for no Dask."),
+    ] = None,
+    scheduler: Annotated[
+        str, typer.Option(help="A Dask scheduler's address: its workers grade, not this machine.")
+    ] = "",
+    roster: Annotated[
+        Path | None, typer.Option(help="A CSV file with a column id; FOLDER/roster.csv if there is one.")
+    ] = None,
+    database: Annotated[
+        str, typer.Option("--db", help="The gradebook's SQLAlchemy URL; FOLDER/gradebook.db if left out.")
+    ] = "",
+    again: Annotated[
+        bool, typer.Option("--again", help="Grade those too who have a result for the same work.")
+    ] = False,
+    unsafe: Annotated[
+        bool,
+        typer.Option("--unsafe", help="No sandbox: students' code runs as you and may do all that you may."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded, and change nothing.")] = False,
+) -> None:
+    """Grade what is not graded yet, each submission isolated, and bring nbgrader's gradebook up to date.
+
+    Results are files, results/LECTURE/STUDENT.json; stopping this command loses none of them, and running it again
+    goes on. Exit 0 if all are graded, 1 if something failed here.
+    """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from . import engine, gradebook, sandbox
+
+    columns = (
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    try:
+        if dry_run:
+            todo = engine.plan(folder, lecture, again=again, roster=roster)
+            for student in todo.wanted:
+                console.print(f"would grade {student}", markup=False, highlight=False)
+            console.print(
+                f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
+            )
+            return
+        with _plain_errors(), Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("starting the workers", total=None)
+
+            def progress(done: int, total: int, latest: results.Result | None) -> None:
+                bar.update(task, completed=done, total=total, description=latest.student if latest else "starting")
+
+            summary = engine.grade_class(
+                folder, lecture, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again, roster=roster,
+                database=database, progress=progress, say=bar.console.print,
+            )  # fmt: skip
+    except (engine.EngineError, sandbox.SandboxError, gradebook.GradebookError) as error:
+        print(f"course: {error}", file=sys.stderr)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        print("course: stopped; what was graded is kept, and the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+    _print_summary(summary)
+    if not summary.complete:
+        raise typer.Exit(1)
+
+
+def _print_summary(summary: engine.Summary) -> None:
+    from . import results
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    for remark in summary.remarks:
+        say(f"• {remark}")
+    for result in summary.results.values():
+        if result.state in (results.State.NEEDS_REVIEW, results.State.FAILED_HERE):
+            say(f"• {result.student}, {result.state}:")
+            for note in result.notes:
+                say("    " + note.replace("\n", "\n    "))
+    table = Table("state", "students")
+    for state, count in results.counts(summary.results).items():
+        table.add_row(str(state), str(count))
+    table.add_section()
+    table.add_row("all", str(len(summary.results)))
+    console.print(table)
+    say(f"{len(summary.graded)} graded now, the others before")
+    if summary.gradebook_problem:
+        print(f"course: {summary.gradebook_problem}", file=sys.stderr)
 
 
 @app.command()

@@ -8,6 +8,7 @@ same bytes.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -59,12 +60,16 @@ class ResultError(Exception):
 def key(submission: bytes, lecture_source: bytes) -> str:
     """What was graded, in 64 hexadecimal digits: the submission, the lecture, this grader, what it runs on."""
     digest = hashlib.sha256()
-    grader = b"".join(path.read_bytes() for path in sorted(_CODE.glob("*.py")))
-    testing = (_CODE.parent / "course_utils" / "testing.py").read_bytes()
-    versions = ";".join(f"{name} {version(name)}" for name in _VERSIONS).encode()
-    for part in (submission, lecture_source, grader, testing, versions):
+    for part in (submission, lecture_source, *_grader()):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
+
+
+@functools.cache
+def _grader() -> tuple[bytes, bytes, bytes]:
+    grader = b"".join(path.read_bytes() for path in sorted(_CODE.glob("*.py")))
+    testing = (_CODE.parent / "course_utils" / "testing.py").read_bytes()
+    return grader, testing, ";".join(f"{name} {version(name)}" for name in _VERSIONS).encode()
 
 
 def path_of(course: Path, lecture: str, student: str) -> Path:

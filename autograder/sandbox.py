@@ -210,7 +210,8 @@ _START = (
 )
 
 
-def _bubblewrap(root: bool) -> list[str]:
+def require() -> str:
+    """The path of bubblewrap. Raises :class:`SandboxError` where it is not installed."""
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError(
@@ -218,7 +219,11 @@ def _bubblewrap(root: bool) -> list[str]:
             "  → apt install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora); "
             "`--unsafe` grades without isolation"
         )
-    command = [program, "--die-with-parent", "--new-session", "--clearenv"]
+    return program
+
+
+def _bubblewrap(root: bool) -> list[str]:
+    command = [require(), "--die-with-parent", "--new-session", "--clearenv"]
     if root:
         # Without a user namespace of bubblewrap's, the warm process can become nobody. The kernel counts nobody's
         # processes, and never root's, not even of a root that is called otherwise in a namespace.

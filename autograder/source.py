@@ -109,7 +109,11 @@ def read(path: Path) -> Lecture:
     """Read and check one source. Raises :class:`SourceError` for anything that would make a wrong notebook."""
     if not path.is_file():
         raise SourceError(path, 1, "there is no such source", "lectures are named solutions/NN_topic.py")
-    text = path.read_text(encoding="utf-8")
+    return parse(path, path.read_text(encoding="utf-8"))
+
+
+def parse(path: Path, text: str) -> Lecture:
+    """As `read`, from the text of a source; ``path`` only names it."""
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEADER.match(line)]
     if not lines or text[: text.index("# %%")].strip():
         raise SourceError(path, 1, "it does not begin with a cell", "write `# %%` or `# %% [markdown]` at the top")

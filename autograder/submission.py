@@ -37,18 +37,47 @@ class Submission:
     findings: tuple[Finding, ...]
 
 
+class NotReadable(Exception):
+    """There is something in place of a notebook that is not read: the finding says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(str(finding))
+        self.finding = finding
+
+
+def load(path: Path) -> bytes:
+    """The bytes of a submitted notebook.
+
+    Raises :class:`NotReadable` for what a student may have put there in place of a notebook, FileNotFoundError where
+    there is nothing, and OSError for a fault of this machine.
+    """
+    try:
+        return _content(path)
+    except _Broken as broken:
+        raise NotReadable(Finding(path, broken.problem, broken.remedy)) from None
+
+
 def read_submission(path: Path, lecture: Lecture) -> Submission:
     """Read one submitted notebook. Never raises for what a student may have done to it: it is a finding."""
-    again = "ask the student to hand in again; nothing of it can be graded"
-
-    def unreadable(problem: str, remedy: str = again) -> Submission:
-        return Submission(path, {}, (Finding(path, problem, remedy),))
-
     try:
-        content = _content(path, lecture)
-        texts, findings = _cells(path, content)
+        return parse(load(path), path, lecture)
+    except NotReadable as error:
+        finding = error.finding
+    except FileNotFoundError:
+        remedy = f"a submission is STUDENT/{lecture.name}/{lecture.name}.ipynb"
+        finding = Finding(path, "there is no such notebook", remedy)
+    except OSError as error:
+        finding = Finding(path, f"it cannot be read ({error.strerror})", "look at its permissions and at the disk")
+    return Submission(path, {}, (finding,))
+
+
+def parse(data: bytes, path: Path, lecture: Lecture) -> Submission:
+    """As `read_submission`, from the bytes of a notebook; ``path`` only names it."""
+    again = "ask the student to hand in again; nothing of it can be graded"
+    try:
+        texts, findings = _cells(path, data)
     except _Broken as broken:
-        return unreadable(broken.problem, broken.remedy or again)
+        return Submission(path, {}, (Finding(path, broken.problem, broken.remedy or again),))
 
     counts = Counter(name for name, _, _ in texts)
     wanted = {name for e in lecture.exercises for name in (e.name, f"test_{e.name}")}
@@ -88,7 +117,7 @@ class _Broken(Exception):
         self.problem, self.remedy = problem, remedy
 
 
-def _content(path: Path, lecture: Lecture) -> bytes:
+def _content(path: Path) -> bytes:
     """What stands in the file, if it is one: no link is followed, no pipe is waited for, nothing endless is read."""
     for part in (path, path.parent, path.parent.parent):
         if part.is_symlink():
@@ -96,11 +125,8 @@ def _content(path: Path, lecture: Lecture) -> bytes:
             raise _Broken(f"{where} is a symbolic link, which is not followed", "ask for the file itself")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        where = f"a submission is STUDENT/{lecture.name}/{lecture.name}.ipynb"
-        raise _Broken("there is no such notebook", where) from None
-    except OSError as error:
-        raise _Broken(f"it cannot be opened ({error.strerror})", "look at its name and its permissions") from None
+    except NotADirectoryError:
+        raise FileNotFoundError(path) from None
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
@@ -109,8 +135,6 @@ def _content(path: Path, lecture: Lecture) -> bytes:
             raise _Broken(f"it has {about.st_size:,} bytes", "ask for the notebook with its outputs cleared")
         with open(handle, "rb", closefd=False) as file:
             return file.read(SIZE_LIMIT + 1)
-    except OSError as error:
-        raise _Broken(f"it cannot be read ({error.strerror})", "look at the disk, and run this again") from None
     finally:
         os.close(handle)
 

@@ -18,7 +18,10 @@ import pytest
 from autograder import build, judge, source
 from autograder.sandbox import Gone, Limits, Sandbox, SandboxError
 
-pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+pytestmark = [
+    pytest.mark.hostile,
+    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+]
 
 ATTACKS = sorted((Path(__file__).parent.parent / "hostile" / "attacks").glob("*.py"))
 LIMITS = Limits(seconds=3, seconds_in_all=20, memory=2**30)

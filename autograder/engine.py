@@ -1,0 +1,536 @@
+"""Grades a class: spreads the submissions over Dask workers, and writes each result as it comes.
+
+What crosses to a worker is plain data (the lecture's text, the submission's bytes, the limits), and so is what comes
+back. The results are files (:mod:`autograder.results`), written here alone: whatever dies, and whenever, running again
+goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import fcntl
+import functools
+import logging
+import os
+import threading
+import time
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import CancelledError, Client, Future, LocalCluster, wait
+from distributed.scheduler import KilledWorker
+
+from . import build, gradebook, judge, results, sandbox, source, submission
+from .judge import Mark
+from .results import Result, State
+
+ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
+_RECYCLE = 300  # submissions that one warm process serves
+_PATIENCE = 120.0  # seconds without any worker
+_LIMITS = sandbox.Limits()
+_TEXT_LIMIT = 4_000  # characters of a message or a note
+
+Task = dict[str, Any]  # lecture, source, submission, key, limits, unsafe
+Outcome = dict[str, Any]  # marks, notes, answers; or failed
+Progress = Callable[[int, int, Result | None], None]
+
+
+class EngineError(Exception):
+    """Grading cannot begin, or cannot go on: says why and what to do. What was graded is kept."""
+
+
+@dataclass
+class Plan:
+    """What there is to do: who wants grading, who has a result for the same work, who handed in nothing."""
+
+    wanted: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def roster(self) -> list[str]:
+        """Everybody."""
+        return sorted(self.wanted + self.kept + self.absent)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended: a result for everybody on the roster, and who of them was graded in this run."""
+
+    results: dict[str, Result]
+    graded: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    gradebook_problem: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing failed here and the gradebook is up to date."""
+        left = (State.FAILED_HERE, State.QUEUED)
+        return not self.gradebook_problem and not any(result.state in left for result in self.results.values())
+
+
+# ------------------------------------------------------------------------------------------- the command's side
+
+
+def grade_class(
+    course: Path,
+    lecture: str,
+    *,
+    workers: int | None = None,
+    scheduler: str = "",
+    unsafe: bool = False,
+    again: bool = False,
+    roster: Path | None = None,
+    limits: sandbox.Limits = _LIMITS,
+    database: str | None = "",
+    progress: Progress = lambda done, total, latest: None,
+    say: Callable[[str], None] = lambda message: None,
+) -> Summary:
+    """Grade what is not graded yet of one lecture, and derive the gradebook. Safe to repeat and to interrupt.
+
+    ``workers`` on this machine: one for each processor unless given; 0 grades in this process, without Dask.
+    ``scheduler``: the address of a Dask scheduler whose workers are used instead. ``database``: a SQLAlchemy URL, ""
+    for the course directory's own, None for no gradebook. ``progress`` is told how many are done, of how many, and
+    the latest result. Raises :class:`EngineError` or :class:`sandbox.SandboxError` where grading cannot go on.
+    """
+    path = build.SOLUTIONS / f"{lecture}.py"
+    read = source.read(path)
+    text = path.read_text(encoding="utf-8")
+    with _alone(course, lecture):
+        todo = plan(course, lecture, again=again, roster=roster)
+        graded: list[str] = []
+        progress(0, len(todo.wanted), None)
+
+        def finish(result: Result, answers: dict[str, str] | None) -> None:
+            before = _existing(course, lecture, result.student)
+            spoiled = result.state is State.FAILED_HERE and before is not None and before.key == result.key
+            if spoiled and before is not None and before.points is not None:
+                result = before  # graded once, and failed when graded again: what was found stands
+            else:
+                try:
+                    if answers is not None:
+                        gradebook.write_autograded(course, read, result, answers)
+                    results.write(course, result)
+                except OSError as error:
+                    raise EngineError(
+                        f"the result of {result.student} cannot be written: {error}\n"
+                        f"  → {len(graded)} results of this run are safe; make room on the disk (or mend the folder's "
+                        "permissions) and run the same command again: it goes on from there"
+                    ) from error
+            graded.append(result.student)
+            progress(len(graded), len(todo.wanted), result)
+
+        if todo.wanted:
+            _grade_all(course, todo.wanted, read, text, workers, scheduler, unsafe, limits, finish)
+        found = _states(course, lecture, todo)
+        problem = ""
+        if database is not None:
+            try:
+                gradebook.derive(course, read, found, database, say=say)
+            except gradebook.GradebookError as error:
+                problem = str(error)
+    return Summary(found, tuple(graded), tuple(todo.remarks), problem)
+
+
+def plan(course: Path, lecture: str, *, again: bool = False, roster: Path | None = None) -> Plan:
+    """Who is to be graded. ``again``: those too who have a result for the same work."""
+    text = (build.SOLUTIONS / f"{lecture}.py").read_bytes()
+    made = Plan()
+    students, made.remarks = students_of(course, lecture, roster)
+    for student in students:
+        data = _work(course, lecture, student)
+        before = _existing(course, lecture, student)
+        if data is None:
+            made.absent.append(student)
+            if before is not None:
+                made.remarks.append(f"{student}'s {lecture}.ipynb is gone from submitted/; the earlier result stands")
+            folder = course / "submitted" / student / lecture
+            if folder.is_dir() and (there := sorted(path.name for path in folder.iterdir())):
+                made.remarks.append(f"{student} handed in {_clean(', '.join(there[:5]))}, and no {lecture}.ipynb")
+            continue
+        done = before is not None and before.points is not None and before.key == _key(data, text)
+        (made.kept if done and not again else made.wanted).append(student)
+    return made
+
+
+def students_of(course: Path, lecture: str, roster: Path | None = None) -> tuple[list[str], list[str]]:
+    """Everybody who counts, and remarks: the roster's students, all with a folder in submitted/, all with a result.
+
+    The roster is a CSV file with a column ``id``, as nbgrader's; ``roster.csv`` in the course directory if there is
+    one and no other is named.
+    """
+    submitted = course / "submitted"
+    if not submitted.is_dir():
+        raise EngineError(f"{submitted} is missing\n  → put submissions into {submitted}/STUDENT/{lecture}/")
+    folders = {path.name for path in submitted.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    known = {path.stem for path in (course / "results" / lecture).glob("[!.]*.json")}
+    remarks: list[str] = []
+    default = course / "roster.csv"
+    if roster is None and default.is_file():
+        roster = default
+    listed = read_roster(roster) if roster else []
+    if roster:
+        remarks = [f"{name} is not on the roster, and counted" for name in sorted((folders | known) - set(listed))]
+    everybody = sorted(folders | known | set(listed))
+    if odd := [name for name in everybody if not name.isprintable() or "/" in name or name.startswith(".")]:
+        raise EngineError(
+            f"these are no names for a student: {', '.join(map(ascii, odd))}\n"
+            "  → rename the folders in submitted/ (or mend the roster): printable characters, no slash, no first dot"
+        )
+    return everybody, remarks
+
+
+def read_roster(path: Path) -> list[str]:
+    """The students in a CSV file, by its column ``id`` (or ``student_id``, ``student``)."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = csv.DictReader(file)
+        column = next((name for name in ("id", "student_id", "student") if name in (rows.fieldnames or ())), None)
+        if column is None:
+            raise EngineError(f"{path} has no column `id`\n  → its first line names the columns; one is id")
+        return [name for row in rows if (name := (row[column] or "").strip())]
+
+
+def _grade_all(
+    course: Path,
+    wanted: list[str],
+    lecture: source.Lecture,
+    text: str,
+    workers: int | None,
+    scheduler: str,
+    unsafe: bool,
+    limits: sandbox.Limits,
+    finish: Callable[[Result, dict[str, str] | None], None],
+) -> None:
+    def tasks() -> Iterator[Task]:
+        for student in wanted:
+            data = _work(course, lecture.name, student)
+            about = {"student": student, "lecture": lecture.name}
+            if data is None:
+                continue  # taken away since
+            if isinstance(data, bytes):
+                settings = {"source": text, "submission": data, "limits": asdict(limits), "unsafe": unsafe}
+                yield {**about, **settings, "key": _key(data, text.encode())}
+                continue
+            key = _key(data, text.encode())
+            if isinstance(data, OSError):
+                note = f"{_notebook(course, lecture.name, student)} cannot be read: {data.strerror}"
+                finish(Result(student, lecture.name, State.FAILED_HERE, key, (), (_clean(note),)), None)
+            else:
+                note = f"{data.problem}: {data.remedy}"
+                state = State.NEEDS_REVIEW
+                finish(Result(student, lecture.name, state, key, _nothing(lecture, note), (_clean(note),)), {})
+
+    if workers == 0 and not scheduler:
+        spread: Iterable[tuple[Task, Outcome]] = ((task, grade_one(task)) for task in tasks())
+        try:
+            for task, outcome in spread:
+                if "refused" in outcome:
+                    raise sandbox.SandboxError(outcome["refused"])
+                finish(*_result(task, outcome))
+        finally:
+            close_box()
+        return
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = min(workers or processors, len(wanted))
+    if not unsafe and not scheduler:
+        sandbox.require()
+    with _client(count, scheduler) as client:
+        _prepare(client, asdict(limits), unsafe)
+        for task, outcome in _spread(client, tasks()):
+            finish(*_result(task, outcome))
+
+
+def _result(task: Task, outcome: Outcome) -> tuple[Result, dict[str, str] | None]:
+    about = task["student"], task["lecture"]
+    if (reason := outcome.get("failed") or outcome.get("refused")) is not None:
+        return Result(*about, State.FAILED_HERE, task["key"], (), (reason,)), None
+    notes = tuple(outcome["notes"])
+    state = State.NEEDS_REVIEW if notes else State.GRADED
+    return Result(*about, state, task["key"], tuple(Mark(**m) for m in outcome["marks"]), notes), outcome["answers"]
+
+
+def _notebook(course: Path, lecture: str, student: str) -> Path:
+    return build.notebook_path(course / "submitted" / student, lecture)
+
+
+def _work(course: Path, lecture: str, student: str) -> bytes | submission.Finding | OSError | None:
+    """What a student handed in, or why it is not read; None if nothing."""
+    path = _notebook(course, lecture, student)
+    if any(folder.is_symlink() for folder in (path.parent, path.parent.parent)):
+        return submission.Finding(path, "its folder is a symbolic link, which is not followed", "ask for the file")
+    try:
+        return submission.load(path)
+    except FileNotFoundError:
+        return None
+    except submission.NotReadable as error:
+        return error.finding
+    except OSError as error:
+        return error
+
+
+def _key(data: bytes | submission.Finding | OSError, text: bytes) -> str:
+    if isinstance(data, submission.Finding):
+        data = data.problem.encode()
+    return results.key(data if isinstance(data, bytes) else b"", text)
+
+
+def _existing(course: Path, lecture: str, student: str) -> Result | None:
+    try:
+        return results.read(course, lecture, student)
+    except results.ResultError:
+        return None  # damaged: graded again
+
+
+def _states(course: Path, lecture: str, todo: Plan) -> dict[str, Result]:
+    """A result for everybody; what was handed in and has none is queued."""
+    found: dict[str, Result] = {}
+    for student in todo.roster:
+        state = State.NOT_SUBMITTED if student in todo.absent else State.QUEUED
+        found[student] = _existing(course, lecture, student) or Result(student, lecture, state, "")
+    return found
+
+
+@contextlib.contextmanager
+def _alone(course: Path, lecture: str) -> Iterator[None]:
+    """One command at a time grades a lecture; the lock goes with the process, however it ends."""
+    folder = course / "results" / lecture
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EngineError(
+                f"another command is grading {lecture} in {course}\n  → wait until it ends; this one changed nothing"
+            ) from None
+        for partial in folder.glob(".*.partial"):  # of a run that was killed while it wrote
+            partial.unlink(missing_ok=True)
+        yield
+
+
+# --------------------------------------------------------------------------------------------------- Dask
+
+_QUIET = {
+    # A worker that dies is our affair: Dask gives up at once, and `_spread` tries again.
+    "distributed.scheduler.allowed-failures": 0,
+    "distributed.scheduler.http.routes": [],  # no pages
+    "distributed.worker.http.routes": [],
+}
+
+
+@contextlib.contextmanager
+def _client(workers: int, scheduler: str) -> Iterator[Client]:
+    if scheduler:
+        try:
+            client = Client(scheduler, timeout=20)
+            client.wait_for_workers(1, timeout=60)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise EngineError(
+                f"there is no scheduler with workers at {scheduler} ({type(error).__name__}: {error})\n"
+                "  → start `dask scheduler`, and `dask worker ADDRESS --nthreads 1` on machines with this course"
+            ) from error
+        with client:
+            yield client
+        return
+    with (
+        dask.config.set(_QUIET),
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            memory_limit=None,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _prepare(client: Client, limits: dict[str, Any], unsafe: bool) -> None:
+    """Warm every worker up, and learn whether it can grade at all."""
+    checks = {
+        address: client.submit(prepare, limits, unsafe, workers=[address], allow_other_workers=True, pure=False)
+        for address in client.nthreads()
+    }
+    for address, check in checks.items():
+        try:
+            problem = check.result(timeout=180)
+        except Exception as error:
+            raise EngineError(
+                f"the worker {address} cannot grade ({type(error).__name__}: {error})\n"
+                "  → install the same version of this course, with `instructor`, on every machine"
+            ) from error
+        if problem:
+            raise sandbox.SandboxError(problem)
+
+
+def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
+    """Grade tasks on the workers, a few ahead of each; a task whose worker dies is tried again, at last alone."""
+    flying: dict[Future[Any], tuple[Task, int]] = {}
+    again: list[tuple[Task, int]] = []
+    last_seen = time.monotonic()
+    room = 1
+
+    def launch(task: Task, attempt: int) -> None:
+        future = client.submit(grade_one, task, key=f"grade-{uuid.uuid4().hex}", retries=0)
+        flying[future] = task, attempt
+
+    while True:
+        if time.monotonic() >= last_seen:  # workers may come and go
+            if threads := sum(client.nthreads().values()):
+                room, last_seen = 2 * threads, time.monotonic() + 2
+            elif time.monotonic() > last_seen + _PATIENCE:
+                raise EngineError(
+                    f"no worker for {_PATIENCE:g} seconds\n  → start some, and run the same command again"
+                )
+        alone = any(attempt == ATTEMPTS for _, attempt in flying.values())
+        while len(flying) < room and not alone:
+            if again and again[0][1] < ATTEMPTS:
+                launch(*again.pop(0))
+            elif (task := next(tasks, None)) is not None:
+                launch(task, 1)
+            else:
+                break
+        if not flying and again:
+            launch(*again.pop(0))
+        if not flying:
+            return
+        with contextlib.suppress(TimeoutError, CancelledError):
+            wait(list(flying), timeout=2, return_when="FIRST_COMPLETED")
+        for future in [future for future in flying if future.done()]:
+            task, attempt = flying.pop(future)
+            try:
+                yield task, future.result()
+                continue
+            except KilledWorker:
+                reason = "the worker died"
+            except CancelledError:
+                if client.status != "running":
+                    raise EngineError(
+                        "the connection to the scheduler is lost\n  → what was graded is kept; start the scheduler and "
+                        "run the same command again"
+                    ) from None
+                reason = "the scheduler dropped it"
+            except EngineError:
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+            if attempt < ATTEMPTS:
+                again.append((task, attempt + 1))
+                again.sort(key=lambda item: item[1])
+            else:
+                yield task, {"failed": _clean(f"{reason} {ATTEMPTS} times while it was graded")}
+
+
+# ------------------------------------------------------------------------------------------- a worker's side
+
+_LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a time in a process
+
+
+@dataclass
+class _Warm:
+    box: sandbox.Sandbox
+    settings: tuple[Any, ...]
+    left: int = _RECYCLE
+
+
+_warm: _Warm | None = None
+
+
+def _box(limits: dict[str, Any], unsafe: bool) -> sandbox.Sandbox:
+    """This process's sandbox: kept warm, and a new one after some hundred submissions."""
+    global _warm
+    settings = (*sorted(limits.items()), unsafe)
+    if _warm is None or _warm.settings != settings or _warm.left <= 0:
+        close_box()
+        _warm = _Warm(sandbox.Sandbox(sandbox.Limits(**limits), unsafe=unsafe), settings)
+    _warm.left -= 1
+    return _warm.box
+
+
+def close_box() -> None:
+    """End this process's sandbox."""
+    global _warm
+    if _warm is not None:
+        _warm.box.close()
+        _warm = None
+
+
+def prepare(limits: dict[str, Any], unsafe: bool) -> str:
+    """Start this worker's sandbox; why it cannot, or nothing."""
+    with _LOCK:
+        try:
+            _box(limits, unsafe)
+        except sandbox.SandboxError as error:
+            return str(error)
+    return ""
+
+
+def grade_one(task: Task) -> Outcome:
+    """Grade one submission: plain data in, plain data out. Never raises; ``failed`` says what went wrong here."""
+    with _LOCK:
+        try:
+            return _grade(task)
+        except (Exception, judge.TestError, sandbox.Gone) as error:
+            return {"failed": _clean(f"{type(error).__name__}: {error}")}
+
+
+def _grade(task: Task) -> Outcome:
+    lecture = _lecture(task["lecture"], task["source"])
+    if results.key(task["submission"], task["source"].encode()) != task["key"]:
+        return {"failed": "the worker runs another version of the course\n  → install the same one on every machine"}
+    read = submission.parse(task["submission"], Path(f"{lecture.name}.ipynb"), lecture)
+    notes = [finding.problem for finding in read.findings]
+    if not read.answers:
+        notes = [f"{finding.problem}: {finding.remedy}" for finding in read.findings[:1]]
+        return _outcome(_nothing(lecture, notes[0] if notes else "it is empty"), notes, {})
+    reason = ""
+    for _ in range(ATTEMPTS):
+        try:
+            box = _box(task["limits"], task["unsafe"])
+        except sandbox.SandboxError as error:
+            return {"refused": _clean(str(error))}
+        try:
+            graded = judge.grade(lecture, read.answers, box)
+        except sandbox.SandboxError as error:
+            close_box()
+            reason = str(error)
+            continue
+        return _outcome(graded.marks, notes + graded.notes, read.answers)
+    return {"failed": _clean(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")}
+
+
+def _outcome(marks: Iterable[Mark], notes: Iterable[str], answers: dict[str, str]) -> Outcome:
+    cleaned = [asdict(replace(mark, message=_clean(mark.message))) for mark in marks]
+    return {"marks": cleaned, "notes": [_clean(note) for note in notes], "answers": answers}
+
+
+def _nothing(lecture: source.Lecture, why: str) -> tuple[Mark, ...]:
+    """No point anywhere: nothing of the submission could be read."""
+    return tuple(
+        Mark(exercise.name, 0.0, exercise.points, _clean(f"✗ {exercise.name}\n  Your notebook cannot be graded: {why}"))
+        for exercise in lecture.exercises
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _lecture(name: str, text: str) -> source.Lecture:
+    return source.parse(Path(f"{name}.py"), text)
+
+
+def _clean(text: str) -> str:
+    """Text that can be written, printed and read: no lone surrogates, no control characters, not too long."""
+    short = text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…"
+    return "".join("\N{REPLACEMENT CHARACTER}" if _hidden(c) else c for c in short)
+
+
+def _hidden(character: str) -> bool:
+    return unicodedata.category(character).startswith("C") and character not in "\n\t"

@@ -1,0 +1,197 @@
+"""Derives nbgrader's gradebook, and the notebooks that its Formgrader opens, from the result files.
+
+The results are the truth and the gradebook is made from them, so it may be deleted, locked or late without any loss.
+What nobody graded ("queued", "failed here", "not submitted") is never written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import sqlalchemy.exc
+from nbformat.v4 import new_output
+from nbgrader import api, utils
+from nbgrader.preprocessors import ClearSolutions, ComputeChecksums, LockCells, SaveCells
+from traitlets.config.loader import PyFileConfigLoader
+
+from . import build
+from .results import Result, State
+from .source import Lecture
+
+TRIES, PAUSE = 5, 2.0  # at a locked database; SQLite itself waits five seconds each time
+
+
+class GradebookError(Exception):
+    """The gradebook cannot be brought up to date: says why and what to do. The results are safe in their files."""
+
+
+def settings(course: Path) -> tuple[str, str]:
+    """The gradebook's URL and the course's id, as nbgrader's configuration in the course directory has them."""
+    url, course_id = f"sqlite:///{course.resolve() / 'gradebook.db'}", "default_course"
+    if (course / "nbgrader_config.py").is_file():
+        try:
+            config = PyFileConfigLoader("nbgrader_config.py", path=str(course)).load_config()
+        except Exception as error:  # it is Python, and may raise anything
+            raise GradebookError(
+                f"{course / 'nbgrader_config.py'} cannot be read ({type(error).__name__}: {error})\n  → mend it"
+            ) from error
+        section = config.get("CourseDirectory", {})
+        url, course_id = section.get("db_url", url), section.get("course_id", course_id)
+    return str(url), str(course_id)
+
+
+def derive(
+    course: Path,
+    lecture: Lecture,
+    found: Mapping[str, Result],
+    database: str = "",
+    *,
+    say: Callable[[str], None] = lambda message: None,
+    tries: int = TRIES,
+    pause: float = PAUSE,
+) -> int:
+    """Write the grades of one lecture into the gradebook, one transaction each; how many there are. Safe to repeat.
+
+    ``database`` is a SQLAlchemy URL, or "" for the course directory's own. Points that a person gave stay.
+    """
+    default, course_id = settings(course)
+    url = database or default
+    for attempt in range(1, tries + 1):
+        try:
+            with _alembic_on_path():
+                return _derive(course, lecture, found, url, course_id)
+        except sqlalchemy.exc.OperationalError as error:
+            reason = str(error.orig)
+            if "locked" not in reason:
+                break
+            if attempt < tries:
+                say(f"the gradebook is locked by another program; trying again ({attempt} of {tries - 1})")
+                time.sleep(pause)
+        except sqlalchemy.exc.SQLAlchemyError as error:
+            reason = str(error).splitlines()[0]
+            break
+        except (ImportError, api.InvalidEntry) as error:
+            reason = f"{error}"
+            break
+    raise GradebookError(
+        f"the gradebook {url} cannot be written: {reason}\n"
+        f"  → all results are safe in {course / 'results' / lecture.name}; close what uses the gradebook (or mend its "
+        "address) and run the same command again: nothing is graded twice"
+    )
+
+
+def _derive(course: Path, lecture: Lecture, found: Mapping[str, Result], url: str, course_id: str) -> int:
+    name = lecture.name
+    with api.Gradebook(url, course_id) as book:
+        book.update_or_create_assignment(name)
+        _save_cells(lecture, url)
+        notebook = book.find_notebook(name, name)
+        graded = [result for result in found.values() if result.points is not None]
+        for result in graded:
+            try:
+                _write(book, notebook, result, _timestamp(course, name, result.student))
+                book.db.commit()
+            except BaseException:
+                book.db.rollback()
+                raise
+    return len(graded)
+
+
+def _save_cells(lecture: Lecture, url: str) -> None:
+    """What `nbgrader generate_assignment` writes of a notebook: its cells and their points."""
+    resources = {"nbgrader": {"notebook": lecture.name, "assignment": lecture.name, "db_url": url}}
+    notebook = copy.deepcopy(lecture.notebook)
+    for step in (LockCells(), ClearSolutions(), ComputeChecksums(), SaveCells()):
+        try:
+            notebook, _ = step.preprocess(notebook, resources)
+        except RuntimeError as error:
+            raise GradebookError(
+                f"the exercises of {lecture.name} are others than when this gradebook was begun ({error})\n"
+                "  → grade with the course's version that the class began with, or begin a new gradebook (--db)"
+            ) from error
+
+
+def _write(book: Any, notebook: Any, result: Result, timestamp: Any) -> None:
+    """One submission, as nbgrader's own autograder leaves it; the caller commits."""
+    student = book.db.get(api.Student, result.student)
+    if student is None:
+        student = api.Student(id=result.student)
+        book.db.add(student)
+    handed_in = (
+        book.db.query(api.SubmittedAssignment)
+        .filter_by(assignment_id=notebook.assignment_id, student_id=result.student)
+        .one_or_none()
+    )
+    if handed_in is None:
+        handed_in = api.SubmittedAssignment(assignment=notebook.assignment, student=student)
+        book.db.add(handed_in)
+    if handed_in.timestamp != timestamp:
+        handed_in.timestamp = timestamp
+    copy_of = next((one for one in handed_in.notebooks if one.notebook_id == notebook.id), None)
+    if copy_of is None:
+        copy_of = api.SubmittedNotebook(notebook=notebook, assignment=handed_in)
+        book.db.add(copy_of)
+    marks = {f"test_{mark.exercise}": mark for mark in result.marks}
+    grades = {grade.cell_id: grade for grade in copy_of.grades}
+    for cell in notebook.grade_cells:
+        if (grade := grades.get(cell.id)) is None:
+            grade = api.Grade(cell_id=cell.id, notebook=copy_of)
+            book.db.add(grade)
+        grade.auto_score = marks[cell.name].points
+        grade.needs_manual_grade = grade.manual_score is not None or result.state is State.NEEDS_REVIEW
+    comments = {comment.cell_id for comment in copy_of.comments}
+    for cell in notebook.solution_cells:
+        if cell.id not in comments:
+            book.db.add(api.Comment(cell_id=cell.id, notebook=copy_of))
+
+
+def _timestamp(course: Path, lecture: str, student: str) -> Any:
+    """When it was handed in, from the `timestamp.txt` that nbgrader's exchange writes; None without."""
+    path = course / "submitted" / student / lecture / "timestamp.txt"
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
+            return None
+        return utils.parse_utc(path.read_text(encoding="utf-8").strip())
+    except (OSError, ValueError, OverflowError):
+        return None
+
+
+@contextlib.contextmanager
+def _alembic_on_path() -> Iterator[None]:
+    # nbgrader asks the command `alembic` for its version when it makes the tables.
+    before = os.environ.get("PATH", os.defpath)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
+    try:
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+def write_autograded(course: Path, lecture: Lecture, result: Result, answers: Mapping[str, str]) -> Path:
+    """Write the notebook that Formgrader shows: ours, with the student's cells and what the tests said of them."""
+    notebook = copy.deepcopy(lecture.notebook)
+    messages = {f"test_{mark.exercise}": mark.message for mark in result.marks}
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            continue
+        cell.outputs, cell.execution_count = [], None
+        if cell.metadata.get("nbgrader", {}).get("solution"):
+            text = answers.get(cell.id, "# this cell is not in what was handed in, or cannot be read")
+            cell.source = text.encode("utf-8", "replace").decode()
+        elif message := messages.get(cell.id):
+            cell.outputs = [new_output("stream", name="stderr", text=message + "\n")]
+    notebook, _ = ComputeChecksums().preprocess(notebook, {})
+    path = build.notebook_path(course / "autograded" / result.student, lecture.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8", newline="\n")
+    partial.replace(path)
+    return path

@@ -1,0 +1,108 @@
+"""`course grade` gives the points that were planned, and those that stock nbgrader gives, cell by cell."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder import bank, build, engine, judge, sandbox, source
+
+LECTURES = source.lectures(build.SOLUTIONS)
+STOCK = "00_napkin_math"  # the lecture that nbgrader itself grades here
+
+pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="grading needs bubblewrap, which is not installed")
+
+
+def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
+    """For each student and exercise: the answer handed in and the points it must get.
+
+    The mixed student takes turns between a wrong answer, an unusual right one, the reference and nothing at all.
+    """
+    students: dict[str, dict[str, tuple[str, float]]] = {"reference": {}, "blank": {}, "mixed": {}}
+    for number, exercise in enumerate(lecture.exercises):
+        answers = bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
+        wrong = [a.code for a in answers if a.kind == "wrong"]
+        right = [a.code for a in answers if a.kind == "right"]
+        choices = [
+            (wrong[number % len(wrong)], 0.0),
+            (right[number % len(right)], exercise.points),
+            (exercise.solution, exercise.points),
+            (exercise.stub, 0.0),
+        ]
+        students["reference"][exercise.name] = choices[2]
+        students["blank"][exercise.name] = choices[3]
+        students["mixed"][exercise.name] = choices[number % 4]
+    return students
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[sandbox.Sandbox]:
+    with sandbox.Sandbox() as box:
+        yield box
+
+
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
+def test_every_lecture_gives_the_planned_points(path: Path, box: sandbox.Sandbox) -> None:
+    lecture = source.read(path)
+    for student, answers in plan(lecture).items():
+        graded = judge.grade(lecture, {name: text for name, (text, _) in answers.items()}, box)
+        assert {mark.exercise: mark.points for mark in graded.marks} == {
+            name: points for name, (_, points) in answers.items()
+        }, student
+        assert graded.notes == [], student
+
+
+def test_stock_nbgrader_gives_the_same_points(tmp_path: Path) -> None:
+    (lecture,) = build.course_directory(tmp_path, [build.SOLUTIONS / f"{STOCK}.py"])
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+
+    def nbgrader(*arguments: str) -> None:
+        command = [sys.executable, "-m", "nbgrader", *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+        assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-4000:]
+
+    nbgrader("generate_assignment", STOCK)
+    students = [name for name in plan(lecture) if name != "blank"]
+    for student in students:
+        notebook = nbformat.read(build.notebook_path(tmp_path / "release", STOCK), as_version=4)
+        for cell in notebook.cells:
+            if cell.id in (answers := plan(lecture)[student]):
+                cell.source = answers[cell.id][0]
+        path = build.notebook_path(tmp_path / "submitted" / student, STOCK)
+        path.parent.mkdir(parents=True)
+        nbformat.write(notebook, path)
+
+    def points(url: str) -> dict[tuple[str, str], tuple[float, float]]:
+        with Gradebook(url) as book:
+            return {
+                (student, grade.name): (grade.score, grade.max_score)
+                for student in students
+                for grade in book.find_submission_notebook(STOCK, STOCK, student).grades
+            }
+
+    # Ours goes first into a gradebook that nbgrader has begun, and into a new one; nbgrader then writes over the first.
+    own, new = f"sqlite:///{tmp_path / 'gradebook.db'}", f"sqlite:///{tmp_path / 'new.db'}"
+    assert engine.grade_class(tmp_path, STOCK, workers=0, database=new).complete
+    assert engine.grade_class(tmp_path, STOCK, workers=0).complete
+    ours = points(own)
+    assert ours == points(new) and len(ours) == len(students) * len(lecture.exercises)
+    shutil.rmtree(tmp_path / "autograded")
+    nbgrader("autograde", STOCK)
+    assert points(own) == ours
+    with Gradebook(own) as theirs, Gradebook(new) as made:
+        cells = [
+            {(cell.name, getattr(cell, "source", ""), getattr(cell, "max_score", 0)) for cell in kind}
+            for book in (theirs, made)
+            for kind in (
+                book.find_notebook(STOCK, STOCK).grade_cells,
+                book.find_notebook(STOCK, STOCK).solution_cells,
+                book.find_notebook(STOCK, STOCK).source_cells,
+            )
+        ]
+    assert cells[:3] == cells[3:]
