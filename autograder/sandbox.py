@@ -223,6 +223,9 @@ def require() -> str:
 
 
 def _bubblewrap(root: bool) -> list[str]:
+    for place in (sys.prefix, sys.base_prefix):
+        if Path(place).is_relative_to("/tmp"):
+            raise SandboxError(f"{place} lies in /tmp, which each submission gets anew\n  → move the project elsewhere")
     command = [require(), "--die-with-parent", "--new-session", "--clearenv"]
     if root:
         # Without a user namespace of bubblewrap's, the warm process can become nobody. The kernel counts nobody's

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from pathlib import Path
 
 import pytest
@@ -46,7 +45,7 @@ def test_an_attack_is_taken_whole_and_only_for_its_lecture(tmp_path: Path, monke
     assert demo.attacks(source.read(LECTURE)) == [{"tensor_bytes": "import os\n\nos._exit(0)"}]
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed: apt install bubblewrap")
+@pytest.mark.sandboxed
 def test_the_command_shows_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)

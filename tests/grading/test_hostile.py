@@ -6,7 +6,6 @@ it (``# honest: …``, causal_mask if left out): before the attack where that sp
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from autograder.sandbox import Gone, Limits, Sandbox, SandboxError
 
 pytestmark = [
     pytest.mark.hostile,
-    pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed"),
+    pytest.mark.sandboxed,
 ]
 
 ATTACKS = sorted((Path(__file__).parent.parent / "hostile" / "attacks").glob("*.py"))

@@ -16,7 +16,7 @@ from autograder import bank, build, engine, judge, sandbox, source
 LECTURES = source.lectures(build.SOLUTIONS)
 STOCK = "00_napkin_math"  # the lecture that nbgrader itself grades here
 
-pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="grading needs bubblewrap, which is not installed")
+pytestmark = pytest.mark.sandboxed
 
 
 def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
