@@ -668,7 +668,12 @@ expect(str(sorted(set(begins))), "[0, 1, 2]", about="where windows begin", mista
 not_from = "The same state of the generator must give the same batch: pass it on as generator=."
 expect(again, first, about="a second run with the same seed", hint=not_from)
 stuck = "The second batch is the first once more: do not seed inside."
-expect(bool((first[0] == second[0]).all()), False, about="two batches alike", hint=stuck)
+expect(
+    bool((first[0] == second[0]).all()),
+    False,
+    about="two batches alike",
+    mistakes={True: stuck},
+)
 for few in ([1, 2, 3], [1, 2, 3, 4]):
     seen = observe(drawn_batches, few, "uint16", 2, 4, 0)
     none = {None: "Nothing was raised: 4 inputs and their targets take 5 tokens."}
@@ -730,7 +735,7 @@ same = bool((values[0][0][0] == values[2][0][0]).all())
 expect(same, False, about="another seed, the same batch", hint="The generator is not used.")
 seen = observe(takes, 2_000_000, 2, 9)
 fits = isinstance(seen.value, int) and seen.value < 200_000
-expect(fits, True, about=f"a batch of 160 bytes takes {seen.value}", hint=whole)
+expect(fits, True, about=f"a batch of 160 bytes takes {seen.value}", mistakes={False: whole})
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -962,10 +967,12 @@ def drawn_after(student, seed, disturb):
         torch.set_rng_state(before[2])
 
 
-def after(seed):
-    """The same, from generators of their own."""
+def after(seed, before=0):
+    """The same, from generators of their own; ``before`` normal numbers were drawn earlier."""
     python, numpy, own = random.Random(seed), np.random.RandomState(seed), torch.Generator()
     own.manual_seed(seed)
+    for _ in range(before):
+        python.gauss(0, 1), numpy.randn(), torch.randn(1, generator=own)
     return {
         "random": [python.random(), python.gauss(0, 1)],
         "numpy": [float(numpy.rand()), float(numpy.randn())],
@@ -976,14 +983,17 @@ def after(seed):
 def judge_seed(seed, disturb):
     seen = observe(drawn_after, seed, disturb)
     returned = "Return nothing: the generators are global."
-    expect(isinstance(seen.value, str), False, about="returns something", hint=returned)
+    something = isinstance(seen.value, str)
+    expect(something, False, about="returns something", mistakes={True: returned})
     if isinstance(seen.value, dict):
         names = {"random": "Python's random", "numpy": "NumPy's", "torch": "PyTorch's"}
         for name, numbers in after(seed).items():
             hint = f"{names[name]} global generator does not stand where this seed puts it."
-            fixed = [(after(0)[name], "Seed with the seed that is given, not with a constant.")]
-            fixed = [] if seed == 0 else fixed
-            expect(seen.value[name], numbers, about=name, mistakes=fixed, hint=hint)
+            mistakes = [(after(disturb, before=1)[name], hint)]  # what comes without seeding
+            if seed != 0:
+                fixed = "Seed with the seed that is given, not with a constant."
+                mistakes.append((after(0)[name], fixed))
+            expect(seen.value[name], numbers, about=name, mistakes=mistakes, hint=hint)
     else:
         expect(seen.value, after(seed))
 

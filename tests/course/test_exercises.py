@@ -46,10 +46,9 @@ def test_every_bank_belongs_to_an_exercise() -> None:
     assert not strays, f"no exercise of that name: {sorted(map(str, strays))}; rename or delete the file"
 
 
-def test_every_wrong_answer_of_a_lecture_meets_named_mistakes() -> None:
-    """Most wrong answers are recognised: the student reads which mistake it is, not only that it is one."""
-    for parameters in EXERCISES:
-        lecture, exercise = parameters.values
-        wrong = [a for a in answers(lecture, exercise) if a.kind == "wrong"]  # type: ignore[arg-type]
-        named = [a for a in wrong if bank.judge(exercise, a.code).mistake]  # type: ignore[arg-type]
-        assert len(named) >= len(wrong) / 2, f"{lecture} {exercise.name}: {len(named)} of {len(wrong)}"  # type: ignore[union-attr]
+@pytest.mark.parametrize(("lecture", "exercise"), EXERCISES)
+def test_most_wrong_answers_meet_named_mistakes(lecture: str, exercise: source.Exercise) -> None:
+    """The student reads which mistake it is, not only that it is one."""
+    wrong = [a for a in answers(lecture, exercise) if a.kind == "wrong"]
+    named = [a for a in wrong if bank.judge(exercise, a.code).mistake]
+    assert len(named) >= len(wrong) / 2
