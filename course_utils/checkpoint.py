@@ -51,8 +51,8 @@ def save_checkpoint(
     path = Path(path)
     contents = {
         "format": _FORMAT,
-        "step": step,
         "model": model.state_dict(),
+        "step": step,
         "optimizer": optimizer.state_dict(),
         "generators": {name: generator.get_state() for name, generator in (generators or {}).items()},
         "global": _global_states(),
@@ -105,8 +105,8 @@ def load_checkpoint(
             f"{path} holds the generators {sorted(contents['generators'])}, given were {sorted(generators)}: "
             "give the ones that the run was saved with, by the same names."
         )
-    model.load_state_dict(contents["model"])
     optimizer.load_state_dict(contents["optimizer"])
+    model.load_state_dict(contents["model"])
     for name, generator in generators.items():
         generator.set_state(contents["generators"][name])
     _set_global_states(contents["global"])
