@@ -8,7 +8,6 @@ goes on where it stopped.
 from __future__ import annotations
 
 import contextlib
-import csv
 import fcntl
 import functools
 import logging
@@ -27,6 +26,7 @@ from distributed import CancelledError, Client, Future, LocalCluster, wait
 from distributed.scheduler import KilledWorker
 
 from . import build, gradebook, judge, results, sandbox, source, submission
+from . import roster as rosters
 from .judge import Mark
 from .results import Result, State
 
@@ -172,10 +172,13 @@ def students_of(course: Path, lecture: str, roster: Path | None = None) -> tuple
     folders = {path.name for path in submitted.iterdir() if path.is_dir() and not path.name.startswith(".")}
     known = {path.stem for path in (course / "results" / lecture).glob("[!.]*.json")}
     remarks: list[str] = []
-    default = course / "roster.csv"
+    default = course / rosters.FILE
     if roster is None and default.is_file():
         roster = default
-    listed = read_roster(roster) if roster else []
+    try:
+        listed = [student.student for student in rosters.read(roster)] if roster else []
+    except rosters.RosterError as error:
+        raise EngineError(str(error)) from error
     if roster:
         remarks = [f"{name} is not on the roster, and counted" for name in sorted((folders | known) - set(listed))]
     everybody = sorted(folders | known | set(listed))
@@ -185,16 +188,6 @@ def students_of(course: Path, lecture: str, roster: Path | None = None) -> tuple
             "  → rename the folders in submitted/ (or mend the roster): printable characters, no slash, no first dot"
         )
     return everybody, remarks
-
-
-def read_roster(path: Path) -> list[str]:
-    """The students in a CSV file, by its column ``id`` (or ``student_id``, ``student``)."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        rows = csv.DictReader(file)
-        column = next((name for name in ("id", "student_id", "student") if name in (rows.fieldnames or ())), None)
-        if column is None:
-            raise EngineError(f"{path} has no column `id`\n  → its first line names the columns; one is id")
-        return [name for row in rows if (name := (row[column] or "").strip())]
 
 
 def _grade_all(
