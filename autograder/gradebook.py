@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import os
 import sys
 import time
@@ -15,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import sqlalchemy.exc
 from nbformat.v4 import new_output
 from nbgrader import api, utils
@@ -192,6 +192,7 @@ def write_autograded(course: Path, lecture: Lecture, result: Result, answers: Ma
     path = build.notebook_path(course / "autograded" / result.student, lecture.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8", newline="\n")
+    # Valid by its making; nbformat.writes would check it, copy it and indent it, for most of the time a result takes.
+    partial.write_text(json.dumps(notebook, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
     partial.replace(path)
     return path

@@ -209,6 +209,8 @@ def _suspicious(text: str) -> str:
 def clean(text: str, limit: int = 4000) -> str:
     """Text that anything can store and a terminal can print: no surrogates, no control or direction marks, not long."""
     text = text[:limit] + ("…" if len(text) > limit else "")
+    if text.isascii() and text.isprintable():
+        return text
     text = text.encode("utf-8", "replace").decode("utf-8")
     return "".join(
         c if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf") else "\N{REPLACEMENT CHARACTER}" for c in text

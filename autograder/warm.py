@@ -8,19 +8,22 @@ kernel allows it. The child talks over the two pipes that came with the message,
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import ctypes
+import gc
+import importlib
 import io
 import json
 import linecache
 import os
+import pkgutil
 import platform
 import resource
 import select
 import signal
 import socket
 import struct
+import symtable
 import sys
 import warnings
 from pathlib import Path
@@ -105,28 +108,31 @@ class Student:
 def defined(text: str) -> set[str]:
     """Names that a cell defines at its top level; none where it cannot be read."""
     found: set[str] = set()
-    for node in _parsed(text):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        else:
-            found |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    for scope in _scopes(text):
+        there = [name for name in scope.get_symbols() if scope.get_type() == "module" or name.is_declared_global()]
+        found |= {name.get_name() for name in there if name.is_assigned() or name.is_imported()}
     return found
 
 
 def used(text: str) -> set[str]:
-    """Names that stand anywhere in a cell; none where it cannot be read."""
-    return {n.id for statement in _parsed(text) for n in ast.walk(statement) if isinstance(n, ast.Name)}
+    """Names that a cell, or a function in it, looks up at the top level; none where it cannot be read."""
+    found: set[str] = set()
+    for scope in _scopes(text):
+        there = [name for name in scope.get_symbols() if scope.get_type() == "module" or name.is_global()]
+        found |= {name.get_name() for name in there if name.is_referenced()}
+    return found
 
 
-def _parsed(text: str) -> list[ast.stmt]:
+def _scopes(text: str) -> list[symtable.SymbolTable]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text).body
+            found = [symtable.symtable(text, "<cell>", "exec")]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
+    for scope in found:  # grows on the way
+        found += scope.get_children()
+    return found
 
 
 def converse(requests: BinaryIO, answers: BinaryIO) -> None:
@@ -307,10 +313,13 @@ def main() -> None:
     import matplotlib.figure  # noqa: F401
     import numpy  # noqa: F401
     import torch
+    import torch._dynamo  # the first dispatch mode and the first optimizer import it, in a second
+    import torch.utils.flop_counter
 
-    import course_utils.plots
-    import course_utils.testing  # noqa: F401
+    import course_utils
 
+    for module in pkgutil.iter_modules(course_utils.__path__):
+        importlib.import_module(f"course_utils.{module.name}")
     torch.set_num_threads(1)
     if os.getuid() == 0 and sys.argv[2:] == ["nobody"]:
         os.setgroups([])
@@ -319,6 +328,8 @@ def main() -> None:
         ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE, or /proc/self would still be root's
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     control = socket.socket(fileno=int(sys.argv[1]))
+    gc.collect()
+    gc.freeze()  # a collection in a fork would write to, and so copy, every page of what was imported
     control.send(b"ready")
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 4096, 2)

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import bank, build, engine, judge, sandbox, source
+from autograder import bank, build, engine, judge, sandbox, source, warm
 
 LECTURES = source.lectures(build.SOLUTIONS)
 STOCK = "00_napkin_math"  # the lecture that nbgrader itself grades here
@@ -45,6 +45,28 @@ def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
 def box() -> Iterator[sandbox.Sandbox]:
     with sandbox.Sandbox() as box:
         yield box
+
+
+def test_a_cell_of_the_lecture_runs_only_for_names_that_answers_look_up_outside() -> None:
+    text = """
+import os.path as path
+from torch import nn as layers
+total, (first, *rest) = 1, [2, 3]
+for i in range(3): last = i
+def answer(given: Kind = fallback):
+    global kept
+    size = given + helper
+    kept = [size * k for k in range(3)]
+    def inner(): return size + constant
+class Layer(Base):
+    width = first
+    def forward(self, x): return torch.relu(x)
+"""
+    made = {"path", "layers", "total", "first", "rest", "i", "last", "answer", "kept", "Layer"}
+    assert warm.defined(text) == made
+    outside = {"Kind", "fallback", "helper", "constant", "Base", "torch", "range"}
+    assert outside <= warm.used(text) <= outside | made
+    assert warm.defined("def f(:") == warm.used("\0") == set()
 
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
