@@ -36,6 +36,7 @@ import torch
 
 from course_utils.testing import SEED_VARIABLE
 
+from . import CourseError
 from .source import Exercise
 
 WRONG_ANSWERS = 6  # at least, for each exercise
@@ -44,7 +45,7 @@ _CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
 _NOTE = {"wrong": "says", "equivalent": "why", "survivor": "why"}
 
 
-class BankError(Exception):
+class BankError(CourseError):
     """An answer bank that is missing or malformed: names the file and says what to do."""
 
 

@@ -17,7 +17,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.utils import capture_log
 from traitlets.config import Config
 
-from . import source
+from . import CourseError, source
 
 ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "solutions"
@@ -36,7 +36,7 @@ c.CourseDirectory.course_id = "every-byte-every-flop"
 '''
 
 
-class BuildError(Exception):
+class BuildError(CourseError):
     """A notebook could not be built: says which one and what to do."""
 
 

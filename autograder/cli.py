@@ -8,14 +8,16 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from . import bank, build, mutants, results, roster, sandbox, source, submission
+# Nothing here may import the sandbox or what imports it: those need Linux, and the other commands do not.
+from . import CourseError, bank, build, mutants, results, roster, source, submission
 from . import coverage as coverage_table
 from .export import Format
 
@@ -23,10 +25,13 @@ if TYPE_CHECKING:
     from . import engine
 
 app = typer.Typer(
-    help="Build the course's notebooks, check its exercises, and prepare releases and classes.",
+    help="Grade a class, and build, check and hand out the lectures. Every command is safe to repeat.",
+    epilog="A class: course init, course grade, course feedback, course report, course export. Try it: course demo.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 console = Console()
 
@@ -36,29 +41,41 @@ def _plain_errors() -> Iterator[None]:
     """Turn the errors that a person can mend into a message; leave the others as they are."""
     try:
         yield
-    except (
-        source.SourceError, bank.BankError, build.BuildError, roster.RosterError, sandbox.SandboxError, OSError
-    ) as error:  # fmt: skip
+    except (CourseError, OSError) as error:
         print(f"course: {error}", file=sys.stderr)
         raise typer.Exit(1) from None
 
 
-@app.command()
-def notebooks() -> None:
-    """Build instructor notebooks (build/source/) and students' notebooks (notebooks/) from solutions/."""
-    with _plain_errors():
-        for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
-            console.print(f"  {path.relative_to(build.ROOT)}")
+def _known(lecture: str) -> str:
+    """A lecture's name, or a usage error that lists them."""
+    names = [path.stem for path in source.lectures(build.SOLUTIONS)]
+    if lecture and lecture not in names:
+        raise typer.BadParameter(f"there is no lecture {lecture!r}; there are {', '.join(names)}")
+    return lecture
+
+
+_Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The class's folder, as `course init` makes it.")]
+_Assignment = Annotated[str, typer.Argument(metavar="LECTURE", callback=_known, help="As 01_tensors.")]
+_Roster = Annotated[
+    Path | None,
+    typer.Option("--roster", metavar="FILE", help="A CSV file with a column id; FOLDER/roster.csv if there is one."),
+]
+_Unsafe = Annotated[
+    bool, typer.Option("--unsafe", help="No sandbox: students' code runs as you and may do all that you may.")
+]
 
 
 @app.command()
 def init(
-    folder: Annotated[Path, typer.Argument(help="The class's own folder; submissions and grades will live in it.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of the class's own, outside this course.")],
 ) -> None:
-    """Make an nbgrader course directory for a class. Safe to repeat: only source/ is written again."""
+    """Make a folder for a class: an nbgrader course directory.
+
+    Submissions and grades will live in it. Safe to repeat: only source/ is written again.
+    """
     with _plain_errors():
         for lecture in build.course_directory(folder):
-            console.print(f"{folder}/source/{lecture.name}")
+            console.print(f"{folder}/source/{lecture.name}", highlight=False)
     console.print(
         f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (once per assignment)\n"
         "  put submissions into submitted/STUDENT/01_tensors/01_tensors.ipynb\n"
@@ -67,11 +84,306 @@ def init(
 
 
 @app.command()
-def check(
-    lecture: Annotated[str, typer.Argument(help="A lecture's name, as 01_tensors; all of them if left out.")] = "",
-    exercise: Annotated[str, typer.Argument(help="One exercise of it; all of them if left out.")] = "",
+def verify(folder: _Folder, lecture: _Assignment) -> None:
+    """Say which submissions are broken, and how.
+
+    For use before `nbgrader autograde`; `course grade` reports the same. Changes nothing. Exit 1 if one wants a look.
+    """
+    with _plain_errors():
+        read = submission.submissions(folder, source.read(build.SOLUTIONS / f"{lecture}.py"))
+    findings = [finding for one in read for finding in one.findings]
+    for finding in findings:
+        console.print(f"{finding}", markup=False, highlight=False)
+    console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
+    if findings:
+        raise typer.Exit(1)
+
+
+def _class(
+    folder: Path, lecture: str, file: Path | None
+) -> tuple[source.Lecture, dict[str, results.Result], dict[str, roster.Student]]:
+    students = roster.of(folder, lecture, file)
+    return source.read(build.SOLUTIONS / f"{lecture}.py"), results.table(folder, lecture, students), students
+
+
+def _say_counts(found: dict[str, results.Result]) -> None:
+    parts = [f"{count} {state}" for state, count in results.counts(found).items() if count]
+    console.print(f"{len(found)} students" + (f": {', '.join(parts)}" if parts else ""), highlight=False)
+
+
+def _show(path: Path) -> None:
+    """Open a page, where there is a screen to see it on."""
+    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
+        webbrowser.open(path.resolve().as_uri())
+
+
+@app.command()
+def grade(
+    folder: _Folder,
+    lecture: _Assignment,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Processes on this machine; one for each processor if left out, 0 for the command itself."
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers grade in place of this machine.")
+    ] = "",
+    roster_file: _Roster = None,
+    database: Annotated[
+        str, typer.Option("--db", metavar="URL", help="The gradebook, for SQLAlchemy; FOLDER/gradebook.db if left out.")
+    ] = "",
+    again: Annotated[
+        bool, typer.Option("--again", help="Grade those too who have a result for the same work.")
+    ] = False,
+    unsafe: _Unsafe = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded, and change nothing.")] = False,
 ) -> None:
-    """Check exercises: reference, stub, answer bank and mutants. Exit 1 if a test lets a wrong answer through."""
+    """Grade what is not graded yet, each submission isolated.
+
+    Results are files, results/LECTURE/STUDENT.json, and nbgrader's gradebook is brought up to date with them. Stopping
+    this command loses nothing, and running it again goes on. Exit 0 if all are graded, 1 if something failed here.
+    """
+    with _plain_errors():
+        _require_linux()
+        if dry_run:
+            from . import engine
+
+            todo = engine.plan(folder, lecture, again=again, roster=roster_file)
+            for student in todo.wanted:
+                console.print(f"would grade {student}", markup=False, highlight=False)
+            console.print(
+                f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
+            )
+            return
+        summary = _grade(
+            folder, lecture, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again, roster=roster_file,
+            database=database,
+        )  # fmt: skip
+    _print_summary(summary)
+    _end(summary)
+
+
+def _require_linux() -> None:
+    try:
+        import fcntl  # noqa: F401
+        import resource  # noqa: F401
+    except ImportError as error:
+        raise CourseError(
+            f"grading needs Linux: its sandbox does, and this Python has no module {error.name}\n"
+            "  → on Windows, run it in WSL 2; the other commands, and `nbgrader autograde`, work here too"
+        ) from None
+
+
+def _grade(folder: Path, lecture: str, **options: Any) -> engine.Summary:
+    """Grade with a bar that says how far it is; ``options`` are the engine's."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from . import engine
+
+    columns = (
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    try:
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("starting the workers", total=None)
+
+            def progress(done: int, total: int, latest: results.Result | None) -> None:
+                description = escape(latest.student) if latest else "starting the workers"
+                bar.update(task, completed=done, total=total, description=description)
+
+            return engine.grade_class(folder, lecture, progress=progress, say=bar.console.print, **options)
+    except KeyboardInterrupt:
+        print("course: stopped; what was graded is kept, and the same command goes on from there", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def _end(summary: engine.Summary) -> None:
+    """Exit with 1 where something is left to do, after saying what."""
+    if summary.gradebook_problem:
+        print(f"course: {summary.gradebook_problem}", file=sys.stderr)
+    if not summary.complete:
+        raise typer.Exit(1)
+
+
+def _print_summary(summary: engine.Summary) -> None:
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    for remark in summary.remarks:
+        say(f"• {remark}")
+    for result in summary.results.values():
+        if result.state in (results.State.NEEDS_REVIEW, results.State.FAILED_HERE):
+            say(f"• {result.student}, {result.state}:")
+            for note in result.notes:
+                say("    " + note.replace("\n", "\n    "))
+    table = Table("state", "students")
+    for state, count in results.counts(summary.results).items():
+        table.add_row(str(state), str(count))
+    table.add_section()
+    table.add_row("all", str(len(summary.results)))
+    console.print(table)
+    say(f"{len(summary.graded)} graded now, the others before")
+
+
+@app.command()
+def feedback(folder: _Folder, lecture: _Assignment, roster_file: _Roster = None) -> None:
+    """Write each student's page: points, code, what went wrong.
+
+    feedback/STUDENT/LECTURE.html shows nothing of a hidden test, and nothing of a submission but text. Safe to repeat.
+    """
+    from . import feedback as pages_of_feedback
+
+    with _plain_errors():
+        read, found, _ = _class(folder, lecture, roster_file)
+        written = list(
+            track(pages_of_feedback.write(folder, read, found), "writing", len(found), console=console, transient=True)
+        )
+    _say_counts(found)
+    console.print(f"{len(written)} pages: {folder}/feedback/STUDENT/{lecture}.html", highlight=False)
+    if changed := sum(not page.current for page in written):
+        console.print(
+            f"{changed} of them are older than the submission, the lecture or the grader: "
+            f"`course grade {folder} {lecture}` grades those again, then repeat this",
+            highlight=False,
+        )
+
+
+@app.command()
+def report(
+    folder: _Folder,
+    lecture: _Assignment,
+    roster_file: _Roster = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+) -> None:
+    """Write the page on how the class did.
+
+    reports/LECTURE.html: pictures, who wants a look, everybody. Safe to repeat.
+    """
+    from . import report as page_of_report
+
+    with _plain_errors():
+        read, found, _ = _class(folder, lecture, roster_file)
+        path = page_of_report.write(folder, read, found)
+    _say_counts(found)
+    console.print(f"{path}", highlight=False, soft_wrap=True)
+    if show:
+        _show(path)
+
+
+@app.command()
+def export(
+    folder: _Folder,
+    lecture: _Assignment,
+    formats: Annotated[
+        list[Format] | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="csv, json, questions (points by exercise), canvas or moodle; may be repeated.",
+        ),
+    ] = None,
+    roster_file: _Roster = None,
+) -> None:
+    """Write grades as CSV, JSON, for Canvas and for Moodle.
+
+    Into exports/, all formats unless some are named. Who has no points has an empty grade, never 0. Safe to repeat.
+    """
+    from . import export as exports
+
+    with _plain_errors():
+        read, found, students = _class(folder, lecture, roster_file)
+        written = exports.write(folder, read, found, students, formats or list(Format))
+    _say_counts(found)
+    for path in written:
+        console.print(f"{path}", highlight=False, soft_wrap=True)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def formgrader(folder: _Folder, arguments: typer.Context) -> None:
+    """Give points by hand, in nbgrader's Formgrader.
+
+    Starts JupyterLab in FOLDER with that extension on, which is off for students, and opens it in a browser. What
+    follows FOLDER goes to JupyterLab, as --no-browser or --port 8890.
+    """
+    with _plain_errors():
+        if not (folder / "nbgrader_config.py").is_file():  # nbgrader finds a class by the folder that it is started in
+            raise CourseError(f"{folder} is no class's folder\n  → `course init {folder}` makes it one")
+        from jupyterlab.labapp import LabApp
+
+        settings = [str(Path(__file__).with_name("jupyter")), os.environ.get("JUPYTER_CONFIG_PATH", "")]
+        os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
+        os.chdir(folder)
+    LabApp.launch_instance(["--ServerApp.root_dir=.", "--LabApp.default_url=/formgrader", *arguments.args])
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help="An empty folder or a demo's own; build/demo if left out.")
+    ] = None,
+    lecture: Annotated[
+        str, typer.Option(metavar="LECTURE", callback=_known, help="What the class handed in.")
+    ] = "01_tensors",
+    students: Annotated[int, typer.Option(min=1, max=1000, help="How many there are in the class.")] = 24,
+    seed: Annotated[int, typer.Option(help="Another number makes another class.")] = 0,
+    unsafe: _Unsafe = False,
+) -> None:
+    """Show it all on a made-up class.
+
+    Makes the class, grades it, writes feedback and exports, opens the report. Safe to repeat.
+    """
+    folder = folder or build.BUILD / "demo"
+    with _plain_errors():
+        _require_linux()
+        from . import demo as made_up
+        from . import export as exports
+        from . import feedback as pages_of_feedback
+        from . import report as page_of_report
+
+        read = made_up.make_class(folder, build.SOLUTIONS / f"{lecture}.py", students, seed)
+        summary = _grade(folder, lecture, limits=made_up.LIMITS, unsafe=unsafe)
+        written = list(pages_of_feedback.write(folder, read, summary.results))
+        exports.write(folder, read, summary.results, roster.of(folder, lecture))
+        path = page_of_report.write(folder, read, summary.results)
+    _say_counts(summary.results)
+    console.print(f"feedback  {written[0].path} and {len(written) - 1} more", highlight=False, soft_wrap=True)
+    console.print(f"exports   {folder / 'exports'}", highlight=False, soft_wrap=True)
+    console.print(f"report    {path}", highlight=False, soft_wrap=True)
+    console.print(f"gradebook course formgrader {folder}", highlight=False, soft_wrap=True)
+    _end(summary)
+    _show(path)
+
+
+@app.command()
+def notebooks() -> None:
+    """Build the notebooks from solutions/.
+
+    Instructors' into build/source/, students' into notebooks/. The same sources give the same bytes.
+    """
+    with _plain_errors():
+        for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
+            console.print(f"  {path.relative_to(build.ROOT)}")
+
+
+@app.command()
+def check(
+    lecture: Annotated[
+        str, typer.Argument(metavar="LECTURE", callback=_known, help="As 01_tensors; all of them if left out.")
+    ] = "",
+    exercise: Annotated[
+        str, typer.Argument(metavar="EXERCISE", help="One exercise of it; all of them if left out.")
+    ] = "",
+) -> None:
+    """Check exercises: reference, stub, answer bank and mutants.
+
+    Changes nothing. Exit 1 if a test lets a wrong answer through.
+    """
     with _plain_errors():
         paths = [build.SOLUTIONS / f"{lecture}.py"] if lecture else source.lectures(build.SOLUTIONS)
         chosen = [
@@ -102,7 +414,10 @@ def check(
 
 @app.command()
 def coverage() -> None:
-    """Write docs/coverage.md: which cell proves which item of the course. Exit 1 where an item is shown nowhere."""
+    """Write docs/coverage.md: which cell proves which item.
+
+    Exit 1 where an item is shown nowhere.
+    """
     with _plain_errors():
         items = coverage_table.wanted(build.ITEMS)
         lectures = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
@@ -115,251 +430,15 @@ def coverage() -> None:
 
 
 @app.command()
-def verify(
-    folder: Annotated[Path, typer.Argument(help="The course directory that holds submitted/.")],
-    lecture: Annotated[str, typer.Argument(help="The assignment, as 01_tensors.")],
-) -> None:
-    """Look through submissions before `nbgrader autograde`: which are broken, how, and what to do. Changes nothing."""
-    with _plain_errors():
-        read = submission.submissions(folder, source.read(build.SOLUTIONS / f"{lecture}.py"))
-    findings = [finding for one in read for finding in one.findings]
-    for finding in findings:
-        console.print(f"{finding}", markup=False, highlight=False)
-    console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
-    if findings:
-        raise typer.Exit(1)
-
-
-_Course = Annotated[Path, typer.Argument(help="The course directory that holds submitted/ and results/.")]
-_Assignment = Annotated[str, typer.Argument(help="The assignment, as 01_tensors.")]
-_Roster = Annotated[
-    Path | None,
-    typer.Option(
-        "--roster", help="A CSV file with a column id, for who should hand in; FOLDER/roster.csv if left out."
-    ),
-]
-
-
-def _class(
-    folder: Path, lecture: str, file: Path | None
-) -> tuple[source.Lecture, dict[str, results.Result], dict[str, roster.Student]]:
-    students = roster.of(folder, lecture, file)
-    return source.read(build.SOLUTIONS / f"{lecture}.py"), results.table(folder, lecture, students), students
-
-
-def _say_counts(found: dict[str, results.Result]) -> None:
-    parts = [f"{count} {state}" for state, count in results.counts(found).items() if count]
-    console.print(f"{len(found)} students" + (f": {', '.join(parts)}" if parts else ""), highlight=False)
-
-
-def _show(path: Path) -> None:
-    """Open a page, where there is a screen to see it on."""
-    if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
-        webbrowser.open(path.resolve().as_uri())
-
-
-@app.command()
-def feedback(folder: _Course, lecture: _Assignment, roster_file: _Roster = None) -> None:
-    """Write each student's page, feedback/STUDENT/LECTURE.html: points, own code, what went wrong, a hint.
-
-    Nothing of a hidden test, and nothing of a submission but text. Safe to repeat.
-    """
-    from . import feedback as pages_of_feedback
-
-    with _plain_errors():
-        read, found, _ = _class(folder, lecture, roster_file)
-        written = list(
-            track(pages_of_feedback.write(folder, read, found), "writing", len(found), console=console, transient=True)
-        )
-    _say_counts(found)
-    console.print(f"{len(written)} pages: {folder}/feedback/STUDENT/{lecture}.html", highlight=False)
-    if changed := sum(not page.current for page in written):
-        console.print(
-            f"{changed} of them are older than the submission, the lecture or the grader: "
-            f"`course grade {folder} {lecture}` grades those again, then repeat this",
-            highlight=False,
-        )
-
-
-@app.command()
-def report(
-    folder: _Course,
-    lecture: _Assignment,
-    roster_file: _Roster = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
-) -> None:
-    """Write reports/LECTURE.html on how the class did: pictures, who wants a look, everybody. Safe to repeat."""
-    from . import report as page_of_report
-
-    with _plain_errors():
-        read, found, _ = _class(folder, lecture, roster_file)
-        path = page_of_report.write(folder, read, found)
-    _say_counts(found)
-    console.print(f"{path}", highlight=False, soft_wrap=True)
-    if show:
-        _show(path)
-
-
-@app.command()
-def export(
-    folder: _Course,
-    lecture: _Assignment,
-    formats: Annotated[
-        list[Format] | None,
-        typer.Option("--format", help="csv: points; questions: points by exercise; canvas, moodle: what they import."),
-    ] = None,
-    roster_file: _Roster = None,
-) -> None:
-    """Write grades into exports/ (all formats unless some are named). Who has no points has an empty grade, never 0."""
-    from . import export as exports
-
-    with _plain_errors():
-        read, found, students = _class(folder, lecture, roster_file)
-        written = exports.write(folder, read, found, students, formats or list(Format))
-    _say_counts(found)
-    for path in written:
-        console.print(f"{path}", highlight=False, soft_wrap=True)
-
-
-@app.command()
-def demo(
-    folder: Annotated[
-        Path | None, typer.Argument(help="An empty folder or a demo's own; build/demo if left out.")
-    ] = None,
-    lecture: Annotated[str, typer.Option(help="The lecture that the class handed in.")] = "01_tensors",
-    students: Annotated[int, typer.Option(min=1, max=1000, help="How many there are in the class.")] = 24,
-    seed: Annotated[int, typer.Option(help="Another number makes another class.")] = 0,
-    unsafe: Annotated[
-        bool, typer.Option("--unsafe", help="Grade without isolation, where bubblewrap is not to be had.")
-    ] = False,
-) -> None:
-    """Show it all on a made-up class: grade it, write feedback and exports, open the report. Safe to repeat."""
-    from . import demo as made_up
-    from . import export as exports
-    from . import feedback as pages_of_feedback
-    from . import report as page_of_report
-
-    folder = folder or build.BUILD / "demo"
-    with _plain_errors():
-        made_up.make_class(folder, build.SOLUTIONS / f"{lecture}.py", students, seed)
-        read, _, known = _class(folder, lecture, None)
-        total = made_up.handed_in(folder, read)
-        for _ in track(made_up.grade(folder, read, unsafe=unsafe), "grading", total, console=console):
-            pass
-        found = results.table(folder, lecture, known)
-        written = list(pages_of_feedback.write(folder, read, found))
-        exports.write(folder, read, found, known)
-        path = page_of_report.write(folder, read, found)
-    _say_counts(found)
-    console.print(f"feedback  {written[0].path} and {len(written) - 1} more", highlight=False, soft_wrap=True)
-    console.print(f"exports   {folder / 'exports'}", highlight=False, soft_wrap=True)
-    console.print(f"report    {path}", highlight=False, soft_wrap=True)
-    _show(path)
-
-
-@app.command()
-def grade(
-    folder: Annotated[Path, typer.Argument(help="The course directory that holds submitted/.")],
-    lecture: Annotated[str, typer.Argument(help="The assignment, as 01_tensors.")],
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, help="Processes on this machine; one for each processor if left out, 0 for no Dask."),
-    ] = None,
-    scheduler: Annotated[
-        str, typer.Option(help="A Dask scheduler's address: its workers grade, not this machine.")
-    ] = "",
-    roster: Annotated[
-        Path | None, typer.Option(help="A CSV file with a column id; FOLDER/roster.csv if there is one.")
-    ] = None,
-    database: Annotated[
-        str, typer.Option("--db", help="The gradebook's SQLAlchemy URL; FOLDER/gradebook.db if left out.")
-    ] = "",
-    again: Annotated[
-        bool, typer.Option("--again", help="Grade those too who have a result for the same work.")
-    ] = False,
-    unsafe: Annotated[
-        bool,
-        typer.Option("--unsafe", help="No sandbox: students' code runs as you and may do all that you may."),
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded, and change nothing.")] = False,
-) -> None:
-    """Grade what is not graded yet, each submission isolated, and bring nbgrader's gradebook up to date.
-
-    Results are files, results/LECTURE/STUDENT.json; stopping this command loses none of them, and running it again
-    goes on. Exit 0 if all are graded, 1 if something failed here.
-    """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from . import engine, gradebook, sandbox
-
-    columns = (
-        TextColumn("grading"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    try:
-        if dry_run:
-            todo = engine.plan(folder, lecture, again=again, roster=roster)
-            for student in todo.wanted:
-                console.print(f"would grade {student}", markup=False, highlight=False)
-            console.print(
-                f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
-            )
-            return
-        with _plain_errors(), Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("starting the workers", total=None)
-
-            def progress(done: int, total: int, latest: results.Result | None) -> None:
-                bar.update(task, completed=done, total=total, description=latest.student if latest else "starting")
-
-            summary = engine.grade_class(
-                folder, lecture, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again, roster=roster,
-                database=database, progress=progress, say=bar.console.print,
-            )  # fmt: skip
-    except (engine.EngineError, sandbox.SandboxError, gradebook.GradebookError) as error:
-        print(f"course: {error}", file=sys.stderr)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        print("course: stopped; what was graded is kept, and the same command goes on from there", file=sys.stderr)
-        raise typer.Exit(130) from None
-    _print_summary(summary)
-    if not summary.complete:
-        raise typer.Exit(1)
-
-
-def _print_summary(summary: engine.Summary) -> None:
-    from . import results
-
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    for remark in summary.remarks:
-        say(f"• {remark}")
-    for result in summary.results.values():
-        if result.state in (results.State.NEEDS_REVIEW, results.State.FAILED_HERE):
-            say(f"• {result.student}, {result.state}:")
-            for note in result.notes:
-                say("    " + note.replace("\n", "\n    "))
-    table = Table("state", "students")
-    for state, count in results.counts(summary.results).items():
-        table.add_row(str(state), str(count))
-    table.add_section()
-    table.add_row("all", str(len(summary.results)))
-    console.print(table)
-    say(f"{len(summary.graded)} graded now, the others before")
-    if summary.gradebook_problem:
-        print(f"course: {summary.gradebook_problem}", file=sys.stderr)
-
-
-@app.command()
 def release(
     folder: Annotated[
-        Path | None, typer.Argument(help="Where to put the folder and its zip; build/ if left out.")
+        Path | None, typer.Argument(metavar="FOLDER", help="Where to put it; build/ if left out.")
     ] = None,
 ) -> None:
-    """Make what students get: a folder and a zip with notebooks, helpers and environment, and no solution."""
+    """Make what students get, as a folder and a zip.
+
+    Notebooks, helpers and environment, and no solution. The same sources give the same bytes.
+    """
     from .release import make_release
 
     with _plain_errors():

@@ -6,12 +6,9 @@ import copy
 import random
 import re
 import shutil
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from . import bank, build, judge, results, sandbox, source, submission
-from .results import Result, State
+from . import bank, build, sandbox, source
 
 HOSTILE = build.ROOT / "tests" / "hostile" / "attacks"
 MARK = ".made-up-class"  # only a folder with this file in it is ever replaced
@@ -96,33 +93,3 @@ def hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> Non
         if cell.metadata.get("nbgrader") and cell.id in texts:
             cell.source = texts[cell.id]
     build.write_notebook(notebook, path)
-
-
-def grade(folder: Path, lecture: source.Lecture, *, unsafe: bool = False) -> Iterator[Result]:
-    """Grade the class, one after another; each result is written as it comes."""
-    lecture_source = lecture.path.read_bytes()
-    paths = sorted((folder / "submitted").glob(f"*/{lecture.name}/{lecture.name}.ipynb"))
-    box = sandbox.Sandbox(LIMITS, unsafe=unsafe)
-    try:
-        for path in paths:
-            read = submission.read_submission(path, lecture)
-            blank = Result(path.parts[-3], lecture.name, State.GRADED, results.key(path.read_bytes(), lecture_source))
-            try:
-                grading = judge.grade(lecture, read.answers, box)
-            except (sandbox.SandboxError, judge.TestError) as error:
-                result = replace(blank, state=State.FAILED_HERE, notes=(f"{error}",))
-                box.close()
-                box = sandbox.Sandbox(LIMITS, unsafe=unsafe)
-            else:
-                notes = (*(f"{f.problem} → {f.remedy}" for f in read.findings), *grading.notes)
-                state = State.NEEDS_REVIEW if notes else State.GRADED
-                result = replace(blank, state=state, marks=tuple(grading.marks), notes=notes)
-            results.write(folder, result)
-            yield result
-    finally:
-        box.close()
-
-
-def handed_in(folder: Path, lecture: source.Lecture) -> int:
-    """How many submissions there are to grade."""
-    return len(list((folder / "submitted").glob(f"*/{lecture.name}/{lecture.name}.ipynb")))

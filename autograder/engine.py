@@ -25,10 +25,9 @@ import dask
 from distributed import CancelledError, Client, Future, LocalCluster, wait
 from distributed.scheduler import KilledWorker
 
-from . import build, gradebook, judge, results, sandbox, source, submission
+from . import CourseError, build, gradebook, judge, results, sandbox, source, submission
 from . import roster as rosters
-from .judge import Mark
-from .results import Result, State
+from .results import Mark, Result, State
 
 ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
 _RECYCLE = 300  # submissions that one warm process serves
@@ -37,11 +36,11 @@ _LIMITS = sandbox.Limits()
 _TEXT_LIMIT = 4_000  # characters of a message or a note
 
 Task = dict[str, Any]  # lecture, source, submission, key, limits, unsafe
-Outcome = dict[str, Any]  # marks, notes, answers; or failed
+Outcome = dict[str, Any]  # marks, notes, answers, seconds; or failed
 Progress = Callable[[int, int, Result | None], None]
 
 
-class EngineError(Exception):
+class EngineError(CourseError):
     """Grading cannot begin, or cannot go on: says why and what to do. What was graded is kept."""
 
 
@@ -103,12 +102,15 @@ def grade_class(
     path = build.SOLUTIONS / f"{lecture}.py"
     read = source.read(path)
     text = path.read_text(encoding="utf-8")
+    _require_submitted(course, lecture)
+    if not unsafe:
+        sandbox.require_hidden(course)
     with _alone(course, lecture):
         todo = plan(course, lecture, again=again, roster=roster)
         graded: list[str] = []
         progress(0, len(todo.wanted), None)
 
-        def finish(result: Result, answers: dict[str, str] | None) -> None:
+        def finish(result: Result, answers: dict[str, str] | None, seconds: float | None) -> None:
             before = _existing(course, lecture, result.student)
             spoiled = result.state is State.FAILED_HERE and before is not None and before.key == result.key
             if spoiled and before is not None and before.points is not None:
@@ -124,6 +126,8 @@ def grade_class(
                         f"  → {len(graded)} results of this run are safe; make room on the disk (or mend the folder's "
                         "permissions) and run the same command again: it goes on from there"
                     ) from error
+            if seconds is not None:
+                results.note_time(course, lecture, result.student, seconds)
             graded.append(result.student)
             progress(len(graded), len(todo.wanted), result)
 
@@ -142,8 +146,12 @@ def grade_class(
 def plan(course: Path, lecture: str, *, again: bool = False, roster: Path | None = None) -> Plan:
     """Who is to be graded. ``again``: those too who have a result for the same work."""
     text = (build.SOLUTIONS / f"{lecture}.py").read_bytes()
+    _require_submitted(course, lecture)
     made = Plan()
-    students, made.remarks = students_of(course, lecture, roster)
+    students = rosters.of(course, lecture, roster)
+    if any(student.listed for student in students.values()):
+        strangers = [name for name, student in students.items() if not student.listed]
+        made.remarks = [f"{name} is not on the roster, and counted" for name in strangers]
     for student in students:
         data = _work(course, lecture, student)
         before = _existing(course, lecture, student)
@@ -160,34 +168,10 @@ def plan(course: Path, lecture: str, *, again: bool = False, roster: Path | None
     return made
 
 
-def students_of(course: Path, lecture: str, roster: Path | None = None) -> tuple[list[str], list[str]]:
-    """Everybody who counts, and remarks: the roster's students, all with a folder in submitted/, all with a result.
-
-    The roster is a CSV file with a column ``id``, as nbgrader's; ``roster.csv`` in the course directory if there is
-    one and no other is named.
-    """
+def _require_submitted(course: Path, lecture: str) -> None:
     submitted = course / "submitted"
     if not submitted.is_dir():
         raise EngineError(f"{submitted} is missing\n  → put submissions into {submitted}/STUDENT/{lecture}/")
-    folders = {path.name for path in submitted.iterdir() if path.is_dir() and not path.name.startswith(".")}
-    known = {path.stem for path in (course / "results" / lecture).glob("[!.]*.json")}
-    remarks: list[str] = []
-    default = course / rosters.FILE
-    if roster is None and default.is_file():
-        roster = default
-    try:
-        listed = [student.student for student in rosters.read(roster)] if roster else []
-    except rosters.RosterError as error:
-        raise EngineError(str(error)) from error
-    if roster:
-        remarks = [f"{name} is not on the roster, and counted" for name in sorted((folders | known) - set(listed))]
-    everybody = sorted(folders | known | set(listed))
-    if odd := [name for name in everybody if not name.isprintable() or "/" in name or name.startswith(".")]:
-        raise EngineError(
-            f"these are no names for a student: {', '.join(map(ascii, odd))}\n"
-            "  → rename the folders in submitted/ (or mend the roster): printable characters, no slash, no first dot"
-        )
-    return everybody, remarks
 
 
 def _grade_all(
@@ -199,7 +183,7 @@ def _grade_all(
     scheduler: str,
     unsafe: bool,
     limits: sandbox.Limits,
-    finish: Callable[[Result, dict[str, str] | None], None],
+    finish: Callable[[Result, dict[str, str] | None, float | None], None],
 ) -> None:
     def tasks() -> Iterator[Task]:
         for student in wanted:
@@ -214,11 +198,11 @@ def _grade_all(
             key = _key(data, text.encode())
             if isinstance(data, OSError):
                 note = f"{_notebook(course, lecture.name, student)} cannot be read: {data.strerror}"
-                finish(Result(student, lecture.name, State.FAILED_HERE, key, (), (_clean(note),)), None)
+                finish(Result(student, lecture.name, State.FAILED_HERE, key, (), (_clean(note),)), None, None)
             else:
                 note = f"{data.problem}: {data.remedy}"
                 state = State.NEEDS_REVIEW
-                finish(Result(student, lecture.name, state, key, _nothing(lecture, note), (_clean(note),)), {})
+                finish(Result(student, lecture.name, state, key, _nothing(lecture, note), (_clean(note),)), {}, None)
 
     if workers == 0 and not scheduler:
         spread: Iterable[tuple[Task, Outcome]] = ((task, grade_one(task)) for task in tasks())
@@ -240,13 +224,14 @@ def _grade_all(
             finish(*_result(task, outcome))
 
 
-def _result(task: Task, outcome: Outcome) -> tuple[Result, dict[str, str] | None]:
+def _result(task: Task, outcome: Outcome) -> tuple[Result, dict[str, str] | None, float | None]:
     about = task["student"], task["lecture"]
     if (reason := outcome.get("failed") or outcome.get("refused")) is not None:
-        return Result(*about, State.FAILED_HERE, task["key"], (), (reason,)), None
+        return Result(*about, State.FAILED_HERE, task["key"], (), (reason,)), None, None
     notes = tuple(outcome["notes"])
     state = State.NEEDS_REVIEW if notes else State.GRADED
-    return Result(*about, state, task["key"], tuple(Mark(**m) for m in outcome["marks"]), notes), outcome["answers"]
+    result = Result(*about, state, task["key"], tuple(Mark(**m) for m in outcome["marks"]), notes)
+    return result, outcome["answers"], outcome.get("seconds")
 
 
 def _notebook(course: Path, lecture: str, student: str) -> Path:
@@ -468,8 +453,9 @@ def prepare(limits: dict[str, Any], unsafe: bool) -> str:
 def grade_one(task: Task) -> Outcome:
     """Grade one submission: plain data in, plain data out. Never raises; ``failed`` says what went wrong here."""
     with _LOCK:
+        started = time.monotonic()
         try:
-            return _grade(task)
+            return {**_grade(task), "seconds": time.monotonic() - started}
         except (Exception, judge.TestError, sandbox.Gone) as error:
             return {"failed": _clean(f"{type(error).__name__}: {error}")}
 

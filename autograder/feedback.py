@@ -17,8 +17,7 @@ from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
 
 from . import build, pages, results, source, submission
-from .judge import Mark
-from .results import Result, State
+from .results import Mark, Result, State
 
 CODE_LIMIT = 20_000  # characters of a cell that are shown
 MESSAGE_LIMIT = 6_000

@@ -22,14 +22,14 @@ from nbgrader import api, utils
 from nbgrader.preprocessors import ClearSolutions, ComputeChecksums, LockCells, SaveCells
 from traitlets.config.loader import PyFileConfigLoader
 
-from . import build
+from . import CourseError, build
 from .results import Result, State
 from .source import Lecture
 
 TRIES, PAUSE = 5, 2.0  # at a locked database; SQLite itself waits five seconds each time
 
 
-class GradebookError(Exception):
+class GradebookError(CourseError):
     """The gradebook cannot be brought up to date: says why and what to do. The results are safe in their files."""
 
 

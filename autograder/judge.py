@@ -19,20 +19,10 @@ from typing import Any
 from course_utils.testing import Mismatch, Observation, observing_elsewhere
 
 from . import bank, sandbox, source
+from .results import Mark
 from .warm import defined, used
 
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What an exercise earned: ``points`` of ``worth``; ``message`` says why not, ``mistake`` which known one."""
-
-    exercise: str
-    points: float
-    worth: float
-    message: str = ""
-    mistake: str | None = None
 
 
 @dataclass

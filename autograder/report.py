@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 import statistics
 import textwrap
@@ -21,6 +22,8 @@ from .results import Result, State
 WANTS_EYE = (State.NEEDS_REVIEW, State.FAILED_HERE)
 _WIDTH = 4.2  # inches: as wide as a phone, so that nothing shrinks there
 _MOST = 8  # mistakes that are drawn; the table has all
+_SLOWEST = 3  # submissions that are named beside the time they took
+_NAME = 24  # characters of a name in a picture
 _COLOURS = {State.GRADED: MEASURED, State.NEEDS_REVIEW: HIGHLIGHT, State.FAILED_HERE: HIGHLIGHT}
 
 
@@ -36,12 +39,17 @@ def write(course: Path, lecture: source.Lecture, found: Mapping[str, Result]) ->
     for student in found:
         if feedback.path_of(course, lecture.name, student).exists():
             links[student] = f"../feedback/{quote(student, safe='', errors='surrogateescape')}/{lecture.name}.html"
-    pages.write(path, page(lecture, found, links))
+    pages.write(path, page(lecture, found, links, results.times(course, lecture.name)))
     return path
 
 
-def page(lecture: source.Lecture, found: Mapping[str, Result], links: Mapping[str, str] = {}) -> str:
-    """The report as HTML; ``links`` leads to students' feedback."""
+def page(
+    lecture: source.Lecture,
+    found: Mapping[str, Result],
+    links: Mapping[str, str] = {},
+    times: Mapping[str, float] = {},
+) -> str:
+    """The report as HTML; ``links`` leads to students' feedback, ``times`` are seconds that grading took."""
     counts = results.counts(found)
     scored = [result for result in found.values() if result.points is not None]
     titles = pages.exercise_titles(lecture)
@@ -58,7 +66,10 @@ def page(lecture: source.Lecture, found: Mapping[str, Result], links: Mapping[st
         figures += [_scores(scored, sum(worth.values())), _passed(passed, titles, len(scored))]
     if mistakes:
         figures.append(_mistakes([(text, count) for (text, _), count in mistakes], len(scored)))
-    rows = [_row(result, list(worth), links) for result in found.values()]
+    took = {result.student: times[result.student] for result in scored if result.student in times}
+    if took:
+        figures.append(_times(took))
+    rows = [_row(result, list(worth), links, took) for result in found.values()]
     return (
         pages.environment()
         .get_template("report.html")
@@ -91,11 +102,14 @@ def page(lecture: source.Lecture, found: Mapping[str, Result], links: Mapping[st
                 for (text, name), count in mistakes
             ],
             rows=rows,
+            timed=bool(took),
         )
     )
 
 
-def _row(result: Result, exercises: Sequence[str], links: Mapping[str, str]) -> dict[str, object]:
+def _row(
+    result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float]
+) -> dict[str, object]:
     marks = {mark.exercise: "✓" if mark.points >= mark.worth else "✗" for mark in result.marks}
     return {
         "student": pages.line(result.student),
@@ -105,6 +119,7 @@ def _row(result: Result, exercises: Sequence[str], links: Mapping[str, str]) -> 
         "eye": result.state in WANTS_EYE or bool(result.notes),
         "marks": [marks.get(name, "–") if result.points is not None else "–" for name in exercises],
         "link": links.get(result.student),
+        "time": _seconds(took[result.student]) if result.student in took else "",
     }
 
 
@@ -168,6 +183,33 @@ def _mistakes(found: Sequence[tuple[str, int]], graded: int) -> Markup:
     shown = [(pages.line(text), count, f"{count}", DATA) for text, count in found[:_MOST]]
     heading = f"The mistake most often recognised: by {shown[0][1]} of {graded}"
     return _bars(heading, shown, max(count for _, count in found), "; ".join(f"{t}: {n}" for t, _, n, _ in shown))
+
+
+def _times(took: Mapping[str, float]) -> Markup:
+    ranked = sorted(took, key=lambda student: (took[student], student), reverse=True)
+    slowest = pages.line(ranked[0])[:_NAME]
+    median = _seconds(statistics.median(took.values()))
+    heading = f"Graded in {_seconds(sum(took.values()))}; half of them took {median} or less"
+    # Steps of about three: a submission that hangs takes a hundred times as long as another.
+    edges = [10.0**power * step for power in range(-2, 5) for step in (1, 3)]
+    places = {student: bisect.bisect_left(edges, took[student]) for student in ranked}
+    rows = []
+    for place in range(min(places.values()), max(places.values()) + 1):
+        count = sum(each == place for each in places.values())
+        label = f"up to {_seconds(edges[place])}" if place < len(edges) else f"more than {_seconds(edges[-1])}"
+        if named := [pages.line(student)[:_NAME] for student in ranked[:_SLOWEST] if places[student] == place]:
+            label += f", the slowest: {', '.join(named)}"
+        rows.append((label, count, f"{count}", MEASURED))
+    told = f"the slowest is {slowest} with {_seconds(took[ranked[0]])}; " + ", ".join(
+        f"{row[0]}: {row[1]}" for row in rows
+    )
+    return _bars(heading, rows, len(took), told)
+
+
+def _seconds(seconds: float) -> str:
+    if seconds >= 120:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
 
 
 def _heading(figure: Figure, text: str) -> None:

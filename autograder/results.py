@@ -20,8 +20,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .judge import Mark
+from . import CourseError
 
+_TIMES = ".times.jsonl"
 _VERSIONS = ("torch", "numpy", "einops", "jaxtyping")
 _CODE = Path(__file__).parent
 
@@ -34,6 +35,17 @@ class State(StrEnum):
     GRADED = "graded"
     NEEDS_REVIEW = "needs review"  # graded as far as possible; a person should look
     FAILED_HERE = "failed here"  # a fault of ours or of this machine: no points, and no zero
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What an exercise earned: ``points`` of ``worth``; ``message`` says why not, ``mistake`` which known one."""
+
+    exercise: str
+    points: float
+    worth: float
+    message: str = ""
+    mistake: str | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,7 @@ class Result:
         return sum(mark.points for mark in self.marks) if self.state in (State.GRADED, State.NEEDS_REVIEW) else None
 
 
-class ResultError(Exception):
+class ResultError(CourseError):
     """A result file that cannot be read: says which and what to do."""
 
 
@@ -107,6 +119,25 @@ def read(course: Path, lecture: str, student: str) -> Result | None:
         return None
     except (ValueError, TypeError, KeyError) as error:
         raise ResultError(f"{path} is damaged ({error})\n  → delete it; the next run grades it again") from error
+
+
+def note_time(course: Path, lecture: str, student: str, seconds: float) -> None:
+    """Note how long grading took, beside the results, whose bytes must not depend on it. Never raises OSError."""
+    line = json.dumps({"student": student, "seconds": round(seconds, 3)}) + "\n"
+    with contextlib.suppress(OSError), (course / "results" / lecture / _TIMES).open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def times(course: Path, lecture: str) -> dict[str, float]:
+    """Seconds that each student's submission took when it was last graded, as far as they were noted."""
+    found: dict[str, float] = {}
+    with contextlib.suppress(OSError), (course / "results" / lecture / _TIMES).open(encoding="utf-8") as file:
+        for text in file:
+            # A line that was cut off when the command was killed tells nothing.
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                noted = json.loads(text)
+                found[noted["student"]] = float(noted["seconds"])
+    return found
 
 
 def table(course: Path, lecture: str, roster: Iterable[str]) -> dict[str, Result]:

@@ -11,16 +11,18 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import CourseError
+
 FILE = "roster.csv"
 
 
-class RosterError(Exception):
+class RosterError(CourseError):
     """A roster that cannot be read: says which line, and what to do."""
 
 
 @dataclass(frozen=True)
 class Student:
-    """One student; what is not known is empty."""
+    """One student; what is not known is empty. ``listed`` is False for who is in no roster, and there all the same."""
 
     student: str
     name: str = ""
@@ -29,6 +31,7 @@ class Student:
     canvas_id: str = ""
     login: str = ""
     section: str = ""
+    listed: bool = True
 
 
 def read(path: Path) -> list[Student]:
@@ -49,7 +52,7 @@ def read(path: Path) -> list[Student]:
         student = values.get(column, "")
         if not student or student in found:
             continue
-        if "/" in student or not student.isprintable() or student.startswith("."):
+        if _odd(student):
             raise RosterError(f"{path}: {student!a} cannot be a folder in submitted/\n  → correct that line")
         found[student] = Student(
             student,
@@ -66,10 +69,19 @@ def read(path: Path) -> list[Student]:
 def of(course: Path, lecture: str, path: Path | None = None) -> dict[str, Student]:
     """Everybody by name: in the roster (``path``, else ``roster.csv`` where there is one), submitted/ or results/."""
     if not course.is_dir():
-        raise FileNotFoundError(f"{course} is missing: `course init {course}` makes a course directory")
+        raise FileNotFoundError(f"{course} is missing\n  → `course init {course}` makes a course directory")
     file = path or course / FILE
     listed = {student.student: student for student in read(file)} if path or file.exists() else {}
     folders = {p.name for p in (course / "submitted").glob("*") if p.is_dir()}
     graded = {p.stem for p in (course / "results" / lecture).glob("*.json")}
-    names = {*listed, *(name for name in folders | graded if not name.startswith("."))}
-    return {name: listed.get(name) or Student(name) for name in sorted(names)}
+    others = {name for name in folders | graded if not name.startswith(".")} - listed.keys()
+    if odd := sorted(filter(_odd, others)):
+        raise RosterError(
+            f"these are no names for a student: {', '.join(map(ascii, odd))}\n"
+            "  → rename the folders in submitted/: printable characters, no slash, no first dot"
+        )
+    return dict(sorted((listed | {name: Student(name, listed=False) for name in others}).items()))
+
+
+def _odd(name: str) -> bool:
+    return "/" in name or not name.isprintable() or name.startswith(".")

@@ -22,13 +22,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from . import warm, wire
+from . import CourseError, warm, wire
 from .build import ROOT
 
 _MODULES = ("__init__.py", "warm.py", "wire.py")  # of autograder: what the student's side needs, and no more
 
 
-class SandboxError(Exception):
+class SandboxError(CourseError):
     """There is no isolation to be had here, or the sandbox broke: says why, and what to do."""
 
 
@@ -203,6 +203,8 @@ class Sandbox:
             return b""
 
 
+_SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/lib32")
+_HIDING = ("/tmp", "/dev", "/proc", "/course")  # the sandbox has its own
 _INSIDE = "/course"  # where this project's part lies in the sandbox
 _START = (
     "import os, sys; sys.path.insert(0, os.environ.pop('COURSE_GRADING_PATH')); "
@@ -222,10 +224,35 @@ def require() -> str:
     return program
 
 
+def require_hidden(folder: Path) -> None:
+    """Raises :class:`SandboxError` where submissions could read a folder: it lies in what the sandbox shows them."""
+    for place in (*_readable(), *_SYSTEM, str(ROOT / "course_utils")):
+        if folder.resolve().is_relative_to(Path(place).resolve()):
+            raise SandboxError(
+                f"{folder} lies in {place}, which every submission may read\n"
+                "  → move it out of there: a home folder is a good place"
+            )
+
+
+def _readable() -> dict[str, None]:
+    places = (
+        "/usr",
+        "/etc/ld.so.cache",
+        "/etc/alternatives",
+        sys.prefix,
+        sys.base_prefix,
+        sysconfig.get_path("stdlib"),
+    )
+    return dict.fromkeys(places)
+
+
 def _bubblewrap(root: bool) -> list[str]:
     for place in (sys.prefix, sys.base_prefix):
-        if Path(place).is_relative_to("/tmp"):
-            raise SandboxError(f"{place} lies in /tmp, which each submission gets anew\n  → move the project elsewhere")
+        if hidden := next((each for each in _HIDING if Path(place).is_relative_to(each)), None):
+            raise SandboxError(
+                f"{place} lies in {hidden}, which each submission gets anew\n  → move the project elsewhere"
+            )
+    require_hidden(ROOT)
     command = [require(), "--die-with-parent", "--new-session", "--clearenv"]
     if root:
         # Without a user namespace of bubblewrap's, the warm process can become nobody. The kernel counts nobody's
@@ -234,20 +261,12 @@ def _bubblewrap(root: bool) -> list[str]:
         command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         command += ["--unshare-all"]
-    readable = [
-        "/usr",
-        "/etc/ld.so.cache",
-        "/etc/alternatives",
-        sys.prefix,
-        sys.base_prefix,
-        sysconfig.get_path("stdlib"),
-    ]
-    for place in dict.fromkeys(readable):
+    for place in _readable():
         if os.path.exists(place):
             if not place.startswith("/usr/"):
                 command += _folders(Path(place).parent)
             command += ["--ro-bind", place, place]
-    for place in ("/bin", "/sbin", "/lib", "/lib64", "/lib32"):
+    for place in _SYSTEM:
         if os.path.islink(place):
             command += ["--symlink", os.readlink(place), place]
         elif os.path.isdir(place):

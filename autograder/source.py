@@ -17,6 +17,8 @@ from typing import Any
 import jupytext
 import nbformat
 
+from . import CourseError
+
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 _SOLUTION = ("### BEGIN SOLUTION", "### END SOLUTION")
 _HIDDEN = ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
@@ -25,7 +27,7 @@ _TAG = re.compile(r"^(item|error)-(\d+)$")
 _TIMED = "timed"
 
 
-class SourceError(Exception):
+class SourceError(CourseError):
     """A source that cannot become a notebook: says which file and line, what is wrong, and what to do."""
 
     def __init__(self, path: Path, line: int, problem: str, remedy: str) -> None:

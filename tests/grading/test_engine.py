@@ -17,7 +17,7 @@ import pytest
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
-from autograder import build, cli, engine, gradebook, results, sandbox, source
+from autograder import build, cli, engine, gradebook, results, roster, sandbox, source
 from autograder.results import State
 
 NAME = "00_napkin_math"
@@ -131,6 +131,7 @@ def test_regrading_gives_the_same_bytes_and_a_change_regrades_one(course: Path) 
     before = files(course)
     summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS, again=True)
     assert len(summary.graded) == len(before) == 5 and files(course) == before
+    assert results.times(course, NAME).keys() >= {"ada", "blank", "crash", "odd"}
 
     hand_in(course, "blank", **{FIRST.name: FIRST.stub})
     summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS)
@@ -232,19 +233,19 @@ def test_the_command_says_what_it_did(course: Path) -> None:
     assert told.exit_code == 0, told.output
     assert "1 graded now" in told.output and "hang, needs review" in told.output
     told = runner.invoke(cli.app, ["grade", str(course / "nowhere"), NAME])
-    assert told.exit_code == 1 and "put submissions into" in told.output
+    assert told.exit_code == 1 and "put submissions into" in told.output and not (course / "nowhere").exists()
     told = runner.invoke(cli.app, ["grade", str(course), "17_nothing"])
-    assert told.exit_code == 1 and "no such source" in told.output
+    assert told.exit_code == 2 and "there is no lecture '17_nothing'; there are 00_napkin_math," in told.output
 
 
 def test_names_that_are_no_names(course: Path) -> None:
     (course / "submitted" / "new\nline" / NAME).mkdir(parents=True)
-    with pytest.raises(engine.EngineError, match="no names for a student"):
+    with pytest.raises(roster.RosterError, match="no names for a student"):
         engine.plan(course, NAME)
     (course / "submitted" / "new\nline" / NAME).rmdir()
     (course / "submitted" / "new\nline").rmdir()
     (course / "other.csv").write_text("name\nada\n")
-    with pytest.raises(engine.EngineError, match="no column `id`"):
+    with pytest.raises(roster.RosterError, match="no column `id`"):
         engine.plan(course, NAME, roster=course / "other.csv")
 
 

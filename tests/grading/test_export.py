@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from autograder import build, export, results, roster, source
 from autograder.cli import app
 from autograder.export import Format
-from autograder.judge import Mark
-from autograder.results import Result, State
+from autograder.results import Mark, Result, State
 
 STATES = {
     "graded-ada": State.GRADED, "graded-zero": State.GRADED, "review": State.NEEDS_REVIEW,

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from autograder import bank, build, demo, feedback, report, results, source, submission
 from autograder.cli import app
-from autograder.judge import Mark
-from autograder.results import Result, State
+from autograder.results import Mark, Result, State
 
 HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", re.DOTALL)
 MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL)

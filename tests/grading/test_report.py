@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from autograder import build, feedback, report, results, source
 from autograder.cli import app
-from autograder.judge import Mark
-from autograder.results import Result, State
+from autograder.results import Mark, Result, State
 
 
 @pytest.fixture(scope="module")
