@@ -46,10 +46,10 @@ def _plain_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _known(lecture: str) -> str:
+def _known(lecture: str | None) -> str | None:
     """A lecture's name, or a usage error that lists them."""
     names = [path.stem for path in source.lectures(build.SOLUTIONS)]
-    if lecture and lecture not in names:
+    if lecture is not None and lecture not in names:
         raise typer.BadParameter(f"there is no lecture {lecture!r}; there are {', '.join(names)}")
     return lecture
 
@@ -374,8 +374,8 @@ def notebooks() -> None:
 @app.command()
 def check(
     lecture: Annotated[
-        str, typer.Argument(metavar="LECTURE", callback=_known, help="As 01_tensors; all of them if left out.")
-    ] = "",
+        str | None, typer.Argument(metavar="LECTURE", callback=_known, help="As 01_tensors; all of them if left out.")
+    ] = None,
     exercise: Annotated[
         str, typer.Argument(metavar="EXERCISE", help="One exercise of it; all of them if left out.")
     ] = "",

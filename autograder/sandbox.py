@@ -146,9 +146,15 @@ class Sandbox:
         ours.settimeout(120)
         if self._receive() != b"ready":
             self.close()
+            remedy = "bubblewrap needs user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
+            if os.geteuid() == 0:
+                # A user namespace would do here too, but the kernel would not count this root's processes in it.
+                remedy = (
+                    "root needs CAP_SYS_ADMIN for it, which containers mostly lack: grade as an ordinary user "
+                    "(`runuser -u NAME -- course grade …`), or start the container with `--cap-add SYS_ADMIN`"
+                )
             raise SandboxError(
-                f"the sandbox did not start: {self.complaint}\n  → bubblewrap needs user namespaces "
-                "(sysctl kernel.unprivileged_userns_clone=1); `--unsafe` grades without isolation"
+                f"the sandbox did not start: {self.complaint}\n  → {remedy}; `--unsafe` grades without isolation"
             )
 
     @contextlib.contextmanager
@@ -204,7 +210,7 @@ class Sandbox:
 
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/lib32")
-_HIDING = ("/tmp", "/dev", "/proc", "/course")  # the sandbox has its own
+_HIDING = ("/tmp", "/dev", "/proc")  # the sandbox has its own
 _INSIDE = "/course"  # where this project's part lies in the sandbox
 _START = (
     "import os, sys; sys.path.insert(0, os.environ.pop('COURSE_GRADING_PATH')); "

@@ -190,6 +190,6 @@ def submissions(course: Path, lecture: Lecture) -> list[Submission]:
     """All submissions of one assignment in a course directory, by student."""
     folder = course / "submitted"
     if not folder.is_dir():
-        raise FileNotFoundError(f"{folder} is missing: put submissions into submitted/STUDENT/{lecture.name}/")
+        raise FileNotFoundError(f"{folder} is missing\n  → put submissions into submitted/STUDENT/{lecture.name}/")
     students = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     return [read_submission(s / lecture.name / f"{lecture.name}.ipynb", lecture) for s in students]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from html_scan import NASTY, harmless
+from test_broken import BREAKS
 from typer.testing import CliRunner
 
 from autograder import bank, build, demo, feedback, report, results, source, submission
@@ -104,18 +105,25 @@ def test_nothing_of_a_submission_is_more_than_text(lecture: source.Lecture, tmp_
 
 
 def test_nothing_of_the_hostile_class_is_more_than_text(lecture: source.Lecture, tmp_path: Path) -> None:
-    """Every attack's code, and the same text once more where a message stands."""
+    """Every attack's code, and the same text once more where a message stands; and every broken file."""
     attacks = demo.attacks(lecture)
-    if not attacks:
-        pytest.skip("there are no hostile submissions in tests/hostile/attacks")
+    assert len(attacks) == len(list(demo.HOSTILE.glob("*.py")))
     for number, answers in enumerate(attacks):
         path = hand_in(tmp_path, lecture, f"mallory{number}", answers)
         given = [Mark(e.name, 0.0, e.points, answers.get(e.name, ""), answers.get(e.name)) for e in lecture.exercises]
         graded(tmp_path, lecture, path, tuple(given))
+    for name, (spoil, says, _) in BREAKS.items():
+        path = build.notebook_path(tmp_path / "submitted" / name, lecture.name)
+        path.parent.mkdir(parents=True)
+        spoil(path)
+        result = Result(name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, f"✗ {says}"), (says,))
+        results.write(tmp_path, result)
     pages = written(tmp_path, lecture)
-    assert len(pages) == len(attacks)
+    assert len(pages) >= len(attacks) + len(BREAKS)
+    secret = secret_lines(lecture)
     for page in pages.values():
-        harmless(page.path.read_text(encoding="utf-8"))
+        text = harmless(page.path.read_text(encoding="utf-8")).text
+        assert [line for line in secret if line in text] == [] and "HIDDEN TESTS" not in text
     harmless(report.page(lecture, results.table(tmp_path, lecture.name, pages)))
 
 

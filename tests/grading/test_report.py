@@ -81,11 +81,42 @@ def test_the_pictures_say_what_the_class_did(lecture: source.Lecture) -> None:
     ]
 
 
+def test_the_time_that_grading_took_is_drawn_and_the_slowest_named(lecture: source.Lecture) -> None:
+    found = a_class(lecture)
+    took = {"s0": 30.4, "s1": 0.2, "s2": 0.31, "s3": 0.2, "s4": 11.0, "f1": 99.0, "gone": 99.0}  # s5 was not noted
+    html = report.page(lecture, found, times=took)
+    time = re.findall(r'<svg[^>]*aria-label="([^"]+)"', html)[-1]
+    assert "Graded in 42 s; half of them took 0.31 s or less" in time and "the slowest is s0 with 30 s" in time
+    assert re.findall(r"up to ([\d.]+ s)[^:]*: (\d)", time) == [
+        ("0.3 s", "2"), ("1 s", "1"), ("3 s", "0"), ("10 s", "0"), ("30 s", "1"), ("100 s", "1"),
+    ]  # fmt: skip
+    assert "up to 100 s, the slowest: s0" in harmless(html).text.replace("\n", " ") or "the slowest: s0" in time
+    everybody = html[html.index("<h2>Everybody") :]
+    shown = re.findall(
+        r'class="name">(\w+)</th>\s*<td>[^<]*</td><td[^>]*>[^<]*</td>\s*<td[^>]*>([^<]*)</td>', everybody
+    )
+    assert dict(shown) == {name: "" for name in found} | {
+        "s0": "30 s", "s1": "0.2 s", "s2": "0.31 s", "s3": "0.2 s", "s4": "11 s",
+    }  # fmt: skip
+    assert "Graded in" not in report.page(lecture, found)
+
+
+def test_times_are_the_latest_and_a_line_cut_off_costs_only_itself(lecture: source.Lecture, tmp_path: Path) -> None:
+    assert results.times(tmp_path, lecture.name) == {}
+    results.note_time(tmp_path, lecture.name, "nobody", 1.0)  # there is no folder yet: not noted, and no error
+    results.write(tmp_path, Result("ada", lecture.name, State.GRADED, ""))
+    for student, seconds in (("ada", 9.0), ("bob\ud800", 2.0), ("ada", 1.23456)):
+        results.note_time(tmp_path, lecture.name, student, seconds)
+    with (tmp_path / "results" / lecture.name / ".times.jsonl").open("a") as file:
+        file.write('[1]\n{"student": "cut", "sec')
+    assert results.times(tmp_path, lecture.name) == {"ada": 1.235, "bob\ud800": 2.0}
+
+
 @pytest.mark.parametrize("nasty", NASTY)
 def test_nothing_of_a_result_is_more_than_text(lecture: source.Lecture, nasty: str) -> None:
     given = tuple(Mark(e.name, 0.0, e.points, nasty, nasty) for e in lecture.exercises)
     found = {nasty: Result(nasty, lecture.name, State.NEEDS_REVIEW, "", given, (nasty, "\x1b\u202e\ud800"))}
-    page = harmless(report.page(lecture, found))
+    page = harmless(report.page(lecture, found, times={nasty: 1.0}))
     assert page.text.count(nasty) >= 4 and "\\x1b\\u202e\\ud800" in page.text
 
 

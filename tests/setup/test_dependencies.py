@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
 import importlib.util
 import os
@@ -127,3 +128,26 @@ def test_nothing_else_lists_dependencies() -> None:
     lists = ["requirements*.txt", "setup.py", "setup.cfg", "Pipfile*", "*.lock", "environment*.y*ml", "constraints*"]
     found = {path.name for pattern in lists for path in ROOT.glob(pattern)}
     assert found == {"requirements.lock", "environment.yml"}
+
+
+def imported(folder: Path) -> set[str]:
+    """Names of the packages of others that a folder's modules import."""
+    found = set()
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {name.name.partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found.add(node.module.partition(".")[0])
+    return found - set(sys.stdlib_module_names) - {"course_utils", "autograder"}
+
+
+@pytest.mark.parametrize(("folder", "extras"), [("course_utils", []), ("autograder", ["instructor"])])
+def test_what_is_imported_is_required_by_name(folder: str, extras: list[str]) -> None:
+    lists = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][extra] for extra in extras)]
+    names = {canonicalize_name(Requirement(text).name) for each in lists for text in each}
+    owners = importlib.metadata.packages_distributions()
+    modules = imported(ROOT / folder)
+    assert "torch" in modules
+    missing = {name for name in modules if not names & {canonicalize_name(each) for each in owners[name]}}
+    assert not missing, f"{folder} imports {sorted(missing)}, which pyproject.toml does not name"

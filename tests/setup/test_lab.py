@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
+from lab import WAIT, Lab
 from nbformat import NotebookNode
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).parents[2]
 LONG = 150  # cells; JupyterLab's windowing, left on, keeps 63 of them in the page
-WAIT = 120_000  # ms
 
 pytestmark = pytest.mark.xdist_group("lab")  # one server and one browser serve them all
 
@@ -36,79 +32,6 @@ def cell(source: str, grade_id: str, **nbgrader: object) -> NotebookNode:
 def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata={"kernelspec": kernel}), path)
-
-
-class Lab:
-    """A running JupyterLab on `folder`, with no configuration but the environment's."""
-
-    def __init__(self, folder: Path, home: Path) -> None:
-        self.folder = folder
-        self.log = home / "server.log"
-        environ = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
-        environ |= {"JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data")}
-        environ |= {"JUPYTER_RUNTIME_DIR": str(home / "runtime"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
-        environ |= {"JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces")}
-        command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--port=0"]
-        command += [f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True"]
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
-        self.url, self.token = self._address(home / "runtime" / f"jpserver-{self.process.pid}.json")
-
-    def _address(self, written: Path) -> tuple[str, str]:
-        for _ in range(600):
-            assert self.process.poll() is None, f"JupyterLab did not start:\n{self.log.read_text()}"
-            if written.exists() and (text := written.read_text()).endswith("}"):
-                info = json.loads(text)
-                return info["url"], info["token"]
-            time.sleep(0.1)
-        self.stop()
-        raise AssertionError(f"JupyterLab wrote no address in 60 s:\n{self.log.read_text()}")
-
-    def status(self, path: str) -> int:
-        """HTTP status of a page of the server."""
-        request = urllib.request.Request(self.url + path, headers={"Authorization": f"token {self.token}"})
-        try:
-            with urllib.request.urlopen(request) as answer:
-                return int(answer.status)
-        except urllib.error.HTTPError as error:
-            return error.code
-
-    def open(self, page: Page, notebook: str) -> None:
-        """Open `notebook` alone in `page` and wait until its kernel is ready."""
-        page.goto(f"{self.url}lab/tree/{notebook}?reset&token={self.token}")
-        page.locator(".jp-Notebook").wait_for(timeout=WAIT)
-        page.locator("#jp-bottom-panel, .jp-StatusBar-Widget").get_by_text("| Idle").wait_for(timeout=WAIT)
-
-    def validate(self, page: Page) -> str:
-        """Press the notebook's Validate button; the text of the answer."""
-        page.get_by_role("button", name="Validate").click()
-        dialog = page.locator(".jp-Dialog").filter(has_text="Validation Results")
-        dialog.wait_for(timeout=WAIT)
-        text = dialog.inner_text()
-        dialog.get_by_role("button").last.click()
-        dialog.wait_for(state="detached")
-        return text
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium without a screen: the system's, or the one that Playwright installed."""
-    with sync_playwright() as playwright:
-        found = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-        executable = found or playwright.chromium.executable_path
-        if not Path(executable).exists():
-            pytest.skip("no chromium here; `apt install chromium` or `playwright install chromium` brings one")
-        # Chromium's own sandbox refuses to run as root, and its updates need a network.
-        flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-        browser = playwright.chromium.launch(
-            executable_path=executable, args=[*flags.split(), "--disable-component-update", "--disable-sync"]
-        )
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,59 @@
+"""Where a sandbox is refused: a place that submissions could read, and a root that may not make one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder import build, engine, sandbox
+
+NAME = "01_tensors"
+
+
+@pytest.mark.parametrize("place", ["prefix", "base_prefix"])
+def test_a_project_inside_this_pythons_folder_is_refused(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `python -m venv .` in the project: what is bound for Python's sake would bring the solutions along."""
+    monkeypatch.setattr(sys, place, str(build.ROOT))
+    with pytest.raises(sandbox.SandboxError, match=r"lies in .*which every submission may read(.|\n)*→ move it"):
+        sandbox._bubblewrap(False)
+
+
+def test_a_link_to_a_readable_place_is_no_way_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "python").symlink_to(build.ROOT)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
+    with pytest.raises(sandbox.SandboxError, match="every submission may read"):
+        sandbox.require_hidden(build.ROOT)
+    (tmp_path / "class").symlink_to("/usr/share")
+    with pytest.raises(sandbox.SandboxError, match="every submission may read"):
+        sandbox.require_hidden(tmp_path / "class" / "mine")
+
+
+@pytest.mark.parametrize("hidden", ["/tmp", "/dev/shm", "/proc"])
+def test_a_python_that_the_sandbox_would_hide_is_refused(hidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", f"{hidden}/venv")
+    with pytest.raises(sandbox.SandboxError, match="each submission gets anew"):
+        sandbox._bubblewrap(False)
+
+
+def test_a_class_where_submissions_could_read_it_is_not_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    course = tmp_path / "class"
+    path = build.notebook_path(course / "submitted" / "ada", NAME)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"cells": [')
+    monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
+    with pytest.raises(sandbox.SandboxError, match=f"{course} lies in {tmp_path}, which every submission may read"):
+        engine.grade_class(course, NAME, workers=0)
+    assert not (course / "results").exists()
+    assert engine.grade_class(course, NAME, workers=0, unsafe=True, database=None).graded == ("ada",)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give a capability up")
+@pytest.mark.sandboxed
+def test_a_root_without_the_capability_is_told_what_to_do() -> None:
+    code = "from autograder import sandbox\nsandbox.Sandbox()"
+    command = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", code]
+    ran = subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True)
+    assert "SandboxError: the sandbox did not start" in ran.stderr and "as an ordinary user" in ran.stderr, ran.stderr

@@ -1,0 +1,27 @@
+"""A browser for the tests that look at pages."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a screen: the system's, or the one that Playwright installed."""
+    with sync_playwright() as playwright:
+        found = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+        executable = found or playwright.chromium.executable_path
+        if not Path(executable).exists():
+            pytest.skip("no chromium here; `apt install chromium` or `playwright install chromium` brings one")
+        # Chromium's own sandbox refuses to run as root, and its updates need a network.
+        flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+        browser = playwright.chromium.launch(
+            executable_path=executable, args=[*flags.split(), "--disable-component-update", "--disable-sync"]
+        )
+        yield browser
+        browser.close()

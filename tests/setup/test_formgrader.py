@@ -1,0 +1,122 @@
+"""nbgrader's Formgrader as `course formgrader` starts it: the same points as the result files, in a real browser."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lab import WAIT, Lab
+from playwright.sync_api import Browser, Page
+from typer.testing import CliRunner
+
+from autograder import bank, build, demo, results, source
+from autograder.cli import app
+from autograder.results import Result, State
+
+NAME = "00_napkin_math"
+LECTURE = source.read(build.SOLUTIONS / f"{NAME}.py")
+FIRST, SECOND = LECTURE.exercises[:2]
+WRONG = next(a for a in bank.read_bank(bank.bank_path(build.ANSWERS, NAME, FIRST.name)) if a.kind == "wrong")
+
+pytestmark = pytest.mark.xdist_group("lab")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Result]]:
+    """A class in a folder of its own, made and graded with the commands that an instructor types."""
+    course = tmp_path_factory.mktemp("class")
+    assert CliRunner().invoke(app, ["init", str(course)]).exit_code == 0
+    right = {exercise.name: exercise.solution for exercise in LECTURE.exercises}
+    handed_in = {
+        "ada": right,
+        "blank": {},
+        "wrong": right | {FIRST.name: WRONG.code},
+        "markup": right | {SECOND.name: "x = '<script>document.title = 1</script>'"},
+    }
+    for student, answers in handed_in.items():
+        path = build.notebook_path(course / "submitted" / student, NAME)
+        path.parent.mkdir(parents=True)
+        demo.hand_in(path, LECTURE, answers)
+    broken = build.notebook_path(course / "submitted" / "broken", NAME)
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{")
+    graded = CliRunner().invoke(app, ["grade", str(course), NAME, "--unsafe", "--workers", "0"])
+    assert graded.exit_code == 0, graded.output
+    return course, results.table(course, NAME, [*handed_in, "broken"])
+
+
+@pytest.fixture(scope="module")
+def server(found: tuple[Path, dict[str, Result]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    command = [sys.executable, "-m", "autograder.cli", "formgrader", str(found[0])]
+    server = Lab(found[0], tmp_path_factory.mktemp("home"), command)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, server: Lab) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1300, "height": 1000})
+    page.set_default_timeout(30_000)
+    page.goto(f"{server.url}formgrader?token={server.token}")
+    yield page
+    page.close()
+
+
+def rows(page: Page, student: str) -> list[list[str]]:
+    """The cells of the table's rows in which a student's name stands, once the table is there."""
+    page.locator("tbody").get_by_text(student, exact=True).first.wait_for(timeout=WAIT)
+    found = [row.locator("td").all_inner_texts() for row in page.locator("tbody tr").all()]
+    return [[text.strip() for text in row] for row in found if student in (text.strip() for text in row)]
+
+
+def show_names(server: Lab, page: Page) -> None:
+    """Open the table of submissions, which hides who they are of until it is told otherwise."""
+    page.goto(f"{server.url}formgrader/gradebook/{NAME}/{NAME}")
+    page.get_by_text("Submission #1", exact=True).wait_for(timeout=WAIT)
+    page.get_by_text("Show All Names").click()
+
+
+def test_its_tables_show_the_points_of_the_result_files(
+    found: tuple[Path, dict[str, Result]], server: Lab, page: Page
+) -> None:
+    worth = sum(exercise.points for exercise in LECTURE.exercises)
+    points = {student: f"{result.points:g} / {worth:g}" for student, result in found[1].items()}
+    assert len(set(points.values())) == 4  # all, none (twice), and two in between
+    page.get_by_role("link", name=NAME).first.wait_for(timeout=WAIT)  # the page that the command opens
+    page.goto(f"{server.url}formgrader/manage_submissions/{NAME}")
+    for student, result in found[1].items():
+        [row] = rows(page, student)
+        status = "needs manual grading" if result.state is State.NEEDS_REVIEW else "graded"
+        assert points[student] in row and status in row, row
+    assert page.locator("tbody tr").count() == len(points)
+    show_names(server, page)
+    for student in points:
+        [row] = rows(page, student)
+        assert row[2:4] == [points[student]] * 2, row
+
+
+def test_a_submissions_page_shows_code_message_and_points(
+    found: tuple[Path, dict[str, Result]], server: Lab, page: Page
+) -> None:
+    for student in ("wrong", "markup"):
+        show_names(server, page)
+        page.get_by_role("link", name=student, exact=True).click()
+        for mark in found[1][student].marks:
+            score = page.locator(f"input.score[id='test_{mark.exercise}']")
+            score.and_(page.locator(f"[placeholder='{mark.points:g}']")).wait_for(timeout=WAIT)
+        text = page.locator("body").inner_text()
+        if student == "wrong":
+            assert WRONG.note in text and "expected" in text
+            assert WRONG.code.strip().splitlines()[-1].strip() in text
+        else:
+            assert "<script>document.title = 1</script>" in text and page.title() != "1"
+
+
+def test_jupyterlabs_menu_has_it(server: Lab, page: Page) -> None:
+    page.goto(f"{server.url}lab?reset&token={server.token}")
+    menu = page.locator(".lm-MenuBar-itemLabel").get_by_text("Nbgrader")
+    menu.wait_for(timeout=WAIT)
+    menu.click()
+    page.locator(".lm-Menu-itemLabel").get_by_text("Formgrader", exact=True).wait_for()
