@@ -189,9 +189,9 @@ def _times(took: Mapping[str, float]) -> Markup:
     ranked = sorted(took, key=lambda student: (took[student], student), reverse=True)
     slowest = pages.line(ranked[0])[:_NAME]
     median = _seconds(statistics.median(took.values()))
-    heading = f"Graded in {_seconds(sum(took.values()))}; half of them took {median} or less"
+    heading = f"Half of the submissions took {median} or less"
     # Steps of about three: a submission that hangs takes a hundred times as long as another.
-    edges = [10.0**power * step for power in range(-2, 5) for step in (1, 3)]
+    edges = [10.0**power * step for power in range(-1, 5) for step in (1, 3)]
     places = {student: bisect.bisect_left(edges, took[student]) for student in ranked}
     rows = []
     for place in range(min(places.values()), max(places.values()) + 1):
@@ -200,9 +200,8 @@ def _times(took: Mapping[str, float]) -> Markup:
         if named := [pages.line(student)[:_NAME] for student in ranked[:_SLOWEST] if places[student] == place]:
             label += f", the slowest: {', '.join(named)}"
         rows.append((label, count, f"{count}", MEASURED))
-    told = f"the slowest is {slowest} with {_seconds(took[ranked[0]])}; " + ", ".join(
-        f"{row[0]}: {row[1]}" for row in rows
-    )
+    told = f"In all {_seconds(sum(took.values()))}, the slowest is {slowest} with {_seconds(took[ranked[0]])}; "
+    told += ", ".join(f"{label}: {count}" for label, count, *_ in rows)
     return _bars(heading, rows, len(took), told)
 
 
