@@ -22,6 +22,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from . import CourseError, warm, wire
 from .build import ROOT
 
@@ -43,8 +45,8 @@ class Gone(BaseException):
 class Limits:
     """What a submission may use: bytes, seconds, processes and threads.
 
-    ``seconds`` is wall time for one request, ``seconds_in_all`` for the whole submission; ``memory`` is for all its
-    processes together.
+    ``seconds`` is wall time for one request, up to six times as long while its processes wait for a processor;
+    ``seconds_in_all`` is for the whole submission, and ``memory`` for all its processes together.
     """
 
     isolate: bool = True
@@ -53,18 +55,62 @@ class Limits:
     scratch: int = 64 * 2**20
     processes: int = 64
     cpu_seconds: int = 300
-    seconds: float = 30.0
+    seconds: float = 5.0
     seconds_in_all: float = 300.0
+
+
+_STRETCH = 6  # times its seconds a request gets, at most, on a machine that is too busy
+
+
+class _Deadline:
+    """When a request is over: after its seconds, unless processes of the sandbox were kept waiting for a processor."""
+
+    def __init__(self, seconds: float, end: float, sandbox: int) -> None:
+        self._seconds, self._end, self._sandbox = seconds, end, sandbox
+        now = time.monotonic()
+        self._last = now + _STRETCH * seconds
+        self._next, self._before = now + seconds / 2, (now, 0.0)
+        self._looked = False
+
+    def left(self) -> float:
+        """Seconds until it is time to look again."""
+        return max(0.0, min(self._next, self._end) - time.monotonic())
+
+    def check(self) -> None:
+        """Raise Gone where the time is over."""
+        now = time.monotonic()
+        if now >= self._end:
+            raise Gone("the submission took longer than it may in all")
+        if now < self._next:
+            return
+        used, waiting = self._load()
+        since, before = self._before
+        starved = waiting and 0 <= used - before < 0.7 * (now - since)
+        if self._looked and (not starved or now >= self._last):
+            raise Gone(f"it took longer than {self._seconds:g} seconds")
+        self._looked, self._before, self._next = True, (now, used), now + self._seconds / 2
+
+    def _load(self) -> tuple[float, bool]:
+        """Seconds of processor time that the sandbox's processes had; whether any could run, or waits for a disk."""
+        used, waiting = 0.0, False
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self._sandbox).children(recursive=True):
+                with contextlib.suppress(psutil.Error), process.oneshot():
+                    used += sum(process.cpu_times()[:4])  # its own, and that of the children it has waited for
+                    waiting |= process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+        return used, waiting
 
 
 class Conversation:
     """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none.
 
-    ``ended`` says, once it is over, why the sandbox ended it; it is empty where the sandbox did not.
+    ``ended`` says, once it is over, why the sandbox ended it; it is empty where the sandbox did not. ``sandbox`` is the
+    id of the process that all of the sandbox's come from.
     """
 
-    def __init__(self, requests: int, answers: int, limits: Limits, end: float) -> None:
+    def __init__(self, requests: int, answers: int, limits: Limits, end: float, sandbox: int) -> None:
         self._requests, self._answers, self._limits, self._end = requests, answers, limits, end
+        self._sandbox = sandbox
         self.ended = ""
         os.set_blocking(requests, False)
         os.set_blocking(answers, False)
@@ -73,7 +119,7 @@ class Conversation:
         """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
         message = wire.pack(request)
         seconds = self._limits.seconds if seconds is None else seconds
-        deadline = min(time.monotonic() + seconds, self._end)
+        deadline = _Deadline(seconds, self._end, self._sandbox)
         self._write(warm.LENGTH.pack(len(message)) + message, deadline)
         (size,) = warm.LENGTH.unpack(self._read(warm.LENGTH.size, deadline))
         if size > wire.LIMIT:
@@ -83,7 +129,7 @@ class Conversation:
         except wire.WireError as error:
             raise Gone(f"the answer is damaged: {error}") from None
 
-    def _write(self, data: bytes, deadline: float) -> None:
+    def _write(self, data: bytes, deadline: _Deadline) -> None:
         view = memoryview(data)
         while view:
             self._wait([], [self._requests], deadline)
@@ -94,7 +140,7 @@ class Conversation:
             except BrokenPipeError:
                 raise Gone("the process ended") from None
 
-    def _read(self, size: int, deadline: float) -> bytes:
+    def _read(self, size: int, deadline: _Deadline) -> bytes:
         parts = bytearray()
         while len(parts) < size:
             self._wait([self._answers], [], deadline)
@@ -107,12 +153,9 @@ class Conversation:
             parts += part
         return bytes(parts)
 
-    def _wait(self, reading: list[int], writing: list[int], deadline: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0 or not any(select.select(reading, writing, [], left)):
-            if deadline == self._end:
-                raise Gone(f"the submission took longer than {self._limits.seconds_in_all:g} seconds in all")
-            raise Gone(f"it took longer than {self._limits.seconds:g} seconds")
+    def _wait(self, reading: list[int], writing: list[int], deadline: _Deadline) -> None:
+        while not any(select.select(reading, writing, [], deadline.left())):
+            deadline.check()
 
     def close(self) -> None:
         """Let the other side see the end."""
@@ -171,7 +214,11 @@ class Sandbox:
             os.close(request_end)
             os.close(answer_end)
         talk = Conversation(
-            requests, answers, self.limits, time.monotonic() + self.limits.seconds_in_all if end is None else end
+            requests,
+            answers,
+            self.limits,
+            time.monotonic() + self.limits.seconds_in_all if end is None else end,
+            self._process.pid,
         )
         try:
             yield talk

@@ -6,6 +6,8 @@ it (``# honest: …``, causal_mask if left out): before the attack where that sp
 
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -180,3 +182,17 @@ def test_what_takes_too_much_memory_is_told_so(boxes: Boxes) -> None:
     attack = next(read(path) for path in ATTACKS if path.stem == "many_small_floods")
     notes = judge.grade(LECTURE, attack.cells, boxes.box).notes
     assert any("more than 1,024 MiB of memory" in note for note in notes), notes
+
+
+def test_time_stretches_where_a_process_waits_for_a_processor_and_only_there() -> None:
+    """Beside another process on the same processor, one that works gets more time; one that sleeps does not."""
+    processor = min(os.sched_getaffinity(0))
+    pin = f"import os, time\nos.sched_setaffinity(0, {{{processor}}})\n"
+    rival = subprocess.Popen([sys.executable, "-c", f"{pin}while True: pass"])
+    try:
+        with Sandbox(Limits(seconds=1)) as box, box.conversation() as talk:
+            works = f"{pin}while time.process_time() < 0.8: pass\nprint('done')"
+            assert talk.ask({"run": works, "title": "works"}) == {"error": None, "printed": "done\n"}
+    finally:
+        rival.kill()
+        rival.wait()
