@@ -218,9 +218,9 @@ def _grade_all(
     count = min(workers or processors, len(wanted))
     if not unsafe and not scheduler:
         sandbox.require()
-    with _client(count, scheduler) as client:
+    with _client(count, scheduler) as (client, replace_lost):
         _prepare(client, asdict(limits), unsafe)
-        for task, outcome in _spread(client, tasks()):
+        for task, outcome in _spread(client, tasks(), replace_lost):
             finish(*_result(task, outcome))
 
 
@@ -277,8 +277,15 @@ def _states(course: Path, lecture: str, todo: Plan) -> dict[str, Result]:
 def _alone(course: Path, lecture: str) -> Iterator[None]:
     """One command at a time grades a lecture; the lock goes with the process, however it ends."""
     folder = course / "results" / lecture
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = open(folder / ".lock", "w")  # noqa: SIM115 (the with below closes it)
+    except OSError as error:
+        raise EngineError(
+            f"{folder} cannot be written: {error}\n"
+            "  → make room on the disk (or mend the folder's permissions) and run the same command again"
+        ) from error
+    with opened as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -301,7 +308,8 @@ _QUIET = {
 
 
 @contextlib.contextmanager
-def _client(workers: int, scheduler: str) -> Iterator[Client]:
+def _client(workers: int, scheduler: str) -> Iterator[tuple[Client, Callable[[], None]]]:
+    """A client, and what to call now and then so that lost workers are replaced."""
     if scheduler:
         try:
             client = Client(scheduler, timeout=20)
@@ -312,22 +320,33 @@ def _client(workers: int, scheduler: str) -> Iterator[Client]:
                 "  → start `dask scheduler`, and `dask worker ADDRESS --nthreads 1` on machines with this course"
             ) from error
         with client:
-            yield client
+            yield client, lambda: None
         return
-    with (
-        dask.config.set(_QUIET),
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            memory_limit=None,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(_QUIET))
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                cluster = stack.enter_context(
+                    LocalCluster(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        host="127.0.0.1",
+                        dashboard_address="127.0.0.1:0",
+                        memory_limit=None,
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+                client = stack.enter_context(Client(cluster))
+                break
+            except (RuntimeError, OSError, TimeoutError) as error:  # a worker died while it started, say
+                if attempt == ATTEMPTS:
+                    raise EngineError(
+                        f"the workers did not start ({type(error).__name__}: {error})\n"
+                        "  → nothing is lost: run the same command again (--workers 0 grades without workers)"
+                    ) from error
+        # Dask restarts a worker that dies, but not one that dies while it starts.
+        yield client, lambda: cluster.scale(workers)
 
 
 def _prepare(client: Client, limits: dict[str, Any], unsafe: bool) -> None:
@@ -336,9 +355,13 @@ def _prepare(client: Client, limits: dict[str, Any], unsafe: bool) -> None:
         address: client.submit(prepare, limits, unsafe, workers=[address], allow_other_workers=True, pure=False)
         for address in client.nthreads()
     }
+    died = []
     for address, check in checks.items():
         try:
             problem = check.result(timeout=180)
+        except (KilledWorker, CancelledError):
+            died.append(address)  # another takes its place
+            continue
         except Exception as error:
             raise EngineError(
                 f"the worker {address} cannot grade ({type(error).__name__}: {error})\n"
@@ -346,9 +369,13 @@ def _prepare(client: Client, limits: dict[str, Any], unsafe: bool) -> None:
             ) from error
         if problem:
             raise sandbox.SandboxError(problem)
+    if checks and len(died) == len(checks):
+        raise EngineError(
+            "every worker died while it started\n  → run the same command again; if this comes again, try --workers 0"
+        )
 
 
-def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
+def _spread(client: Client, tasks: Iterator[Task], replace_lost: Callable[[], None]) -> Iterator[tuple[Task, Outcome]]:
     """Grade tasks on the workers, a few ahead of each; a task whose worker dies is tried again, at last alone."""
     flying: dict[Future[Any], tuple[Task, int]] = {}
     again: list[tuple[Task, int]] = []
@@ -361,6 +388,7 @@ def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outco
 
     while True:
         if time.monotonic() >= last_seen:  # workers may come and go
+            replace_lost()
             if threads := sum(client.nthreads().values()):
                 room, last_seen = 2 * threads, time.monotonic() + 2
             elif time.monotonic() > last_seen + _PATIENCE:
@@ -427,7 +455,14 @@ def _box(limits: dict[str, Any], unsafe: bool) -> sandbox.Sandbox:
     settings = (*sorted(limits.items()), unsafe)
     if _warm is None or _warm.settings != settings or _warm.left <= 0:
         close_box()
-        _warm = _Warm(sandbox.Sandbox(sandbox.Limits(**limits), unsafe=unsafe), settings)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                _warm = _Warm(sandbox.Sandbox(sandbox.Limits(**limits), unsafe=unsafe), settings)
+                break
+            except sandbox.SandboxError:
+                if attempt == ATTEMPTS:
+                    raise
+    assert _warm is not None
     _warm.left -= 1
     return _warm.box
 
@@ -478,7 +513,8 @@ def _grade(task: Task) -> Outcome:
         try:
             graded = judge.grade(lecture, read.answers, box)
         except sandbox.SandboxError as error:
-            close_box()
+            if not isinstance(error, sandbox.Killed):
+                close_box()
             reason = str(error)
             continue
         return _outcome(graded.marks, notes + graded.notes, read.answers)

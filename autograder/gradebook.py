@@ -10,13 +10,14 @@ import contextlib
 import copy
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy.exc
+import sqlalchemy
 from nbformat.v4 import new_output
 from nbgrader import api, utils
 from nbgrader.preprocessors import ClearSolutions, ComputeChecksums, LockCells, SaveCells
@@ -78,19 +79,34 @@ def derive(
         except sqlalchemy.exc.SQLAlchemyError as error:
             reason = str(error).splitlines()[0]
             break
-        except (ImportError, api.InvalidEntry) as error:
+        except ImportError as error:
+            reason = (
+                f"this database's driver is not installed ({error}); for PostgreSQL, pip install 'psycopg[binary]' and "
+                "begin the address with postgresql+psycopg://"
+            )
+            break
+        except (OSError, subprocess.CalledProcessError, api.InvalidEntry) as error:
             reason = f"{error}"
             break
     raise GradebookError(
-        f"the gradebook {url} cannot be written: {reason}\n"
+        f"the gradebook {_shown(url)} cannot be written: {reason}\n"
         f"  → all results are safe in {course / 'results' / lecture.name}; close what uses the gradebook (or mend its "
         "address) and run the same command again: nothing is graded twice"
     )
 
 
+def _shown(url: str) -> str:
+    """A database's address without its password."""
+    try:
+        return sqlalchemy.make_url(url).render_as_string(hide_password=True)
+    except sqlalchemy.exc.SQLAlchemyError:
+        return "(its address is none that SQLAlchemy can read)"
+
+
 def _derive(course: Path, lecture: Lecture, found: Mapping[str, Result], url: str, course_id: str) -> int:
     name = lecture.name
     with api.Gradebook(url, course_id) as book:
+        _complete(book)
         book.update_or_create_assignment(name)
         _save_cells(lecture, url)
         notebook = book.find_notebook(name, name)
@@ -103,6 +119,19 @@ def _derive(course: Path, lecture: Lecture, found: Mapping[str, Result], url: st
                 book.db.rollback()
                 raise
     return len(graded)
+
+
+def _complete(book: Any) -> None:
+    """Note the version of the tables, which nbgrader leaves out for ever if it is killed while it makes them."""
+    with book.engine.begin() as connection:
+        versions = sqlalchemy.Table(
+            "alembic_version",
+            sqlalchemy.MetaData(),
+            sqlalchemy.Column("version_num", sqlalchemy.String(32), nullable=False),
+        )
+        versions.create(connection, checkfirst=True)
+        if connection.execute(versions.select()).first() is None:
+            connection.execute(versions.insert().values(version_num=api.get_alembic_version()))
 
 
 def _save_cells(lecture: Lecture, url: str) -> None:

@@ -25,6 +25,8 @@ from . import CourseError
 _TIMES = ".times.jsonl"
 _VERSIONS = ("torch", "numpy", "einops", "jaxtyping")
 _CODE = Path(__file__).parent
+# What decides points and messages: a change to it grades everybody again, a change to a report does not.
+_DECIDING = ("bank", "engine", "judge", "sandbox", "source", "submission", "warm", "wire")
 
 
 class State(StrEnum):
@@ -70,18 +72,22 @@ class ResultError(CourseError):
 
 
 def key(submission: bytes, lecture_source: bytes) -> str:
-    """What was graded, in 64 hexadecimal digits: the submission, the lecture, this grader, what it runs on."""
+    """What was graded, in 64 hexadecimal digits: the submission, the lecture, what decides points, what it runs on."""
     digest = hashlib.sha256()
-    for part in (submission, lecture_source, *_grader()):
+    for part in (submission, lecture_source, _grader(_CODE)):
         digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()
 
 
 @functools.cache
-def _grader() -> tuple[bytes, bytes, bytes]:
-    grader = b"".join(path.read_bytes() for path in sorted(_CODE.glob("*.py")))
-    testing = (_CODE.parent / "course_utils" / "testing.py").read_bytes()
-    return grader, testing, ";".join(f"{name} {version(name)}" for name in _VERSIONS).encode()
+def _grader(code: Path) -> bytes:
+    """The modules that decide points, those that lectures and their tests import, and the versions below them."""
+    helpers = sorted((code.parent / "course_utils").glob("*.py"))
+    modules = [*(code / f"{name}.py" for name in _DECIDING), *helpers]
+    digest = hashlib.sha256(";".join(f"{name} {version(name)}" for name in _VERSIONS).encode())
+    for path in modules:
+        digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.digest()
 
 
 def path_of(course: Path, lecture: str, student: str) -> Path:
@@ -96,7 +102,8 @@ def write(course: Path, result: Result) -> None:
     text = json.dumps(asdict(result), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".partial")
     try:
-        with open(handle, "w", encoding="utf-8") as file:
+        # A lone surrogate has no UTF-8, and JSON's own escape for it is what this makes.
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -117,7 +124,7 @@ def read(course: Path, lecture: str, student: str) -> Result | None:
         return Result(state=state, marks=marks, notes=notes, **content)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ResultError(f"{path} is damaged ({error})\n  → delete it; the next run grades it again") from error
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -32,6 +33,10 @@ _MODULES = ("__init__.py", "warm.py", "wire.py")  # of autograder: what the stud
 
 class SandboxError(CourseError):
     """There is no isolation to be had here, or the sandbox broke: says why, and what to do."""
+
+
+class Killed(SandboxError):
+    """Something on this machine killed the student's process; the sandbox is whole."""
 
 
 class Gone(BaseException):
@@ -183,10 +188,14 @@ class Sandbox:
         else:
             command, environment["COURSE_GRADING_PATH"] = [*_bubblewrap(os.geteuid() == 0), *python, "nobody"], _INSIDE
         self._process = subprocess.Popen(
-            command, env=environment, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+            command,
+            env=environment,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            process_group=0,
         )
         theirs.close()
-        ours.settimeout(120)
         if self._receive() != b"ready":
             self.close()
             remedy = "bubblewrap needs user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
@@ -227,6 +236,8 @@ class Sandbox:
             with contextlib.suppress(OSError):
                 self._control.send(b"end")
             ended, _, talk.ended = self._receive().decode(errors="replace").partition(" ")
+            if ended == "killed":
+                raise Killed("something on this machine killed the student's process (for want of memory?)")
             if ended != "ended":
                 raise SandboxError(f"the sandbox is gone: {self.complaint}")
 
@@ -240,7 +251,9 @@ class Sandbox:
     def close(self) -> None:
         """End the warm process and all that came from it."""
         self._control.close()
-        self._process.kill()
+        # The group: a bubblewrap that is killed while it starts leaves a child that waits for it for ever.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def __enter__(self) -> Sandbox:
@@ -250,6 +263,11 @@ class Sandbox:
         self.close()
 
     def _receive(self) -> bytes:
+        """A message of the warm process; nothing where there is none in two minutes, or its sandbox has ended."""
+        end = time.monotonic() + 120
+        while not select.select([self._control], [], [], 0.5)[0]:
+            if self._process.poll() is not None or time.monotonic() > end:
+                return b""
         try:
             return self._control.recv(200)
         except OSError:

@@ -1,54 +1,24 @@
 """Grading a class: states, resuming, failures of the machine, and death at any moment."""
 
-import json
 import os
-import random
 import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from classroom import CRASH, FIRST, HANG, LECTURE, LIMITS, NAME, SECOND, WHOLE, files, hand_in, scores
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
-from autograder import build, cli, engine, gradebook, results, roster, sandbox, source
+from autograder import build, cli, engine, gradebook, results, roster, sandbox
 from autograder.results import State
 
-NAME = "00_napkin_math"
-LECTURE = source.read(build.SOLUTIONS / f"{NAME}.py")
-FIRST, SECOND = LECTURE.exercises[:2]
-WHOLE = sum(exercise.points for exercise in LECTURE.exercises)
-LIMITS = sandbox.Limits(seconds=5, seconds_in_all=20)
-CRASH = "import os\nos._exit(3)"
-HANG = "while True:\n    pass"
-
 pytestmark = pytest.mark.sandboxed
-
-
-def hand_in(course: Path, student: str, **answers: str) -> Path:
-    """A notebook with the reference's answers, but for those given."""
-    notebook = nbformat.from_dict(json.loads(json.dumps(LECTURE.notebook)))
-    for cell in notebook.cells:
-        cell.source = answers.get(cell.id, cell.source)
-    path = build.notebook_path(course / "submitted" / student, NAME)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(nbformat.writes(notebook), encoding="utf-8")
-    return path
-
-
-def files(course: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (course / "results" / NAME).glob("[!.]*")}
-
-
-def scores(course: Path, student: str) -> dict[str, float]:
-    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
-        return {grade.name: grade.score for grade in book.find_submission_notebook(NAME, NAME, student).grades}
 
 
 @pytest.fixture(scope="module")
@@ -275,41 +245,46 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, graded: tuple[Path, engine.
         assert files(tmp_path)[f"{student}.json"] == files(graded[0])[f"{student}.json"]
 
 
-@pytest.mark.hostile
-def test_sigkill_at_any_moment(tmp_path: Path) -> None:
-    """The command is killed again and again; what it ends with is what an uninterrupted run gives."""
-    for number in range(6):
-        hand_in(tmp_path, f"s{number}", **({FIRST.name: CRASH} if number % 2 else {}))
-    undisturbed = Path(shutil.copytree(tmp_path, tmp_path.with_name("undisturbed")))
-    engine.grade_class(undisturbed, NAME, workers=0, limits=LIMITS)
-    wanted = files(undisturbed)
-    command = [sys.executable, "-m", "autograder.cli", "grade", str(tmp_path), NAME, "--workers", "0"]
-    chance = random.Random(int(os.environ.get("COURSE_KILL_SEED", "0")))
-    rounds, killed = int(os.environ.get("COURSE_KILLS", "4")), 0
-    took = 0.0
-    while killed < rounds:
-        started = time.monotonic()
-        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=build.ROOT)
-        before = len(files(tmp_path)) if (tmp_path / "results").exists() else 0
-        # From the first new result on, the moment is left to chance; now and then the start is hit too.
-        if chance.random() < 0.75:
-            while run.poll() is None and len(files(tmp_path)) <= before and time.monotonic() < started + 120:
-                time.sleep(0.02)
-        time.sleep(chance.random() * max(took, 0.3))
-        if run.poll() is None:
-            run.kill()
-            killed += 1
-        _, error = run.communicate()
-        assert run.returncode in (0, -signal.SIGKILL), error.decode()
-        took = 0.5
-        left = {name: content for name, content in files(tmp_path).items() if content != wanted[name]}
-        assert not left, "a result that is neither missing nor whole"
-        if len(files(tmp_path)) == len(wanted):  # all done: begin again
-            chosen = chance.choice(sorted(wanted))
-            (tmp_path / "results" / NAME / chosen).unlink()
-    done = subprocess.run(command, capture_output=True, text=True, cwd=build.ROOT)
-    assert done.returncode == 0, done.stderr
-    assert files(tmp_path) == wanted
-    assert not list((tmp_path / "results" / NAME).glob(".*.partial"))
-    for number in range(6):
-        assert scores(tmp_path, f"s{number}") == scores(undisturbed, f"s{number}")
+def test_a_process_that_the_machine_kills_is_no_zero() -> None:
+    """From outside: another try in the same sandbox. What ran out of processor time has itself to blame."""
+    limits = sandbox.Limits(seconds=20, cpu_seconds=2)
+    with sandbox.Sandbox(limits) as box:
+
+        def inner(process: int, depth: int) -> int:
+            for _ in range(depth):
+                process = int(Path(f"/proc/{process}/task/{process}/children").read_text().split()[0])
+            return process
+
+        for depth in (3, 4):  # bwrap, its first process, the warm process, its child; the student's process
+            with pytest.raises(sandbox.Killed, match="killed the student's process"), box.conversation() as talk:
+                assert talk.ask({"run": "x = 1", "title": "cell"})["error"] is None
+                os.kill(inner(box._process.pid, depth), signal.SIGKILL)
+                with pytest.raises(sandbox.Gone, match="the process ended"):
+                    talk.ask({"run": "x = 2", "title": "cell"})
+        for ends in (HANG, CRASH, "import os\nos._exit(247)", "import os, signal\nos.abort()"):
+            with box.conversation() as talk, pytest.raises(sandbox.Gone, match="the process ended"):
+                talk.ask({"run": ends, "title": "cell"})
+
+
+@pytest.mark.parametrize("times", [engine.ATTEMPTS - 1, engine.ATTEMPTS])
+def test_a_sandbox_that_dies_while_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    real, lost = sandbox.Sandbox._receive, []
+
+    def receive(box: sandbox.Sandbox) -> bytes:
+        if len(lost) < times:
+            lost.append(box._process.pid)
+            box._process.kill()
+        return real(box)
+
+    monkeypatch.setattr(sandbox.Sandbox, "_receive", receive)
+    engine.close_box()
+    started = time.monotonic()
+    said = engine.prepare(asdict(LIMITS), False)
+    engine.close_box()
+    assert ("the sandbox did not start" in said) == (times == engine.ATTEMPTS) and len(lost) == times
+    assert time.monotonic() - started < 100, "it waited for what is dead"
+    end = time.monotonic() + 20
+    with pytest.raises(ProcessLookupError):  # nothing is left of the last
+        while time.monotonic() < end:
+            os.killpg(lost[-1], 0)
+            time.sleep(0.1)

@@ -1,0 +1,37 @@
+"""A class to grade: one short lecture, and answers that cost time or end the process."""
+
+import json
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook
+
+from autograder import build, sandbox, source
+
+NAME = "00_napkin_math"
+LECTURE = source.read(build.SOLUTIONS / f"{NAME}.py")
+FIRST, SECOND = LECTURE.exercises[:2]
+WHOLE = sum(exercise.points for exercise in LECTURE.exercises)
+LIMITS = sandbox.Limits(seconds=5, seconds_in_all=20)
+CRASH = "import os\nos._exit(3)"
+HANG = "while True:\n    pass"
+
+
+def hand_in(course: Path, student: str, **answers: str) -> Path:
+    """A notebook with the reference's answers, but for those given."""
+    notebook = nbformat.from_dict(json.loads(json.dumps(LECTURE.notebook)))
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.id, cell.source)
+    path = build.notebook_path(course / "submitted" / student, NAME)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(nbformat.writes(notebook), encoding="utf-8")
+    return path
+
+
+def files(course: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (course / "results" / NAME).glob("[!.]*")}
+
+
+def scores(course: Path, student: str) -> dict[str, float]:
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
+        return {grade.name: grade.score for grade in book.find_submission_notebook(NAME, NAME, student).grades}

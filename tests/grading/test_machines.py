@@ -1,0 +1,147 @@
+"""Machines as they are: other ones that share no files with the command and get lost, and disks that are full."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from classroom import CRASH, FIRST, LIMITS, NAME, files, hand_in, scores
+
+from autograder import build, engine, sandbox
+
+pytestmark = pytest.mark.sandboxed
+
+
+def autograded(course: Path) -> dict[str, bytes]:
+    return {path.parts[-3]: path.read_bytes() for path in (course / "autograded").rglob("*.ipynb")}
+
+
+def dask(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "dask", *arguments]
+
+
+@contextlib.contextmanager
+def running(command: list[str], log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process, and at the end of the block none."""
+    # Nothing of this checkout but what the installed course is.
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, cwd=log.parent, env={**os.environ, **environment}
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(what: str, found: Path, seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not found.exists():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_machines_that_share_no_files_and_one_is_lost(tmp_path: Path) -> None:
+    """Two workers that see no file of the class; one dies with a submission in flight; the grades are those of here."""
+    course, here = tmp_path / "class", tmp_path / "here"
+    for number in range(8):
+        hand_in(course, f"s{number}", **({FIRST.name: CRASH} if number % 2 else {}))
+    shutil.copytree(course, here)
+    engine.grade_class(here, NAME, workers=0)
+    wanted, address = files(here), tmp_path / "scheduler.json"
+    # What another machine is: this system and this course, and nothing of /tmp; another home, another folder.
+    machine = [
+        sandbox.require(), "--dev-bind", "/", "/", "--tmpfs", "/tmp", "--dir", "/tmp/home", "--setenv", "HOME",
+        "/tmp/home", "--chdir", "/tmp/home", "--die-with-parent", "--unshare-pid", "--proc", "/proc",
+    ]  # fmt: skip
+    with contextlib.ExitStack() as stack:
+        start = [*dask("scheduler"), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+        path = {"PYTHONPATH": str(build.ROOT)}
+        stack.enter_context(running([*start, "--scheduler-file", str(address)], tmp_path / "scheduler", **path))
+        wait_for("no scheduler", address)
+        url = json.loads(address.read_text())["address"]
+        work = [*machine, *dask("worker"), url, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        machines = [stack.enter_context(running(work, tmp_path / f"worker{n}", **path)) for n in range(2)]
+        grade = [sys.executable, "-m", "autograder.cli", "grade", str(course), NAME, "--scheduler", url]
+        command = stack.enter_context(running(grade, tmp_path / "command", **path))
+        while command.poll() is None and not (course / "results" / NAME / "s0.json").exists():
+            time.sleep(0.01)
+        assert command.poll() is None, (tmp_path / "command").read_text()
+        for number, one in enumerate(machines):
+            seen = Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text().split()
+            assert one.poll() is None and seen, (tmp_path / f"worker{number}").read_text()
+            assert (
+                Path(f"/proc/{seen[0]}/root/tmp/home").is_dir() and not Path(f"/proc/{seen[0]}/root{course}").exists()
+            )
+        machines[1].kill()  # as a machine goes: all at once
+        assert len(files(course)) < 8, "too late to lose anything"
+        assert command.wait(timeout=600) == 0, (tmp_path / "command").read_text()
+        assert machines[0].poll() is None
+    assert files(course) == wanted and autograded(course) == autograded(here)
+    for number in range(8):
+        assert scores(course, f"s{number}") == scores(here, f"s{number}")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of four megabytes and a hundred files."""
+    place = tmp_path / "class"
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m,nr_inodes=100", "none", str(place)]
+    if not shutil.which("mount") or (ran := subprocess.run(command, capture_output=True, text=True)).returncode:
+        pytest.skip(f"only root can mount a small disk: {ran.stderr.strip()}")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def fill(disk: Path, room: int) -> None:
+    """Leave so many bytes."""
+    with open(disk / "ballast", "wb") as ballast:
+        about = os.statvfs(disk)
+        os.posix_fallocate(ballast.fileno(), 0, about.f_bavail * about.f_frsize - room)
+
+
+def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
+    """Full at this result or that, at its notebook or at the gradebook: all that was graded stays, and it goes on."""
+    for number in range(6):
+        hand_in(disk, f"s{number}", **({FIRST.name: CRASH} if number % 2 else {}))
+    here = Path(shutil.copytree(disk, tmp_path / "here"))
+    engine.grade_class(here, NAME, workers=0, limits=LIMITS)
+    wanted, said = files(here), []
+    for room in (0, 8_192, 100_000, 300_000, 0, 50_000, 100_000):
+        before = files(disk) if (disk / "results").exists() else {}
+        fill(disk, room)
+        try:
+            problem = engine.grade_class(disk, NAME, workers=0, limits=LIMITS).gradebook_problem
+        except engine.EngineError as error:
+            problem = str(error)
+        said.append(problem)
+        assert "cannot be written" in problem and "run the same command again" in problem
+        after = files(disk)
+        assert before.items() <= after.items() <= wanted.items()
+    results_full = [text for text in said if "make room" in text]
+    assert results_full and len(results_full) < len(said), "both results and gradebook must meet the full disk"
+    (disk / "ballast").unlink()
+    for number in range(100):
+        with contextlib.suppress(OSError):
+            (disk / f"file{number}").touch()
+    (disk / "results").rename(disk / "kept")
+    with pytest.raises(engine.EngineError, match=r"cannot be written.*No space left(.|\n)*make room"):
+        engine.grade_class(disk, NAME, workers=0, limits=LIMITS)
+    for path in disk.glob("file*"):
+        path.unlink()
+    (disk / "kept").rename(disk / "results")
+    summary = engine.grade_class(disk, NAME, workers=0, limits=LIMITS)
+    assert summary.complete and files(disk) == wanted and autograded(disk) == autograded(here)
+    assert not list(disk.rglob("*.partial"))
+    for number in range(6):
+        assert scores(disk, f"s{number}") == scores(here, f"s{number}")
