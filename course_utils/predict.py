@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import re
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from course_utils import plots
+from course_utils import keeping, plots
 from course_utils.units import plain, readable, takes_prefix
 
 FILE_VARIABLE = "COURSE_PREDICTIONS"
-_LECTURE = re.compile(r"\d\d_\w+")
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ def reconcile(what: str, guess: float | None, measured: float, unit: str) -> Non
         factor = max(guess, measured) / min(guess, measured)
         wrong = f"too {'high' if guess > measured else 'low'} by a factor {factor:.3g}."
         finding += ": right." if 0.95 < guess / measured < 1.05 else f": {wrong}"
-    _keep(Prediction(_lecture(), what, float(guess), float(measured), unit))
+    _keep(Prediction(keeping.lecture(), what, float(guess), float(measured), unit))
     if guess > 0 and measured > 0:
         plots.show(plots.predicted_vs_measured([(what, guess, measured, unit)], title=finding), alt=finding)
     else:
@@ -106,15 +102,8 @@ def calibration(path: Path | None = None) -> None:
     plots.show(plots.calibration(rows, title=finding), alt=finding + ".")
 
 
-def _lecture() -> str:
-    name = Path.cwd().name
-    return name if _LECTURE.fullmatch(name) else ""
-
-
 def _file() -> Path:
-    if named := os.environ.get(FILE_VARIABLE):
-        return Path(named)
-    return (Path.cwd().parent if _lecture() else Path.cwd()) / "predictions.json"
+    return keeping.file(FILE_VARIABLE, "predictions.json")
 
 
 def _keep(new: Prediction) -> None:
@@ -124,13 +113,6 @@ def _keep(new: Prediction) -> None:
         kept = predictions(path)
         if any((p.lecture, p.what) == (new.lecture, new.what) for p in kept):
             return
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".predictions-")
-        try:
-            with open(handle, "w", encoding="utf-8") as stream:
-                json.dump([asdict(p) for p in [*kept, new]], stream, indent=1, ensure_ascii=False)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
+        keeping.write(path, [asdict(p) for p in [*kept, new]])
     except (OSError, ValueError) as error:
         print(f"Your guess is not kept: {error}")

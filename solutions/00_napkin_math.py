@@ -33,10 +33,12 @@ from course_utils import device as devices
 from course_utils import facts, hardware, plots
 from course_utils.facts import FACTS
 from course_utils.predict import calibration, reconcile
+from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
 
 device = devices.pick_device()
 print(devices.describe(device))
+show_progress()
 
 # %% [markdown]
 r"""

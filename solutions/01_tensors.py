@@ -25,11 +25,13 @@ from course_utils import device as devices
 from course_utils import memory, plots, timing
 from course_utils.facts import FACTS
 from course_utils.predict import reconcile
+from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
 
 torch.manual_seed(0)  # the same random numbers on every run
 device = devices.pick_device()
 print(devices.describe(device))
+show_progress()
 
 # %% [markdown]
 r"""

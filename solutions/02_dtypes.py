@@ -27,9 +27,11 @@ from torch import Tensor, nn
 
 from course_utils import plots
 from course_utils.predict import reconcile
+from course_utils.progress import show_progress
 
 torch.manual_seed(0)  # the same random numbers on every run
 print(f"torch {torch.__version__}")
+show_progress()
 
 # %% [markdown]
 r"""

@@ -26,10 +26,12 @@ from torch import Tensor
 from course_utils import device as devices
 from course_utils import memory, plots, timing
 from course_utils.predict import reconcile
+from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
 
 device = devices.pick_device()
 print(devices.describe(device))
+show_progress()
 
 # %% [markdown]
 r"""

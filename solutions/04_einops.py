@@ -35,11 +35,13 @@ from course_utils import device as devices
 from course_utils import memory, plots, timing
 from course_utils.flops import count_flops
 from course_utils.predict import reconcile
+from course_utils.progress import show_progress
 from course_utils.units import format_bytes
 
 torch.manual_seed(0)  # the same random numbers on every run
 device = devices.pick_device()
 print(devices.describe(device))
+show_progress()
 
 # %% [markdown]
 r"""

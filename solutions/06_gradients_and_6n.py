@@ -33,10 +33,12 @@ from course_utils import hardware, plots, timing
 from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 from course_utils.predict import reconcile
+from course_utils.progress import show_progress
 from course_utils.units import readable
 
 device = devices.pick_device()
 print(devices.describe(device))
+show_progress()
 
 # %% [markdown]
 r"""

@@ -45,10 +45,12 @@ from course_utils import checkpoint, data, facts, plots, timing
 from course_utils import device as devices
 from course_utils.facts import FACTS
 from course_utils.predict import reconcile
+from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
 
 device = devices.pick_device()
 print(devices.describe(device))
+show_progress()
 
 # %%
 days, failures, gpus = (

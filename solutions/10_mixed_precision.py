@@ -31,11 +31,13 @@ from course_utils import device as devices
 from course_utils import hardware, plots, timing
 from course_utils.memory import saved_bytes
 from course_utils.predict import calibration, reconcile
+from course_utils.progress import show_progress
 
 device = devices.pick_device()
 if device.type == "cpu":
     torch.set_num_threads(1)  # the tensors here are small: a second thread would mostly wait
 print(devices.describe(device))
+show_progress()
 
 # %% [markdown]
 r"""

@@ -6,6 +6,7 @@ import nbformat
 import pytest
 
 from autograder import build, source
+from course_utils.progress import read_exercises
 
 LECTURES = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
 
@@ -56,6 +57,14 @@ def test_students_notebooks_carry_nothing_superfluous(lecture: source.Lecture, b
     marked = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
     assert [m.grade_id for m in marked] == [n for e in lecture.exercises for n in (e.name, f"test_{e.name}")]
     assert all("checksum" in m for m in marked), "nbgrader tells by it whether a cell was touched"
+
+
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
+def test_the_panel_of_progress_knows_the_exercises(lecture: source.Lecture, built: Path) -> None:
+    assert lecture.exercises[0].setup.endswith("\nshow_progress()")
+    known = read_exercises(build.notebook_path(built / "notebooks", lecture.name))
+    assert [(e.name, e.points) for e in known] == [(e.name, e.points) for e in lecture.exercises]
+    assert all(e.title.startswith("Exercise ") and e.link for e in known)
 
 
 def test_only_notebooks_are_released(built: Path) -> None:

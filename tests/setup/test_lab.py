@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from lab import WAIT, Lab
 from nbformat import NotebookNode
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
 ROOT = Path(__file__).parents[2]
 LONG = 150  # cells; JupyterLab's windowing, left on, keeps 63 of them in the page
@@ -37,10 +37,16 @@ def write_notebook(path: Path, cells: list[NotebookNode]) -> None:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     folder = tmp_path_factory.mktemp("notebooks")
-    test = cell("assert double(2) == 4", "test-double", grade=True, points=1)
+    test = cell("assert double(2) == 4", "test_double", grade=True, points=1)
     for name, answer in {"right": "def double(n): return 2 * n", "wrong": "def double(n): return n"}.items():
         write_notebook(folder / f"{name}.ipynb", [cell(answer, "double", solution=True, locked=False), test])
     shutil.copy(ROOT / "notebooks" / "01_tensors" / "01_tensors.ipynb", folder)
+    (folder / "11_demo").mkdir()
+    setup = nbformat.v4.new_code_cell("from course_utils.progress import show_progress\nshow_progress()", id="setup")
+    text = nbformat.v4.new_markdown_cell("### Exercise 11.1 · Twice &nbsp; ★☆☆", id="text")
+    space = nbformat.v4.new_markdown_cell("\n\n".join("text" * 40), id="space")  # more than a window's height
+    answer = cell("def double(n): return n", "double", solution=True, locked=False)
+    write_notebook(folder / "11_demo" / "11_demo.ipynb", [setup, space, text, answer, test])
     write_notebook(folder / "long.ipynb", [cell(f"{i}", f"cell-{i}") for i in range(LONG)])
     lab = Lab(folder, tmp_path_factory.mktemp("home"))
     yield lab
@@ -112,7 +118,41 @@ def test_a_lecture_names_the_mistake_and_accepts_the_answer(lab: Lab, page: Page
     assert re.search(r"got\s+32\s+expected\s+128", message)
     answer("x.numel() * x.element_size()")
     output.get_by_text("That counts elements").wait_for(state="detached", timeout=WAIT)
-    assert output.inner_text().strip() == ""
+    assert output.inner_text().startswith("✓ tensor_bytes: 1 point on the visible checks; 1 of 6 exercises done.")
+
+
+def test_the_panel_follows_the_checks_survives_a_restart_and_leads_to_what_is_next(lab: Lab, page: Page) -> None:
+    lab.open(page, "11_demo/11_demo.ipynb")
+    setup, solution, check = (page.locator(".jp-CodeCell").nth(i) for i in range(3))
+    panel = setup.locator("[role=region]")
+
+    def run(cell: Locator, text: str | None = None) -> None:
+        cell.locator(".cm-content").click()
+        if text is not None:
+            page.keyboard.press("Control+A")
+            page.keyboard.insert_text(text)
+        page.keyboard.press("Control+Enter")
+
+    run(setup)
+    panel.get_by_text("0 of 1 exercises done").wait_for()
+    panel.get_by_role("link", name="Exercise 11.1 · Twice").last.click()
+    heading = page.get_by_role("heading", name="Exercise 11.1")
+    page.wait_for_function("heading => heading.getBoundingClientRect().top < innerHeight", arg=heading.element_handle())
+    run(solution)
+    # Changed and not saved: JupyterLab sends the cell's id, so the check is still known.
+    run(check, "print(double(2))\nassert double(2) == 4")
+    check.get_by_text("AssertionError").first.wait_for()
+    panel.locator("summary", has_text="✗ 0 of 1 exercises done").wait_for()
+    run(solution, "def double(n): return 2 * n")
+    run(check)
+    check.get_by_role("status").get_by_text("✓ double: 1 point on the visible checks").wait_for()
+    panel.locator("summary", has_text="✓ 1 of 1 exercises done, 1 of 1 point").wait_for()
+
+    page.evaluate("void jupyterapp.commands.execute('notebook:restart-clear-output')")  # waits for the dialog
+    page.locator(".jp-Dialog").get_by_role("button", name="Confirm").click()
+    panel.wait_for(state="detached")
+    run(setup)
+    panel.locator("summary", has_text="✓ 1 of 1 exercises done, 1 of 1 point").wait_for(timeout=WAIT)
 
 
 def test_nbgraders_other_extensions_are_off(lab: Lab, page: Page) -> None:

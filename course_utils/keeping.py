@@ -1,0 +1,37 @@
+"""Files that keep a reader's own work beside the lectures' folders, on this machine and nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_LECTURE = re.compile(r"\d\d_\w+")
+
+
+def lecture() -> str:
+    """The lecture whose folder a notebook runs in, such as "01_tensors"; "" outside of one."""
+    name = Path.cwd().name
+    return name if _LECTURE.fullmatch(name) else ""
+
+
+def file(variable: str, name: str) -> Path:
+    """The file that the environment variable names, else ``name`` beside the lectures' folders."""
+    if named := os.environ.get(variable):
+        return Path(named).absolute()
+    return (Path.cwd().parent if lecture() else Path.cwd()) / name
+
+
+def write(path: Path, content: Any) -> None:
+    """Write ``content`` as JSON, all of it or, where that raises OSError, nothing."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
+    try:
+        with open(handle, "w", encoding="utf-8") as stream:
+            json.dump(content, stream, indent=1, ensure_ascii=False)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

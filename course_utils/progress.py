@@ -1,0 +1,241 @@
+"""A lecture's exercises with what their visible checks last said, in the notebook itself.
+
+`show_progress` draws a panel below the setup cell. It changes whenever a check cell has run, and is kept in
+``progress.json`` beside the lectures' folders (the environment variable COURSE_PROGRESS names another file, ``off``
+turns the panel off). The file stays on this machine; delete it to begin anew. Grading neither reads nor writes it.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from course_utils import keeping
+
+FILE_VARIABLE = "COURSE_PROGRESS"
+_DISPLAY_ID = "course-progress"
+_TITLE = re.compile(r"^#+ *(Exercise .+?)(?: *&nbsp;.*)?$", re.MULTILINE)
+_STATES = {True: ("✓", "done"), False: ("✗", "does not pass yet"), None: ("○", "to do")}
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise of a notebook.
+
+    ``name`` is its solution's grade_id, ``check`` the source of its check cell, ``check_id`` that cell's id; ``link``
+    leads JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids.
+    """
+
+    name: str
+    title: str
+    points: float
+    check: str
+    check_id: str
+    link: str
+
+
+def show_progress() -> None:
+    """Show the panel, and keep it up to date from now on.
+
+    Does nothing where no reader looks: outside of IPython, in nbgrader's runs, and in folders of no lecture.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is None or os.environ.get("NBGRADER_EXECUTION") or os.environ.get(FILE_VARIABLE) == "off":
+        return
+    path = find_notebook()
+    if path is None:
+        return
+    for callback in [c for c in shell.events.callbacks["post_run_cell"] if isinstance(c, _Panel)]:
+        shell.events.unregister("post_run_cell", callback)  # of an earlier run of the setup cell
+    try:
+        panel = _Panel(keeping.lecture() or path.stem, read_exercises(path))
+    except (OSError, ValueError) as error:
+        text = (
+            f"Your progress cannot be shown: {path.name} cannot be read: "
+            f"{getattr(error, 'strerror', None) or error}. Save the notebook in this folder and run this cell again."
+        )
+        _display(f"<p>{html.escape(text)}</p>", text)
+        return
+    panel.show()
+    shell.events.register("post_run_cell", panel)
+
+
+def find_notebook() -> Path | None:
+    """The notebook that runs in the current folder; None where the folder is no lecture's.
+
+    JupyterLab names it. Elsewhere it has its folder's name, or is the only notebook there.
+    """
+    here = Path.cwd()
+    session = re.split(r"[/\\]", os.environ.get("JPY_SESSION_NAME", ""))[-1]
+    if not session and not keeping.lecture():
+        return None
+    usual = here / f"{here.name}.ipynb"
+    present = list(here.glob("*.ipynb"))
+    candidates = [here / session, usual, *(present if len(present) == 1 else [])]
+    return next((path for path in candidates if path.suffix == ".ipynb" and path.is_file()), usual)
+
+
+def read_exercises(path: Path) -> list[Exercise]:
+    """The exercises of a notebook, in its order.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+        ValueError: it is no whole notebook, or has no exercises.
+    """
+    found = []
+    try:
+        title, place = "", ""
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] == "markdown" and (headings := _TITLE.findall(source)):
+                title, place = headings[-1].replace("`", ""), cell.get("id", "")
+            marks = cell["metadata"].get("nbgrader", {})
+            if marks.get("grade"):
+                name = marks["grade_id"].removeprefix("test_")
+                link = f"{quote(path.name)}#cell-id={quote(place)}" if place else ""
+                found.append(
+                    Exercise(name, title or name, float(marks["points"]), source.strip(), cell.get("id", ""), link)
+                )
+                title, place = "", ""
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("it is no whole notebook") from error
+    if not found:
+        raise ValueError("it has no exercises")
+    return found
+
+
+def load(path: Path) -> tuple[dict[str, dict[str, bool]], str]:
+    """Lecture → exercise → whether its visible check passed when it ran last, and what the reader should know.
+
+    A file that is damaged is moved aside, and the second value says where to.
+
+    Raises:
+        OSError: the file is there and cannot be read, or not be moved.
+    """
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if not all(isinstance(passed, bool) for checks in kept.values() for passed in checks.values()):
+            raise ValueError("it holds something else")
+        return kept, ""
+    except FileNotFoundError:
+        return {}, ""
+    except (ValueError, AttributeError, RecursionError) as error:
+        count = 1
+        while (aside := path.with_name(f"{path.stem}.damaged-{count}{path.suffix}")).exists():
+            count += 1
+        os.replace(path, aside)
+        return {}, f"{path.name} was damaged ({error}). It is now {aside.name}, and your progress begins anew."
+
+
+class _Panel:
+    """Shows a lecture's exercises; IPython calls it after each cell."""
+
+    def __init__(self, lecture: str, exercises: list[Exercise]) -> None:
+        self.lecture, self.exercises = lecture, exercises
+        self.file = keeping.file(FILE_VARIABLE, "progress.json")
+        self.passed: dict[str, bool] = {}
+        self.trouble = ""
+        try:
+            self._read()
+        except OSError as error:
+            self.trouble = f"What you did before cannot be read: {error}."
+
+    def __call__(self, result: Any) -> None:
+        """Take note of a check that has run; ``result`` is IPython's ExecutionResult."""
+        exercise = self._checked(result.info)
+        if exercise is None or isinstance(result.error_in_exec, KeyboardInterrupt):
+            return
+        trouble = ""
+        try:
+            kept = self._read()
+            self.passed[exercise.name] = result.success
+            keeping.write(self.file, {**kept, self.lecture: self.passed})
+        except OSError as error:
+            self.passed[exercise.name] = result.success
+            trouble = f" This is not kept: {error}."
+        self.show(update=True)
+        if result.success:
+            done = sum(self.passed.get(e.name, False) for e in self.exercises)
+            text = f"✓ {exercise.name}: {_points(exercise.points)} on the visible checks; "
+            text += f"{done} of {len(self.exercises)} exercises done.{trouble}"
+            after, after_text = _next(self.exercises, self.passed)
+            _display(f"<p role='status'>{html.escape(text)} {after}</p>", f"{text} {after_text}")
+        elif trouble:
+            print(trouble.strip())
+
+    def _read(self) -> dict[str, dict[str, bool]]:
+        kept, trouble = load(self.file)
+        self.passed |= kept.get(self.lecture, {})
+        self.trouble = trouble or self.trouble
+        return kept
+
+    def _checked(self, cell: Any) -> Exercise | None:
+        """The exercise whose check this cell is: by its id where the front end sends one, else by its source."""
+        same = [e for e in self.exercises if e.check_id and e.check_id == getattr(cell, "cell_id", None)]
+        same += [e for e in self.exercises if e.check == (cell.raw_cell or "").strip()]
+        return same[0] if same else None
+
+    def show(self, *, update: bool = False) -> None:
+        """Display the panel, or with ``update`` change the one that is displayed."""
+        done = [e for e in self.exercises if self.passed.get(e.name)]
+        count = (
+            f"{len(done)} of {len(self.exercises)} exercises done, {sum(e.points for e in done):g} of "
+            f"{_points(sum(e.points for e in self.exercises))} on the visible checks"
+        )
+        rows, lines = "", []
+        for exercise in self.exercises:
+            mark, state = _STATES[self.passed.get(exercise.name)]
+            rows += (
+                f"<tr><td style='text-align: left'><span aria-hidden='true'>{mark}</span> {state}</td>"
+                f"<th scope='row' style='text-align: left; font-weight: normal'>{_link(exercise)}</th>"
+                f"<td>{exercise.points:g}</td></tr>"
+            )
+            lines.append(f"  {mark} {state}: {exercise.title} ({_points(exercise.points)})")
+        marks = "".join(_STATES[self.passed.get(e.name)][0] for e in self.exercises)
+        after, after_text = _next(self.exercises, self.passed)
+        about = f"Hidden tests decide the grade. Kept in {self.file.name} on this machine and sent nowhere."
+        _display(
+            "<div role='region' aria-label='Your progress'><details><summary>"
+            f"<span aria-hidden='true'>{marks}</span> {count}</summary>"
+            "<table><thead><tr><th scope='col' style='text-align: left'>State</th>"
+            "<th scope='col' style='text-align: left'>Exercise</th>"
+            f"<th scope='col'>Points</th></tr></thead><tbody>{rows}</tbody></table>"
+            f"<p>{html.escape(about)}</p></details>"
+            f"<p>{after}</p>" + (f"<p>{html.escape(self.trouble)}</p>" if self.trouble else "") + "</div>",
+            "\n".join([f"{marks} {count}", *lines, after_text, *filter(None, [self.trouble])]),
+            display_id=_DISPLAY_ID,
+            update=update,
+        )
+
+
+def _next(exercises: list[Exercise], passed: Mapping[str, bool]) -> tuple[str, str]:
+    """What to do next, as HTML and as text."""
+    for exercise in exercises:
+        if not passed.get(exercise.name):
+            points = _points(exercise.points)
+            return f"Next: {_link(exercise)} ({points})", f"Next: {exercise.title} ({points})"
+    text = "All visible checks pass. Validate, in the toolbar, runs them once more from a fresh start."
+    return text, text
+
+
+def _link(exercise: Exercise) -> str:
+    title = html.escape(exercise.title)
+    return f"<a href='{exercise.link}'>{title}</a>" if exercise.link else title
+
+
+def _points(points: float) -> str:
+    return f"{points:g} point{'' if points == 1 else 's'}"
+
+
+def _display(markup: str, text: str, **options: Any) -> None:
+    from IPython.display import display
+
+    display({"text/html": markup, "text/plain": text}, raw=True, **options)  # type: ignore[no-untyped-call]
