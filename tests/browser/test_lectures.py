@@ -1,0 +1,147 @@
+"""Every lecture in a real JupyterLab, as a newcomer works through it; `make screenshots` keeps pictures of it."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from lab import WAIT, Lab
+from playwright.sync_api import Browser, Locator, Page
+
+from autograder import build, demo, source
+
+ROOT = Path(__file__).parents[2]
+LECTURES = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
+SCREENSHOTS = os.environ.get("COURSE_SCREENSHOTS", "")
+SLOW = 5.0  # seconds that an explorer may take to answer beside other tests; benchmarks/explorers.py measures
+
+pytestmark = pytest.mark.xdist_group("lab")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lectures with all exercises solved, as students' notebooks."""
+    made = tmp_path_factory.mktemp("notebooks")
+    for lecture in LECTURES:
+        path = made / lecture.name / f"{lecture.name}.ipynb"
+        path.parent.mkdir()
+        demo.hand_in(path, lecture, {exercise.name: exercise.solution for exercise in lecture.exercises})
+    return made
+
+
+@pytest.fixture(scope="module")
+def lab(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """What `make lab` starts, on those notebooks."""
+    command = [sys.executable, str(ROOT / "bootstrap.py"), "lab", f"--ServerApp.root_dir={folder}"]
+    lab = Lab(folder, tmp_path_factory.mktemp("home"), command)
+    yield lab
+    lab.stop()
+
+
+@pytest.fixture
+def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(30_000)
+    yield page
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
+def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: Page, folder: Path) -> None:
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    lab.open(page, f"{lecture.name}/{lecture.name}.ipynb")
+    last = page.locator(".jp-CodeCell").last
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    last.locator(".jp-InputArea-prompt").filter(has_text="]:").filter(has_not_text="[ ]").filter(
+        has_not_text="[*]"
+    ).wait_for(timeout=2 * WAIT)
+    assert page.locator(".jp-RenderedText[data-mime-type*=error], [data-mime-type*=stderr]").all_inner_texts() == []
+    count = len(lecture.exercises)
+    panel = page.get_by_role("region", name="Your progress")
+    assert f"{count} of {count} exercises done" in panel.inner_text()
+    assert "All visible checks pass" in panel.inner_text()
+
+    explorers = page.locator(".course-explorer")
+    for number in range(explorers.count()):
+        move(explorers.nth(number), page)
+    if SCREENSHOTS:
+        for theme in ("Light", "Dark"):
+            shoot(page, Path(SCREENSHOTS), lecture.name, theme)
+
+    page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+    page.locator(".jp-NotebookPanel .jp-StatusBar-Widget, .jp-mod-current .lm-TabBar-tab").first.wait_for()
+    page.wait_for_timeout(1000)
+    svgs = page.locator(".jp-OutputArea-output svg").count()
+    lab.open(page, f"{lecture.name}/{lecture.name}.ipynb")
+    page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea-output svg').length >= {svgs}", timeout=WAIT)
+    assert f"{count} of {count} exercises done" in page.get_by_role("region", name="Your progress").inner_text()
+    page.evaluate("jupyterapp.commands.execute('notebook:shutdown-kernel')")
+    assert problems == []
+
+
+def test_every_explorer_is_in_a_lecture() -> None:
+    modules = {path.stem for path in (ROOT / "course_utils" / "widgets").glob("*.py")}
+    wanted = modules - {"__init__", "explorer", "group"}
+    texts = "\n".join(lecture.path.read_text(encoding="utf-8") for lecture in LECTURES)
+    assert len(wanted) >= 8 and all(f"{name}.explore(" in texts for name in wanted)
+
+
+def move(explorer: Locator, page: Page) -> None:
+    """Move every control by mouse and by keyboard; the picture follows, and nothing fails."""
+    explorer.scroll_into_view_if_needed()
+    answered: dict[str, list[float]] = {"mouse": [], "keyboard": []}
+
+    def does(how: str, act: Callable[[], object]) -> None:
+        before, start = look(explorer), time.perf_counter()
+        act()
+        while time.perf_counter() - start < SLOW:
+            if look(explorer) != before:
+                answered[how].append(time.perf_counter() - start)
+                break
+            page.wait_for_timeout(15)
+        assert explorer.locator(".course-explorer-error").count() == 0, explorer.inner_text()
+
+    for kind, by_mouse, by_keyboard in (
+        (".noUi-target", lambda c: c.click(position={"x": 0.3 * c.bounding_box()["width"], "y": 2}, force=True), None),
+        (".noUi-handle", None, lambda c: (c.focus(), page.keyboard.press("ArrowRight"))),
+        ("select", lambda c: c.select_option(index=1), lambda c: (c.focus(), page.keyboard.press("ArrowDown"))),
+        ("input[type=checkbox]", lambda c: c.click(), lambda c: (c.focus(), page.keyboard.press("Space"))),
+        ("button", lambda c: c.click(), lambda c: (c.focus(), page.keyboard.press("Space"))),
+    ):
+        controls = explorer.locator(kind)
+        for place in range(min(controls.count(), 6)):
+            control = controls.nth(place)
+            if not control.is_visible() or control.is_disabled():
+                continue
+            if by_mouse is not None:
+                does("mouse", lambda control=control, act=by_mouse: act(control))
+            if by_keyboard is not None:
+                does("keyboard", lambda control=control, act=by_keyboard: act(control))
+    assert answered["mouse"] and answered["keyboard"], "the picture followed none of the controls"
+    both = answered["mouse"] + answered["keyboard"]
+    print(f"an explorer answered {len(both)} moves in {statistics.median(both):.3f} s, half of them; {max(both):.3f} s")
+
+
+def look(explorer: Locator) -> str:
+    """What an explorer shows now."""
+    return str(explorer.evaluate("e => [...e.querySelectorAll('svg, p')].map(s => s.outerHTML).join('')"))
+
+
+def shoot(page: Page, target: Path, name: str, theme: str) -> None:
+    """Keep pictures of a notebook from top to bottom."""
+    target.mkdir(parents=True, exist_ok=True)
+    page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: 'JupyterLab {theme}'}})")
+    page.wait_for_timeout(1500)
+    scroller = page.locator(".jp-Notebook .jp-WindowedPanel-outer")
+    height, step = scroller.evaluate("e => [e.scrollHeight, e.clientHeight - 40]")
+    for number, top in enumerate(range(0, int(height), int(step))):
+        scroller.evaluate("(e, top) => e.scrollTo(0, top)", top)
+        page.wait_for_timeout(150)
+        page.screenshot(path=target / f"{name}-{theme.lower()}-{number:02d}.png")
