@@ -9,13 +9,14 @@ else
 BIN = $(COURSE_VENV)/bin
 endif
 
-.PHONY: help lab test notebooks release demo lock python instructor
+.PHONY: help lab test notebooks release book demo lock python instructor
 
 help:
 	@echo 'make lab        set everything up and open the lectures in JupyterLab'
 	@echo 'make test       set everything up and run every check and test (instructors)'
 	@echo 'make notebooks  build the notebooks from solutions/ (instructors)'
 	@echo 'make release    make the folder and zip that students get, in build/ (instructors)'
+	@echo 'make book       make the web book of all lectures with their outputs, in build/book (instructors)'
 	@echo 'make demo       grade a made-up class and open the report, in build/demo (instructors)'
 	@echo 'make lock       write requirements.lock from pyproject.toml (instructors; UPGRADE=1 for newer versions)'
 	@echo ''
@@ -48,6 +49,9 @@ notebooks: instructor
 
 release: instructor
 	@$(BIN)/course release
+
+book: instructor
+	@$(BIN)/course book $(ARGS)
 
 demo: instructor
 	@$(BIN)/course demo $(ARGS)

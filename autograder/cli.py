@@ -445,5 +445,17 @@ def release(
         console.print(f"{make_release(folder or build.BUILD)}")
 
 
+@app.command()
+def book(
+    folder: Annotated[Path | None, typer.Argument(help="Where to put the site; build/book if left out.")] = None,
+) -> None:
+    """Make the lectures, each with its outputs and figures, and the project's pages into a web book."""
+    from .book import make_book
+
+    with _plain_errors():
+        page = make_book(folder or build.BUILD / "book", progress=lambda name: console.print(f"building {name}"))
+        console.print(f"{page}")
+
+
 if __name__ == "__main__":
     app()

@@ -110,7 +110,7 @@ def test_a_second_run_starts_nothing(ready: Course) -> None:
 
 
 def test_what_is_installed_stays_when_less_is_asked_for(ready: Course) -> None:
-    for extra in ["instructor", "test"]:
+    for extra in ["instructor", "book", "test"]:
         [pip] = ready.set_up("--extra", extra)
         assert pip.endswith(f"-e .[{extra}]")
     assert ready.set_up("--extra", "instructor") == ready.set_up() == []

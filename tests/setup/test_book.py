@@ -1,0 +1,235 @@
+"""The web book: complete, whole without a network, and nothing in it that students should not see."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup, Tag
+from playwright.sync_api import Browser, Page
+
+from autograder import book, build, source
+
+LECTURES = [path.stem for path in source.lectures(build.SOLUTIONS)]
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_group("book")]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the whole book."""
+    return book.make_book(tmp_path_factory.mktemp("site") / "book").parent
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, BeautifulSoup]:
+    # Below _static the theme leaves templates of its own.
+    found = [path for path in site.rglob("*.html") if "_static" not in path.parts]
+    return {path: BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser") for path in found}
+
+
+def lecture_page(site: Path, name: str) -> Path:
+    return build.notebook_path(site / "notebooks", name).with_suffix(".html")
+
+
+def references(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
+    """Every address in a page, with the element that has it."""
+    for element in page.find_all(True):
+        for attribute in ("href", "src", "xlink:href", "data"):
+            if attribute in element.attrs:
+                yield element, str(element[attribute])
+        for value in element.attrs.values():
+            for name in re.findall(r"url\((#[^)]+)\)", str(value)):
+                yield element, name
+
+
+def test_every_page_is_there_and_can_be_reached(site: Path, pages: dict[Path, BeautifulSoup]) -> None:
+    wanted = {lecture_page(site, name) for name in LECTURES}
+    wanted |= {site / "docs" / path.with_suffix(".html").name for path in (build.ROOT / "docs").glob("*.md")}
+    wanted |= {site / "CONTRIBUTING.html"}
+    front = pages[site / "index.html"]
+    linked = {site / unquote(link.partition("#")[0]) for _, link in references(front) if not urlsplit(link).scheme}
+    assert wanted <= linked & pages.keys()
+    assert "the question" in front.select_one("article table").text, "README's table of lectures is missing"
+
+
+def test_no_link_is_broken_and_nothing_comes_from_elsewhere(site: Path, pages: dict[Path, BeautifulSoup]) -> None:
+    ids = {path: {element["id"] for element in page.find_all(id=True)} for path, page in pages.items()}
+    problems, seen = [], 0
+    for path, page in pages.items():
+        for element, link in references(page):
+            address = urlsplit(link)
+            if element.name == "a" and address.scheme in ("http", "https"):
+                continue  # a reader may follow it; nothing is loaded
+            seen += 1
+            target = (path.parent / unquote(address.path)).resolve() if address.path else path
+            if address.scheme == "data" or (address.path == "" and not address.fragment):
+                continue
+            missing = address.scheme or address.netloc or not target.is_file()
+            if missing or (address.fragment and target in ids and unquote(address.fragment) not in ids[target]):
+                problems.append(f"{path.relative_to(site)}: {element.name} {link[:100]}")
+    for path in site.rglob("*.css"):
+        urls = re.findall(r"""(?:url\(|@import)\s*["']?((?:https?:)?//[^"')]+)""", path.read_text(encoding="utf-8"))
+        problems += [f"{path.relative_to(site)}: {url}" for url in urls]
+    assert not problems, "\n".join(problems)
+    assert seen > 1000
+
+
+@pytest.mark.parametrize("name", LECTURES)
+def test_a_lecture_shows_the_students_text_with_its_outputs_and_figures(
+    name: str, site: Path, pages: dict[Path, BeautifulSoup]
+) -> None:
+    page = pages[lecture_page(site, name)]
+    notebook = nbformat.read(build.notebook_path(build.NOTEBOOKS, name), as_version=4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    shown = page.select("article div.cell")
+    for cell, here in zip(code, shown, strict=True):
+        assert here.select_one(".cell_input pre").text.strip() == cell.source.strip()
+        output = here.select_one(".cell_output")
+        if "nbgrader" in cell.metadata:
+            assert output is None, f"the exercise or check {cell.metadata.nbgrader.grade_id} has an output"
+        elif re.search(r"^plots\.show\(", cell.source, re.MULTILINE):
+            found = output.select("svg[role=img][aria-label]") if output else []
+            assert found and all(svg.find("path") for svg in found), f"no figure below:\n{cell.source}"
+    assert len(page.select("article .cell_output svg[role=img]")) >= 2
+    diagrams = sum(cell.source.count("```mermaid") for cell in notebook.cells)
+    assert len(page.select("article .diagram[aria-label] > svg")) == diagrams
+    exercises = source.read(build.SOLUTIONS / f"{name}.py").exercises
+    assert len(page.select("article details")) >= 2 * len(exercises), "hints are missing"
+
+    outputs = "\n".join(output.text for output in page.select(".cell_output"))
+    for leak in ("Traceback", str(build.ROOT), str(Path.home()), tempfile.gettempdir(), "HIDDEN TESTS"):
+        assert leak not in outputs, f"an output holds {leak!r}"
+    assert page.select_one(".cell_output").text.strip(), "the first output does not name the machine"
+
+
+@pytest.mark.parametrize("name", LECTURES)
+def test_no_solution_and_no_hidden_test_is_shown(name: str, site: Path, pages: dict[Path, BeautifulSoup]) -> None:
+    students = build.notebook_path(build.NOTEBOOKS, name).read_text(encoding="utf-8")
+    page = pages[lecture_page(site, name)].text
+    secret = set()
+    for exercise in source.read(build.SOLUTIONS / f"{name}.py").exercises:
+        lines = [line.strip() for line in (exercise.solution + "\n" + exercise.tests).splitlines()]
+        # As a notebook's JSON holds a line; a short one may be said elsewhere in other words.
+        secret |= {
+            line for line in lines if len(line) > 30 and json.dumps(line, ensure_ascii=False)[1:-1] not in students
+        }
+    assert len(secret) > 30
+    assert not [line for line in secret if line in page]
+
+
+def test_no_notebook_and_no_source_is_beside_the_pages(site: Path) -> None:
+    found = {path.suffix for path in site.rglob("*") if path.is_file()}
+    assert found & {".ipynb", ".py", ".md", ".doctree", ".pickle"} == set()
+
+
+def test_formulas_are_drawn_without_scripts(pages: dict[Path, BeautifulSoup]) -> None:
+    formulas = [formula for page in pages.values() for formula in page.find_all("math")]
+    assert len(formulas) > 200
+    assert not [formula.text for formula in formulas if re.search(r"\\|\$", formula.text) or formula.find("merror")]
+    for path, page in pages.items():
+        code = ["pre", "code", "svg", "script", "style"]
+        prose = "".join(text for text in page.find_all(string=True) if not text.find_parent(code))
+        unread = re.findall(r"\$[^$\n]*[\\^_][^$\n]*\$", prose)
+        assert not unread, f"{path.name}: {unread}"
+
+
+@pytest.fixture(params=["light", "dark"])
+def reader(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    page = browser.new_page(color_scheme=request.param, viewport={"width": 1280, "height": 900})
+    yield page
+    page.close()
+
+
+LOOK = """() => {
+  const style = s => getComputedStyle(document.querySelector(s));
+  const figure = document.querySelector('.cell_output svg[role=img]');
+  return {dark: document.documentElement.dataset.theme, text: style('article').color,
+          ink: figure && getComputedStyle(figure).color,
+          paper: figure && style('.cell_output .text_html').backgroundColor,
+          overflow: document.documentElement.scrollWidth - innerWidth};
+}"""
+
+
+@pytest.mark.parametrize(
+    "path", ["index.html", "docs/coverage.html", "notebooks/03_strides_and_views/03_strides_and_views.html"]
+)
+def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: Page) -> None:
+    problems: list[str] = []
+    reader.on("pageerror", lambda error: problems.append(str(error)))
+    reader.on("console", lambda each: problems.append(each.text) if each.type in ("error", "warning") else None)
+    reader.on("request", lambda each: None if each.url.startswith(("file:", "data:")) else problems.append(each.url))
+    reader.on("requestfailed", lambda each: problems.append(f"{each.url}: {each.failure}"))
+    reader.goto((site / path).as_uri())
+    look = reader.evaluate(LOOK)
+    assert look["dark"] == reader.evaluate("matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light'")
+    if "notebooks" in path:
+        assert look["ink"] == look["text"], "a figure's ink is not the page's"
+        assert look["paper"] == "rgba(0, 0, 0, 0)", "the theme put paper below a figure whose ink is the page's"
+    for width in (1280, 390):
+        reader.set_viewport_size({"width": width, "height": 900})
+        assert reader.evaluate(LOOK)["overflow"] <= 0, f"{path} is wider than a window of {width} pixels"
+    assert problems == []
+
+
+def made_up(folder: Path, text: str, code: str) -> Path:
+    """A lecture's source of two cells."""
+    path = folder / "11_made_up.py"
+    path.write_text(f'# %% [markdown]\nr"""\n# 11 · Made up\n\n{text}\n"""\n\n# %%\n{code}\n', encoding="utf-8")
+    return path
+
+
+def test_of_a_widget_its_picture_stays(tmp_path: Path) -> None:
+    code = """
+import base64
+from IPython.display import display
+png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+metadata = {"image/png": {"alt": "one dot"}}
+display({"image/png": base64.b64decode(png), "text/plain": "a dot"}, raw=True, metadata=metadata)
+display({"application/vnd.jupyter.widget-view+json": {"model_id": "1"}, "text/plain": "VBox()"}, raw=True)
+"""
+    front = book.make_book(tmp_path / "book", [made_up(tmp_path, "", code)])
+    page = BeautifulSoup(lecture_page(front.parent, "11_made_up").read_text(encoding="utf-8"), "html.parser")
+    [output] = page.select(".cell_output")
+    [image] = output.select("img")
+    assert image["alt"] == "one dot"
+    assert (lecture_page(front.parent, "11_made_up").parent / str(image["src"])).is_file()
+    assert output.text.strip() == "" and not page.select("script[type*=widget]")
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "problem"),
+    [
+        ("", "assert 1 == 2, 'one is not two'", "11_made_up: a cell fails:.*one is not two"),
+        ("[a page](nowhere.md)", "1", "11_made_up.ipynb.*nowhere.md"),
+        ("[a page](../../docs/students.md#nothing)", "1", "11_made_up.ipynb.*nothing"),
+        ("![a picture](nowhere.png)", "1", "11_made_up.ipynb.*nowhere.png"),
+        ("```mermaid\nflowchart LR\n  A --> B\n```", "1", "11_made_up.ipynb.*accDescr"),
+    ],
+    ids=["cell", "page", "anchor", "picture", "diagram"],
+)
+def test_what_is_wrong_stops_the_build_and_leaves_the_old_book(
+    text: str, code: str, problem: str, tmp_path: Path
+) -> None:
+    old = tmp_path / "book" / "searchindex.js"
+    old.parent.mkdir()
+    old.write_text("old")
+    with pytest.raises(build.BuildError) as error:
+        book.make_book(tmp_path / "book", [made_up(tmp_path, text, code)])
+    assert re.search(problem, str(error.value), re.DOTALL)
+    assert str(tempfile.gettempdir()) not in str(error.value)
+    assert old.read_text() == "old"
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    other = tmp_path / "thesis.md"
+    other.write_text("months of work")
+    with pytest.raises(build.BuildError, match="no book; name an empty folder"):
+        book.make_book(tmp_path, [made_up(tmp_path, "", "1")])
+    assert other.read_text() == "months of work"
