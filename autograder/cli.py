@@ -137,6 +137,10 @@ def grade(
     again: Annotated[
         bool, typer.Option("--again", help="Grade those too who have a result for the same work.")
     ] = False,
+    seconds: Annotated[
+        float,
+        typer.Option(min=0.1, help="That one call of a student's code may take; more if it must wait for a processor."),
+    ] = 5.0,
     unsafe: _Unsafe = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded, and change nothing.")] = False,
 ) -> None:
@@ -157,9 +161,11 @@ def grade(
                 f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
             )
             return
+        from . import sandbox
+
         summary = _grade(
             folder, lecture, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again, roster=roster_file,
-            database=database,
+            database=database, limits=sandbox.Limits(seconds=seconds),
         )  # fmt: skip
     _print_summary(summary)
     _end(summary)
