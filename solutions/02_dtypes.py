@@ -214,6 +214,18 @@ else:
 
 # %% [markdown]
 r"""
+Now move the bits yourself. Each button is a bit; or write a number, and change the format under it. Flip the lowest
+exponent bit of 0.1: what happens to the number, and to the distance of its neighbours? And which single bit turns 448
+in E4M3 into NaN?
+"""
+
+# %%
+from course_utils.widgets import float_bits
+
+float_bits.explore("0.1", "float16")
+
+# %% [markdown]
+r"""
 *Try it yourself:* convert 0.1, 1 and 300 to `float8_e5m2` in the same way. Which of the two formats comes closer, and
 which could hold 3,000?
 

@@ -885,6 +885,18 @@ r"""
 So: write `view` where you mean "for free", and be told when it is not. Write `reshape` where you do not mind paying.
 Never write *into* the result of a `reshape`.
 
+Here is a walk to move: an operation on a 3 × 4 matrix, or sizes, strides and offset by the sliders. Raise *elements
+read*, and the slots light up in reading order. Which of the operations are not contiguous, and yet flattened for free?
+Then begin with `x[:, :3]`: to which value must you move one stride so that `reshape` need not copy?
+"""
+
+# %%
+from course_utils.widgets import stride_walk
+
+stride_walk.explore("x.T")
+
+# %% [markdown]
+r"""
 *Try it yourself:* let `out = torch.randn(2, 3, 5, 4)` be what attention returns: `[batch, heads, tokens, numbers]`. What
 follows needs `[batch, tokens, heads · numbers]`. Try `out.transpose(1, 2).view(2, 5, 12)`. Do you see now why so much
 code says `.transpose(1, 2).contiguous().view(…)`? Then try the same with `heads` in place of `out`: why does that one

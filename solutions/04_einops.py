@@ -817,6 +817,18 @@ r"""
 So splitting heads is free, and merging them is a copy. Code like ours pays for it once in every layer. (A kernel that
 writes its result as `b t h e` to begin with does not. You will see one in section 7.)
 
+In this picture each name has a line, from where it is split off to where it is merged. Choose an example, or write a
+pattern, shapes and sizes of your own. In *split and move*, write `(e h)` for `(h e)`: what changes in the picture, and
+what does the shape of the result tell you about it?
+"""
+
+# %%
+from course_utils.widgets import patterns
+
+patterns.explore("split and move")
+
+# %% [markdown]
+r"""
 *Try it yourself:* is `rearrange(x, "b (t two) d -> b t (two d)", two=2)`, which puts two tokens into one vector, free?
 Say it before you measure.
 
