@@ -20,6 +20,14 @@ def plain(value: float) -> str:
     return re.sub(r"e\+?(-?)0?", r"e\1", f"{value:.2e}") if math.isfinite(value) else str(value)
 
 
+def counted(value: float) -> str:
+    """A number of things in three digits, large ones in words: ``"70 billion"``, ``"1,024"``."""
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if value >= 0.9995 * size:
+            return f"{plain(value / size)} {word}"
+    return plain(value)
+
+
 def readable(value: float, unit: str) -> str:
     """A number with its unit in three digits: ``readable(2_415_919_104, "B")`` is ``"2.42 GB"``.
 

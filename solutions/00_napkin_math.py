@@ -1401,6 +1401,18 @@ The numbers in front are the most useful here: the **implied MFU**. Put a paper'
 your formula, and see what MFU comes out. Between 0.3 and 0.5: plausible. Above 0.6: somebody counted something else.
 Below 0.2: ask why. (These are rules of thumb, too.)
 
+Here is the whole formula to move, beginning with the first question. Choose a published run and its card (an A100 for
+Llama 2), and move the MFU until your GPU-hours meet the published ones: do you find the numbers above? And which of the
+controls change the days, but not the bill?
+"""
+
+# %%
+from course_utils.widgets import training_time
+
+training_time.explore(70e9, 15e12, cards=1_024, mfu=0.5)
+
+# %% [markdown]
+r"""
 *Try it yourself:* put in the sparse peak. How many of the nine would still be within a factor of 1.25?
 
 And the two questions?

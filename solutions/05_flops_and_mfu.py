@@ -1965,6 +1965,19 @@ That is your answer to both halves of the question. *How fast could it be?* The 
 it?* The filled mark. Over a whole training step, the share of the flat roof that is reached is the MFU; raising it is
 what much of the rest of this course is for.
 
+Now move it. Your measurements stay, and the product `[m, k] @ [k, n]` moves under the roof: your machine's first, then
+any card's. Take $m$ for the tokens at once and $k$ and $n$ for the sides of a weight matrix. From which $m$ on is it
+compute-bound here, and from which on an H100? And with $k = 16$, why does no $m$ help the H100?
+"""
+
+# %% tags=["timed"]
+from course_utils.widgets import roofline
+
+here = hardware.Accelerator("this machine", {dtype: roof}, bandwidth, None, None, "measured")
+roofline.explore([(name, intensities[name], measured[name]) for name in measured], card=here)
+
+# %% [markdown]
+r"""
 ## Takeaways
 
 **Mechanics.** `[B, D] @ [D, K]` is 2·B·D·K FLOPs; everything elementwise is one per element. A forward pass is 2 ×

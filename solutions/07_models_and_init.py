@@ -2127,6 +2127,18 @@ for kind in ("lecun", "kaiming"):
 
 # %% [markdown]
 r"""
+Now move it: another network of this kind, measured beside its prediction each time. (*Gain* multiplies the weights;
+with a *residual connection* each layer adds to what it was given.) Without a nonlinearity, how far may the gain be off 1
+before fifty layers notice? And which initialiser dies out without residual connections, and arrives with them?
+"""
+
+# %%
+from course_utils.widgets import initialisation
+
+initialisation.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
+
+# %% [markdown]
+r"""
 ### The last 1.3 per cent
 
 On that axis Kaiming looks flat. Look closer. It begins at $\sqrt2$ (the first layer has a 2 that it does not need), and

@@ -2617,6 +2617,18 @@ are the larger part. Half of that is $T^2$, attention's weights, and at 32,768 t
 nobody keeps them: fused attention kernels compute them again in the backward pass, as checkpointing does with whole
 layers. The *accounting* says where it pays to be clever. Lecture 11 is clever.
 
+Here is the ledger to move, with lecture 00's bytes per parameter, fused attention and sharding added. Llama 3 8B, one
+sequence of 8,192 tokens on each of eight H100s, does not fit. Which *one* control makes it fit? And once each layer is
+recomputed, what do most of the activations come from?
+"""
+
+# %%
+from course_utils.widgets import memory_budget
+
+memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
+
+# %% [markdown]
+r"""
 *Try it yourself:* in `Block`, replace scores, mask, softmax and weighted sum by
 `nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)`. By how much does `saved_bytes` shrink?
 

@@ -1103,6 +1103,17 @@ for factor in (1.0, 2.0**16):
 
 # %% [markdown]
 r"""
+Move them yourself. Which powers of two keep all of these gradients normal in `float16`, or nearly all? Which in E5M2 and
+E4M3, the 8-bit formats of section 6? And which does `bfloat16` need?
+"""
+
+# %%
+from course_utils.widgets import loss_scaling
+
+loss_scaling.explore(flowing, exponent=8)
+
+# %% [markdown]
+r"""
 How large a factor? As large as can be, but no larger: if a gradient exceeds 65,504, it becomes infinite, and one update
 with it ruins the model. Nobody knows the right one beforehand, and it changes during training. So it is *sought*:
 

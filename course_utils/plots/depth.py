@@ -78,7 +78,7 @@ def through_depth(
             ax.set_yticks(
                 [v for v in locator.tick_values(*ax.get_ylim()) if 10 ** (low - room) < v < 10 ** (high + room)]
             )
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: plain(v).replace("1.00e", "1e")))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: plain(v).replace(".00e", "e")))
         ax.grid(True)
         for name, limit in limits.items():
             ax.axhline(limit, color=COMPUTE_BOUND, linewidth=2, linestyle=(0, (6, 3)))

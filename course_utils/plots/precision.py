@@ -45,7 +45,8 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
         if not sizes.numel():
             raise ValueError(f"{label!r} has no finite number that is not zero: nothing to draw")
         stored = sizes.to(dtype).float()
-        exponents[label] = (torch.frexp(sizes).exponent - 1).tolist()
+        powers, counts = torch.unique(torch.frexp(sizes).exponent - 1, return_counts=True)
+        exponents[label] = dict(zip(powers.tolist(), (100 * counts / sizes.numel()).tolist(), strict=True))
         lost[label] = ((stored == 0).float().mean().item(), (~stored.isfinite()).float().mean().item())
 
     info = torch.finfo(dtype)
@@ -67,8 +68,7 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
             bottom = height - head - per_row * (number + 1) + 0.12
             box = (left / width, bottom / height, 1 - (left + right) / width, (per_row - 0.12) / height)
             ax = fig.add_axes(box)
-            heights = {e: 100 * row.count(e) / len(row) for e in sorted(set(row))}
-            for exponent, share in heights.items():
+            for exponent, share in row.items():
                 gone = exponent < zero or (exponent >= top and above != "cut")
                 ax.bar(
                     exponent,
@@ -81,7 +81,7 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
                     hatch="////" if gone else None,
                     gid=f"{label}: {exponent}",
                 )
-            ax.set(xlim=(low, high), ylim=(0, 1.45 * max(heights.values())))
+            ax.set(xlim=(low, high), ylim=(0, 1.45 * max(row.values())))
             for edge in (zero, normal, top):
                 ax.axvline(edge, color=CONTEXT, linewidth=1.2, linestyle="-" if edge != normal else ":")
             for share, x, align, what in (

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, NullFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter
 from matplotlib.transforms import Bbox
 
 from course_utils.plots.axes import chart, label_ends, legend, log_ticks, mark, note, place_labels, positive
@@ -80,8 +80,8 @@ def roofline(
         ax.set(xlabel="arithmetic intensity (FLOP/B)", ylabel="FLOP/s")
         ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,.10g}"))
         ax.yaxis.set_major_formatter(EngFormatter(unit="FLOP/s"))
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.set_minor_formatter(NullFormatter())
+        ax.set_xticks([], minor=True)
+        ax.set_yticks([], minor=True)
         ax.grid(True)
         ax.axvspan(x_low, ridge, color=MEMORY_BOUND, alpha=0.09, linewidth=0)
         ax.axvspan(ridge, x_high, color=COMPUTE_BOUND, alpha=0.09, linewidth=0)

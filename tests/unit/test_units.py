@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.units import format_bytes, readable
+from course_utils.units import counted, format_bytes, readable
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,11 @@ def test_format_bytes_gives_both_units(n, text):
 def test_format_bytes_refuses_what_is_no_number_of_bytes(n):
     with pytest.raises(ValueError, match="wanted a finite number of bytes"):
         format_bytes(n)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(70e9, "70 billion"), (15e12, "15 trillion"), (1_024, "1,024"), (999_600, "1 million"), (0.5, "0.5"), (0, "0")],
+)
+def test_counted(value: float, text: str) -> None:
+    assert counted(value) == text
