@@ -285,7 +285,9 @@ def open_lab(venv: Path, options: list) -> int:
     if not notebooks.is_dir():
         raise SetupError(f"{notebooks} is missing; unpack the course again, or build it: make notebooks.")
     python = venv_python(venv)
-    command = [str(python), "-m", "jupyterlab", f"--ServerApp.root_dir={notebooks}", *options]
+    command = [str(python), "-m", "jupyterlab", *options]
+    if not any(option.startswith("--ServerApp.root_dir") for option in options):
+        command.append(f"--ServerApp.root_dir={notebooks}")
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         command.append("--no-browser")
     if os.name == "posix" and os.geteuid() == 0:

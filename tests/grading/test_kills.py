@@ -22,7 +22,7 @@ from autograder.results import State
 pytestmark = [pytest.mark.sandboxed, pytest.mark.hostile]
 
 KINDS = ("command", "worker", "bwrap", "first process", "warm process", "waiter", "student")
-WEIGHTS = (3, 2, 2, 3, 4, 6)  # of all but the command: a student's process lives for a fifth of a second
+WEIGHTS = (1, 1, 1, 2, 5, 10)  # of all but the command: a worker takes ten seconds to start again, a student none
 
 # Runs the command as it is, and notes each submission that a worker begins and each result that is written. Workers
 # import it too, as what started them.
@@ -130,7 +130,7 @@ def noted(notes: Path) -> collections.Counter[str]:
 @pytest.mark.timeout(3600)
 def test_two_hundred_sigkills(tmp_path: Path, orphans: None) -> None:
     """Any process of a command's, at any moment; and the command too, while it starts, grades, or derives."""
-    course, size, workers = tmp_path / "class", 24, 2
+    course, size, workers = tmp_path / "class", 96, 2
     class_of(course, size)
     undisturbed = Path(shutil.copytree(course, tmp_path / "undisturbed"))
     driver, notes, said = (tmp_path / name for name in ("driver.py", "notes", "said"))
@@ -180,13 +180,13 @@ def test_two_hundred_sigkills(tmp_path: Path, orphans: None) -> None:
             (course / "gradebook.db").unlink(missing_ok=True)
         before, so_far = finished(), noted(notes)["begun"]
         moment = chance.choice(["start", "middle", "end"])
-        left = chance.randrange(2) if moment == "start" else chance.randrange(8, 24)
+        left = chance.randrange(2) if moment == "start" else chance.randrange(16, 40)
         run = grade(course)
         if chance.random() < 0.7:
             while moment != "start" and run.poll() is None and noted(notes)["begun"] == so_far:
                 time.sleep(0.05)
         while left and run.poll() is None and len(finished()) < size:
-            time.sleep(chance.random() * (begun if moment == "start" else 0.8))
+            time.sleep(chance.random() * (begun if moment == "start" else 0.4))
             (kind,) = chance.choices(KINDS[1:], WEIGHTS)
             if there := tree(run.pid)[kind]:
                 with contextlib.suppress(ProcessLookupError):
