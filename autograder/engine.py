@@ -302,6 +302,7 @@ def _alone(course: Path, lecture: str) -> Iterator[None]:
 _QUIET = {
     # A worker that dies is our affair: Dask gives up at once, and `_spread` tries again.
     "distributed.scheduler.allowed-failures": 0,
+    "distributed.admin.low-level-log-length": 10,  # it holds the tasks, submissions and all; 1,000 unless set
     "distributed.scheduler.http.routes": [],  # no pages
     "distributed.worker.http.routes": [],
 }

@@ -49,13 +49,17 @@ def move(control: ipywidgets.Widget, chance: random.Random) -> None:
 
 
 def walk(explorer: Explorer, chance: random.Random) -> list[float]:
-    """Seconds that each move took."""
-    took = []
-    for _ in range(MOVES):
+    """Seconds from each move to the picture, or to the words below it, whichever came last."""
+    took: list[float] = []
+    shown = [0.0]
+    for part in explorer.panel.children[-2:]:
+        part.observe(lambda _: shown.append(time.perf_counter()), "value")
+    while len(took) < MOVES:
         there = [c for c in controls(explorer.panel) if not c.disabled and c.layout.display != "none"]
         start = time.perf_counter()
         move(chance.choice(there), chance)
-        took.append(time.perf_counter() - start)
+        if shown[-1] > start:
+            took.append(shown[-1] - start)
     return took
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import html
 import io
 from collections.abc import Callable, Mapping, Sequence
@@ -70,15 +71,23 @@ class Explorer:
         return {name: control.value for name, control in self.controls.items()}
 
     def _follow(self, _: object) -> None:
+        # A full collection of a kernel's objects takes longer than a picture: it can wait until the picture is sent.
+        collecting = gc.isenabled()
+        gc.disable()
         try:
             self.picture, self.problem = self._draw(**self.values), ""
         except Impossible as problem:
             self.problem = f"{problem}"
+            self._show()
         except Exception as error:
             self.problem = f"{type(error).__name__}: {error}"
             self._show("course-explorer-error")
             raise
-        self._show()
+        else:
+            self._show()
+        finally:
+            if collecting:
+                gc.enable()
 
     def _show(self, mark: str = "") -> None:
         if self.problem:

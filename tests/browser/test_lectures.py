@@ -76,8 +76,6 @@ def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: P
             shoot(page, Path(SCREENSHOTS), lecture.name, theme)
 
     page.evaluate("jupyterapp.commands.execute('docmanager:save')")
-    page.locator(".jp-NotebookPanel .jp-StatusBar-Widget, .jp-mod-current .lm-TabBar-tab").first.wait_for()
-    page.wait_for_timeout(1000)
     svgs = page.locator(".jp-OutputArea-output svg").count()
     lab.open(page, f"{lecture.name}/{lecture.name}.ipynb")
     page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea-output svg').length >= {svgs}", timeout=WAIT)

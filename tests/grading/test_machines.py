@@ -1,6 +1,7 @@
 """Machines as they are: other ones that share no files with the command and get lost, and disks that are full."""
 
 import contextlib
+import gc
 import json
 import os
 import shutil
@@ -8,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
+import psutil
 import pytest
-from classroom import CRASH, FIRST, LIMITS, NAME, files, hand_in, scores
+from classroom import CRASH, FIRST, LECTURE, LIMITS, NAME, files, hand_in, scores
 
 from autograder import build, engine, sandbox
 
@@ -145,3 +148,23 @@ def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
     assert not list(disk.rglob("*.partial"))
     for number in range(6):
         assert scores(disk, f"s{number}") == scores(here, f"s{number}")
+
+
+@pytest.mark.slow
+def test_a_thousand_submissions_take_no_more_memory_than_a_hundred() -> None:
+    """What the command and its scheduler keep of a task (its submission among it) goes with the task."""
+    text = LECTURE.path.read_text(encoding="utf-8")
+    task = {"student": "s", "lecture": NAME, "source": text, "limits": asdict(LIMITS), "unsafe": False}
+
+    def tasks(count: int) -> Iterator[engine.Task]:
+        for _ in range(count):
+            yield {**task, "submission": os.urandom(200_000), "key": "another version's, so that no sandbox starts"}
+
+    used = []
+    with engine._client(1, "") as (client, replace_lost):
+        for count in (100, 200):
+            outcomes = [outcome for _, outcome in engine._spread(client, tasks(count), replace_lost)]
+            assert len(outcomes) == count and all("another version" in outcome["failed"] for outcome in outcomes)
+            gc.collect()
+            used.append(psutil.Process().memory_full_info().uss)
+    assert used[1] - used[0] < 10e6, "200 tasks hold 40 MB, and more as the scheduler has them"
