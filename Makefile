@@ -36,7 +36,7 @@ instructor: python
 	@$(PYTHON) bootstrap.py --extra test
 
 # Every step runs, so that one report has all that is wrong. The hostile class comes last and alone, because it floods
-# the machine; of its two hundred kills (ten minutes) forty are done here.
+# the machine; of its two hundred kills (a quarter of an hour) forty are done here.
 test: instructor
 	@status=0; \
 	$(BIN)/python -m ruff check . || status=1; \

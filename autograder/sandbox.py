@@ -74,8 +74,8 @@ class _Deadline:
         self._seconds, self._end, self._sandbox = seconds, end, sandbox
         now = time.monotonic()
         self._last = now + _STRETCH * seconds
-        self._next, self._before = now + seconds / 2, (now, 0.0)
-        self._looked = False
+        self._next = now + seconds / 2
+        self._before: tuple[float, float] | None = None  # when it was looked at last, and the processor time until then
 
     def left(self) -> float:
         """Seconds until it is time to look again."""
@@ -89,11 +89,12 @@ class _Deadline:
         if now < self._next:
             return
         used, waiting = self._load()
-        since, before = self._before
-        starved = waiting and 0 <= used - before < 0.7 * (now - since)
-        if self._looked and (not starved or now >= self._last):
-            raise Gone(f"it took longer than {self._seconds:g} seconds")
-        self._looked, self._before, self._next = True, (now, used), now + self._seconds / 2
+        if self._before is not None:
+            since, before = self._before
+            starved = waiting and 0 <= used - before < 0.7 * (now - since)
+            if not starved or now >= self._last:
+                raise Gone(f"it took longer than {self._seconds:g} seconds")
+        self._before, self._next = (now, used), now + self._seconds / 2
 
     def _load(self) -> tuple[float, bool]:
         """Seconds of processor time that the sandbox's processes had; whether any could run, or waits for a disk."""

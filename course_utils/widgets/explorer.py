@@ -75,19 +75,21 @@ class Explorer:
         collecting = gc.isenabled()
         gc.disable()
         try:
+            self._redraw()
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _redraw(self) -> None:
+        try:
             self.picture, self.problem = self._draw(**self.values), ""
         except Impossible as problem:
             self.problem = f"{problem}"
-            self._show()
         except Exception as error:
             self.problem = f"{type(error).__name__}: {error}"
             self._show("course-explorer-error")
             raise
-        else:
-            self._show()
-        finally:
-            if collecting:
-                gc.enable()
+        self._show()
 
     def _show(self, mark: str = "") -> None:
         if self.problem:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from lab import WAIT, Lab
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 from typer.testing import CliRunner
 
 from autograder import bank, build, demo, results, source
@@ -56,12 +56,9 @@ def server(found: tuple[Path, dict[str, Result]], tmp_path_factory: pytest.TempP
 
 
 @pytest.fixture
-def page(browser: Browser, server: Lab) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1300, "height": 1000})
-    page.set_default_timeout(30_000)
+def page(page: Page, server: Lab) -> Page:
     page.goto(f"{server.url}formgrader?token={server.token}")
-    yield page
-    page.close()
+    return page
 
 
 def rows(page: Page, student: str) -> list[list[str]]:

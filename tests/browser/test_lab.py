@@ -14,7 +14,7 @@ import nbformat
 import pytest
 from lab import WAIT, Lab
 from nbformat import NotebookNode
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Locator, Page
 
 ROOT = Path(__file__).parents[2]
 LONG = 150  # cells; JupyterLab's windowing, left on, keeps 63 of them in the page
@@ -51,14 +51,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     lab = Lab(folder, tmp_path_factory.mktemp("home"))
     yield lab
     lab.stop()
-
-
-@pytest.fixture
-def page(browser: Browser, lab: Lab) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1400, "height": 1000})
-    page.set_default_timeout(30_000)
-    yield page
-    page.close()
 
 
 def test_installed_settings_are_the_ones_in_the_checkout() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab import WAIT, Lab
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Locator, Page
 
 from autograder import build, demo, source
 
@@ -41,14 +41,6 @@ def lab(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     lab = Lab(folder, tmp_path_factory.mktemp("home"), command)
     yield lab
     lab.stop()
-
-
-@pytest.fixture
-def page(browser: Browser, lab: Lab) -> Iterator[Page]:
-    page = browser.new_page(viewport={"width": 1280, "height": 1000})
-    page.set_default_timeout(30_000)
-    yield page
-    page.close()
 
 
 @pytest.mark.slow
