@@ -96,7 +96,7 @@ def executed(lecture: source.Lecture, course: Path) -> NotebookNode:
 
 def _still(output: NotebookNode) -> bool:
     """Whether an output can be seen without a kernel; a widget cannot, and stands beside a picture of itself."""
-    return WIDGET not in output.get("data", {})
+    return not {WIDGET, "application/javascript"} & output.get("data", {}).keys()
 
 
 def _inside(path: Path, pages: Path) -> str:

@@ -7,6 +7,7 @@ probe's source) with the arguments to the student's process and judges the plain
 from __future__ import annotations
 
 import builtins
+import contextlib
 import inspect
 import re
 import textwrap
@@ -16,7 +17,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from course_utils.testing import Mismatch, Observation, observing_elsewhere
+import torch
+
+from course_utils.testing import Mismatch, Observation, difference, freeze, observing_elsewhere, tensors
 
 from . import bank, sandbox, source
 from .results import Mark
@@ -158,7 +161,9 @@ def _judge(exercise: source.Exercise, talk: sandbox.Conversation) -> bank.Verdic
         answer = _answer(talk, request, {"seen", "mismatch", "missing", "unsendable"})
         match answer:
             case {"seen": Observation() as seen}:
-                return replace(seen, call=clean(seen.call, 1000))
+                now = talk.asked()
+                before, after = ({**dict(enumerate(a)), **k} for a, k in ((args, kwargs), (now["args"], now["kwargs"])))
+                return _checked(replace(seen, call=clean(seen.call, 1000)), before, after)
             case {"mismatch": str(text)}:
                 raise Mismatch(text[:4000])
             case {"missing": str()}:
@@ -172,6 +177,32 @@ def _judge(exercise: source.Exercise, talk: sandbox.Conversation) -> bank.Verdic
         bank.run_cell(exercise.setup, "setup", names)
         names |= {name: _StandIn(name) for name in defined(exercise.solution)}
         return bank.run_tests(exercise.tests, names)
+
+
+def _checked(seen: Observation, before: dict[Any, Any], after: dict[Any, Any]) -> Observation:
+    """An observation with what the arguments' own memory says of it: what it changed, and whose view it is."""
+    mutated = [
+        label
+        for label in before
+        if label in seen.mutated or difference(freeze(after[label]), freeze(before[label]), exact=True)
+    ]
+    shares = [label for label in before if label in seen.shares and _shows(seen, after[label])]
+    return replace(seen, mutated=mutated, shares=shares)
+
+
+def _shows(seen: Observation, argument: Any) -> bool:
+    """Whether the value is what its strides and offset show of an argument. True where it is no tensor."""
+    value = seen.value
+    if not isinstance(value, torch.Tensor):
+        return True
+    for tensor in tensors(argument):
+        with contextlib.suppress(Exception):  # whatever a made-up shape leads to
+            assert seen.offset is not None and seen.stride is not None
+            view = torch.empty(0, dtype=value.dtype)
+            view.set_(tensor.untyped_storage(), seen.offset, value.shape, seen.stride)
+            if difference(view, value, exact=True) is None:
+                return True
+    return False
 
 
 def _mark(exercise: source.Exercise, verdict: bank.Verdict, stopped: str) -> Mark:

@@ -8,6 +8,7 @@ scratch folder and limits of its own, and is gone when the conversation ends.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -107,6 +108,29 @@ class _Deadline:
         return used, waiting
 
 
+class _Shared:
+    """Memory that a student's process has too: the tensors among a call's arguments lie in it, for us to look at."""
+
+    def __init__(self) -> None:
+        self.descriptor = os.memfd_create("arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.descriptor, wire.LIMIT)  # only what is written takes memory
+        seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        self._next = 0
+
+    def place(self, content: bytes) -> int:
+        """Where a copy of the content lies from now on. What earlier calls got stays as long as there is room."""
+        start = self._next if self._next + len(content) <= wire.LIMIT else 0
+        for done in range(0, len(content), 2**20):
+            os.pwrite(self.descriptor, content[done : done + 2**20], start + done)
+        self._next = -(-(start + len(content)) // 64) * 64
+        return start
+
+    def find(self, place: int, size: int) -> bytearray:
+        """A copy of what lies there now."""
+        return bytearray(os.pread(self.descriptor, size, place))
+
+
 class Conversation:
     """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none.
 
@@ -114,16 +138,16 @@ class Conversation:
     id of the process that all of the sandbox's come from.
     """
 
-    def __init__(self, requests: int, answers: int, limits: Limits, end: float, sandbox: int) -> None:
-        self._requests, self._answers, self._limits, self._end = requests, answers, limits, end
-        self._sandbox = sandbox
+    def __init__(self, requests: int, answers: int, shared: _Shared, limits: Limits, end: float, sandbox: int) -> None:
+        self._requests, self._answers, self._shared, self._limits, self._end = requests, answers, shared, limits, end
+        self._sandbox, self._asked = sandbox, b""
         self.ended = ""
         os.set_blocking(requests, False)
         os.set_blocking(answers, False)
 
     def ask(self, request: dict[str, Any], seconds: float | None = None) -> Any:
         """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
-        message = wire.pack(request)
+        self._asked = message = wire.pack(request, self._shared.place)
         seconds = self._limits.seconds if seconds is None else seconds
         deadline = _Deadline(seconds, self._end, self._sandbox)
         self._write(warm.LENGTH.pack(len(message)) + message, deadline)
@@ -134,6 +158,13 @@ class Conversation:
             return wire.unpack(self._read(size, deadline))
         except wire.WireError as error:
             raise Gone(f"the answer is damaged: {error}") from None
+
+    def asked(self) -> Any:
+        """The last request as it is now: the process may have changed the tensors in it."""
+        try:
+            return wire.unpack(self._asked, self._shared.find)
+        except wire.WireError as error:
+            raise Gone(f"it damaged its arguments: {error}") from None
 
     def _write(self, data: bytes, deadline: _Deadline) -> None:
         view = memoryview(data)
@@ -167,6 +198,7 @@ class Conversation:
         """Let the other side see the end."""
         os.close(self._requests)
         os.close(self._answers)
+        os.close(self._shared.descriptor)
 
 
 class Sandbox:
@@ -215,9 +247,10 @@ class Sandbox:
         """A fresh student's process; afterwards nothing of it is left. ``end`` is when its time is over (monotonic)."""
         request_end, requests = os.pipe()
         answers, answer_end = os.pipe()
+        shared = _Shared()
         try:
             settings = json.dumps(asdict(self.limits)).encode()
-            socket.send_fds(self._control, [settings], [request_end, answer_end])
+            socket.send_fds(self._control, [settings], [request_end, answer_end, shared.descriptor])
         except OSError as error:
             raise SandboxError(f"the sandbox is gone ({error}): {self.complaint}") from error
         finally:
@@ -226,6 +259,7 @@ class Sandbox:
         talk = Conversation(
             requests,
             answers,
+            shared,
             self.limits,
             time.monotonic() + self.limits.seconds_in_all if end is None else end,
             self._process.pid,

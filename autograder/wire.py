@@ -11,7 +11,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -41,9 +41,12 @@ class WireError(Exception):
     """A message that is not in this encoding, or too large: says what is wrong with it."""
 
 
-def pack(value: Any) -> bytes:
-    """``value`` as a message. Raises WireError for what is no plain data, or takes more than `LIMIT` bytes."""
-    packer = _Packer()
+def pack(value: Any, place: Callable[[bytes], int] | None = None) -> bytes:
+    """``value`` as a message. Raises WireError for what is no plain data, or takes more than `LIMIT` bytes.
+
+    With ``place``, the storages of tensors are not part of the message: ``place`` keeps one, and answers where.
+    """
+    packer = _Packer(place)
     try:
         text = json.dumps(packer.node(value, 0), ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode()
     except RecursionError:
@@ -57,8 +60,15 @@ def pack(value: Any) -> bytes:
     return b"".join([head, text, *packer.blobs])
 
 
-def unpack(message: bytes) -> Any:
-    """The value in a message. Raises WireError for anything that `pack` did not make."""
+def _nowhere(place: int, size: int) -> Any:
+    raise WireError("a tensor that is not in its message")
+
+
+def unpack(message: bytes, find: Callable[[int, int], Any] = _nowhere) -> Any:
+    """The value in a message. Raises WireError for anything that `pack` did not make.
+
+    ``find`` answers with the memory at a place that `pack`'s ``place`` named, of so many bytes; it is not copied.
+    """
     if len(message) > LIMIT or len(message) < _HEAD.size:
         raise WireError(f"a message of {len(message):,} bytes")
     text_size, count = _HEAD.unpack_from(message)
@@ -79,7 +89,7 @@ def unpack(message: bytes) -> Any:
         raise WireError("the value has too many parts")
     try:
         node = json.loads(text.decode("ascii"), parse_constant=_no_constant)
-        return _Unpacker(blobs).value(node, 0)
+        return _Unpacker(blobs, find).value(node, 0)
     except WireError:
         raise
     except RecursionError:
@@ -93,9 +103,10 @@ def _no_constant(name: str) -> None:
 
 
 class _Packer:
-    def __init__(self) -> None:
+    def __init__(self, place: Callable[[bytes], int] | None) -> None:
         self.blobs: list[bytes] = []
-        self._storages: dict[int, int] = {}
+        self._place = place
+        self._storages: dict[int, int | list[int]] = {}
         self._count = self._hashed = 0
 
     def node(self, value: Any, depth: int) -> Any:
@@ -161,15 +172,20 @@ class _Packer:
                 raise WireError(f"a tensor's storage takes {size:,} bytes; at most {LIMIT:,} can be sent")
             raw = torch.empty(0, dtype=torch.uint8)
             raw.set_(storage, 0, (size,), (1,))
-            self.blobs.append(raw.numpy().tobytes())
-            self._storages[key] = len(self.blobs) - 1
+            content = raw.numpy().tobytes()
+            if self._place is not None:
+                self._storages[key] = [self._place(content), size]
+            else:
+                self.blobs.append(content)
+                self._storages[key] = len(self.blobs) - 1
         return [*about, x.requires_grad, self._storages[key]]
 
 
 class _Unpacker:
-    def __init__(self, blobs: list[bytes]) -> None:
+    def __init__(self, blobs: list[bytes], find: Callable[[int, int], Any]) -> None:
         self.blobs = blobs
-        self._storages: dict[int, torch.UntypedStorage] = {}
+        self._find = find
+        self._storages: dict[tuple[int, ...], torch.UntypedStorage] = {}
         self._count = self._hashed = 0
 
     def value(self, node: Any, depth: int) -> Any:
@@ -244,7 +260,7 @@ class _Unpacker:
         if blob is None:
             made = torch.empty_strided(shape, stride, dtype=dtype, device="meta")
         else:
-            storage = self._storage(_index(blob))
+            storage = self._storage(blob)
             if math.prod(shape) and (last + 1) * dtype.itemsize > storage.nbytes():
                 raise WireError("a tensor that reaches beyond its storage")
             if not math.prod(shape) and offset * dtype.itemsize > storage.nbytes():
@@ -257,12 +273,13 @@ class _Unpacker:
                 raise WireError("a truth value that is neither true nor false")
         return made.requires_grad_() if requires_grad else made
 
-    def _storage(self, index: int) -> torch.UntypedStorage:
-        if index not in self._storages:
-            blob = self.blobs[index]
-            raw = torch.frombuffer(bytearray(blob), dtype=torch.uint8) if blob else torch.empty(0)
-            self._storages[index] = raw.untyped_storage()
-        return self._storages[index]
+    def _storage(self, blob: Any) -> torch.UntypedStorage:
+        key = tuple(map(_index, blob if isinstance(blob, list) else [blob]))
+        if key not in self._storages:
+            memory = bytearray(self.blobs[key[0]]) if len(key) == 1 else self._find(*key)
+            raw = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.empty(0)
+            self._storages[key] = raw.untyped_storage()
+        return self._storages[key]
 
     def _observation(self, values: list[Any]) -> Observation:
         if len(values) not in (len(_FIELDS), len(_FIELDS) + len(_TENSOR_FIELDS)):

@@ -163,10 +163,15 @@ def observe(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Observatio
         _last.call = seen.call
         return seen
     copies: dict[int, torch.UntypedStorage] = {}
-    passed = {label: _copy(argument, copies) for label, argument in given}
+    return witness(target, [_copy(a, copies) for a in args], {name: _copy(a, copies) for name, a in kwargs.items()})
+
+
+def witness(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Observation:
+    """What :func:`observe` does, with the arguments themselves instead of copies."""
+    passed: dict[int | str, Any] = dict(enumerate(args)) | dict(kwargs)
     before = {label: freeze(argument) for label, argument in passed.items()}
     # Held here so that a storage resized or swapped by the call can still be compared with the result's.
-    storages = {label: [_storage_key(t) for t in _tensors(argument)] for label, argument in passed.items()}
+    storages = {label: [_storage_key(t) for t in tensors(argument)] for label, argument in passed.items()}
     call = f"{_name(target)}({', '.join(_label(label) + _describe(before[label]) for label in before)})"
 
     printed = io.StringIO()
@@ -174,8 +179,7 @@ def observe(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Observatio
     result: Any = None
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         try:
-            positional = [passed[i] for i in range(len(args))]
-            result = target(*positional, **{name: passed[name] for name in kwargs})
+            result = target(*args, **kwargs)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit and the like must not end the grading of a notebook
@@ -190,7 +194,7 @@ def observe(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Observatio
     if raised is not None:
         why = _raised(raised)
         return Observation(call, why, error=why.kind, message=why.message, mutated=mutated, printed=text)
-    result_keys = {_storage_key(t) for t in _tensors(result)} - {None}
+    result_keys = {_storage_key(t) for t in tensors(result)} - {None}
     shares = [label for label, keys in storages.items() if result_keys & set(keys)]
     seen = Observation(call, freeze(result), shares=shares, mutated=mutated, printed=text)
     if isinstance(result, torch.Tensor) and result.layout == torch.strided:
@@ -319,15 +323,16 @@ def _copy(value: Any, copies: dict[int, torch.UntypedStorage]) -> Any:
     return value
 
 
-def _tensors(value: Any) -> Iterable[torch.Tensor]:
+def tensors(value: Any) -> Iterable[torch.Tensor]:
+    """The tensors among plain data."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, dict):
         for item in value.values():
-            yield from _tensors(item)
+            yield from tensors(item)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from _tensors(item)
+            yield from tensors(item)
 
 
 def _storage_key(x: torch.Tensor) -> tuple[str, int] | None:

@@ -21,6 +21,14 @@ _STYLE = (
     ".course-stale{opacity:0.35}</style>"
 )
 
+# JupyterLab takes arrows and letters for its own shortcuts, also from a list that has the focus, unless the list says no
+# (https://github.com/jupyter-widgets/ipywidgets/issues/3912). The script runs before its element has a place.
+_OWN_KEYS = """\
+setTimeout(() => element.closest?.(".jp-OutputArea")?.addEventListener("focusin", (event) => {
+  event.target.setAttribute("data-lm-suppress-shortcuts", "true");
+}));
+"""
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -112,5 +120,6 @@ class Explorer:
         from IPython.display import display
 
         finding = self.picture.finding
+        display({"application/javascript": _OWN_KEYS}, raw=True)  # type: ignore[no-untyped-call]
         display({"image/png": self.png(), "text/plain": finding}, metadata={"image/png": {"alt": finding}}, raw=True)  # type: ignore[no-untyped-call]
         display(self.panel)  # type: ignore[no-untyped-call]

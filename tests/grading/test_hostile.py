@@ -157,6 +157,9 @@ class Unlucky:
             raise Gone("the process ended")
         return self.talk.ask(request, seconds)
 
+    def asked(self) -> Any:
+        return self.talk.asked()
+
 
 def test_a_cell_that_ends_its_second_process_keeps_its_points_and_takes_nobody_elses(boxes: Boxes) -> None:
     box = Unlucky(boxes.box, {(1, "copy_cost"), (2, "tensor_bytes")})
@@ -168,6 +171,21 @@ def test_a_cell_that_ends_its_second_process_keeps_its_points_and_takes_nobody_e
 def test_a_sandbox_that_fails_in_our_own_cells_is_no_zero(boxes: Boxes) -> None:
     with pytest.raises(SandboxError, match="before it came to the student's code"):
         judge.grade(LECTURE, REFERENCE, cast(Sandbox, Unlucky(boxes.box, {(1, "setup")})))
+
+
+def test_a_copy_that_is_reported_as_a_view_is_none(boxes: Boxes) -> None:
+    lecture = source.read(build.SOLUTIONS / "04_einops.py")
+    honest = next(exercise.solution for exercise in lecture.exercises if exercise.name == "split_heads")
+    copies = honest.replace("h=heads)", "h=heads).contiguous()")
+    forged = f"{copies}\n" + (
+        "import dataclasses\nimport course_utils.testing as testing\nreal = testing.witness\n"
+        "testing.witness = lambda *given: dataclasses.replace(real(*given), shares=[0])"
+    )
+    assert copies != honest
+    for text, points in ((honest, 2.0), (copies, 0.0), (forged, 0.0)):
+        marks = {mark.exercise: mark for mark in judge.grade(lecture, {"split_heads": text}, boxes.box).marks}
+        assert marks["split_heads"].points == points, marks["split_heads"].message
+    assert "splitting needs no copy" in marks["split_heads"].message
 
 
 def test_time_in_all_is_for_the_whole_submission() -> None:

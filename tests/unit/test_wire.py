@@ -51,6 +51,24 @@ def test_every_dtype(name: str) -> None:
     difference(got, x)  # whatever arrives can be compared
 
 
+def test_tensors_can_lie_outside_the_message() -> None:
+    kept = bytearray(1000)
+
+    def place(content: bytes) -> int:
+        kept[96 : 96 + len(content)] = content
+        return 96
+
+    base = torch.arange(24.0)
+    message = wire.pack([base, base.view(4, 6)[1:, 2]], place)
+    got, column = wire.unpack(message, lambda start, size: memoryview(kept)[start : start + size])
+    assert torch.equal(got, base) and torch.equal(column, base.view(4, 6)[1:, 2])
+    column.zero_()
+    assert got[8] == 0  # one storage still, and not a copy of what was kept
+    assert torch.frombuffer(kept, dtype=torch.float32, offset=96, count=24).tolist() == got.tolist()
+    with pytest.raises(wire.WireError, match="not in its message"):
+        wire.unpack(message)
+
+
 def test_tensors_keep_their_layout_and_what_they_share() -> None:
     base = torch.arange(24.0)
     column = base.view(4, 6)[1:, 2]

@@ -1,6 +1,5 @@
 # Hides that it changes its argument: the value is right, the report about it is not.
-# earns: 2
-# not promised: what a process says of itself (mutated, shares, FLOPs) can be forged; it is for a person to see
+# earns: 0
 # honest: tensor_bytes
 # %% rms_normalize
 import torch
