@@ -123,7 +123,7 @@ class _Shared:
         start = self._next if self._next + len(content) <= wire.LIMIT else 0
         for done in range(0, len(content), 2**20):
             os.pwrite(self.descriptor, content[done : done + 2**20], start + done)
-        self._next = -(-(start + len(content)) // 64) * 64
+        self._next = (start + len(content)) // 64 * 64 + 64  # no two at one place, not even empty ones
         return start
 
     def find(self, place: int, size: int) -> bytearray:

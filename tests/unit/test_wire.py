@@ -1,13 +1,14 @@
 """The encoding between the student's process and the judge: what is sent arrives, and damage is an error, no more."""
 
 import math
+import os
 import random
 from typing import Any
 
 import pytest
 import torch
 
-from autograder import wire
+from autograder import sandbox, wire
 from course_utils.testing import Observation, Opaque, Raised, difference
 
 
@@ -67,6 +68,16 @@ def test_tensors_can_lie_outside_the_message() -> None:
     assert torch.frombuffer(kept, dtype=torch.float32, offset=96, count=24).tolist() == got.tolist()
     with pytest.raises(wire.WireError, match="not in its message"):
         wire.unpack(message)
+
+
+def test_every_storage_has_a_place_of_its_own() -> None:
+    shared = sandbox._Shared()
+    given = [torch.empty(0), torch.empty(0), torch.arange(16.0), torch.tensor(7)]
+    message = wire.pack(given, shared.place)
+    got = wire.unpack(message, shared.find)
+    assert len({x.untyped_storage()._cdata for x in got}) == len(given)
+    assert all(torch.equal(x, y) for x, y in zip(got, given, strict=True))
+    os.close(shared.descriptor)
 
 
 def test_tensors_keep_their_layout_and_what_they_share() -> None:
