@@ -21,7 +21,7 @@ _STYLE = (
     ".course-stale{opacity:0.35}</style>"
 )
 
-# JupyterLab takes arrows and letters for its own shortcuts, also from a list that has the focus, unless the list says no
+# JupyterLab takes arrows and letters for shortcuts of its own, also from a list that has the focus, unless that says no
 # (https://github.com/jupyter-widgets/ipywidgets/issues/3912). The script runs before its element has a place.
 _OWN_KEYS = """\
 setTimeout(() => element.closest?.(".jp-OutputArea")?.addEventListener("focusin", (event) => {

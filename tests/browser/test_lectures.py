@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab import WAIT, Lab
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, Position
 
 from autograder import build, demo, source
 
@@ -100,8 +100,8 @@ def move(explorer: Locator, page: Page) -> None:
         assert explorer.locator(".course-explorer-error").count() == 0, explorer.inner_text()
 
     for kind, by_mouse, by_keyboard in (
-        (".noUi-target", lambda c: c.click(position={"x": 0.3 * c.bounding_box()["width"], "y": 2}, force=True), None),
-        (".noUi-handle", None, lambda c: (c.focus(), page.keyboard.press("ArrowRight"))),
+        (".noUi-target", lambda c: c.click(position=opposite(c), force=True), None),
+        (".noUi-handle", None, lambda c: (c.focus(), page.keyboard.press("ArrowLeft" if last(c) else "ArrowRight"))),
         (
             "select",
             lambda c: c.select_option(index=0 if chosen(c) else 1),
@@ -113,7 +113,8 @@ def move(explorer: Locator, page: Page) -> None:
         controls = explorer.locator(kind)
         for place in range(min(controls.count(), 6)):
             control = controls.nth(place)
-            if not control.is_visible() or control.is_disabled():
+            alone = kind == "select" and control.locator("option").count() == 1
+            if not control.is_visible() or control.is_disabled() or alone:
                 continue
             if by_mouse is not None:
                 does(kind, "mouse", lambda control=control, act=by_mouse: act(control))
@@ -123,6 +124,19 @@ def move(explorer: Locator, page: Page) -> None:
     assert answered and not silent, f"the picture followed no {', no '.join(silent)}"
     both = [seconds for answers in answered.values() for seconds in answers]
     print(f"an explorer answered {len(both)} moves in {statistics.median(both):.3f} s, half of them; {max(both):.3f} s")
+
+
+def opposite(slider: Locator) -> Position:
+    """A point of a slider, far from where its handle is."""
+    here, handle = slider.bounding_box(), slider.locator(".noUi-handle").first.bounding_box()
+    assert here is not None and handle is not None
+    left = handle["x"] + handle["width"] / 2 < here["x"] + here["width"] / 2
+    return {"x": (0.8 if left else 0.2) * here["width"], "y": 2}
+
+
+def last(handle: Locator) -> bool:
+    """Whether a slider's handle is at its end."""
+    return handle.get_attribute("aria-valuenow") == handle.get_attribute("aria-valuemax")
 
 
 def chosen(select: Locator) -> int:
