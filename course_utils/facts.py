@@ -344,6 +344,16 @@ _RUNS = {
     ),
 }
 
+_ZERO = "Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models, figure 1"
+
+_SHARDING = {
+    "ZeRO example parameters": Fact(7.5e9, "parameters", _ZERO, "2019-10"),
+    "ZeRO example devices": Fact(64, "devices", _ZERO, "2019-10"),
+} | {
+    f"ZeRO example memory, stage {stage}": Fact(size, "B", _ZERO, "2019-10", "on each device, without activations")
+    for stage, size in enumerate((120e9, 31.4e9, 16.6e9, 1.9e9))
+}
+
 _UTILISATION = {
     "GPT-3 MFU": Fact(0.213, "share", _PALM_3, "2022-04"),
     "Gopher MFU": Fact(0.325, "share", _PALM_3, "2022-04"),
@@ -384,6 +394,9 @@ _CARDS = {
     "H100 SXM memory, as nvidia-smi reports it": Fact(
         81_559 * 2**20, "B", "nvidia-smi, printed as 81559MiB; modal-client pull request 2797", "2025-01"
     ),
+    "H100 SXM PCIe bandwidth": Fact(
+        128e9, "B/s", "NVIDIA H100 product page", "2026-11", "PCIe Gen5 x16, both directions together"
+    ),
     "TPU v4 bfloat16 peak": Fact(275e12, "FLOP/s", f"{_PALM}, appendix B", "2022-04"),
     "A100 SXM fastest matmul": Fact(271e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),
     "H100 SXM fastest matmul": Fact(794.5e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),
@@ -398,4 +411,4 @@ _PRICES = {
     "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK, "2024-12"),
 }
 
-FACTS = Facts(_TRAINING_FLOPS | _MODELS | _RUNS | _UTILISATION | _CARDS | _PRICES)
+FACTS = Facts(_TRAINING_FLOPS | _MODELS | _RUNS | _SHARDING | _UTILISATION | _CARDS | _PRICES)

@@ -1,0 +1,2743 @@
+# %% [markdown]
+r"""
+# 11 · Memory and scale
+
+> **The model does not fit. What can you trade for memory?**
+
+Lecture 08 ended with a ledger: every byte of a training step, in four kinds. This lecture makes the numbers in it
+smaller. None of the ways is free. Each trades memory for something else: for passes, for FLOPs, for time on a wire, for
+another optimizer, for a model that can learn less. So for each of them you will do the same three things: write down
+what it saves and what it costs, run it *for real*, and measure both.
+
+By the end you will have shown that two processes train a model together, each with your checkpointing, your
+accumulation and its half of your AdamW, that they end up with the numbers of one process that does it all alone, and
+that every byte they save was predicted.
+
+How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
+number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
+the likely mistake; **Validate** in the toolbar runs them all.
+"""
+
+# %%
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_utils import device as devices
+from course_utils import napkin, plots, timing
+from course_utils.facts import FACTS
+from course_utils.flops import count_flops
+from course_utils.memory import saved_bytes, storage_bytes, track
+from course_utils.predict import reconcile
+from course_utils.progress import show_progress
+from course_utils.ranks import Group, RanksError, launch, simulate, wire_bytes
+from course_utils.units import format_bytes, readable
+
+device = devices.pick_device()
+print(devices.describe(device))
+show_progress()
+
+# %% [markdown]
+r"""
+## 1 · What does not fit
+
+Llama 3.1 8B again, the way it is usually trained: weights and gradients in bfloat16, and in float32 a master copy and
+AdamW's two averages (lecture 10). One sequence of 8,192 tokens on one H100.
+
+**Predict.** How many times over does it fill the card's 80 GB?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+llama = napkin.PUBLISHED["Llama 3.1 8B"]
+card = FACTS["H100 SXM memory"].value
+alone = napkin.memory(llama, napkin.Step(batch=1, context=8_192))
+for kind, size in alone.items():
+    print(f"{kind:>16}: {readable(size, 'B'):>8}")
+reconcile("one sequence on one card", guess, sum(alone.values()) / card, "times")
+
+assert round(sum(alone.values()) / card, 1) == 2.2
+assert alone["optimizer state"] == max(alone.values()) == 8 * llama.parameters
+assert round(alone["optimizer state"] / card, 1) == round(4 / 5, 1)
+assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
+
+# %% [markdown]
+r"""
+More than twice, and in five kinds: the state alone would take four fifths of the card, the activations of one sequence
+another three fifths. Here is what people do, and what they pay. The third column is what this
+lecture is about: you will fill a ledger with it.
+
+| what | shrinks | paid for with |
+|---|---|---|
+| gradient accumulation (section 2) | activations | more and smaller passes |
+| checkpointing (3) | activations | computing them again |
+| offload (3) | activations, state | traffic to a slower memory |
+| Adafactor, Lion (4) | optimizer state | another rule of learning |
+| LoRA (4) | gradients, state, master copy | fewer directions to learn in |
+| data parallelism and ZeRO (5, 6) | state, gradients, parameters | traffic between cards |
+| tensor parallelism (7) | all five | traffic inside each layer |
+| pipeline parallelism (8) | all five | cards that wait |
+| fusion (9) | temporaries, traffic | a compiler's time |
+
+The model to try it on is a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a
+Transformer. Small on a CPU, larger on a GPU; the ledger's formulas hold for both.
+"""
+
+
+# %%
+class Block(nn.Module):
+    """x + down(GELU(up(x))), 4 · d wide in between: 8 · d² parameters."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(d, 4 * d, bias=False)
+        self.down = nn.Linear(4 * d, d, bias=False)
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+
+def stack(d: int, layers: int) -> nn.Sequential:
+    """So many blocks on the CPU; the same numbers in every process."""
+    torch.manual_seed(0)
+    return nn.Sequential(*(Block(d) for _ in range(layers)))
+
+
+def squared_error(prediction: Tensor, y: Tensor) -> Tensor:
+    """The mean of the squared errors."""
+    return (prediction - y).square().mean()
+
+
+def same(a: Tensor | None, b: Tensor) -> bool:
+    """Equal up to rounding: to a ten-thousandth of the largest number."""
+    return a is not None and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
+
+
+if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
+    torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+
+B, d, L = (1_024, 256, 8) if devices.on_gpu(device) else (512, 64, 8)
+model = stack(d, L).to(device)
+generator = torch.Generator().manual_seed(0)
+data, goal = (torch.randn(B, d, generator=generator).to(device) for _ in range(2))
+numbers = sum(p.numel() for p in model.parameters())
+assert numbers == L * 8 * d**2
+
+# %% [markdown]
+r"""
+What does a block keep for the backward pass? Its input ($d$ numbers for each row of the batch), for the gradient of
+`up`; what goes into the GELU ($4d$), and what comes out of it ($4d$), for the gradient of `down`. The input of the
+first block is data, and not counted, but the loss keeps as much: the errors. So $9 d$ for each of the $B$ rows and $L$
+blocks.
+"""
+
+
+# %%
+def forward_loss(x: Tensor, y: Tensor) -> Tensor:
+    """The loss of the whole batch at once."""
+    return squared_error(model(x), y)
+
+
+plain_kept = saved_bytes(forward_loss, data, goal, exclude=model)
+print(f"parameters {format_bytes(4 * numbers)}, activations {format_bytes(plain_kept)}")
+assert plain_kept == 4 * 9 * L * B * d
+
+Row = tuple[str, float, float, str]
+ledger: list[Row] = []  # what, predicted, measured, unit: for the end
+
+
+def enter(what: str, predicted: float, measured: float, tolerance: float = 0.0) -> None:
+    """Write a line into the ledger, and insist that the prediction was right."""
+    print(f"{what}: {predicted:,.0f} B predicted, {measured:,.0f} B measured")
+    assert abs(measured - predicted) <= tolerance * predicted
+    ledger.append((what, predicted, measured, "B"))
+
+
+enter("plain: activations", 4 * 9 * L * B * d, plain_kept)
+
+# %% [markdown]
+r"""
+*Try it yourself:* `nn.functional.relu` in place of `gelu`. How many of the nine are left, and why?
+
+## 2 · Smaller passes: gradient accumulation
+
+The gradient of a mean over a batch is the mean of the gradients of its parts. So nobody has to see the whole batch at
+once: pass the first part forward and backward, and its activations are gone; pass the next, and `backward` *adds* to
+the gradients that are there (lecture 06). After the last part the gradients are those of the whole batch. Then, and
+only then, the optimizer steps.
+
+**Predict.** Parameters, gradients, AdamW's state and activations: by which factor does the *sum* shrink for the model
+above, with eight parts? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
+"""
+
+# %%
+guess = None  # times
+
+# %%
+part_kept = saved_bytes(forward_loss, data[: B // 8], goal[: B // 8], exclude=model)
+enter("accumulation, 8 parts: activations", 4 * 9 * L * (B // 8) * d, part_kept)
+fixed = 16 * numbers  # parameters, gradients, two averages, in float32
+shrunk = (fixed + plain_kept) / (fixed + part_kept)
+reconcile("the whole step, in eight parts", guess, shrunk, "times")
+
+assert plain_kept == 8 * part_kept
+assert 1 < shrunk < 8
+
+# %% [markdown]
+r"""
+The activations by eight, the sum by much less: gradients are as large as the parameters, whatever the batch.
+
+### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
+
+Write `accumulate(model, loss, x, y, size)`: the gradients of `loss(model(x), y)` without ever passing more than `size`
+rows through the model. `loss` returns the *mean* over the rows that it is given. Take the rows in order; the last part
+is smaller where `size` does not divide the batch. Let the gradients *add* to what is in `.grad` (whoever calls you has
+called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python float.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "accumulate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def accumulate(
+    model: nn.Module,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    x: Float[Tensor, "B d_in"],
+    y: Float[Tensor, "B d_out"],
+    size: int,
+) -> float:
+    """The whole batch's gradients, from parts of at most `size` rows; returns its mean loss."""
+    ### BEGIN SOLUTION
+    total = 0.0
+    for start in range(0, len(x), size):
+        rows, targets = x[start : start + size], y[start : start + size]
+        share = loss(model(rows), targets) * len(rows) / len(x)
+        share.backward()
+        total += share.item()
+    return total
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_accumulate", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def accumulated(student, weight, x, y, size, before=None):
+    """The gradient of a linear model, the loss returned, and what happened in which order."""
+    import torch
+
+    d_out, d_in = weight.shape
+    layer = torch.nn.Linear(d_in, d_out, bias=False, dtype=weight.dtype)
+    layer.weight.data.copy_(weight)
+    if before is not None:
+        layer.weight.grad = before.clone()
+    events = []
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, rows):
+            events.append(f"forward {len(rows)}")
+            out = self.layer(rows)
+            if out.requires_grad:
+                out.register_hook(lambda gradient: events.append("backward"))
+            return out
+
+    def loss(prediction, target):
+        if not prediction.requires_grad or target.requires_grad:
+            raise ValueError("loss(prediction, target): what the model says comes first")
+        return (prediction - target).square().sum(dim=1).mean()
+
+    returned = student.accumulate(Model(), loss, x, y, size)
+    return [layer.weight.grad, returned, events]
+
+
+def slope(weight, x, y):
+    """The gradient of the mean over the rows, by hand."""
+    return 2 * (x @ weight.T - y).T @ x / len(x)
+
+
+# A weight of 1 and inputs of 1. Four errors of 1, then two of 3: slopes of 2 and 6, losses of 1 and 9.
+weight, ones = torch.ones(1, 1), torch.ones(6, 1)
+y = torch.tensor([[0.0], [0.0], [0.0], [0.0], [-2.0], [-2.0]])
+steps = ["forward 4", "backward", "forward 2", "backward"]
+right, mean = 10 / 3, 11 / 3
+uneven = (
+    "The parts are not of one size: each counts with its share of the rows, len(part) / len(x)."
+)
+divide = "Each part's loss is the mean of *its* rows: weight it with its share of all rows."
+once = "One backward at the end keeps the activations of all parts until then. Call it part by part."
+last = "The last part is missing: it may be smaller than the others."
+cases = [
+    (8.0, (10.0, 5.0, mean), steps, divide),
+    (4.0, (5.0, mean), steps, uneven),
+    (2.0, (1.0, 2 / 3), steps[:2], last),
+    (4 / 3, (1.0, 2 / 3), steps[:2], last),
+    (right, (mean,), ["forward 6", "backward"], "Pass at most `size` rows at once."),
+    (2.0, (mean,), steps, "Gradients add up over the parts: do not clear them in between."),
+    (
+        6.0,
+        (mean, 5.0, 10.0),
+        steps,
+        "Gradients add up over the parts: do not clear them in between.",
+    ),
+    (
+        right,
+        (5.0, 10.0),
+        steps,
+        "The gradient is right; return the mean loss of all *rows*, not of the parts.",
+    ),
+    (right, (3.0,), steps, "The gradient is right; the loss returned is the last part's only."),
+]
+late = ["forward 4", "forward 2", "backward", "backward"]
+cases += [(g, (mean, 5.0, 10.0), late, once) for g in (right, 4.0, 8.0)]
+mistakes = [
+    ([torch.tensor([[g]]), value, events], why)
+    for g, values, events, why in cases
+    for value in values
+]
+hint = "Part by part: forward, loss times its share of the rows, backward. Return the mean as a float."
+seen = observe(accumulated, weight, ones, y, 4)
+about = "gradient, loss, order of events"
+expect(
+    seen.value,
+    [torch.tensor([[right]]), mean, steps],
+    about=about,
+    mistakes=mistakes,
+    hint=hint,
+)
+# Gradients add to what is there: 1 before.
+seen = observe(accumulated, weight, ones, y, 3, before=torch.ones(1, 1))
+steps = ["forward 3", "backward"] * 2
+cleared = [
+    (
+        [torch.tensor([[right]]), mean, steps],
+        "Let gradients add to what is in .grad: do not clear it.",
+    )
+]
+expect(
+    seen.value,
+    [torch.tensor([[1 + right]]), mean, steps],
+    about=about,
+    mistakes=cleared,
+    hint=hint,
+)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for size in (1, 2, 3, 5, 8, 100):
+    rows, d_in, d_out = draw.sizes(3, 2, 9)
+    for dtype in (torch.float32, torch.float64):
+        weight = draw.tensor(d_out, d_in, dtype=dtype)
+        x, y = draw.tensor(rows, d_in, dtype=dtype), draw.tensor(rows, d_out, dtype=dtype)
+        before = draw.choice([None, draw.tensor(d_out, d_in, dtype=dtype)])
+        want, mean, steps = torch.zeros_like(weight), 0.0, []
+        for row, target in zip(x, y, strict=True):
+            errors = weight @ row - target
+            want += torch.outer(2 * errors, row) / rows
+            mean += errors.square().sum().item() / rows
+        for start in range(0, rows, size):
+            steps += [f"forward {min(size, rows - start)}", "backward"]
+        if before is not None:
+            want += before
+        seen = observe(accumulated, weight, x, y, size, before)
+        expect(seen.value, [want, mean, steps], about=about, hint=hint, tolerance=1e-4)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>for start in range(0, len(x), size)</code>, and the rows <code>x[start : start + size]</code>: a slice may end beyond the end.</details>
+<details><summary>Hint 2</summary>The mean of all is the sum of the parts' means, each times <code>len(rows) / len(x)</code>. Multiply the loss before <code>backward</code>. <code>.item()</code> makes a number of it, without its graph.</details>
+
+**Why it matters.** It is the one way on this page that costs next to nothing. It is also the one that is got wrong most
+often: for years, widely used training code averaged the means of unequal parts.
+"""
+
+# %%
+model.zero_grad()
+whole_loss = forward_loss(data, goal)
+whole_loss.backward()
+whole = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+assert len(whole) == 2 * L
+
+for size in (B // 8, 100):  # 100 does not divide the batch
+    model.zero_grad()
+    mean = accumulate(model, squared_error, data, goal, size)
+    assert math.isclose(mean, whole_loss.item(), rel_tol=1e-4)
+    for p, gradient in zip(model.parameters(), whole, strict=True):
+        assert same(p.grad, gradient)
+del whole_loss
+
+# %% [markdown]
+r"""
+The same to rounding, and not to the bit: sums in another order.
+
+What does it cost? The FLOPs are the same. But a small part may not fill a GPU, and each weight is read once for each
+part: with too few rows a matmul is bound by memory (lecture 05). And a *batch norm* would see other batches.
+
+*Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. Where does it start to hurt?
+
+## 3 · Compute it again: activation checkpointing
+
+A block needs its $9d$ numbers only when the backward pass gets to it. So throw them away, keep the block's *input*,
+and when the backward pass arrives, run the block's forward pass again. That is **activation checkpointing** (Chen and
+others, 2016), also called recomputation. It costs one more forward pass.
+
+**Predict.** How many times the FLOPs of a plain training step does it take? (Let the input of the model need a
+gradient, too, as in the middle of a longer model.)
+"""
+
+# %%
+guess = None  # times
+
+# %%
+forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
+plain_flops = count_flops(lambda: forward_loss(data.requires_grad_(), goal).backward())
+assert plain_flops == 3 * forward_flops
+reconcile(
+    "with every block computed twice",
+    guess,
+    (plain_flops + forward_flops) / plain_flops,
+    "times",
+)
+
+# %% [markdown]
+r"""
+Forward is 1, backward 2, and forward again 1 more: 4 in place of 3. An MFU that counts the fourth is called HFU, for
+*hardware* FLOPs utilisation: it counts what the hardware did, not what the model needed.
+
+To build it, one has to tell autograd what to do in the backward pass. A `torch.autograd.Function` does that: a pair of
+static methods. `forward(ctx, …)` computes, *without recording anything*, and puts what the backward pass will need into
+`ctx`. `backward(ctx, gradient)` gets the gradient of the output, and returns one for each argument of `forward`.
+"""
+
+
+# %%
+class Square(torch.autograd.Function):
+    """x², to show the form."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * gradient
+
+
+three = torch.tensor(3.0, requires_grad=True)
+Square.apply(three).backward()
+assert three.grad is not None and three.grad.item() == 6.0
+
+# %% [markdown]
+r"""
+### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 20 minutes
+
+Write the two methods of `Checkpoint`, so that `Checkpoint.apply(block, x)` is `block(x)`, with the same gradients for
+`x` and for the block's parameters, and keeps nothing but `x`. `block` is a module that takes one tensor. In `forward`:
+compute, and save what is needed. In `backward`: run the block again, this time *with* gradients, on a copy of `x` that
+is cut off from the graph before it; go backward through that; and return a gradient for each argument of `forward`:
+`None` for the block, which is no tensor, and that of `x`.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "Checkpoint", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Checkpoint(torch.autograd.Function):
+    """block(x), of which only x is kept; the rest is computed again in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, block: nn.Module, x: Tensor) -> Tensor:
+        """The output; nothing is recorded here."""
+        ### BEGIN SOLUTION
+        ctx.block = block
+        ctx.save_for_backward(x)
+        return block(x)
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        """The gradients of block (None) and x, from that of the output."""
+        ### BEGIN SOLUTION
+        (x,) = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            output = ctx.block(x)
+        output.backward(gradient)
+        return None, x.grad
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_Checkpoint", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def through_checkpoints(student, weights, x, gradient):
+    """A chain of tanh(x @ w) in checkpoints: output, gradients of x and weights, events, bytes kept."""
+    import torch
+
+    events = []
+
+    class Layer(torch.nn.Module):
+        def __init__(self, weight, number):
+            super().__init__()
+            self.weight, self.number = torch.nn.Parameter(weight.clone()), number
+
+        def forward(self, x):
+            if not isinstance(x, torch.Tensor):
+                raise TypeError(f"the block was called with a {type(x).__name__}")
+            events.append(self.number)
+            return torch.tanh(x @ self.weight)
+
+    layers = [Layer(weight, number) for number, weight in enumerate(weights)]
+    start = x.clone().requires_grad_()
+    out, kept = start, {}
+    parameters = {layer.weight.untyped_storage().data_ptr() for layer in layers}
+
+    def pack(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in parameters:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        for layer in layers:
+            out = student.Checkpoint.apply(layer, out)
+    value = out.detach().clone()
+    forward = list(events)
+    if not out.requires_grad:
+        return [value, None, [None] * len(layers), [forward, []], sum(kept.values())]
+    out.backward(gradient)
+    again = events[len(forward) :]
+    return [
+        value,
+        start.grad,
+        [layer.weight.grad for layer in layers],
+        [forward, again],
+        sum(kept.values()),
+    ]
+
+
+def by_hand(weights, x, gradient):
+    """The same, from the chain rule: tanh' = 1 - tanh²."""
+    inputs, out = [], x
+    slopes: list[torch.Tensor] = []
+    for weight in weights:
+        inputs.append(out)
+        out = torch.tanh(out @ weight)
+    outputs = [*inputs[1:], out]
+    for weight, before, after in zip(weights[::-1], inputs[::-1], outputs[::-1], strict=True):
+        through = gradient * (1 - after**2)
+        slopes.insert(0, before.T @ through)
+        gradient = through @ weight.T
+    return out, gradient, slopes, sum(4 * before.numel() for before in inputs)
+
+
+def expect_checkpoints(weights, x, gradient):
+    """One check, number by number, so that each meets its own mistakes."""
+    value, slope, slopes, kept = by_hand(weights, x, gradient)
+    n = len(weights)
+    seen = observe(through_checkpoints, weights, x, gradient)
+    if not isinstance(seen.value, list):
+        hint = (
+            "save x with ctx.save_for_backward; in backward run ctx.block under torch.enable_grad() on "
+            "x.detach().requires_grad_(), and return (None, gradient of x)."
+        )
+        expect(seen.value, [value, slope, slopes, [], kept], hint=hint)
+    got, got_slope, got_slopes, events, bytes_kept = seen.value
+    expect(
+        got, value, about="the output", hint="The output is that of the block.", tolerance=1e-4
+    )
+    again = [list(range(n)), list(range(n))[::-1]]
+    counts = [
+        (
+            [again[0], []],
+            "The block is not run again in backward: so what was needed has been kept somewhere.",
+        ),
+        ([again[0], again[1] * 2], "Run the block once more in backward, not twice."),
+        ([[i for i in again[0] for _ in range(2)], again[1]], "Run the block once in forward."),
+    ]
+    expect(events, again, about="blocks run in forward and in backward", mistakes=counts)
+    # Where every block begins with ones, the first block's are all that reaches x.
+    ones = by_hand(weights[:1], x, torch.ones(len(x), weights[0].shape[1]))
+    last = weights[-1]
+    start = "Begin the backward pass with the gradient that you are given: output.backward(gradient)."
+    missing = (
+        "The parameters got no gradient: torch.autograd.grad only returns those that it is asked for, "
+        "output.backward(gradient) adds to all."
+    )
+    given = [(ones[1], start)]
+    expect(
+        got_slope,
+        slope,
+        about="the gradient of x",
+        mistakes=given,
+        hint="It is .grad of the copy.",
+        tolerance=1e-4,
+    )
+    wrong = [
+        ([None] * n, missing),
+        ([2 * s for s in slopes], "The parameters' gradients were added twice."),
+    ]
+    about = "the gradients of the weights"
+    expect(got_slopes, slopes, about=about, mistakes=wrong, tolerance=1e-4)
+    outputs = sum(4 * len(x) * w.shape[1] for w in weights)
+    chain = kept + 4 * len(x) * last.shape[1]
+    more = "More than x is kept: run the block once in forward, without gradients, and save only x."
+    kinds = [(outputs, "The outputs are kept: the inputs are wanted."), (chain, more)]
+    if bytes_kept is not None and bytes_kept > kept:
+        kinds.append((bytes_kept, more))
+    # A tensor that is put on ctx itself is not seen here, and it keeps x as well.
+    expect(
+        bytes_kept if bytes_kept else kept,
+        kept,
+        about="bytes kept for the backward pass",
+        mistakes=kinds,
+    )
+
+
+rows = torch.tensor([[0.5, -1.0], [0.25, 0.0], [1.0, 2.0]])
+first = torch.tensor([[0.5, 0.25, -0.5], [1.0, -0.25, 0.125]])
+second = torch.tensor([[0.5], [0.25], [-1.0]])
+expect_checkpoints(
+    [first], rows, torch.tensor([[1.0, 0.0, 2.0], [0.5, -1.0, 0.0], [0.0, 1.0, 1.0]])
+)
+expect_checkpoints([first, second], rows, torch.tensor([[1.0], [2.0], [-0.5]]))
+### BEGIN HIDDEN TESTS
+import itertools
+
+from course_utils.testing import draws
+
+draw = draws()
+for layers in (1, 2, 4):
+    count, *widths = draw.sizes(layers + 2, 2, 9)
+    weights = [draw.tensor(a, b) / 2 for a, b in itertools.pairwise(widths)]
+    expect_checkpoints(weights, draw.tensor(count, widths[0]), draw.tensor(count, widths[-1]))
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>ctx.block = block</code> keeps what is no tensor, <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
+<details><summary>Hint 2</summary><code>x.detach().requires_grad_()</code> is the same memory as a new leaf. After <code>output.backward(gradient)</code> its <code>.grad</code> is what is to be returned, and the parameters have got theirs on the way.</details>
+
+**Why it matters.** Whoever trains a large model does this, and `torch.utils.checkpoint` is little more. Three numbers
+say what it is: the gradients are the same, the bytes are fewer, the FLOPs are more.
+"""
+
+
+# %%
+def checkpointed_loss(x: Tensor, y: Tensor) -> Tensor:
+    """The loss, with every block in a checkpoint."""
+    out = x
+    for block in model:
+        out = Checkpoint.apply(block, out)
+    return squared_error(out, y)
+
+
+model.zero_grad()
+checkpointed_flops = count_flops(lambda: checkpointed_loss(data, goal).backward())
+for p, gradient in zip(model.parameters(), whole, strict=True):
+    assert same(p.grad, gradient)
+assert checkpointed_flops == 4 * forward_flops  # 4/3 of a plain step
+
+kept = saved_bytes(checkpointed_loss, data, goal, exclude=model)
+enter("checkpointing: activations", 4 * L * B * d, kept)
+assert plain_kept == 9 * kept
+
+# %% [markdown]
+r"""
+A ninth of the bytes, for a third more FLOPs. (The first input is data and not counted; the loss keeps the errors, as
+many.) When the backward pass is at a block, that block's $9d$ are there, too; but one block's at a time.
+
+PyTorch's own, `torch.utils.checkpoint`, keeps the same. It also does something that yours does not.
+
+> **Trap: random numbers.** With dropout in the block, the second forward pass draws *another* mask. The gradient is
+> then that of a function that nobody computed. PyTorch's keeps the state of the random number generator, and goes back
+> to it. Nothing raises an error if you forget.
+"""
+
+# %%
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+first_layer = nn.Linear(d, d, bias=False)
+dropping = nn.Sequential(first_layer, nn.Dropout(0.5)).to(device)
+
+
+def first_gradient(how: Callable[[], Tensor]) -> Tensor:
+    """The gradient of the first weight, always from the same seed."""
+    dropping.zero_grad()
+    torch.manual_seed(1)
+    how().square().mean().backward()
+    assert first_layer.weight.grad is not None
+    return first_layer.weight.grad.clone()
+
+
+wanted = first_gradient(lambda: dropping(data))
+theirs = first_gradient(lambda: checkpoint(dropping, data, use_reentrant=False))
+mine = first_gradient(lambda: Checkpoint.apply(dropping, data))
+assert same(theirs, wanted) and not same(mine, wanted)
+
+
+def their_loss(x: Tensor, y: Tensor) -> Tensor:
+    """The loss, with every block in PyTorch's checkpoint."""
+    out = x
+    for block in model:
+        out = checkpoint(block, out, use_reentrant=False)
+    return squared_error(out, y)
+
+
+assert saved_bytes(their_loss, data, goal, exclude=model) == kept
+
+# %% [markdown]
+r"""
+### How often?
+
+A checkpoint around every block keeps $L$ inputs, and at its worst moment the inside of one block. A checkpoint around
+every $k$ blocks keeps $L / k$ inputs, and at its worst the insides of $k$. In units of $B \cdot d$ numbers:
+
+$$\text{worst}(k) = \frac{L}{k} + 9 k$$
+
+**Predict.** For a stack of 36 blocks, which $k$ needs least?
+"""
+
+# %%
+guess = None  # blocks in each checkpoint
+
+
+# %%
+def worst(layers: int, k: int) -> float:
+    """B · d numbers at the worst moment, with a checkpoint around every k blocks."""
+    return layers / k + 9 * k
+
+
+best = min(range(1, 37), key=lambda k: worst(36, k))
+reconcile("blocks in each checkpoint, of 36", guess, best, "blocks")
+assert best == 2 and worst(36, 2) == 36 and worst(36, 1) == 45
+assert math.sqrt(36 / 9) == best  # where both terms are equal
+
+sizes = [36 * 4**n for n in range(5)]
+at_best = {n: min(worst(n, k) for k in range(1, n + 1)) for n in sizes}
+assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
+
+# %% [markdown]
+r"""
+The two terms are equal at $k = \sqrt{L/9}$, and then both grow as $\sqrt L$: a model four times as deep keeps twice as
+much. In a Transformer people put one around each layer, and stop there: with $k = 1$ a layer's inside is all that is
+left to save.
+
+### What a Transformer keeps
+
+For the layer of a Transformer in 16 bits, with dropout, $s$ tokens, batch $b$, width $h$ and $a$ heads, Korthikanti and
+others (2022, arXiv:2205.05198) count
+
+$$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes}$$
+
+where $5as/h$ is attention's $s \times s$ part. Computing a whole layer again leaves $2sbh$. *Selective* recomputation
+does it for that part only: it is large and cheap to compute again. $34sbh$ is left.
+
+**Predict.** GPT-3: $a = 96$, $s = 2{,}048$, $h = 12{,}288$. Which share of the bytes does the selective kind save?
+"""
+
+# %%
+guess = None  # share, from 0 to 1
+
+
+# %%
+def layer_kept(s: int, b: int, h: int, a: int, recompute: str = "nothing") -> float:
+    """Bytes that one layer keeps, of which something is computed again."""
+    per_element = {"nothing": 34 + 5 * a * s / h, "attention": 34, "everything": 2}
+    return s * b * h * per_element[recompute]
+
+
+names = ("context", "width", "heads", "layers")
+s, h, a, depth = (int(FACTS[f"GPT-3 {name}"].value) for name in names)
+of_gpt3 = {
+    what: depth * layer_kept(s, 1, h, a, what)
+    for what in ("nothing", "attention", "everything")
+}
+for what, size in of_gpt3.items():
+    print(f"GPT-3, one sequence, computing again {what:>10}: {readable(size, 'B'):>8}")
+reconcile(
+    "saved by the selective kind", guess, 1 - of_gpt3["attention"] / of_gpt3["nothing"], ""
+)
+
+assert 5 * a * s / h == 80
+assert round(1 - of_gpt3["attention"] / of_gpt3["nothing"], 2) == 0.70
+assert round(of_gpt3["nothing"] / 1e9) == 275 and round(of_gpt3["everything"] / 1e9, 1) == 4.8
+hfu, mfu = (FACTS[f"Megatron 175B {kind}"].value for kind in ("HFU", "MFU"))
+assert round(hfu / mfu - 1, 3) == 0.027  # measured there: 2.7 % more FLOPs, and not a third
+
+# %% [markdown]
+r"""
+70 % of the bytes, for 2.7 % more FLOPs: choose *what* to compute again, and it costs next to nothing. (FlashAttention
+is that choice inside one kernel.)
+
+### Or carry it away: offload
+
+In place of computing it again, put it where memory is cheap: a GPU's activations into the CPU's memory, or a CPU's onto
+a disk. Autograd asks two functions of yours, one when it keeps a tensor, and one when it wants it back.
+"""
+
+# %%
+import tempfile
+from pathlib import Path
+
+resident = {t.untyped_storage().data_ptr() for t in (*model.parameters(), data, goal)}
+carried = [0]  # bytes
+
+
+def forward_with_offload(folder: str) -> tuple[Tensor, int]:
+    """The loss, and the bytes that the forward pass left in the device's memory."""
+
+    def carry_away(tensor: Tensor) -> Any:
+        if tensor.untyped_storage().data_ptr() in resident:  # parameters and data stay
+            return tensor
+        carried[0] += 4 * tensor.numel()
+        if devices.on_gpu(device):
+            return tensor.to("cpu")
+        path = Path(folder) / str(carried[0])
+        path.write_bytes(tensor.detach().numpy().tobytes())
+        return path, tensor.shape
+
+    def bring_back(kept: Any) -> Tensor:
+        if isinstance(kept, Tensor):
+            return kept.to(device)
+        path, shape = kept
+        return torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.float32).view(shape)
+
+    with (
+        track(device) as memory,
+        torch.autograd.graph.saved_tensors_hooks(carry_away, bring_back),
+    ):
+        loss = forward_loss(data.detach(), goal)
+    return loss, memory.live - 4  # without the loss itself
+
+
+with tempfile.TemporaryDirectory() as folder:
+    loss, left = forward_with_offload(folder)
+    model.zero_grad()
+    loss.backward()
+for p, gradient in zip(model.parameters(), whole, strict=True):
+    assert same(p.grad, gradient)
+
+enter("offload: carried away", 4 * 9 * L * B * d, carried[0])
+enter("offload: activations left", 0, left)
+
+# %% [markdown]
+r"""
+Nothing is left, the gradients are the same, and everything travelled twice. Whether that pays is a division. PCIe
+carries so many bytes in a second, the card computes so many FLOPs in it, and every byte carried has to be worth more
+FLOPs than that.
+
+The same division for the *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) leaves the master copy and both
+averages in the CPU's memory and lets the CPU take the step: in each step the gradients travel there, and the new
+weights back, 2 bytes each for every parameter.
+
+**Predict.** Llama 3.1 8B behind an H100's PCIe, at what its data sheet promises. How many seconds on the wire are that
+in each step?
+"""
+
+# %%
+guess = None  # seconds
+
+# %%
+both_ways = FACTS["H100 SXM PCIe bandwidth"].value  # data sheets add both directions
+each_way = both_ways / 2
+down, up = 2 * llama.parameters / each_way, 2 * llama.parameters / each_way
+reconcile("gradients down, weights up", guess, down + up, "s")
+
+assert round(down + up, 2) == 0.50
+step_flops = 6 * llama.parameters * 8_192
+peak = FACTS["H100 SXM bfloat16 peak"].value
+assert round(step_flops / (0.4 * peak), 1) == 1.0  # the step itself, at an MFU of 0.4
+
+# %% [markdown]
+r"""
+Half a second of wire beside a second of arithmetic, and 96 GB less on the card. With larger batches it disappears.
+
+*Try it yourself:* a checkpoint whose one input is offloaded, too: wrap `checkpointed_loss` in the two functions. What
+is carried now?
+
+## 4 · Fewer bytes for each parameter
+
+Lecture 08 asked the optimizers what they remember. Two of them remember less than AdamW. **Lion** (Chen and others,
+2023, arXiv:2302.06675) has one average, and uses its sign. **Adafactor** (Shazeer and Stern, 2018, arXiv:1804.04235)
+has none of the gradients, and of their squares only the means of each row and of each column. Here is what that saves,
+for real, and whether the stack still learns.
+
+**Predict.** How many bytes does Adafactor keep, for each of the 4 · $N$ bytes of parameters? Give a percentage.
+"""
+
+# %%
+guess = None  # percent
+
+
+# %%
+class Lion(torch.optim.Optimizer):
+    """One average, of which only the sign is used."""
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-4) -> None:
+        super().__init__(params, defaults={"lr": lr, "betas": (0.9, 0.99)})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One step."""
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                p -= group["lr"] * torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
+
+
+def state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes of all tensors that an optimizer keeps."""
+    kept = [value for state in optimizer.state.values() for value in state.values()]
+    return sum(storage_bytes(value) for value in kept if isinstance(value, Tensor))
+
+
+teacher = stack(d, 1).to(device)
+torch.manual_seed(1)
+target = (2 * nn.Linear(d, d, bias=False).to(device)(teacher(data.detach()))).detach()
+shapes = [p.shape for p in model.parameters()]
+counters = 4 * len(shapes)  # PyTorch's count the steps of each tensor
+predicted = {
+    "AdamW": 8 * numbers + counters,
+    "Lion": 4 * numbers,
+    "Adafactor": 4 * sum(rows + columns for rows, columns in shapes) + counters,
+}
+losses: dict[str, list[float]] = {}
+for name, make in (
+    ("AdamW", lambda p: torch.optim.AdamW(p, lr=1e-3)),
+    ("Lion", lambda p: Lion(p, lr=3e-4)),
+    ("Adafactor", lambda p: torch.optim.Adafactor(p, lr=3e-2)),
+):
+    student = stack(d, L).to(device)
+    optimizer = make(student.parameters())
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = squared_error(student(data.detach()), target)
+        loss.backward()
+        optimizer.step()
+        losses.setdefault(name, []).append(loss.item())
+    enter(f"{name}: state", predicted[name], state_bytes(optimizer))
+    print(f"    loss {losses[name][0]:.2f} at first, {losses[name][-1]:.2f} after 40 steps")
+    assert losses[name][-1] < losses[name][0] / 2
+reconcile("Adafactor's state", guess, 100 * predicted["Adafactor"] / (4 * numbers), "%")
+
+# %% [markdown]
+r"""
+One learning rate does not fit all three; each has its own here. That is what they cost: another rule, to be tuned
+anew.
+
+### LoRA: train something smaller
+
+When a trained model is only to be *adapted*, leave it as it is, and learn the change of each matrix as a product of two
+thin ones (Hu and others, 2021, arXiv:2106.09685):
+
+$$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
+
+$W$ is frozen: no gradient, no state, no master copy. Only $D$ and $U$ are trained, and $r$, the **rank**, is small. $U$
+begins at zero, so that the first step begins at the model that was given. ($D$ must not be zero, too, or neither would
+ever get a gradient.) The factor $\alpha / r$ lets one change the rank without tuning the learning rate again. Once
+trained, the product can be added to $W$: a **merged** layer costs nothing more to run.
+
+### Exercise 11.3 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write `LoRALinear(base, rank, alpha)`: `base` is an `nn.Linear`, perhaps with a bias, that you freeze. Make two
+parameters, `down` of shape `[rank, in]` with random values (normal, of standard deviation $1/\sqrt{\text{in}}$) and
+`up` of shape `[out, rank]` with zeros, both of the base's dtype and on its device. `forward` takes any number of
+leading dimensions. `merged()` returns the weight $W + \tfrac{\alpha}{r} U D$, and changes nothing.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "LoRALinear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LoRALinear(nn.Module):
+    """A frozen linear layer plus alpha / rank · up @ down."""
+
+    def __init__(self, base: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.base, self.scale = base, alpha / rank
+        for p in base.parameters():
+            p.requires_grad_(False)
+        weight = base.weight
+        self.down = nn.Parameter(
+            torch.randn_like(weight[:1].expand(rank, -1)) / weight.shape[1] ** 0.5
+        )
+        self.up = nn.Parameter(weight.new_zeros(weight.shape[0], rank))
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "*B d_in"]) -> Float[Tensor, "*B d_out"]:
+        """The base's output, and the change."""
+        ### BEGIN SOLUTION
+        return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def merged(self) -> Float[Tensor, "d_out d_in"]:
+        """The one weight that does the same."""
+        ### BEGIN SOLUTION
+        return self.base.weight + self.scale * (self.up @ self.down)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_LoRALinear", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def lora_at_first(student, weight, bias, x, rank, alpha):
+    """Trainable parameters by name, whether the output is the base's, what down is like, and up."""
+    import torch
+
+    base = torch.nn.Linear(
+        weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype
+    )
+    base.weight.data.copy_(weight)
+    if bias is not None:
+        base.bias.data.copy_(bias)
+    before = base(x).detach()
+    torch.manual_seed(0)
+    layer = student.LoRALinear(base, rank, alpha)
+    trained = {
+        name: [list(p.shape), p.dtype]
+        for name, p in layer.named_parameters()
+        if p.requires_grad
+    }
+    out = layer(x)
+    same = bool(torch.allclose(out, before, rtol=1e-4, atol=1e-5))
+    down = layer.down.detach()
+    out.sum().backward()
+    return [
+        trained,
+        same,
+        [float(down.std()), float(down.mean())],
+        layer.up.grad is not None and bool(layer.up.grad.any()),
+    ]
+
+
+@probe
+def lora_later(student, weight, bias, x, down, up, alpha):
+    """With these values in down and up: the output, merged(), and what changed on the way."""
+    import torch
+
+    base = torch.nn.Linear(
+        weight.shape[1], weight.shape[0], bias=bias is not None, dtype=weight.dtype
+    )
+    base.weight.data.copy_(weight)
+    if bias is not None:
+        base.bias.data.copy_(bias)
+    layer = student.LoRALinear(base, len(down), alpha)
+    with torch.no_grad():
+        layer.down.copy_(down)
+        layer.up.copy_(up)
+    first = layer(x).detach()
+    merged = layer.merged()
+    broken = []
+    if not torch.equal(layer(x), first):
+        broken.append("merged() changed the layer")
+    if not torch.equal(base.weight, weight):
+        broken.append("the base's weight was changed")
+    if merged.requires_grad:
+        broken.append("what merged() returns wants a gradient")
+    layer(x).sum().backward()
+    if base.weight.grad is not None:
+        broken.append("the base got a gradient")
+    return [first, merged, broken]
+
+
+frozen = "Freeze the base: p.requires_grad_(False) for each of its parameters."
+zero = "At first nothing has changed: `up` starts with zeros, so that up @ down is zero."
+
+
+def expect_start(weight, bias, x, rank, alpha):
+    d_out, d_in = weight.shape
+    seen = observe(lora_at_first, weight, bias, x, rank, alpha)
+    if not isinstance(seen.value, list):
+        expect(
+            seen.value,
+            [],
+            hint="A module with the parameters down [rank, in] and up [out, rank].",
+        )
+    trained, same, spread, awake = seen.value
+    down, up = [[rank, d_in], weight.dtype], [[d_out, rank], weight.dtype]
+    base = {"base.weight": [[d_out, d_in], weight.dtype]}
+    if bias is not None:
+        base["base.bias"] = [[d_out], weight.dtype]
+    turned = {"down": [[d_in, rank], weight.dtype], "up": [[rank, d_out], weight.dtype]}
+    mistakes = [
+        (base | {"down": down, "up": up}, frozen),
+        (
+            {"down": down, "up": up, "base.bias": [[d_out], weight.dtype]},
+            f"The bias, too. {frozen}",
+        ),
+        (turned, "down is [rank, in] and up [out, rank], as nn.Linear keeps its weights."),
+        (
+            {"down": up, "up": down},
+            "down comes first, and makes `rank` numbers of `in`: [rank, in].",
+        ),
+        ({}, "down and up are to be trained: make them nn.Parameter."),
+    ]
+    if weight.dtype != torch.float32:
+        other = {"down": [[rank, d_in], torch.float32], "up": [[d_out, rank], torch.float32]}
+        mistakes.append((other, "down and up have the dtype of the base's weight."))
+    expect(trained, {"down": down, "up": up}, about="what is trained", mistakes=mistakes)
+    expect(same, True, about="at first the output is the base's", mistakes=[(False, zero)])
+    both = "If `down` is zero as well, neither ever gets a gradient: begin with random numbers."
+    expect(awake, True, about="up gets a gradient", mistakes=[(False, both)])
+    if rank * d_in >= 2_000:
+        wide = "down: normal numbers divided by √in."
+        close = abs(spread[0] * d_in**0.5 - 1) < 0.15 and abs(spread[1]) * d_in**0.5 < 0.15
+        if not close:
+            expect(
+                spread,
+                [d_in**-0.5, 0.0],
+                about="standard deviation and mean of down",
+                hint=wide,
+            )
+
+
+def expect_later(weight, bias, x, down, up, alpha):
+    rank = len(down)
+    change = torch.zeros_like(weight)
+    for i in range(rank):
+        change += torch.outer(up[:, i], down[i])
+    plain = x @ weight.T + (0 if bias is None else bias)
+    added = x @ change.T
+    scale = alpha / rank
+    scaled = "The change is multiplied by alpha / rank."
+    factors = [1.0, alpha, 1 / rank, rank / alpha, alpha * rank]
+    wrong = [f for f in factors if abs(f - scale) > 1e-3]
+    seen = observe(lora_later, weight, bias, x, down, up, alpha)
+    merged = weight + scale * change
+    right = [plain + scale * added, merged, []]
+    mistakes = [
+        ([plain + f * added, weight + g * change, []], scaled)
+        for f in wrong
+        for g in (f, scale)
+    ]
+    mistakes += [
+        ([right[0], weight + f * change, []], f"merged(): {scaled[0].lower()}{scaled[1:]}")
+        for f in wrong
+    ]
+    mistakes += [
+        ([plain, merged, []], "The output is the base's alone: add the change."),
+        ([scale * added, merged, []], "Add the base's output."),
+        (
+            [right[0], scale * change, []],
+            "merged() is the whole weight: the base's, and the change.",
+        ),
+        (
+            [right[0], merged, ["merged() changed the layer", "the base's weight was changed"]],
+            "merged() returns a new tensor: W + …, not W += ….",
+        ),
+        ([right[0], merged, ["the base got a gradient"]], frozen),
+    ]
+    if bias is not None:
+        mistakes.append(([x @ merged.T, merged, []], "The base's bias is missing."))
+    hint = "base(x) + alpha / rank · (x @ down.T @ up.T); merged: W + alpha / rank · up @ down."
+    expect(
+        seen.value,
+        right,
+        about="output, merged(), promises broken",
+        mistakes=mistakes,
+        hint=hint,
+        tolerance=1e-4,
+    )
+
+
+weight = torch.tensor([[1.0, 2.0, 3.0], [0.0, -1.0, 1.0]])
+bias = torch.tensor([0.5, -0.5])
+rows = torch.tensor([[1.0, 0.0, -1.0], [2.0, 1.0, 0.0]])
+expect_start(weight, bias, rows, 2, 8.0)
+down = torch.tensor([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0]])
+up = torch.tensor([[1.0, 3.0], [2.0, -1.0]])
+expect_later(weight, bias, rows, down, up, 8.0)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for dtype in (torch.float32, torch.float64):
+    d_in, d_out, rank, a, b = draw.sizes(5, 2, 9)
+    weight = draw.tensor(d_out, d_in, dtype=dtype)
+    bias = draw.choice([None, draw.tensor(d_out, dtype=dtype)])
+    x = draw.tensor(a, b, d_in, dtype=dtype)
+    expect_start(weight, bias, x, rank, 3.0)
+    down, up = draw.tensor(rank, d_in, dtype=dtype), draw.tensor(d_out, rank, dtype=dtype)
+    expect_later(weight, bias, x, down, up, draw.integer(2, 9) / 2)
+expect_start(draw.tensor(5, 400), None, draw.tensor(3, 400), 16, 1.0)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. So do <code>down</code> and <code>up</code>, one after the other.</details>
+<details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> does the random ones.</details>
+
+**Why it matters.** Most fine-tuning on single cards is this. The arithmetic says why, and also what it does *not* save.
+
+**Predict.** All matrices of the stack become LoRA layers of rank 4. By which factor do the *activations* shrink?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+rank = 4
+with track(device) as memory:
+    model = stack(d, L).to(device)
+    for block in model:
+        for name in ("up", "down"):
+            setattr(block, name, LoRALinear(getattr(block, name), rank, alpha=8.0).to(device))
+    trained = [p for p in model.parameters() if p.requires_grad]
+    adamw = torch.optim.AdamW(trained, lr=1e-3)
+thin = sum(p.numel() for p in trained)
+assert thin == 2 * L * rank * (d + 4 * d)
+
+lora_kept = saved_bytes(forward_loss, data.detach(), goal, exclude=model)
+forward_loss(data.detach(), goal).backward()
+adamw.step()
+gradient_bytes = sum(storage_bytes(p.grad) for p in model.parameters() if p.grad is not None)
+enter("LoRA: gradients", 4 * thin, gradient_bytes)
+enter("LoRA: state", 8 * thin + 4 * len(trained), state_bytes(adamw))
+print(f"parameters that are trained: {thin:,} of {numbers:,}")
+reconcile("activations, plain against LoRA", guess, plain_kept / lora_kept, "times")
+
+assert gradient_bytes < numbers  # less than a quarter of the 4 · N bytes of the whole model's
+assert lora_kept >= plain_kept
+
+# %% [markdown]
+r"""
+They do not shrink at all. The frozen matrix no longer needs its input, but `down` does; and for each matrix the $r$
+numbers in between are kept on top. LoRA saves *per parameter*, checkpointing saves *per token*: they go well together.
+
+For Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
+"""
+
+# %%
+width, kv, hidden = llama.width, llama.kv_width, llama.hidden
+shapes = [(width, width)] * 2 + [(width, kv)] * 2 + [(width, hidden)] * 2 + [(hidden, width)]
+adapters = llama.layers * sum(16 * (rows + columns) for rows, columns in shapes)
+everything = 16 * llama.parameters
+with_lora = 2 * llama.parameters + 16 * adapters
+print(f"{adapters:,} numbers are trained, {adapters / llama.parameters:.2%} of them all")
+print(
+    f"per parameter bytes: {readable(everything, 'B')} for all, {readable(with_lora, 'B')} with LoRA"
+)
+
+assert adapters == 41_943_040
+assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
+
+# %% [markdown]
+r"""
+From two cards of 80 GB to one of 24.
+
+*Try it yourself:* freeze the frozen part in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What is the
+sum then?
+"""
+
+# %% [markdown]
+r"""
+## 5 · Several at once: data parallelism
+
+From here on one process is not enough. A **rank** is one of several processes that run the same program, each with its
+own memory and, on a real cluster, its own GPU. All they can do is compute, and talk. `launch(f, 2, …)` starts two of
+them on this machine and calls `f(group, …)` in each: `group.rank` says which one it is, `group.size` how many there
+are. They talk in **collectives**, which *every* rank has to call, in the same order:
+
+| call | each rank gives | each rank gets | in `torch.distributed` |
+|---|---|---|---|
+| `group.all_reduce(x)` | `[n]` | the sum of all: `[n]` | `all_reduce` |
+| `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather` |
+| `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter` |
+
+(Two GPUs or more: they talk by NCCL, each rank on its own. If not: by gloo, between two CPU processes. The numbers are
+the same. Each rank computes with one thread, so nothing here is about speed.)
+"""
+
+
+# %%
+def three_collectives(group: Group) -> list[list[float]]:
+    """Each rank gives (1, 2), plus 10 times its number."""
+    x = torch.tensor([1.0, 2.0], device=group.device) + 10 * group.rank
+    got = (group.all_reduce(x), group.all_gather(x), group.reduce_scatter(x))
+    return [values.tolist() for values in got]
+
+
+on_rank_0, on_rank_1 = launch(three_collectives, 2)
+assert on_rank_0 == [[12, 14], [1, 2, 11, 12], [12]]
+assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
+
+# %% [markdown]
+r"""
+What does an all_reduce cost? The usual way is a *ring*. Cut the $S$ bytes into as many pieces as there are ranks. Each
+rank adds a piece to what its neighbour has sent and sends it on: after $n - 1$ rounds each rank holds one piece of the
+whole sum (that is a reduce_scatter). Another $n - 1$ rounds pass the finished pieces around (an all_gather). So each
+rank sends
+
+$$2 \cdot \frac{n - 1}{n} \cdot S \text{ bytes}$$
+
+which is never more than $2S$, however many there are.
+
+**Predict.** Two ranks, a million float32 numbers. How many bytes does each rank send? And a thousand ranks: how many
+times that?
+"""
+
+# %%
+guess = None  # bytes, with two ranks
+
+
+# %%
+def ring_bytes(size: int, ranks: int) -> float:
+    """Bytes that each rank sends in an all_reduce of `size` bytes; half of it for the other two collectives."""
+    return 2 * (ranks - 1) / ranks * size
+
+
+def sent_by(group: Group) -> list[int | None]:
+    """Bytes that the kernel saw leave this process, for three collectives of a million numbers."""
+    x, sent = torch.ones(1_000_000, device=group.device), []
+    for collective in (group.all_reduce, group.all_gather, group.reduce_scatter):
+        before = wire_bytes()
+        collective(x)
+        after = wire_bytes()
+        sent.append(None if before is None or after is None else after - before)
+    return sent
+
+
+def enter_wire(what: str, predicted: float, sent: int | None) -> None:
+    """A line of the ledger for what was sent: up to 2 % more, as messages have headers."""
+    if sent is None:
+        print(f"{what}: {predicted:,.0f} B predicted; this system does not say what was sent")
+        return
+    print(f"{what}: {predicted:,.0f} B predicted, {sent / predicted:.2f} times that measured")
+    assert predicted <= sent <= 1.02 * predicted
+    ledger.append((what, predicted, round(sent / predicted, 2) * predicted, "B"))
+
+
+predicted = ring_bytes(4_000_000, 2)
+sent = launch(sent_by, 2)[0]
+enter_wire("all_reduce of 4 MB: sent", predicted, sent[0])
+enter_wire("all_gather to 8 MB: sent", ring_bytes(8_000_000, 2) / 2, sent[1])
+enter_wire("reduce_scatter of 4 MB: sent", predicted / 2, sent[2])
+reconcile("sent by each of two ranks", guess, predicted, "B")
+
+assert ring_bytes(4_000_000, 1_000) / predicted < 2
+
+# %% [markdown]
+r"""
+That was counted by the operating system, on the connections between the two processes. (all_gather of a million numbers
+on *each* rank makes two million, so it sends 4 MB: half of an all_reduce of the result.)
+
+**Data parallelism** is the first use of it. Every rank has the whole model, and its own part of the batch. After the
+backward pass the gradients are averaged with one all_reduce, so that all ranks take the same step and stay the same. It
+is accumulation, at the same time instead of one after the other.
+
+> **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean over its own rows, so the sum is
+> `size` times too large, and it looks like a learning rate that was too high. Divide by `group.size`. (And if the parts
+> are not equal, weight them, as in 11.1.)
+"""
+
+# %%
+batch, width, depth = 128, 128, 4  # small: two CPU processes have to do it
+torch.manual_seed(2)
+inputs, targets = torch.randn(batch, width), torch.randn(batch, width)
+weights = 8 * width**2 * depth  # parameters
+
+
+def gradients_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """All gradients of the loss, as one vector."""
+    model.zero_grad()
+    squared_error(model(x), y).backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def data_parallel(group: Group, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, int | None]:
+    """Averaged gradients, once by hand and once by PyTorch's own; and what was sent by hand."""
+    x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
+    mine = gradients_of(stack(width, depth).to(group.device), x, y)
+    before = wire_bytes()
+    mine = group.all_reduce(mine) / group.size
+    after = wire_bytes()
+    theirs = nn.parallel.DistributedDataParallel(stack(width, depth).to(group.device))
+    sent = None if before is None or after is None else after - before
+    return mine, gradients_of(theirs, x, y), sent
+
+
+by_one = gradients_of(stack(width, depth), inputs, targets)
+by_rank = launch(data_parallel, 2, inputs, targets)
+for mine, theirs, _ in by_rank:
+    assert same(mine, by_one) and same(theirs, by_one)
+enter_wire("data parallelism: sent in a step", ring_bytes(4 * weights, 2), by_rank[0][2])
+
+# %% [markdown]
+r"""
+Two processes, half of the rows each, and the gradients of one that saw them all. PyTorch's `DistributedDataParallel` is
+this, with the messages begun while the backward pass still runs.
+
+What happens when a rank does *not* call what the others call? They wait. Two GPUs that wait for each other look busy, and
+nothing is printed; jobs have hung so for days. `launch` gives up after a time limit, ends all processes, and says who
+was where. The tests of the exercises below use `simulate`: the ranks take turns as threads of one process, which needs
+no network and knows at once that nobody will ever come.
+"""
+
+
+# %%
+def forgets(group: Group) -> Tensor:
+    """Rank 1 thinks that it has nothing to say."""
+    x = torch.ones(3)
+    return group.all_reduce(x) if group.rank == 0 else x
+
+
+try:
+    simulate(forgets, 2)
+    raise AssertionError("nobody noticed")
+except RanksError as error:
+    print(error)
+    assert "rank 0 waits in all_reduce" in str(error) and "rank 1 has ended" in str(error)
+
+# %% [markdown]
+r"""
+*Try it yourself:* `launch(forgets, 2, seconds=10)`. What does it say, and does it take the ten seconds?
+
+## 6 · ZeRO: nobody needs all of it
+
+Data parallelism saves activations (each rank has fewer rows) and nothing else: all ranks hold the same weights, the
+same gradients, the same state. **ZeRO** (Rajbhandari and others, 2019, arXiv:1910.02054), for *zero redundancy
+optimizer*, divides them among the ranks:
+
+- **Stage 1**: the optimizer's state, with the master copy. Each rank updates its own part of the weights, and an
+  all_gather tells the others.
+- **Stage 2**: the gradients, too. Each rank needs the average of its own part only: a reduce_scatter.
+- **Stage 3**: the parameters, too. Before a layer computes, its weights are gathered, and afterwards dropped. (PyTorch
+  calls it FSDP, *fully sharded data parallel*.)
+
+Llama 3.1 8B on eight cards, with 2 bytes for weights, 2 for gradients, 12 for state and master copy.
+
+**Predict.** How many GB are left on each card at stage 3, and how many at stage 1?
+"""
+
+# %%
+guess = None  # GB on each card at stage 3
+
+# %% [markdown]
+r"""
+### Exercise 11.4 · zero_bytes &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `zero_bytes(parameters, ranks, stage, recipe)`: the bytes on each rank, by kind. `recipe` says how many bytes each
+*parameter* takes for each kind: a dict with the keys `"parameters"`, `"gradients"` and `"state"` (the master copy
+included). Stage 0 divides nothing. Where a kind is divided, each rank holds an equal number of *parameters'* worth: the
+vector of all is padded to a multiple of `ranks`. Return a dict of ints with the same keys.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "zero_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def zero_bytes(
+    parameters: int, ranks: int, stage: int, recipe: dict[str, int]
+) -> dict[str, int]:
+    """Bytes on each rank at stage 0, 1, 2 or 3 of ZeRO, by kind."""
+    ### BEGIN SOLUTION
+    part = math.ceil(parameters / ranks)
+    divided_from = {"state": 1, "gradients": 2, "parameters": 3}
+    return {
+        kind: each * (part if stage >= divided_from[kind] else parameters)
+        for kind, each in recipe.items()
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_zero_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def expect_zero(parameters, ranks, stage, recipe):
+    """One check, with what well-known mistakes make of the right answer."""
+    part = 0
+    while part * ranks < parameters:
+        part += 1
+    orders = ("state", "gradients", "parameters")
+
+    def divided(number, order=orders, of=part):
+        return {
+            kind: each * (of if kind in order[:number] else parameters)
+            for kind, each in recipe.items()
+        }
+
+    right = divided(stage)
+    off = "Stage 1 divides the state, 2 the gradients, too, and 3 the parameters, too."
+    padded = "Each rank holds a whole number of parameters, rounded up: the vector is padded."
+    mistakes = [(divided(n), off) for n in range(4)]
+    mistakes += [
+        (divided(stage, order), f"The state goes first: it is the largest. {off}")
+        for order in (
+            orders[::-1],
+            ("gradients", "state", "parameters"),
+            ("parameters", "state", "gradients"),
+        )
+    ]
+    mistakes += [
+        (
+            {kind: right[kind] // each for kind, each in recipe.items()},
+            "That counts parameters: each takes `recipe[kind]` bytes.",
+        )
+    ]
+    mistakes += [
+        (divided(stage, of=parameters // ranks), padded),
+        (divided(stage, of=parameters / ranks), padded),
+    ]
+    exact = {
+        kind: -(-each * parameters // ranks) if kind in orders[:stage] else each * parameters
+        for kind, each in recipe.items()
+    }
+    mistakes += [(exact, padded), (divided(stage, of=parameters // ranks + 1), padded)]
+    only = {
+        kind: recipe[kind] * (part if stage and kind == orders[stage - 1] else parameters)
+        for kind in recipe
+    }
+    mistakes += [(only, f"Each stage also does what the ones before it do. {off}")]
+    total = sum(right.values())
+    mistakes = [(value, why) for value, why in mistakes if value != right]
+    mistakes += [(total, "Return a dict, kind by kind.")]
+    hint = "bytes per parameter, times all parameters or times the part of one rank."
+    expect(
+        observe(zero_bytes, parameters, ranks, stage, recipe).value,
+        right,
+        mistakes=mistakes,
+        hint=hint,
+    )
+
+
+mixed = {"parameters": 2, "gradients": 2, "state": 12}
+for stage in (0, 1, 2, 3):
+    expect_zero(1_001, 4, stage, mixed)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for _ in range(4):
+    recipe = dict(zip(("gradients", "state", "parameters"), draw.sizes(3, 1, 16), strict=True))
+    ranks = draw.integer(2, 9)
+    for parameters in (
+        ranks * draw.integer(10, 90),
+        ranks * draw.integer(10, 90) + draw.integer(1, ranks - 1),
+    ):
+        for stage in (0, 1, 2, 3):
+            expect_zero(parameters, ranks, stage, recipe)
+expect_zero(100, 1, 3, mixed)
+expect_zero(3, 8, 3, mixed)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>How many parameters does one rank look after? <code>math.ceil(parameters / ranks)</code>.</details>
+<details><summary>Hint 2</summary>From which stage on is each kind divided? State 1, gradients 2, parameters 3.</details>
+
+**Why it matters.** This is the arithmetic behind most large trainings. The paper's own figure, a model of 7.5 billion
+parameters on 64 cards, follows from it:
+"""
+
+# %%
+mixed = {"parameters": 2, "gradients": 2, "state": 12}
+size, cards = (int(FACTS[f"ZeRO example {what}"].value) for what in ("parameters", "devices"))
+for stage in range(4):
+    predicted = sum(zero_bytes(size, cards, stage, mixed).values())
+    published = FACTS[f"ZeRO example memory, stage {stage}"].value
+    print(
+        f"stage {stage}: {readable(predicted, 'B'):>8}, published {readable(published, 'B'):>8}"
+    )
+    assert math.isclose(predicted, published, rel_tol=0.02)
+
+gigabytes = [
+    sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
+]
+print("Llama 3.1 8B on eight cards, GB:", ", ".join(f"{value:.1f}" for value in gigabytes))
+reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
+assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
+
+# %% [markdown]
+r"""
+### Exercise 11.5 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
+
+Write `step` of `ShardedAdamW`: AdamW with its state divided among the ranks. What is needed is set up for you: all
+parameters as one vector, padded to a multiple of `group.size`; of which `self.part` is this rank's part, a parameter of
+its own; and `self.adamw`, PyTorch's AdamW for that part alone. In `step`:
+
+1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; all parameters have one);
+2. get this rank's part of the *average* over the ranks, as `self.part.grad`;
+3. let `self.adamw` take its step;
+4. get everybody's parts, and copy the numbers back into the parameters, in place.
+
+Leave the parameters' own `.grad` as they are. Every rank has to end with the same parameters.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "ShardedAdamW", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ShardedAdamW:
+    """AdamW, of which each rank keeps its part of the state (ZeRO stage 1)."""
+
+    def __init__(self, params: Iterable[nn.Parameter], group: Group, lr: float = 1e-3) -> None:
+        self.params, self.group = list(params), group
+        whole = self.padded([p.detach() for p in self.params])
+        self.part = nn.Parameter(whole.chunk(group.size)[group.rank].clone())
+        self.adamw = torch.optim.AdamW([self.part], lr=lr)
+
+    def padded(self, tensors: Iterable[Tensor]) -> Float[Tensor, "padded"]:
+        """All numbers of the tensors as one vector, with zeros up to a multiple of the ranks."""
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        return nn.functional.pad(flat, (0, -len(flat) % self.group.size))
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step, from each parameter's .grad on each rank."""
+        ### BEGIN SOLUTION
+        gradients = self.padded([p.grad for p in self.params if p.grad is not None])
+        self.part.grad = self.group.reduce_scatter(gradients) / self.group.size
+        self.adamw.step()
+        whole = self.group.all_gather(self.part)
+        start = 0
+        for p in self.params:
+            p.copy_(whole[start : start + p.numel()].view_as(p))
+            start += p.numel()
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_ShardedAdamW", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def sharded_steps(student, values, gradients, lr):
+    """On each rank: the parameters after each step, the numbers kept as state, broken promises.
+
+    gradients[step][rank] has a tensor for each parameter.
+    """
+    import torch
+
+    from course_utils.ranks import simulate
+
+    def run(group):
+        parameters = [torch.nn.Parameter(value.clone()) for value in values]
+        seen_by_model = [p.detach() for p in parameters]
+        optimizer = student.ShardedAdamW(parameters, group, lr=lr)
+        after, broken = [], set()
+        for step in gradients:
+            for p, gradient in zip(parameters, step[group.rank], strict=True):
+                p.grad = gradient.clone()
+            optimizer.step()
+            after.append([p.detach().clone() for p in parameters])
+            if not all(
+                p.grad is not None and torch.equal(p.grad, g)
+                for p, g in zip(parameters, step[group.rank], strict=True)
+            ):
+                broken.add("a gradient was changed")
+        if not all(torch.equal(a, b) for a, b in zip(parameters, seen_by_model, strict=True)):
+            broken.add("a parameter has moved to other memory")
+        kept = sum(
+            v.numel() for s in optimizer.adamw.state.values() for v in s.values() if v.dim()
+        )
+        return [after, kept, sorted(broken)]
+
+    return simulate(run, len(gradients[0]))
+
+
+def adamw_by_hand(values, steps, lr):
+    """AdamW with PyTorch's defaults, in float64, from one gradient per step: the parameters after each."""
+    p = [v.double() for v in values]
+    m, v = [torch.zeros_like(x) for x in p], [torch.zeros_like(x) for x in p]
+    after = []
+    for t, gradients in enumerate(steps, 1):
+        for i, g in enumerate(gradients):
+            g = g.double()
+            m[i], v[i] = 0.9 * m[i] + 0.1 * g, 0.999 * v[i] + 0.001 * g**2
+            root = (v[i] / (1 - 0.999**t)).sqrt() + 1e-8
+            p[i] = p[i] * (1 - 0.01 * lr) - lr * (m[i] / (1 - 0.9**t)) / root
+        after.append([x.to(value.dtype) for x, value in zip(p, values, strict=True)])
+    return after
+
+
+def combine(gradients, how):
+    """One gradient per step and parameter, from those of all ranks."""
+    return [[how(torch.stack(one)) for one in zip(*step, strict=True)] for step in gradients]
+
+
+def expect_sharded(values, gradients, lr):
+    """One check on each rank, with what well-known mistakes lead to."""
+    world = len(gradients[0])
+    seen = observe(sharded_steps, values, gradients, lr)
+    mean = combine(gradients, lambda g: g.mean(dim=0))
+    want = adamw_by_hand(values, mean, lr)
+    numbers = sum(v.numel() for v in values)
+    part = -(-numbers // world)
+    hint = "gradients → padded → reduce_scatter, divided by the ranks → part.grad; step; all_gather → parameters."
+    if not isinstance(seen.value, list):
+        expect(seen.value, [[want, 2 * part, []]] * world, hint=hint)
+    still = [values] * len(gradients)
+    alone = [
+        adamw_by_hand(values, combine(gradients, lambda g, rank=rank: g[rank]), lr)
+        for rank in range(world)
+    ]
+
+    def together(by_rank):
+        """The parameters after each step where each rank's part comes from a run of its own."""
+        result = []
+        for step in zip(*by_rank, strict=True):
+            flats = [torch.cat([v.flatten() for v in whole]) for whole in step]
+            parts = [flat[r * part : (r + 1) * part] for r, flat in enumerate(flats)]
+            pieces = torch.cat(parts).split([v.numel() for v in values])
+            result.append([x.view_as(v) for x, v in zip(pieces, values, strict=True)])
+        return result
+
+    for rank, (after, kept, broken) in enumerate(seen.value):
+        own = together([want if r == rank else still for r in range(world)])
+        mistakes = [
+            (
+                still,
+                "Nothing has moved: copy the gathered numbers into the parameters, p.copy_(…).",
+            ),
+            (
+                own,
+                "That is this rank's part only: gather everybody's, with all_gather, and copy them back.",
+            ),
+            (
+                together(alone),
+                "Each rank has stepped with its own gradient: average over the ranks.",
+            ),
+        ]
+        mistakes = [(value, why) for value, why in mistakes if world > 1]
+        about = f"rank {rank} of {world}: parameters after each step"
+        expect(after, want, about=about, mistakes=mistakes, hint=hint, tolerance=1e-4)
+        state = [(2 * numbers, "The whole state is kept: each rank keeps that of its part.")]
+        state = [(value, why) for value, why in state if value != 2 * part]
+        expect(
+            kept,
+            2 * part,
+            about=f"rank {rank} of {world}: numbers kept as state",
+            mistakes=state,
+        )
+        why = {
+            "a gradient was changed": "Leave the parameters' own .grad as they are.",
+            "a parameter has moved to other memory": "Copy into the parameters, p.copy_(…): the model holds them.",
+        }
+        promises = [([key], text) for key, text in why.items()]
+        expect(broken, [], about=f"rank {rank} of {world}: promises broken", mistakes=promises)
+
+
+# Two ranks whose gradients are of different sizes; AdamW's first step does not see a common factor, later ones do.
+values = [torch.tensor([1.0, 2.0, 3.0]), torch.tensor([[4.0]])]
+one = [torch.tensor([1.0, -2.0, 3.0]), torch.tensor([[0.5]])]
+two = [torch.tensor([3.0, 0.5, -1.0]), torch.tensor([[1.5]])]
+small = [g / 8 for g in one]
+expect_sharded(values, [[one, two], [small, two]], 0.5)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for world in (2, 3, 1, 4):
+    a, b, c = draw.sizes(3, 2, 6)
+    shapes = [(a, b), (c,), (b, c), (1,)]
+    values = [draw.tensor(*shape) for shape in shapes]
+    gradients = []
+    for step in range(3):
+        scale = 0.1**step  # the sum in place of the mean then shows in nothing: eps is next
+        gradients.append(
+            [[scale * draw.tensor(*shape) for shape in shapes] for _ in range(world)]
+        )
+    expect_sharded(values, gradients, 0.25)
+# With gradients of the size of eps a factor shows.
+tiny = [[[1e-8 * (1 + torch.arange(3.0)) * (rank + 1)] for rank in range(2)] for _ in range(2)]
+summed = "The gradients are summed over the ranks: the average is wanted. Divide by group.size."
+seen = observe(sharded_steps, [torch.ones(3)], tiny, 0.25)
+want = adamw_by_hand([torch.ones(3)], combine(tiny, lambda g: g.mean(dim=0)), 0.25)
+by_sum = adamw_by_hand([torch.ones(3)], combine(tiny, lambda g: g.sum(dim=0)), 0.25)
+expect(
+    [after for after, _, _ in seen.value],
+    [want, want],
+    about="parameters after steps with tiny gradients",
+    mistakes=[([by_sum, by_sum], summed)],
+    tolerance=1e-4,
+)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>self.group.reduce_scatter(vector)</code> gives this rank's part of the <em>sum</em>. Divide by <code>self.group.size</code>.</details>
+<details><summary>Hint 2</summary><code>self.group.all_gather(self.part)</code> is the whole vector, padding at its end. Go through <code>self.params</code> and take <code>p.numel()</code> numbers for each, in the shape of p.</details>
+
+**Why it matters.** You have written the optimizer that most large models were trained with. What travels is what plain
+data parallelism sends, a reduce_scatter and an all_gather being the two halves of an all_reduce: stage 1 costs nothing.
+
+### All stages, for real
+
+Stages 2 and 3 want the gradients divided, and the weights. Here they are, with one part for each matrix. In stage 2 a
+hook takes each gradient as soon as it is there, and drops it. In stage 3 there *is* no whole weight: a layer gathers
+it, uses it, and forgets it, in the forward and again in the backward pass, as your checkpoint did with activations.
+"""
+
+
+# %%
+class Gathered(torch.autograd.Function):
+    """x @ w.T, where each rank holds its part of w."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, part: Tensor, shape: tuple[int, int], group: Group
+    ) -> Tensor:
+        ctx.save_for_backward(x, part)
+        ctx.shape, ctx.group = shape, group
+        return x @ group.all_gather(part).view(shape).T
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        x, part = ctx.saved_tensors
+        weight = ctx.group.all_gather(part).view(ctx.shape)
+        whole = (gradient.T @ x).flatten()
+        return gradient @ weight, ctx.group.reduce_scatter(whole) / ctx.group.size, None, None
+
+
+class GatheredLinear(nn.Module):
+    """A linear layer at stage 3: only a part of its weight is here."""
+
+    def __init__(self, linear: nn.Linear, group: Group) -> None:
+        super().__init__()
+        self.shape, self.group = linear.weight.shape, group
+        parts = linear.weight.detach().flatten().chunk(group.size)
+        self.part = nn.Parameter(parts[group.rank].clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return Gathered.apply(x, self.part, self.shape, self.group)
+
+
+def divide_gradient(p: nn.Parameter, part: nn.Parameter, group: Group) -> None:
+    """Stage 2: as soon as p's gradient is there, keep this rank's part of the average, and drop the rest."""
+
+    def hook(p: Tensor) -> None:
+        assert p.grad is not None
+        part.grad = group.reduce_scatter(p.grad.flatten()) / group.size
+        p.grad = None
+
+    p.register_post_accumulate_grad_hook(hook)
+
+
+def held(tensors: Iterable[Tensor | None]) -> int:
+    """Bytes of the storages behind some tensors."""
+    return sum(storage_bytes(tensor) for tensor in tensors if tensor is not None)
+
+
+def zero_training(group: Group, stage: int, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Three steps at a stage of ZeRO: what each rank holds, sends and ends with."""
+    x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
+    model = stack(width, depth).to(group.device)
+    parts: list[nn.Parameter] = []
+    sharded = ShardedAdamW(model.parameters(), group) if stage == 1 else None
+    if stage == 2:
+        for p in model.parameters():
+            parts.append(
+                nn.Parameter(p.detach().flatten().chunk(group.size)[group.rank].clone())
+            )
+            divide_gradient(p, parts[-1], group)
+    if stage == 3:
+        for block in model:
+            for name in ("up", "down"):
+                setattr(block, name, GatheredLinear(getattr(block, name), group))
+    adamw = sharded.adamw if sharded else torch.optim.AdamW(parts or model.parameters())
+    result: dict[str, Any] = {}
+    for number in range(3):
+        before = wire_bytes()
+        squared_error(model(x), y).backward()
+        trained = [*model.parameters(), *parts]
+        if number == 0:
+            result["gradients"] = held(p.grad for p in trained)
+        if sharded:
+            sharded.step()
+        elif stage == 0:
+            for p in model.parameters():
+                assert p.grad is not None
+                p.grad = group.all_reduce(p.grad) / group.size
+        if not sharded:
+            adamw.step()
+        if stage == 2:
+            with torch.no_grad():
+                for p, part in zip(model.parameters(), parts, strict=True):
+                    p.copy_(group.all_gather(part).view_as(p))
+        after = wire_bytes()
+        result["sent"] = None if before is None or after is None else after - before
+        for p in trained:
+            p.grad = None
+    result["parameters"] = held(model.parameters())
+    result["master copy"] = held(parts or ([sharded.part] if sharded else []))
+    result["state"] = state_bytes(adamw) - 4 * len(adamw.state)  # without the counters of steps
+    whole = [p if stage < 3 else group.all_gather(p) for p in model.parameters()]
+    result["trained"] = torch.cat([p.detach().flatten() for p in whole])
+    return result
+
+
+def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
+    """Stage 0 to 3, one after the other."""
+    return [zero_training(group, stage, x, y) for stage in range(4)]
+
+
+# %% [markdown]
+r"""
+**Predict.** At stage 3 the weights are gathered twice and the gradients scattered once. How many times as many bytes
+does each rank send in a step as at stage 0?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+single = stack(width, depth)
+adamw = torch.optim.AdamW(single.parameters())
+for _ in range(3):
+    gradients_of(single, inputs, targets)
+    adamw.step()
+alone = torch.cat([p.detach().flatten() for p in single.parameters()])
+
+recipe = {"parameters": 4, "gradients": 4, "state": 8}
+by_rank = launch(all_stages, 2, inputs, targets)
+for stage in range(4):
+    wanted = zero_bytes(weights, 2, stage, recipe)
+    for result in by_rank:
+        found = result[stage]
+        assert torch.allclose(found["trained"], alone, atol=1e-4)
+        assert {kind: found[kind] for kind in recipe} == wanted
+        assert found["master copy"] == (4 * weights // 2 if stage in (1, 2) else 0)
+    enter(
+        f"ZeRO stage {stage}: on each rank",
+        sum(wanted.values()),
+        sum(found[kind] for kind in recipe),
+    )
+    messages = 1.5 if stage == 3 else 1.0
+    enter_wire(
+        f"ZeRO stage {stage}: sent in a step",
+        messages * ring_bytes(4 * weights, 2),
+        found["sent"],
+    )
+reconcile("sent at stage 3, against stage 0", guess, 1.5, "times")
+
+# %% [markdown]
+r"""
+Three steps, four ways, two processes: the same weights as one process alone, and the bytes that the exercise's formula
+says. The *master copy* is the part that stages 1 and 2 update and then gather from. In float32 it is one copy too many;
+with weights in bfloat16 it is the float32 copy that one needs anyway (lecture 10), and it is divided, too. Stage 3 sends
+half as much again, and needs it in time: while a layer computes, the next one's weights have to be on their way.
+
+*Try it yourself:* eight ranks in `zero_bytes` for the stack, up to 64. Where does stage 1 stop helping, and what is left?
+
+## 7 · Tensor parallelism: half a matrix each
+
+ZeRO divides what is *stored*; every rank still computes with whole matrices. **Tensor parallelism** (Shoeybi and others,
+2019, arXiv:1909.08053) divides the multiplication. All ranks have the *same* rows, and each has half of every matrix. In
+a block with two matrices there is a way that needs a single sum:
+
+- Cut `up` by its *outputs*. Each rank computes half of the hidden numbers, $4d / n$ of them. GELU works on each number
+  by itself, so each rank goes on alone.
+- Cut `down` by its *inputs*: the same half of the hidden numbers. Each rank gets a full-size output, and it is one of
+  $n$ terms of the true one. One all_reduce adds them.
+
+Backward it is the mirror image. The gradient of the output is the same for all. But the gradient of the *input* comes
+out in $n$ terms, for each rank knows only what its own part of `up` did with $x$; they have to be added, too. So there
+are two small functions (Megatron's *f* and *g*): one does nothing forward and an all_reduce backward, the other an
+all_reduce forward and nothing backward.
+
+### Exercise 11.6 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
+
+The two functions are given. Write `__init__` and `forward` of `ParallelMLP`, for $y = \text{GELU}(x\, \text{up}^\top)\,
+\text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` `[d, h]`, as `nn.Linear` keeps its weights: outputs come
+first. Keep three parameters: `self.up` and `self.down`, this rank's part of each, and `self.bias`, whole. A part is to
+be a tensor of its own: a view would keep the whole matrix alive. $h$ can be divided by the number of ranks.
+
+On every rank the output is the whole $y$, and after `backward` the gradients of $x$ and of the parameters are those of
+the whole layer, or of this rank's part.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "ParallelMLP", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class SumBackward(torch.autograd.Function):
+    """x as it is; its gradient is summed over the ranks (Megatron's f)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    """x summed over the ranks; its gradient as it is (Megatron's g)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    """GELU(x @ up.T) @ down.T + bias, of which each rank holds and computes its part."""
+
+    def __init__(
+        self,
+        up: Float[Tensor, "h d"],
+        down: Float[Tensor, "d h"],
+        bias: Float[Tensor, "d"],
+        group: Group,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        ### BEGIN SOLUTION
+        self.up = nn.Parameter(up.chunk(group.size, dim=0)[group.rank].clone())
+        self.down = nn.Parameter(down.chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.clone())
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        """The whole output, on every rank."""
+        ### BEGIN SOLUTION
+        hidden = nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T)
+        return SumForward.apply(hidden @ self.down.T, self.group) + self.bias
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_ParallelMLP", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
+import torch
+
+from course_utils.testing import expect, observe, probe
+
+
+@probe
+def on_ranks(student, up, down, bias, x, gradient, ranks):
+    """On each rank: output, bytes of the parameters, gradients of x, up, down and bias, sums forward and backward."""
+    from course_utils.ranks import simulate
+
+    def run(group):
+        calls, real = [], group.all_reduce
+
+        def counted(tensor):
+            calls.append(list(tensor.shape))
+            return real(tensor)
+
+        group.all_reduce = counted
+        layer = student.ParallelMLP(up, down, bias, group)
+        start = x.clone().requires_grad_()
+        out = layer(start)
+        forward = len(calls)
+        out.backward(gradient)
+        named = {name: p.untyped_storage().nbytes() for name, p in layer.named_parameters()}
+        slopes = [p.grad for p in (start, layer.up, layer.down, layer.bias)]
+        return [out.detach(), named, slopes, [calls[:forward], calls[forward:]]]
+
+    return simulate(run, ranks)
+
+
+def whole_layer(up, down, bias, x, gradient):
+    """The same on one rank: output and gradients, by autograd, which is not the student's."""
+    leaves = [t.clone().requires_grad_() for t in (x, up, down, bias)]
+    a, b, c, e = leaves
+    out = torch.nn.functional.gelu(a @ b.T) @ c.T + e
+    return out.detach(), list(torch.autograd.grad(out, leaves, gradient))
+
+
+def expect_parallel(up, down, bias, x, gradient, ranks):
+    h, d = up.shape
+    part = h // ranks
+    out, slopes = whole_layer(up, down, bias, x, gradient)
+    seen = observe(on_ranks, up, down, bias, x, gradient, ranks)
+    hint = (
+        "up is cut by its rows (outputs), down by its columns (inputs); SumBackward on x at the entrance, "
+        "SumForward on the product at the exit, then the bias."
+    )
+    if not isinstance(seen.value, list):
+        expect(seen.value, [], hint=hint)
+    for rank, (got, sizes, got_slopes, sums) in enumerate(seen.value):
+        who = f"rank {rank} of {ranks}: "
+        mine = slice(rank * part, (rank + 1) * part)
+        itemsize = x.element_size()
+        wanted = {"up": itemsize * part * d, "down": itemsize * part * d, "bias": itemsize * d}
+        whole = wanted | {"up": itemsize * h * d, "down": itemsize * h * d}
+        alive = "That keeps the whole matrix: a part is a view of it, and keeps all of it alive. Clone it."
+        names = [
+            (whole, alive),
+            (whole | {"up": wanted["up"]}, alive),
+            (whole | {"down": wanted["down"]}, alive),
+        ]
+        names += [
+            ({k: v for k, v in wanted.items() if k != "bias"}, "The bias is a parameter, too."),
+            ({}, "up, down and bias are parameters: nn.Parameter."),
+        ]
+        names = [(value, why) for value, why in names if value != wanted]
+        expect(
+            sizes, wanted, about=f"{who}bytes behind the parameters", mistakes=names, hint=hint
+        )
+        term = torch.nn.functional.gelu(x @ up[mine].T) @ down[:, mine].T
+        mistakes = [
+            (
+                term + bias,
+                "This is the term of one rank: the terms of all have to be added, by SumForward.",
+            ),
+            (
+                term,
+                "This is the term of one rank: the terms of all have to be added, by SumForward.",
+            ),
+            (
+                out + (ranks - 1) * bias,
+                "The bias is added once by every rank: add it after the sum.",
+            ),
+            (out - bias, "The bias is missing."),
+            (ranks * (out - bias) + bias, "The terms are added twice over."),
+        ]
+        mistakes = [(value, why) for value, why in mistakes if ranks > 1]
+        expect(got, out, about=f"{who}the output", mistakes=mistakes, hint=hint, tolerance=1e-4)
+        before = gradient @ down
+        inside = x @ up.T
+        gate = torch.autograd.functional.vjp(torch.nn.functional.gelu, inside, before)[1]
+        own = gate[:, mine] @ up[mine]
+        entrance = "This is what one rank's part of up did with x: the terms have to be added, by SumBackward on x."
+        twice = "The gradient of the output is the same on all ranks already: it needs no sum."
+        given = [(own, entrance), (ranks * slopes[0], twice)] if ranks > 1 else []
+        expect(
+            got_slopes[0],
+            slopes[0],
+            about=f"{who}the gradient of x",
+            mistakes=given,
+            hint=hint,
+            tolerance=1e-4,
+        )
+        parts = [slopes[1][mine], slopes[2][:, mine], slopes[3]]
+        expect(
+            got_slopes[1:],
+            parts,
+            about=f"{who}the gradients of up, down and bias",
+            hint=hint,
+            tolerance=1e-4,
+        )
+        once = "One sum forward and one backward are enough: up by outputs and down by inputs fit together."
+        expect(
+            sums,
+            [[list(out.shape)], [list(x.shape)]],
+            about=f"{who}shapes summed forward and backward",
+            hint=once,
+        )
+
+
+up = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]])
+down = torch.tensor([[1.0, 0.5, -1.0, 2.0], [0.0, 1.0, 0.5, -0.5]])
+bias = torch.tensor([10.0, 20.0])
+rows = torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.0, 1.0]])
+expect_parallel(up, down, bias, rows, torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, -1.0]]), 2)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for ranks in (2, 3, 1):
+    d_in, count, hidden = draw.sizes(3, 2, 6)
+    hidden *= ranks
+    if hidden == d_in:
+        hidden += ranks
+    dtype = draw.choice([torch.float32, torch.float64])
+    expect_parallel(
+        draw.tensor(hidden, d_in, dtype=dtype),
+        draw.tensor(d_in, hidden, dtype=dtype),
+        draw.tensor(d_in, dtype=dtype),
+        draw.tensor(count, d_in, dtype=dtype),
+        draw.tensor(count, d_in, dtype=dtype),
+        ranks,
+    )
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>up.chunk(group.size, dim=…)[group.rank]</code>. Outputs are rows of a weight, inputs its columns.</details>
+<details><summary>Hint 2</summary><code>x → SumBackward.apply(x, group) → up → gelu → down → SumForward.apply(…, group) → + bias</code></details>
+
+**Why it matters.** Inside one machine, where the wire is fast, every large model is cut like this. Attention is cut by
+its heads in the same way: queries, keys and values by outputs, the last matrix by inputs.
+
+Now between two processes: bytes, numbers, and what is sent.
+
+**Predict.** All $B$ rows pass on every rank, forward and backward through one block of width $d$. How many bytes does
+each of two ranks send? ($B = 128$, $d = 128$, float32.)
+"""
+
+# %%
+guess = None  # bytes
+
+
+# %%
+def tensor_parallel(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Forward and backward of one block in two halves: gradients, bytes held, kept and sent."""
+    block: Any = stack(width, 1)[0]
+    up, down = block.up.weight.detach(), block.down.weight.detach()
+    mlp = ParallelMLP(up, down, torch.zeros(width), group).to(group.device)
+    x, y = x.to(group.device).requires_grad_(), y.to(group.device)
+    kept = saved_bytes(lambda x: squared_error(x + mlp(x), y), x, exclude=[mlp, y])
+    before = wire_bytes()
+    squared_error(x + mlp(x), y).backward()
+    after = wire_bytes()
+    assert x.grad is not None and mlp.up.grad is not None
+    sent = None if before is None or after is None else after - before
+    return {
+        "held": held((mlp.up, mlp.down)),
+        "kept": kept,
+        "sent": sent,
+        "up": mlp.up.grad,
+        "x": x.grad,
+    }
+
+
+undivided: Any = stack(width, 1)[0]
+x_whole = inputs.clone().requires_grad_()
+squared_error(undivided(x_whole), targets).backward()
+halves = launch(tensor_parallel, 2, inputs, targets)
+assert x_whole.grad is not None and undivided.up.weight.grad is not None
+assert all(same(half["x"], x_whole.grad) for half in halves)
+assert same(torch.cat([half["up"] for half in halves]), undivided.up.weight.grad)
+
+enter("tensor parallel: weights on each rank", 4 * 8 * width**2 / 2, halves[0]["held"])
+enter(
+    "tensor parallel: activations on each rank",
+    4 * batch * (8 * width / 2 + width),
+    halves[0]["kept"],
+)
+predicted = 2 * ring_bytes(4 * batch * width, 2)
+enter_wire("tensor parallel: sent by each rank", predicted, halves[0]["sent"])
+reconcile("sent for one block, forward and backward", guess, predicted, "B")
+
+# %% [markdown]
+r"""
+Weights, gradients and state are halved, and the inside of the block, the $8d$; only the $d$-wide stream (here the
+errors that the loss keeps) is whole on every rank. The price: two sums of activations for *every* block, and while they
+travel everybody waits. Data parallelism sends once per step, and can hide it. So tensor parallelism stays where the
+wire is fastest.
+
+*Try it yourself:* at which batch does one block in two halves send more than plain data parallelism does for its
+weights?
+
+## 8 · Pipeline parallelism: some layers each
+
+The last way to cut is the plainest: the first half of the layers here, the second half there. Only the stream between
+two layers travels, $B \cdot d$ numbers forward and as many backward. But the second card waits for the first, and then
+the first for the second. So the batch is cut into **microbatches** that follow one another through the stages, as on an
+assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). Here is the schedule, worked out from what has to wait
+for what.
+"""
+
+
+# %%
+Job = tuple[str, int]  # forward or backward, and the number of the microbatch
+
+
+def orders(stages: int, microbatches: int, early: bool) -> list[list[Job]]:
+    """What each stage does, one after the other: all forward passes first, or backward as early as it can."""
+    result = []
+    for stage in range(stages):
+        first = min(stages - stage, microbatches) if early else microbatches
+        order = [("F", m) for m in range(first)]
+        for m in range(microbatches):
+            order.append(("B", m))
+            order += [("F", first + m)] if first + m < microbatches else []
+        result.append(order)
+    return result
+
+
+def schedule(stages: int, microbatches: int, early: bool = False) -> list[list[str]]:
+    """The same, tick by tick: a job waits for the stage before it (backward: after it). Each takes one tick."""
+    waiting = orders(stages, microbatches, early)
+    lines: list[list[str]] = [[] for _ in range(stages)]
+    done: set[tuple[int, Job]] = set()
+    while any(waiting):
+        now = []
+        for stage, order in enumerate(waiting):
+            needed = stage - 1 if order and order[0][0] == "F" else stage + 1
+            if order and (needed not in range(stages) or (needed, order[0]) in done):
+                now.append((stage, order.pop(0)))
+                lines[stage].append("{}{}".format(*now[-1][1]).rjust(3))
+            else:
+                lines[stage].append("  .")
+        done.update(now)
+    return lines
+
+
+def idle_share(stages: int, microbatches: int, early: bool = False) -> float:
+    """The share of all ticks in which a stage has nothing to do: the bubble."""
+    lines = schedule(stages, microbatches, early)
+    return sum(line.count("  .") for line in lines) / (len(lines) * len(lines[0]))
+
+
+for line in schedule(4, 6):
+    print("".join(line))
+
+# %% [markdown]
+r"""
+The dots are the **bubble**.
+
+**Predict.** Four stages. Which share of the time is bubble with one microbatch, and how many microbatches does it take
+to get it below a tenth?
+"""
+
+# %%
+guess = None  # microbatches, until the bubble is below a tenth
+
+# %%
+assert idle_share(4, 1) == 3 / 4
+enough = next(m for m in range(1, 1_000) if idle_share(4, m) < 0.1)
+reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
+
+assert enough == 28
+for stages in (2, 4, 8):
+    for microbatches in (1, 3, 8, 32):
+        formula = (stages - 1) / (microbatches + stages - 1)
+        assert math.isclose(idle_share(stages, microbatches), formula)
+
+# %% [markdown]
+r"""
+With $p$ stages and $m$ microbatches the bubble is
+
+$$\frac{p - 1}{m + p - 1}$$
+
+of the time. (Narayanan and others, 2021, arXiv:2104.04473, divide by the time *without* bubble: $(p - 1)/m$. Both are
+in use.) More microbatches make it small. But here all $m$ forward passes come first, so the activations of all of them
+are kept: the whole batch's. *1F1B*, one forward, one backward, begins with the backward passes as early as it can.
+
+**Predict.** Four stages, 28 microbatches. How many of them does the first stage keep the activations of, at most, with
+1F1B?
+"""
+
+# %%
+guess = None  # microbatches
+
+
+# %%
+def kept_at_most(order: list[Job]) -> int:
+    """Microbatches that have passed forward and not yet backward."""
+    forward = [1 if kind == "F" else -1 for kind, _ in order]
+    return max(sum(forward[:n]) for n in range(len(forward) + 1))
+
+
+gpipe, early = orders(4, 28, early=False), orders(4, 28, early=True)
+reconcile("kept by the first stage, with 1F1B", guess, kept_at_most(early[0]), "microbatches")
+assert [kept_at_most(order) for order in gpipe] == [28, 28, 28, 28]
+assert [kept_at_most(order) for order in early] == [4, 3, 2, 1]
+assert idle_share(4, 28, early=True) == idle_share(4, 28)
+
+# %% [markdown]
+r"""
+As many as there are stages, for the same bubble.
+
+For real, with two stages: rank 0 has the first half of the blocks, rank 1 the second half and the loss. Collectives are
+of no use here. `send` and `recv` are between two.
+"""
+
+# %%
+import torch.distributed as dist
+
+MICROBATCHES = 4
+
+
+def pipeline(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """One step through two stages: this stage's gradients, the bytes that it holds and has sent."""
+    whole = stack(width, depth)
+    half = depth // 2
+    stage = (whole[:half] if group.rank == 0 else whole[half:]).to(group.device)
+    x_parts, y_parts = (t.to(group.device).chunk(MICROBATCHES) for t in (x, y))
+    inputs, outputs = [], []
+    before = wire_bytes()
+    for x_part, y_part in zip(x_parts, y_parts, strict=True):  # forward, all of them
+        if group.rank == 0:
+            outputs.append(stage(x_part))
+            dist.send(outputs[-1].detach(), 1)
+        else:
+            arrived = torch.empty_like(x_part)
+            dist.recv(arrived, 0)
+            inputs.append(arrived.requires_grad_())
+            outputs.append(squared_error(stage(inputs[-1]), y_part) / MICROBATCHES)
+    for number in range(MICROBATCHES):  # and back
+        if group.rank == 0:
+            gradient = torch.empty_like(x_parts[number])
+            dist.recv(gradient, 1)
+            outputs[number].backward(gradient)
+        else:
+            outputs[number].backward()
+            gradient = inputs[number].grad
+            assert gradient is not None
+            dist.send(gradient, 0)
+    after = wire_bytes()
+    flat = torch.cat([p.grad.flatten() for p in stage.parameters() if p.grad is not None])
+    sent = None if before is None or after is None else after - before
+    return {"held": held(stage.parameters()), "sent": sent, "gradients": flat}
+
+
+first, second = launch(pipeline, 2, inputs, targets)
+both = torch.cat([first["gradients"], second["gradients"]])
+assert same(both, by_one)
+enter("pipeline: weights on each rank", 4 * weights / 2, first["held"])
+enter_wire("pipeline: sent by each rank", 4 * batch * width, first["sent"])
+assert idle_share(2, MICROBATCHES) == 1 / 5
+
+# %% [markdown]
+r"""
+The gradients of one process again, and the least traffic of all: 4 · $B$ · $d$ bytes each way, however many layers a
+stage has. That is why pipelines run between machines, where the wire is slowest, and tensor parallelism within.
+
+*Try it yourself:* send nothing (comment out the `send` of rank 1). What does `launch` tell you, and when? (Give it
+`seconds=10`.)
+
+## 9 · Fusion: fewer trips
+
+The last trade is with the memory's *bandwidth*. An elementwise operation reads each number, computes next to nothing,
+and writes it back (lecture 05). A chain of them does that again and again, with a temporary tensor in between. **Fusion**
+makes one kernel of the chain: read once, compute all, write once. `torch.compile` does that. Here is GELU's usual
+approximation, written out.
+
+$$\tfrac12\, x \left( 1 + \tanh\!\big( 0.798\, (x + 0.0447\, x^3) \big) \right)$$
+"""
+
+
+# %%
+def gelu_by_hand(x: Tensor) -> Tensor:
+    """GELU's approximation, operation by operation."""
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Traffic(TorchDispatchMode):
+    """Counts the operations that run, and the bytes of tensors that they read and write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels = self.bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        moved = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]
+        self.kernels += 1
+        self.bytes += sum(t.numel() * t.element_size() for t in moved)
+        return result
+
+
+# %% [markdown]
+r"""
+**Predict.** How many kernels is that, one after the other? And how many times the bytes that one fused kernel needs?
+"""
+
+# %%
+guess = None  # times the bytes
+
+# %%
+side = 1_024
+many = torch.randn(side, side, device=device)
+with Traffic() as eager:
+    gelu_by_hand(many)
+once = 2 * 4 * side**2  # read x, write the result
+print(f"one operation at a time: {eager.kernels} kernels, {format_bytes(eager.bytes)}")
+reconcile("traffic against one read and one write", guess, eager.bytes / once, "times")
+
+assert eager.kernels == 8
+assert eager.bytes == (6 * 2 + 2 * 3) * 4 * side**2  # two of them read two tensors
+assert eager.bytes == 9 * once
+
+# %% [markdown]
+r"""
+Nine times. Now let PyTorch compile it, and read what it wrote: its kernels, and which tensors they read and write. (It
+needs a C++ compiler on a CPU. Where there is none, the cell says so, and what is claimed is what it would have written.
+The first compilation takes some ten seconds.)
+"""
+
+# %%
+import re
+
+import torch._inductor.exc
+from torch._inductor.utils import run_and_get_code
+
+
+def compiled_kernels(fn: Callable[..., Any], *args: Any) -> list[tuple[int, int]] | None:
+    """For each kernel that torch.compile writes for fn: tensors read, and written. None where it cannot compile."""
+    torch._dynamo.reset()
+    try:
+        result, sources = run_and_get_code(torch.compile(fn), *args)
+    except torch._inductor.exc.InductorError as error:
+        print(f"not compiled here: {type(error).__name__}, {str(error).splitlines()[0]}")
+        return None
+    assert torch.allclose(result, fn(*args), atol=1e-5)
+    heads = re.findall(r"void\s+kernel\(([^)]*)\)|def triton_\w+\(([^)]*)\)", "".join(sources))
+    found = []
+    for head in map("".join, heads):
+        in_place = len(re.findall(r"in_out_ptr\d+", head))
+        reads = len(re.findall(r"\bin_ptr\d+", head)) + in_place
+        found.append((reads, len(re.findall(r"\bout_ptr\d+", head)) + in_place))
+    return found
+
+
+kernels = compiled_kernels(gelu_by_hand, many)
+if kernels is not None:
+    for reads, writes in kernels:
+        print(f"a kernel that reads {reads} tensor and writes {writes}")
+    moved = sum(reads + writes for reads, writes in kernels) * 4 * side**2
+    enter("fusion: traffic of GELU", once, moved)
+    assert len(kernels) == 1
+
+# %% [markdown]
+r"""
+Eight kernels became one, a ninth of the traffic. And since such a chain is bound by bandwidth, time follows:
+"""
+
+# %% tags=["timed"]
+if kernels is not None:
+    fused = torch.compile(gelu_by_hand)
+    for name, function in (("one at a time", gelu_by_hand), ("fused", fused)):
+        print(f"{name:>13}: {timing.benchmark(lambda: function(many), device=device)}")
+
+# %% [markdown]
+r"""
+It saves memory, too: autograd would have kept an input for most of the eight, and the fused kernel's backward pass
+computes them again from $x$. A checkpoint, made by the compiler. What fusion does *not* help is a matmul: that is bound
+by FLOPs, and a good one is one kernel already.
+
+*Try it yourself:* give `compiled_kernels` a softmax, written out: subtract the maximum, `exp`, divide by the sum. How
+many kernels?
+
+## 10 · The result: two that make one
+
+All of it together, in two processes. The batch is divided (section 5), each half passes in four parts (your
+`accumulate`), each block is computed twice (your `Checkpoint`), each rank keeps half of the state (your
+`ShardedAdamW`). One process does the same with none of it. Twenty steps of each. First write down what every rank will
+hold.
+"""
+
+
+# %%
+class CheckpointedStack(nn.Module):
+    """The stack, with every block in your Checkpoint."""
+
+    def __init__(self, blocks: nn.Sequential) -> None:
+        super().__init__()
+        self.blocks = blocks
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.detach().requires_grad_()  # or the first block's output would need no gradient
+        for block in self.blocks:
+            x = Checkpoint.apply(block, x)
+        return x
+
+
+STEPS, PARTS = 20, 4
+
+
+def train_alone(x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Twenty steps of AdamW in one process, as plainly as can be."""
+    model = stack(width, depth)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    kept = saved_bytes(lambda x, y: squared_error(model(x), y), x, y, exclude=model)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = squared_error(model(x), y)
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    return {
+        "losses": losses,
+        "parameters": held(model.parameters()),
+        "gradients": held(p.grad for p in model.parameters()),
+        "optimizer state": state_bytes(optimizer) - 4 * len(optimizer.state),
+        "activations": kept,
+        "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+    }
+
+
+def train_together(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """The same on each rank, with everything of this lecture that is yours."""
+    x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
+    model = CheckpointedStack(stack(width, depth)).to(group.device)
+    optimizer = ShardedAdamW(model.parameters(), group, lr=1e-3)
+    size = len(x) // PARTS
+    kept = saved_bytes(
+        lambda x, y: squared_error(model(x), y), x[:size], y[:size], exclude=model
+    )
+    losses = []
+    for _ in range(STEPS):
+        model.zero_grad()
+        loss = accumulate(model, squared_error, x, y, size)
+        losses.append(
+            group.all_reduce(torch.tensor([loss], device=group.device)).item() / group.size
+        )
+        optimizer.step()
+    return {
+        "losses": losses,
+        "parameters": held([*model.parameters(), optimizer.part]),
+        "gradients": held(p.grad for p in model.parameters()),
+        "optimizer state": state_bytes(optimizer.adamw) - 4,
+        "activations": kept,
+        "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+    }
+
+
+# %% [markdown]
+r"""
+**Predict.** How many times fewer bytes does a rank hold than the process that does it all alone, in the four kinds
+together? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW` updates counts with the parameters.)
+"""
+
+# %%
+guess = None  # times fewer
+
+# %%
+kinds = ("parameters", "gradients", "optimizer state", "activations")
+plan_alone = dict(
+    zip(
+        kinds,
+        (4 * weights, 4 * weights, 8 * weights, 4 * 9 * depth * batch * width),
+        strict=True,
+    )
+)
+rows_at_once = batch // 2 // PARTS
+inputs_and_errors = (
+    depth * rows_at_once * width
+)  # and the first input, which CheckpointedStack makes a leaf of
+plan_together = {
+    "parameters": 4 * weights + 4 * weights // 2,
+    "gradients": 4 * weights,
+    "optimizer state": 8 * weights // 2,
+    "activations": 4 * inputs_and_errors,
+}
+
+one = train_alone(inputs, targets)
+together = launch(train_together, 2, inputs, targets)
+for kind in kinds:
+    enter(f"alone: {kind}", plan_alone[kind], one[kind])
+for rank in together:
+    assert {kind: rank[kind] for kind in kinds} == plan_together
+for kind in kinds:
+    enter(f"each of two: {kind}", plan_together[kind], together[0][kind])
+times = sum(plan_alone.values()) / sum(plan_together.values())
+reconcile("one alone against each of two", guess, times, "times")
+
+drift = max(abs(a - b) for a, b in zip(one["losses"], together[0]["losses"], strict=True))
+print(
+    f"loss {one['losses'][0]:.3f} at first, {one['losses'][-1]:.3f} after {STEPS} steps, in both"
+)
+assert one["losses"][-1] < 0.9 * one["losses"][0]
+assert drift < 1e-4
+assert torch.equal(together[0]["weights"], together[1]["weights"])
+assert torch.allclose(together[0]["weights"], one["weights"], atol=1e-3)
+
+# %%
+finding = (
+    f"The same training: each of two ranks holds {times:.1f} times fewer bytes than one alone"
+)
+bars = {"one alone": {kind: one[kind] for kind in kinds}}
+bars |= {
+    f"rank {number}": {kind: rank[kind] for kind in kinds}
+    for number, rank in enumerate(together)
+}
+plots.show(
+    plots.memory_stacks(bars, title=finding),
+    alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: the ranks' activations have "
+    "nearly vanished, their state is half, their gradients are as large, and their parameters half as large again.",
+)
+
+# %% [markdown]
+r"""
+Twenty steps, the same losses, the same weights to rounding, and on both ranks the same to the bit. And here is the
+ledger of the lecture: everything that was predicted, beside what was found.
+"""
+
+# %%
+exact = sum(predicted == measured for _, predicted, measured, _ in ledger)
+finding = f"{exact} of {len(ledger)} predictions were right to the byte, the others within 2 %"
+positive = [row for row in ledger if row[1] > 0]
+plots.show(
+    plots.predicted_vs_measured(positive, title=finding),
+    alt=f"{finding}. For each way of saving memory, predicted and measured bytes: all marks lie on one another.",
+)
+
+# %% [markdown]
+r"""
+Back to the beginning: Llama 3.1 8B, one sequence of 8,192 tokens on each card.
+
+**Predict.** Eight H100s, ZeRO stage 3 and checkpointing. How many GB does each card hold?
+"""
+
+# %%
+guess = None  # GB
+
+# %%
+steps = {
+    "plain": napkin.Step(batch=1, context=8_192),
+    "ZeRO 1": napkin.Step(batch=1, context=8_192, cards=8, zero=1),
+    "ZeRO 3": napkin.Step(batch=1, context=8_192, cards=8, zero=3),
+    "ZeRO 3, checkpoints": napkin.Step(
+        batch=1, context=8_192, cards=8, zero=3, checkpointing=True
+    ),
+}
+ledgers = {name: napkin.memory(llama, step) for name, step in steps.items()}
+finding = "Llama 3.1 8B on eight H100s: dividing and computing again make it fit"
+plots.show(
+    plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
+    alt=f"{finding}. Bars of the five kinds for one card: plain 177 GB, the others less and less.",
+)
+last = sum(ledgers["ZeRO 3, checkpoints"].values()) / 1e9
+reconcile("on each of eight cards", guess, last, "GB")
+
+sums = {name: sum(ledger.values()) for name, ledger in ledgers.items()}
+assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"] > sums["ZeRO 3, checkpoints"]
+
+# %% [markdown]
+r"""
+*Try it yourself:* move the controls. What is the longest context that fits on eight cards, and which kind is in the way
+then?
+"""
+
+# %%
+from course_utils.widgets import memory_budget
+
+memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
+
+# %% [markdown]
+r"""
+## Takeaways
+
+**Mechanics.** Accumulation: each part's loss times its share of the rows, then `backward`. Checkpointing: keep the
+input, compute again, 4/3 of the FLOPs. LoRA: $r\,(\text{in} + \text{out})$ numbers in place of $\text{in} \cdot
+\text{out}$. An all_reduce sends $2\,\tfrac{n-1}{n}\,S$ from each rank and is a reduce_scatter and an all_gather. ZeRO
+divides state, gradients, parameters, in this order; stage 3 sends half as much again. Tensor parallel: outputs, then
+inputs, one sum each way. Pipeline: a bubble of $\tfrac{p-1}{m+p-1}$.
+
+**Mindset.** For each trick ask three things: which kind does it shrink, what is it paid with, and does the result stay
+the same? Then measure all three. What is divided has to be put together again: look for the sum that should be a mean,
+the term that was never added, the rank that does not come.
+
+**Intuitions.** Activations grow with tokens, everything else with parameters; no single trick does both. What is cheap
+to compute again should not be kept. Cut matrices where the wire is fast, layers where it is slow, and batches
+everywhere. Most of the time of an elementwise chain is spent carrying numbers to and fro.
+
+Next: **12 · Capstone**. A whole Transformer: planned first, then built, trained, and reconciled with the plan.
+"""
