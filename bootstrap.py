@@ -238,6 +238,9 @@ def pip_install(python: Path, arguments: list) -> None:
 def set_up(venv: Path, extra: str, system_torch: bool) -> None:
     """Make `venv` hold the course with `extra`, doing only what is not yet done."""
     stamp = read_stamp(venv)
+    owner = Path(stamp.get("root", ROOT))
+    if owner != ROOT and (owner / "bootstrap.py").exists():  # it has not just been moved
+        raise SetupError(f"{venv} belongs to the course in {owner}; name another folder in COURSE_VENV.")
     # What an environment already has is kept: `make lab` after `make test` removes nothing.
     extra = max(extra, stamp.get("extra", ""), key=EXTRAS.index)
     wanted = {

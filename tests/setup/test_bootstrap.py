@@ -142,6 +142,13 @@ def test_a_moved_course_is_set_up_again(course: Course, tmp_path: Path) -> None:
     assert moved.works()
 
 
+def test_another_courses_environment_is_left_alone(ready: Course, tmp_path: Path) -> None:
+    before = ready.stamp.read_bytes()
+    refusal = Course(tmp_path / "other").refusal(COURSE_VENV=str(ready.venv))
+    assert f"{ready.venv} belongs to the course in {ready.folder}; name another folder in COURSE_VENV" in refusal
+    assert ready.stamp.read_bytes() == before and ready.works()
+
+
 def test_an_environment_whose_python_is_gone_is_made_again(ready: Course) -> None:
     ready.python.unlink()
     assert "-m venv" in ready.set_up()[0]
