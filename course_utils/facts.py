@@ -21,7 +21,7 @@ from typing import Literal, get_args
 from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
-    "FLOPs", "FLOP/s", "B", "B/s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
+    "FLOPs", "FLOP/s", "B", "B/s", "s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
     "GPU-hours", "days", "interruptions", "share", "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
@@ -81,7 +81,7 @@ class Facts(Mapping[str, Fact]):
     def __getitem__(self, name: str) -> Fact:
         found = self._written.get(name) or self._accelerators.get(name)
         if found is None:
-            raise UnknownFact(name, _near(name, list(self)))
+            raise UnknownFact(name, near(name, list(self)))
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -106,7 +106,7 @@ class Facts(Mapping[str, Fact]):
         return rows
 
 
-def _near(name: object, names: list[str]) -> list[str]:
+def near(name: object, names: list[str]) -> list[str]:
     """At most four names that look like ``name``, or hold all of its words."""
     wanted = str(name).lower()
     lower = {known.lower(): known for known in names}
@@ -171,6 +171,23 @@ def _shape(
     )
 
 
+def _mosaic(
+    name: str, parameters: int, layers: int, width: int, heads: int, context: int, devices: int, throughput: int
+) -> dict[str, Fact]:
+    return _model(
+        name,
+        _MOSAIC,
+        _MOSAIC_DATE,
+        parameters=(parameters, "parameters"),
+        layers=(layers, "layers"),
+        width=(width, "elements"),
+        heads=(heads, "heads"),
+        context=(context, "tokens"),
+        devices=(devices, "devices"),
+        throughput=(throughput, "tokens/s"),
+    )
+
+
 _GPT2 = "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the smallest model as released"
 _GPT3 = "Brown et al., Language Models are Few-Shot Learners (GPT-3)"
 _GOPHER = "Rae et al., Scaling Language Models (Gopher)"
@@ -179,6 +196,12 @@ _PALM = "Chowdhery et al., PaLM"
 _PALM_3 = f"{_PALM}, table 3"
 _MEGATRON = "Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (Megatron-LM)"
 _KORTHIKANTI = "Korthikanti et al., Reducing Activation Recomputation, table 5"
+_MTNLG = "Smith et al., Megatron-Turing NLG 530B (arXiv:2201.11990)"
+_MTNLG_RATES = f"{_MTNLG}, section 2.4 and its shape, by way of github.com/cli99/llm-analysis"
+_RECOMPUTED = "per GPU, recomputed activations counted as work"
+_FALCON = "Almazrouei et al., The Falcon Series of Open Language Models (arXiv:2311.16867), table 1"
+_OLMO2 = "OLMo Team, 2 OLMo 2 Furious (arXiv:2501.00656)"
+_OLMO2_CARD = "OLMo 2 model card"
 _MOSAIC = "MosaicML, llm-foundry, scripts/train/benchmarking"
 _MOSAIC_DATE = "2026-11"
 _LLAMA2 = "Llama 2 model card"
@@ -187,6 +210,7 @@ _HERD = "The Llama 3 Herd of Models"
 _HERD_4 = f"{_HERD}, table 4"
 _DEEPSEEK = "DeepSeek-V3 Technical Report"
 _COUNTED = "counted from the published shapes"
+_PETAFLOP_DAY = 1e15 * 86_400  # FLOPs
 _MAMF = "Stas Bekman, mamf-finder, github.com/stas00/ml-engineering"
 
 _TRAINING_FLOPS = {
@@ -205,6 +229,23 @@ _TRAINING_FLOPS = {
         "an outsider's estimate: OpenAI has published nothing",
     ),
     "Llama 3.1 405B training FLOPs": Fact(3.8e25, "FLOPs", _HERD, "2024-07"),
+    "PaLM 540B training FLOPs": Fact(
+        2.53e24, "FLOPs", f"{_PALM}, by way of secondary sources", "2022-04", "printed there as 2.53 billion petaFLOPs"
+    ),
+    "Falcon 40B training FLOPs": Fact(
+        2_800 * _PETAFLOP_DAY, "FLOPs", f"{_FALCON}, by way of Epoch AI", "2023-11", "printed as 2,800 petaFLOP/s-days"
+    ),
+    "Falcon 180B training FLOPs": Fact(
+        43_500 * _PETAFLOP_DAY,
+        "FLOPs",
+        f"{_FALCON}, by way of Epoch AI",
+        "2023-11",
+        "printed as 43,500 petaFLOP/s-days",
+    ),
+    "OLMo 2 7B training FLOPs": Fact(1.8e23, "FLOPs", _OLMO2_CARD, "2024-11"),
+    "OLMo 2 13B training FLOPs": Fact(4.6e23, "FLOPs", _OLMO2_CARD, "2024-11"),
+    "Llama 2 13B training FLOPs": Fact(1.6e23, "FLOPs", _OLMO2_CARD, "2024-11", "an outsider's estimate"),
+    "Llama 3.1 8B training FLOPs": Fact(7.2e23, "FLOPs", _OLMO2_CARD, "2024-11", "an outsider's estimate"),
     "US reporting threshold": Fact(
         1e26,
         "FLOPs",
@@ -250,13 +291,16 @@ _MODELS = (
     | _model("Chinchilla", _CHINCHILLA, "2022-03", parameters=(70e9, "parameters"), tokens=(1.4e12, "tokens"))
     | _model(
         "PaLM 540B",
-        f"{_PALM}, table 1 and section 4.1",
+        f"{_PALM}, table 1 and sections 2 and 4.1",
         "2022-04",
         parameters=(540.35e9, "parameters"),
         tokens=(780e9, "tokens"),
         layers=(118, "layers"),
+        width=(18_432, "elements"),
         heads=(48, "heads"),
         head_width=(256, "elements"),
+        feed_forward_width=(73_728, "elements"),
+        vocabulary=(256_000, "tokens"),
         context=(2_048, "tokens"),
         devices=(6_144, "devices"),
         throughput=(238.3e3, "tokens/s"),
@@ -272,17 +316,28 @@ _MODELS = (
         devices=(2_240, "devices"),
         throughput=(65.43e3, "tokens/s"),
     )
+    | {"MT-NLG 530B heads": Fact(128, "heads", _MTNLG_RATES, "2022-01")}
+    | _mosaic("MosaicML 1B, long context", 1_445_974_016, 24, 2_048, 16, 65_536, 8, 44_050)
+    | _mosaic("MosaicML 7B", 6_658_859_008, 32, 4_096, 32, 2_048, 8, 85_144)
+    | _mosaic("MosaicML 13B", 12_853_954_560, 40, 5_120, 40, 2_048, 8, 38_336)
+    | _mosaic("MosaicML 70B", 64_862_437_376, 80, 8_192, 64, 2_048, 64, 66_523)
+    | {"MosaicML vocabulary": Fact(50_368, "tokens", "MosaicML, llm-foundry, scripts/train/yamls", _MOSAIC_DATE)}
     | _model(
-        "MosaicML 7B",
-        _MOSAIC,
-        _MOSAIC_DATE,
-        parameters=(6_658_859_008, "parameters"),
-        layers=(32, "layers"),
-        width=(4_096, "elements"),
-        context=(2_048, "tokens"),
-        devices=(8, "devices"),
-        throughput=(85_144, "tokens/s"),
+        "OLMo 2 7B",
+        f"{_OLMO2} and the released weights, by way of secondary sources",
+        "2024-12",
+        parameters=(7_298_617_344, "parameters"),
+        tokens=(4.05e12, "tokens"),
     )
+    | _model(
+        "OLMo 2 13B",
+        f"{_OLMO2} and the released weights, by way of secondary sources",
+        "2024-12",
+        parameters=(13_716_198_400, "parameters"),
+        tokens=(5.6e12, "tokens"),
+    )
+    | _model("Falcon 40B", _FALCON, "2023-11", parameters=(40e9, "parameters"), tokens=(1.0e12, "tokens"))
+    | _model("Falcon 180B", _FALCON, "2023-11", parameters=(180e9, "parameters"), tokens=(3.5e12, "tokens"))
     | {
         "Llama 2 7B parameters": Fact(6_738_415_616, "parameters", _COUNTED, "2023-07"),
         "Llama 2 13B parameters": Fact(13_015_864_320, "parameters", _COUNTED, "2023-07"),
@@ -293,8 +348,13 @@ _MODELS = (
         "Llama 3.1 405B parameters": Fact(405_853_388_800, "parameters", _COUNTED, "2024-07"),
         "Llama 3.1 tokens": Fact(15e12, "tokens", _LLAMA3, "2024-07", "the card says 15T+, more than 15 trillion"),
         "Llama 3.1 405B tokens": Fact(15.6e12, "tokens", _HERD, "2024-07"),
+        "Llama 2 vocabulary": Fact(32_000, "tokens", "the released weights", "2023-07"),
+        "Megatron vocabulary": Fact(51_200, "tokens", "github.com/NVIDIA/Megatron-LM, README", "2026-11"),
         "Llama 3.1 vocabulary": Fact(128_256, "tokens", "the released weights", "2024-07"),
     }
+    | _shape("Llama 2 7B", "the released weights", "2023-07", 32, 4_096, 32, 32, 11_008)
+    | _shape("Llama 2 13B", "the released weights", "2023-07", 40, 5_120, 40, 40, 13_824)
+    | _shape("Llama 2 70B", "the released weights", "2023-07", 80, 8_192, 64, 8, 28_672)
     | _shape("Llama 3.1 8B", f"{_HERD}, table 3", "2024-07", 32, 4_096, 32, 8, 14_336)
     | _shape("Llama 3.1 70B", f"{_HERD}, table 3", "2024-07", 80, 8_192, 64, 8, 28_672)
     | _shape("Llama 3.1 405B", f"{_HERD}, table 3", "2024-07", 126, 16_384, 128, 8, 53_248)
@@ -310,16 +370,12 @@ _MODELS = (
 
 _RUNS = {
     "GPT-3 on A100s devices": Fact(1_024, "devices", f"{_MEGATRON}, section 5.1", "2021-04"),
-    "GPT-3 on A100s rate": Fact(
-        140e12, "FLOP/s", f"{_MEGATRON}, section 5.1", "2021-04", "per GPU, recomputed activations counted as work"
-    ),
+    "GPT-3 on A100s rate": Fact(140e12, "FLOP/s", f"{_MEGATRON}, section 5.1", "2021-04", _RECOMPUTED),
     "GPT-3 on A100s duration": Fact(34, "days", f"{_MEGATRON}, section 5.1", "2021-04", "an estimate of its authors"),
     "1T model on A100s parameters": Fact(1e12, "parameters", f"{_MEGATRON}, section 5.1", "2021-04"),
     "1T model on A100s tokens": Fact(450e9, "tokens", f"{_MEGATRON}, section 5.1", "2021-04"),
     "1T model on A100s devices": Fact(3_072, "devices", f"{_MEGATRON}, section 5.1", "2021-04"),
-    "1T model on A100s rate": Fact(
-        163e12, "FLOP/s", f"{_MEGATRON}, section 5.1", "2021-04", "per GPU, recomputed activations counted as work"
-    ),
+    "1T model on A100s rate": Fact(163e12, "FLOP/s", f"{_MEGATRON}, section 5.1", "2021-04", _RECOMPUTED),
     "1T model on A100s duration": Fact(
         84, "days", f"{_MEGATRON}, section 5.1", "2021-04", "an estimate of its authors"
     ),
@@ -336,6 +392,16 @@ _RUNS = {
     ),
     "Llama 3.1 405B effective training time": Fact(
         0.9, "share", f"{_HERD}, section 3.3.4", "2024-07", "over 90 %, they say"
+    ),
+    "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", f"{_MTNLG}, section 3.2", "2022-01"),
+    "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG_RATES, "2022-01"),
+    "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG_RATES, "2022-01"),
+    "MT-NLG 530B step on 3,360 GPUs": Fact(44.4, "s", _MTNLG_RATES, "2022-01"),
+    "MT-NLG 530B rate on 2,240 GPUs": Fact(126e12, "FLOP/s", _MTNLG_RATES, "2022-01", _RECOMPUTED),
+    "MT-NLG 530B rate on 2,800 GPUs": Fact(121e12, "FLOP/s", _MTNLG_RATES, "2022-01", _RECOMPUTED),
+    "MT-NLG 530B rate on 3,360 GPUs": Fact(113e12, "FLOP/s", _MTNLG_RATES, "2022-01", _RECOMPUTED),
+    "Llama 3.1 405B context": Fact(
+        8_192, "tokens", f"{_HERD}, section 3.4.1", "2024-07", "of its initial pre-training; longer at the end"
     ),
     "DeepSeek-V3 pre-training GPU-hours": Fact(2.664e6, "GPU-hours", _DEEPSEEK, "2024-12", "H800"),
     "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", _DEEPSEEK, "2024-12", "H800; all stages"),
@@ -366,7 +432,10 @@ _UTILISATION = {
     "Megatron 175B HFU": Fact(0.528, "share", _KORTHIKANTI, "2022-05"),
     "Megatron 1T MFU": Fact(0.563, "share", _KORTHIKANTI, "2022-05"),
     "Megatron 1T HFU": Fact(0.570, "share", _KORTHIKANTI, "2022-05"),
+    "MosaicML 1B, long context MFU": Fact(0.2634, "share", _MOSAIC, _MOSAIC_DATE),
     "MosaicML 7B MFU": Fact(0.4644, "share", _MOSAIC, _MOSAIC_DATE),
+    "MosaicML 13B MFU": Fact(0.3979, "share", _MOSAIC, _MOSAIC_DATE),
+    "MosaicML 70B MFU": Fact(0.4257, "share", _MOSAIC, _MOSAIC_DATE),
     "Llama 3.1 405B MFU, 8,192 GPUs": Fact(0.43, "share", _HERD_4, "2024-07"),
     "Llama 3.1 405B MFU, 16,384 GPUs": Fact(0.41, "share", _HERD_4, "2024-07"),
     "Llama 3.1 405B MFU, long context": Fact(0.38, "share", _HERD_4, "2024-07", "16,384 GPUs, 131,072 tokens"),

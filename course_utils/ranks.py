@@ -139,6 +139,7 @@ def wire_bytes() -> int | None:
                 with socket.socket(fileno=os.dup(int(entry.name))) as connection:
                     about = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
                     total += struct.unpack_from("=Q", about, 120)[0]  # tcpi_bytes_acked, linux/tcp.h
+    torch.distributed.barrier()  # a rank that has ended takes its connections along: none ends before all have counted
     return total
 
 

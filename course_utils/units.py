@@ -28,6 +28,14 @@ def counted(value: float) -> str:
     return plain(value)
 
 
+def duration(days: float) -> str:
+    """A time in the largest unit of which it is at least two: ``duration(0.5)`` is ``"12 hours"``."""
+    for unit, size in (("years", 365.25), ("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
+        if days >= 2 * size:
+            return f"{plain(days / size)} {unit}"
+    return f"{plain(days * 86_400)} seconds"
+
+
 def readable(value: float, unit: str) -> str:
     """A number with its unit in three digits: ``readable(2_415_919_104, "B")`` is ``"2.42 GB"``.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import ipywidgets
 
 from course_utils import napkin, plots
@@ -94,9 +92,7 @@ def draw(
     if model == OWN:
         shape = napkin.Transformer(layers, width, width // _HEAD_WIDTH, vocabulary, positions=context)
     else:
-        shape = napkin.PUBLISHED[model]
-        if shape.positions:  # a learned table has to have a row for each place
-            shape = replace(shape, positions=max(shape.positions, context))
+        shape = napkin.PUBLISHED[model].reaching(context)
     step = napkin.Step(batch, context, recipe, optimizer, cards, zero, checkpointing, fused_attention)
     kinds, memory = napkin.memory(shape, step), CARDS[card]
     total = sum(kinds.values())

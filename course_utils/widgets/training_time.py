@@ -8,7 +8,7 @@ import torch
 from course_utils import napkin, plots
 from course_utils.facts import FACTS
 from course_utils.hardware import ACCELERATORS
-from course_utils.units import counted, plain, readable
+from course_utils.units import counted, duration, plain, readable
 from course_utils.widgets.explorer import Explorer, Picture
 
 OWN = "one of your own"
@@ -77,7 +77,7 @@ def draw(*, run: str, parameters: float, tokens: float, card: str, cards: int, m
     published = {f"{name}, published": FACTS[f"{name} GPU-hours"].value for name in RUNS}
     yours = "this training"
     crew = f"{cards:,} × {card}"
-    title = f"{_time(days)} on {crew}: {_hours(hours)}"
+    title = f"{duration(days)} on {crew}: {_hours(hours)}"
     figure = plots.magnitudes(
         published | {yours: hours},
         unit="GPU-h",
@@ -87,7 +87,7 @@ def draw(*, run: str, parameters: float, tokens: float, card: str, cards: int, m
     )
     finding = (
         f"6 · {counted(parameters)} parameters · {counted(tokens)} tokens = {readable(training.flops, 'FLOPs')}: "
-        f"{_time(days)} on {crew} at an MFU of {mfu:.2g}, {_hours(hours)}"
+        f"{duration(days)} on {crew} at an MFU of {mfu:.2g}, {_hours(hours)}"
     )
     rent = FACTS.get(f"{card} rent")
     finding += f", {counted(hours * rent.value)} USD at {rent.value:.2f} an hour." if rent else "."
@@ -95,13 +95,6 @@ def draw(*, run: str, parameters: float, tokens: float, card: str, cards: int, m
         taken = FACTS[f"{run} GPU-hours"]
         finding += f" Published are {counted(taken.value)} ({taken.note}): {plain(taken.value / hours)} times that."
     return Picture(figure, finding)
-
-
-def _time(days: float) -> str:
-    for unit, size in (("years", 365.25), ("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
-        if days >= 2 * size:
-            return f"{plain(days / size)} {unit}"
-    return f"{plain(days * 86_400)} seconds"
 
 
 def _hours(hours: float) -> str:

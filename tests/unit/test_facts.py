@@ -143,8 +143,8 @@ def mfu(run: str, attention_width: float, peak: str, *, attention: bool) -> floa
 )
 def test_published_throughput_gives_the_published_mfu(run, peak, attention):
     name = f"{run} MFU" if attention else f"{run} MFU without attention"
-    wide = f"{run} width"
-    width = value(wide) if wide in FACTS else value(f"{run} heads") * value(f"{run} head width")
+    head = f"{run} head width"
+    width = value(head) * value(f"{run} heads") if head in FACTS else value(f"{run} width")
     digits = 0.00005 if run == "MosaicML 7B" else 0.001  # as many as were printed
     assert mfu(run, width, peak, attention=attention) == pytest.approx(value(name), abs=digits)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_utils.units import counted, format_bytes, readable
+from course_utils.units import counted, duration, format_bytes, readable
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,19 @@ def test_format_bytes_refuses_what_is_no_number_of_bytes(n):
 )
 def test_counted(value: float, text: str) -> None:
     assert counted(value) == text
+
+
+@pytest.mark.parametrize(
+    ("days", "text"),
+    [
+        (0.5 / 86_400, "0.5 seconds"),
+        (119 / 86_400, "119 seconds"),
+        (120 / 86_400, "2 minutes"),
+        (0.5, "12 hours"),
+        (1.99, "47.8 hours"),
+        (34, "34 days"),
+        (2 * 365.25, "2 years"),
+    ],
+)
+def test_duration(days: float, text: str) -> None:
+    assert duration(days) == text

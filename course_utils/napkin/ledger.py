@@ -1,19 +1,9 @@
-"""What a training run takes, before it is run: bytes by what they are for, and time.
-
-    from course_utils import napkin
-
-    model = napkin.PUBLISHED["Llama 3.1 8B"]
-    napkin.memory(model, napkin.Step(batch=1, context=8_192))
-    # {'parameters': 16060522496, 'gradients': …, 'master copy': …, 'optimizer state': …, 'activations': …}
-    napkin.training(model.parameters, 15e12, peak=989.4e12, mfu=0.4).days(cards=1_024)
-
-A ledger, not a simulation: what frameworks add (fragments, buffers for communication, temporaries) is not in it.
-"""
+"""The arithmetic: parameters and FLOPs of a Transformer, the bytes of a training step, the time of a training."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -26,7 +16,7 @@ class Transformer:
 
     Attributes:
         layers, width, vocabulary: in elements, where that is the unit.
-        heads: of the queries. They share ``width`` among them.
+        heads: of the queries.
         kv_heads: of keys and values; None means as many as heads.
         feed_forward: width between the feed-forward's matrices; None means 4 · width.
         gated: the feed-forward has a third matrix, a gate with SiLU, in place of GELU between two.
@@ -34,6 +24,7 @@ class Transformer:
         tied: the head is the table of tokens, and counts once.
         biases: every matrix of a layer has one.
         norm_vectors: 2 for LayerNorm (a scale and a shift), 1 for RMSNorm.
+        head_width: elements of a head; None means that the heads share ``width`` among them.
     """
 
     layers: int
@@ -47,22 +38,32 @@ class Transformer:
     tied: bool = False
     biases: bool = False
     norm_vectors: Literal[1, 2] = 2
+    head_width: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "vocabulary"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}: a Transformer has at least 1")
-        if self.width % self.heads:
+        if self.head_width is None and self.width % self.heads:
             raise ValueError(
                 f"{self.heads} heads cannot share a width of {self.width:,} evenly: choose a number that divides it"
             )
         if self.heads % (self.kv_heads or self.heads):
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} of keys and values evenly")
 
+    def reaching(self, context: int) -> Transformer:
+        """The same model, whose learned table, where it has one, has a row for each place of such a context."""
+        return replace(self, positions=max(self.positions, context)) if self.positions else self
+
+    @property
+    def query_width(self) -> int:
+        """Elements of the queries of one token, over all heads."""
+        return self.heads * (self.head_width or self.width // self.heads)
+
     @property
     def kv_width(self) -> int:
         """Elements of the keys of one token, over all heads; its values have as many."""
-        return self.width // self.heads * (self.kv_heads or self.heads)
+        return self.query_width // self.heads * (self.kv_heads or self.heads)
 
     @property
     def hidden(self) -> int:
@@ -70,20 +71,36 @@ class Transformer:
         return self.feed_forward or 4 * self.width
 
     @property
+    def matrices(self) -> tuple[tuple[int, int], ...]:
+        """Rows (inputs) and columns (outputs) of the matrices of one layer; those with the same input are one."""
+        return (
+            (self.width, self.query_width + 2 * self.kv_width),
+            (self.query_width, self.width),
+            (self.width, self.hidden * (1 + self.gated)),
+            (self.hidden, self.width),
+        )
+
+    @property
+    def multiplied(self) -> int:
+        """How many weights multiply each token: the matrices and the head, not what is looked up or added."""
+        layer = sum(rows * columns for rows, columns in self.matrices)
+        return self.layers * layer + self.vocabulary * self.width
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """How many numbers are trained, by where they are."""
+        # A bias has one number for each output.
+        layer = sum((rows + self.biases) * columns for rows, columns in self.matrices)
+        return {
+            "layers": self.layers * layer,
+            "norms": (2 * self.layers + 1) * self.norm_vectors * self.width,
+            "tables and head": (self.vocabulary * (1 if self.tied else 2) + self.positions) * self.width,
+        }
+
+    @property
     def parameters(self) -> int:
         """How many numbers are trained."""
-        into_attention, into_hidden = self.width + 2 * self.kv_width, self.hidden * (1 + self.gated)
-        # Each matrix goes from an input to some outputs; a bias has one number for each output.
-        matrices = [
-            (self.width, into_attention),
-            (self.width, self.width),
-            (self.width, into_hidden),
-            (self.hidden, self.width),
-        ]
-        layer = sum((rows + self.biases) * columns for rows, columns in matrices)
-        norms = (2 * self.layers + 1) * self.norm_vectors * self.width
-        tables = (self.vocabulary * (1 if self.tied else 2) + self.positions) * self.width
-        return self.layers * layer + norms + tables
+        return sum(self.parts.values())
 
 
 def _published(name: str, layout: Literal["GPT", "Llama"]) -> Transformer:
@@ -98,7 +115,7 @@ def _published(name: str, layout: Literal["GPT", "Llama"]) -> Transformer:
         layers,
         width,
         heads,
-        int(FACTS["Llama 3.1 vocabulary"].value),
+        int(FACTS[f"{name.rpartition(' ')[0]} vocabulary"].value),
         kv_heads=number("key and value heads"),
         feed_forward=number("feed forward width"),
         gated=True,
@@ -109,6 +126,9 @@ def _published(name: str, layout: Literal["GPT", "Llama"]) -> Transformer:
 _LAYOUTS: dict[str, Literal["GPT", "Llama"]] = {
     "GPT-2 small": "GPT",
     "GPT-3": "GPT",
+    "Llama 2 7B": "Llama",
+    "Llama 2 13B": "Llama",
+    "Llama 2 70B": "Llama",
     "Llama 3.1 8B": "Llama",
     "Llama 3.1 70B": "Llama",
     "Llama 3.1 405B": "Llama",
@@ -197,7 +217,7 @@ def activations(model: Transformer, step: Step) -> dict[str, int]:
     """
     size, tokens = RECIPES[step.recipe].activations, step.batch * step.context
     between_norms = 4 * model.width  # inputs and outputs of the two norms
-    attention = 2 * model.width + 2 * model.kv_width  # queries and result, keys and values
+    attention = 2 * model.query_width + 2 * model.kv_width  # queries and result, keys and values
     # GELU: before and after it. Gated: gate and product's two factors, and the product.
     feed_forward = (4 if model.gated else 2) * model.hidden
     layer = {
@@ -219,21 +239,47 @@ def activations(model: Transformer, step: Step) -> dict[str, int]:
     return kept | again
 
 
+def per_parameter(step: Step) -> dict[str, int]:
+    """Bytes that each parameter takes, by what they are for, before anything is shared among cards."""
+    recipe = RECIPES[step.recipe]
+    return {
+        "parameters": recipe.parameters,
+        "gradients": recipe.gradients,
+        "master copy": recipe.master,
+        "optimizer state": 4 * OPTIMIZERS[step.optimizer],
+    }
+
+
+def states(parameters: int, step: Step) -> dict[str, int]:
+    """Bytes that one card holds between steps and for gradients; a share of a byte is rounded up."""
+    kinds = {kind: size * parameters for kind, size in per_parameter(step).items()}
+    for kind in SHARDED[step.zero]:
+        kinds[kind] = math.ceil(kinds[kind] / step.cards)
+    return kinds
+
+
 def memory(model: Transformer, step: Step) -> dict[str, int]:
     """Bytes that one card holds in a training step, by what they are for; a share of a byte is rounded up.
 
     The sum is a budget and not the peak: lecture 08, "The sum is not the peak".
     """
-    recipe, count = RECIPES[step.recipe], model.parameters
-    kinds = {
-        "parameters": recipe.parameters * count,
-        "gradients": recipe.gradients * count,
-        "master copy": recipe.master * count,
-        "optimizer state": 4 * OPTIMIZERS[step.optimizer] * count,
-    }
-    for kind in SHARDED[step.zero]:
-        kinds[kind] = math.ceil(kinds[kind] / step.cards)
-    return kinds | {"activations": sum(activations(model, step).values())}
+    return states(model.parameters, step) | {"activations": sum(activations(model, step).values())}
+
+
+def training_flops(model: Transformer, context: int) -> dict[str, int]:
+    """FLOPs to train on one token, forward and backward, by part; one multiply-add is 2.
+
+    Those that `flops.count_flops` counts, to the last one: 6 for each weight that multiplies, and for each layer
+    12 · query width · context for attention, all pairs of tokens counted, as in Chowdhery et al. 2022 (PaLM,
+    arXiv:2204.02311), appendix B. Lecture 06 takes them apart.
+    """
+    return {"matrices": 6 * model.multiplied, "attention": 12 * model.layers * model.query_width * context}
+
+
+def recomputed_flops(model: Transformer, context: int) -> int:
+    """FLOPs for one token that checkpointing adds: the forward pass of all layers, a second time."""
+    whole = sum(training_flops(model, context).values())
+    return (whole - 6 * model.vocabulary * model.width) // 3
 
 
 @dataclass(frozen=True)
@@ -241,7 +287,7 @@ class Run:
     """The work of a training and how fast one card does it.
 
     Attributes:
-        flops: 6 · parameters · tokens (lecture 06; Kaplan et al. 2020, arXiv:2001.08361).
+        flops: of all tokens; 6 · parameters · tokens by the rule (lecture 06; Kaplan et al. 2020, arXiv:2001.08361).
         rate: FLOP/s of one card that go into these.
     """
 
@@ -270,9 +316,24 @@ def training(parameters: float, tokens: float, *, peak: float, mfu: float) -> Ru
     Raises:
         ValueError: a number is not positive and finite, or mfu is more than 1.
     """
-    for name, value in (("parameters", parameters), ("tokens", tokens), ("peak", peak), ("mfu", mfu)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value}: it must be positive and finite")
+    positive(parameters=parameters, tokens=tokens)
+    return run(6 * parameters * tokens, peak=peak, mfu=mfu)
+
+
+def run(flops: float, *, peak: float, mfu: float) -> Run:
+    """A training of so many FLOPs; see `training`."""
+    positive(flops=flops, peak=peak, mfu=mfu)
     if mfu > 1:
         raise ValueError(f"mfu is {mfu}: give it as a share of the peak, such as 0.4")
-    return Run(flops=6 * parameters * tokens, rate=peak * mfu)
+    return Run(flops, peak * mfu)
+
+
+def positive(**numbers: float) -> None:
+    """Check numbers that were given under these names.
+
+    Raises:
+        ValueError: one of them is not positive and finite.
+    """
+    for name, value in numbers.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} is {value}: it must be positive and finite")

@@ -1,0 +1,185 @@
+"""Any nn.Module on the meta device: its parameters, FLOPs and activations, with no memory for any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+from unittest import mock
+
+from course_utils.napkin.ledger import RECIPES, Step
+
+if TYPE_CHECKING:  # importing PyTorch takes seconds, and a Transformer's plan needs only the card's table
+    import torch
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What `trace` found.
+
+    Attributes:
+        name: of the module's class.
+        parts: trained parameters by submodule; one that is shared counts where it comes first.
+        frozen: parameters that are not trained.
+        buffers: bytes of buffers.
+        batch, context: of the input: its first dimension and, for ids (integers), its second; else 1.
+        item: "token" where the input is ids or there is none, else "sample".
+        flops: of a forward and a backward pass of that batch; None without input.
+        activations: bytes that the forward pass keeps for the backward pass; None without input.
+        recipe, fused_attention: as in `Step`; in these it was traced.
+    """
+
+    name: str
+    parts: Mapping[str, int]
+    frozen: int
+    buffers: int
+    batch: int
+    context: int
+    item: Literal["token", "sample"]
+    flops: int | None
+    activations: int | None
+    recipe: str
+    fused_attention: bool
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers are trained."""
+        return sum(self.parts.values())
+
+    def step(self, **how: Any) -> Step:
+        """A `Step` on the input that was traced; the rest as in `Step`."""
+        return Step(self.batch, self.context, self.recipe, fused_attention=self.fused_attention, **how)
+
+
+def trace(
+    build: Callable[[], torch.nn.Module],
+    *inputs: torch.Tensor,
+    recipe: str = Step.recipe,
+    fused_attention: bool = True,
+) -> Traced:
+    """Build a module on the meta device and, where inputs are given, run it there forward and backward.
+
+    On the meta device a tensor has a shape and no memory, so a model of 70 billion parameters takes seconds and next
+    to no bytes. FLOPs are those of `flops.count_flops`, activations those of `memory.saved_bytes`: what the module
+    itself keeps, so have it return its loss if that is to be in it.
+
+    Args:
+        build: makes the module, as in ``lambda: MyModel(config)``.
+        inputs: for its forward; only shapes and dtypes matter. Ids are integers, [batch, context].
+        recipe: decides whether module and inputs are float32 or bfloat16; see `Step`.
+        fused_attention: scaled_dot_product_attention keeps no T × T weights; see `Step`.
+
+    Raises:
+        TypeError: what is given is no function that makes a module.
+        ValueError: it cannot be built or run on the meta device, or has nothing to train.
+    """
+    import torch
+
+    from course_utils.flops import count_flops
+    from course_utils.memory import saved_bytes
+
+    if recipe not in RECIPES:
+        raise ValueError(f"recipe is {recipe!r}: wanted one of {', '.join(RECIPES)}")
+    dtype = torch.bfloat16 if RECIPES[recipe].activations == 2 else torch.float32
+    module = _build(build)
+    for tensor in [*module.parameters(), *module.buffers()]:
+        if tensor.is_floating_point():
+            tensor.data = tensor.data.to(dtype)
+    parts = _parts(module)
+    if not parts:
+        raise ValueError(f"{type(module).__name__} has no parameters that are trained: there is nothing to plan")
+
+    given = [x.to("meta", dtype if x.is_floating_point() else x.dtype) for x in inputs]
+
+    def forward() -> torch.Tensor:
+        outputs = torch.utils._pytree.tree_leaves(module(*given))
+        learnt = [x for x in outputs if isinstance(x, torch.Tensor) and x.requires_grad]
+        if not learnt:
+            raise ValueError("nothing that it returns depends on a trained parameter")
+        return torch.stack([x.float().sum() for x in learnt]).sum()
+
+    flops = activations = None
+    if inputs:
+        module.train()
+        try:
+            with _fused_attention() if fused_attention else nullcontext():
+                activations = saved_bytes(module, *given)
+            # Unfused: a fused backward pass computes its scores again, and MFU wants what the mathematics needs.
+            flops = count_flops(lambda: forward().backward())  # type: ignore[no-untyped-call]
+        except Exception as error:
+            shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in given)
+            raise ValueError(f"{type(module).__name__} does not run on {shapes} on the meta device: {error}") from error
+    ids = bool(inputs) and not inputs[0].is_floating_point() and inputs[0].dim() > 1
+    item: Literal["token", "sample"] = "token" if ids or not inputs else "sample"
+    return Traced(
+        name=type(module).__name__,
+        parts=parts,
+        frozen=sum(p.numel() for p in module.parameters() if not p.requires_grad),
+        buffers=sum(b.nbytes for b in module.buffers()),
+        batch=inputs[0].shape[0] if inputs and inputs[0].dim() else 1,
+        context=inputs[0].shape[1] if ids else 1,
+        item=item,
+        flops=flops,
+        activations=activations,
+        recipe=recipe,
+        fused_attention=fused_attention,
+    )
+
+
+def _build(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    import torch
+
+    advice = "give a function that makes it from shapes alone (no weights loaded, no .item(), no device named)"
+    if isinstance(build, torch.nn.Module) or not callable(build):
+        raise TypeError(f"trace was given a {type(build).__name__}; {advice}: trace(lambda: MyModel())")
+    try:
+        with torch.device("meta"):
+            module = build()
+    except Exception as error:
+        raise ValueError(f"the module cannot be built on the meta device: {error}; {advice}") from error
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(f"trace was given a function that makes a {type(module).__name__}; wanted an nn.Module")
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if tensor.device.type != "meta":
+            raise ValueError(f"{name} is on {tensor.device}, where it takes memory; {advice}")
+    return module
+
+
+def _parts(module: torch.nn.Module) -> dict[str, int]:
+    """Trained parameters by submodule, one level below the first that has more than one."""
+    root, prefix = module, ""
+    while len(children := dict(root.named_children())) == 1 and not list(root.parameters(recurse=False)):
+        ((name, root),) = children.items()
+        prefix += f"{name}."
+    counts: dict[str, int] = {}
+    for name, parameter in root.named_parameters():
+        if parameter.requires_grad:
+            part = prefix + name.partition(".")[0]
+            counts[part] = counts.get(part, 0) + parameter.numel()
+    return counts
+
+
+@contextmanager
+def _fused_attention() -> Iterator[None]:
+    """Let scaled_dot_product_attention keep on the meta device what its fused kernels keep.
+
+    On its own it keeps the T × T weights there, as the plain formula does.
+    """
+    import torch
+
+    def fused(
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        attn_mask: torch.Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Any:
+        kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        return kernel(query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)[0]
+
+    with mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", fused):
+        yield
