@@ -79,7 +79,7 @@ def executed(lecture: source.Lecture, course: Path) -> NotebookNode:
     folder = build.notebook_path(course / "source", lecture.name).parent
     solved = lecture.notebook
     quiet = ["--log-level=ERROR"]  # the kernel warns of its own sockets
-    client = NotebookClient(solved, timeout=120, extra_arguments=quiet, resources={"metadata": {"path": folder}})
+    client = NotebookClient(solved, timeout=900, extra_arguments=quiet, resources={"metadata": {"path": folder}})
     try:
         client.execute(env={**os.environ, FILE_VARIABLE: "off"})
     except CellExecutionError as error:

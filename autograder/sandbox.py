@@ -209,13 +209,7 @@ class Sandbox:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         python = [sys.executable, "-I", "-c", _START, str(theirs.fileno())]
-        environment = {
-            "PATH": "/usr/bin:/bin",
-            "HOME": "/tmp",
-            "OMP_NUM_THREADS": "1",
-            "MPLCONFIGDIR": "/tmp",
-            "LANG": "C.UTF-8",
-        }
+        environment = dict(_ENVIRONMENT)
         if unsafe:
             command, environment["COURSE_GRADING_PATH"] = python, str(ROOT)
         else:
@@ -312,6 +306,14 @@ class Sandbox:
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/lib32")
 _HIDING = ("/tmp", "/dev", "/proc")  # the sandbox has its own
 _INSIDE = "/course"  # where this project's part lies in the sandbox
+_ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "HOME": "/tmp",
+    "OMP_NUM_THREADS": "1",
+    "MPLCONFIGDIR": "/tmp",
+    "LANG": "C.UTF-8",
+    "COURSE_PRESET": "small",  # an answer that calls for the capstone's training must not wait minutes for it
+}
 _START = (
     "import os, sys; sys.path.insert(0, os.environ.pop('COURSE_GRADING_PATH')); "
     "from autograder import warm; warm.main()"
@@ -384,8 +386,7 @@ def _bubblewrap(root: bool) -> list[str]:
     command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
     # What a submission could write would be there for the next one: a module in /course, say.
     command += ["--remount-ro", "/dev", "--remount-ro", "/"]
-    for name in ("PATH", "HOME", "OMP_NUM_THREADS", "MPLCONFIGDIR", "LANG"):
-        value = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1"}.get(name, "/tmp")
+    for name, value in _ENVIRONMENT.items():
         command += ["--setenv", name, value]
     return [*command, "--setenv", "COURSE_GRADING_PATH", _INSIDE]
 

@@ -1,13 +1,16 @@
-"""A browser for the tests that look at pages."""
+"""What all tests share: the capstone's small preset, and a browser for those that look at pages."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+
+os.environ.setdefault("COURSE_PRESET", "small")  # lecture 12 trains for seconds where notebooks are only tried out
 
 
 @pytest.fixture(scope="module")

@@ -165,7 +165,7 @@ def log_ticks(axis: Axis, low: float, high: float, unit: str, most: int) -> None
     if len(ticks) < 3:
         ticks = [m * 10.0**k for k in decades for m in range(1, 10) if low <= m * 10.0**k <= high]
     if len(ticks) > most:
-        ticks = [10.0**k for k in decades if low <= 10.0**k <= high]
+        ticks = [10.0**k for k in decades if low <= 10.0**k <= high] or ticks
         ticks = ticks[:: math.ceil(len(ticks) / most)]
     axis.set_ticks(ticks)
     axis.set_ticks([], minor=True)

@@ -544,6 +544,11 @@ def test_predicted_vs_measured_has_an_axis_per_unit_and_writes_the_ratio() -> No
     assert "Furthest off: d, by a factor of 10" in words
 
 
+def test_an_axis_between_two_powers_of_ten_has_ticks() -> None:
+    fig = plots.predicted_vs_measured([("loss", 3.07, 2.42, "nats per byte")])
+    assert {"2", "4"} <= set(texts(fig))
+
+
 def test_good_predictions_are_praised_by_their_factor() -> None:
     rows = [("x", 100, 110, "B"), ("y", 100, 62, "B")]
     assert "Every prediction is within a factor of 1.7 of the measurement" in texts(plots.predicted_vs_measured(rows))
