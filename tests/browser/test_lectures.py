@@ -99,9 +99,10 @@ def move(explorer: Locator, page: Page) -> None:
             page.wait_for_timeout(15)
         assert explorer.locator(".course-explorer-error").count() == 0, explorer.inner_text()
 
+    # First small steps, then large ones: after those a setting may be impossible, and stay so one step further.
     for kind, by_mouse, by_keyboard in (
-        (".noUi-target", lambda c: c.click(position=opposite(c), force=True), None),
         (".noUi-handle", None, lambda c: (c.focus(), page.keyboard.press("ArrowLeft" if last(c) else "ArrowRight"))),
+        (".noUi-target", lambda c: c.click(position=opposite(c), force=True), None),
         (
             "select",
             lambda c: c.select_option(index=0 if chosen(c) else 1),
