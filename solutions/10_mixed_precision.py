@@ -524,9 +524,11 @@ def check_toy(weights, slopes, kind, lr, moves):
 
 
 weights = [[1.0038, 2.0077], [[0.5019]]]  # bfloat16 rounds each of them down
-check_toy(weights, [1.0, 2.0, 0.5], "SGD", 0.1, [0, 0.1, 0.3, 0.35])
-# Two hundred steps of 0.001: each is too small for bfloat16.
-check_toy(weights, [1.0] * 200, "SGD", 1e-3, [1e-3 * i for i in range(201)])
+for slopes, rate, moves in (
+    ([1.0, 2.0, 0.5], 0.1, [0, 0.1, 0.3, 0.35]),
+    ([1.0] * 200, 1e-3, [1e-3 * i for i in range(201)]),  # each step too small for bfloat16
+):
+    check_toy(weights, slopes, "SGD", rate, moves)
 ### BEGIN HIDDEN TESTS
 from course_utils.testing import draws
 
