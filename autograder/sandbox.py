@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -112,15 +113,27 @@ class _Shared:
     """Memory that a student's process has too: the tensors among a call's arguments lie in it, for us to look at."""
 
     def __init__(self) -> None:
-        self.descriptor = os.memfd_create("arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.descriptor, wire.LIMIT)  # only what is written takes memory
-        seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        if hasattr(os, "memfd_create"):
+            self.descriptor = os.memfd_create("arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(self.descriptor, wire.LIMIT)  # only what is written takes memory
+            seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        else:  # not Linux, where there is no isolation either
+            with tempfile.TemporaryFile() as file:
+                self.descriptor = os.dup(file.fileno())
+            os.ftruncate(self.descriptor, wire.LIMIT)
         self._next = 0
 
+    def begin(self) -> None:
+        """Make room for a call's arguments. What earlier calls got stays as it is while at least half is free."""
+        if self._next > wire.LIMIT // 2:
+            self._next = 0
+
     def place(self, content: bytes) -> int:
-        """Where a copy of the content lies from now on. What earlier calls got stays as long as there is room."""
-        start = self._next if self._next + len(content) <= wire.LIMIT else 0
+        """Where a copy of the content lies from now on. Raises WireError where there is no room left."""
+        start = self._next
+        if start + len(content) > wire.LIMIT:
+            raise wire.WireError(f"the arguments of a call take more than {wire.LIMIT // 2:,} bytes")
         for done in range(0, len(content), 2**20):
             os.pwrite(self.descriptor, content[done : done + 2**20], start + done)
         self._next = (start + len(content)) // 64 * 64 + 64  # no two at one place, not even empty ones
@@ -147,6 +160,7 @@ class Conversation:
 
     def ask(self, request: dict[str, Any], seconds: float | None = None) -> Any:
         """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
+        self._shared.begin()
         self._asked = message = wire.pack(request, self._shared.place)
         seconds = self._limits.seconds if seconds is None else seconds
         deadline = _Deadline(seconds, self._end, self._sandbox)

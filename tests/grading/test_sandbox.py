@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from autograder import build, engine, sandbox
 
@@ -57,3 +58,11 @@ def test_a_root_without_the_capability_is_told_what_to_do() -> None:
     command = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True)
     assert "SandboxError: the sandbox did not start" in ran.stderr and "as an ordinary user" in ran.stderr, ran.stderr
+
+
+def test_without_isolation_it_needs_nothing_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "memfd_create")
+    with sandbox.Sandbox(unsafe=True) as box, box.conversation() as talk:
+        talk.ask({"run": "def double(x):\n    return x.mul_(2)", "title": "double"})
+        seen = talk.ask({"call": "double", "args": (torch.ones(3),), "kwargs": {}})["seen"]
+        assert seen.value.tolist() == talk.asked()["args"][0].tolist() == [2, 2, 2]

@@ -80,6 +80,17 @@ def test_every_storage_has_a_place_of_its_own() -> None:
     os.close(shared.descriptor)
 
 
+def test_a_calls_arguments_never_overlap() -> None:
+    shared = sandbox._Shared()
+    third = bytes(wire.LIMIT // 3)
+    assert [shared.place(third), shared.place(third)] == [0, len(third) // 64 * 64 + 64]
+    with pytest.raises(wire.WireError, match="take more than 134,217,728 bytes"):
+        shared.place(third)
+    shared.begin()
+    assert shared.place(third) == 0
+    os.close(shared.descriptor)
+
+
 def test_tensors_keep_their_layout_and_what_they_share() -> None:
     base = torch.arange(24.0)
     column = base.view(4, 6)[1:, 2]
