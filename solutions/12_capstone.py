@@ -1670,13 +1670,19 @@ r"""
 ### The rehearsal
 
 What is still missing in the plan is the share of the ceiling. So rehearse: train a model of *one* layer for a few steps,
-and one of *two*. What the second takes longer is what a layer takes, and everything else (tables, head, loss, batch) is in
-the first. From there to $L$ layers is a line:
+and one of $m$ layers, a little more than half of the real one's $L$. What the second takes longer is what $m - 1$ layers
+take, and everything else (tables, head, loss, batch) is in the first. From there to $L$ layers is a line:
 
-$$t(L) = t(1) + (L - 1) \cdot (t(2) - t(1))$$
+$$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1}$$
+
+Why not two layers? Every error in $t(m) - t(1)$ is multiplied by $(L - 1) / (m - 1)$: with two that is $L - 1$, here less
+than two. And the step that counts is the *mean*, not the median: a run pays for its slow steps too.
 
 The rehearsal takes seconds, whatever the run will take. It is done in both formats, and the faster one is taken: what
 mixed precision brings *here* is another question than what it brings to one large product.
+
+One thing more is on the clock. Five times the run stops to look at the text held out, 16 batches each time, forward only:
+a third of a step's FLOPs each (lecture 06), so $5 \cdot 16 / 3 \approx 27$ steps.
 
 **Predict.** How many times as fast as in `float32` is a step in mixed precision? (For one large product section 2 has it.)
 """
@@ -1705,21 +1711,28 @@ def rehearse(layers: int, mixed: bool) -> float:
             model, optimizer, next_batch, lr_at, range(1), mixed, lambda _: None, preset.steps
         )
 
-    return timing.benchmark(one_step, device=device, min_seconds=1.0, min_samples=3).median
+    # A fiftieth of the run or a second, whichever is more.
+    measured = timing.benchmark(
+        one_step, device=device, min_seconds=1.0, min_samples=preset.steps // 50
+    )
+    return statistics.fmean(measured.samples)
 
 
+few, many = 1, preset.layers // 2 + 1
+LOOKS, LOOK_BATCHES = 5, 16  # how often the run looks at the text held out, and at how much
 step_seconds = {}
 for precision in (False, True):
-    one, two = (rehearse(layers, precision) for layers in (1, 2))
-    step_seconds[precision] = one + (preset.layers - 1) * max(two - one, 0.0)
-    times = [readable(seconds, "s") for seconds in (one, two, step_seconds[precision])]
+    short, long = (rehearse(layers, precision) for layers in (few, many))
+    each_layer = max(long - short, 0.0) / (many - few)
+    step_seconds[precision] = short + (preset.layers - few) * each_layer
+    times = [readable(seconds, "s") for seconds in (short, long, step_seconds[precision])]
     print("mixed precision" if precision else "float32", end=": ")
-    print(f"one layer {times[0]}, two {times[1]} → {preset.layers} layers {times[2]}")
+    print(f"{few} layer {times[0]}, {many} layers {times[1]} → {preset.layers} layers {times[2]}")
 reconcile("mixed precision, in steps", guess, step_seconds[False] / step_seconds[True], "times")
 
 mixed = step_seconds[True] < step_seconds[False]
 ceiling = ceilings[torch.bfloat16 if mixed else torch.float32]
-planned_seconds = preset.steps * step_seconds[mixed]
+planned_seconds = (preset.steps + LOOKS * LOOK_BATCHES / 3) * step_seconds[mixed]
 planned_share = run_flops / planned_seconds / ceiling
 print(
     f"planned: {readable(planned_seconds, 's')} in {'mixed precision' if mixed else 'float32'}, "
@@ -1755,7 +1768,7 @@ generator that draws the batches.
 
 
 # %% tags=["timed"]
-def held_out_loss(model: nn.Module, batches: int = 16) -> float:
+def held_out_loss(model: nn.Module) -> float:
     """Mean loss on windows of the text held out, the same windows each time."""
     windows = torch.Generator().manual_seed(1)
     with torch.no_grad(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed):
@@ -1770,14 +1783,14 @@ def held_out_loss(model: nn.Module, batches: int = 16) -> float:
                     device=device,
                 ),
             )
-            for _ in range(batches)
+            for _ in range(LOOK_BATCHES)
         ]
     return torch.stack(losses).mean().item()
 
 
 path = folder / "run.pt"
 held_out_losses: dict[int, float] = {}
-every = preset.steps // 5
+every = preset.steps // LOOKS
 stop = 2 * every
 
 
@@ -1828,7 +1841,7 @@ print(
 )
 
 assert len(losses) == preset.steps and sorted(held_out_losses) == [
-    every * k for k in range(1, 6)
+    every * k for k in range(1, LOOKS + 1)
 ]
 assert final_loss < bar  # better than the table
 assert final_loss < first_loss
@@ -2106,7 +2119,7 @@ r"""
 
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ and some norms. FLOPs for each token: 6 for each weight that multiplies, and
 $12LdT$ for attention. Bytes: 16 for each parameter in `float32` or under autocast, and activations from a table of what
-each operation keeps. Seconds: FLOPs over ceiling times share; the share from a rehearsal with one layer and with two.
+each operation keeps. Seconds: FLOPs over ceiling times share; the share from a rehearsal with fewer layers.
 The loop is seven lines, and a checkpoint is all that the next step depends on.
 
 **Mindset.** Write the number down first. Check what is cheap before you pay for what is not: shapes on the meta device, the
