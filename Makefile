@@ -9,7 +9,7 @@ else
 BIN = $(COURSE_VENV)/bin
 endif
 
-.PHONY: help lab test screenshots notebooks release book demo lock python instructor
+.PHONY: help lab test screenshots notebooks release book demo benchmarks lock python instructor
 
 help:
 	@echo 'make lab        set everything up and open the lectures in JupyterLab'
@@ -19,6 +19,7 @@ help:
 	@echo 'make book       make the web book of all lectures with their outputs, in build/book (instructors)'
 	@echo 'make screenshots  pictures of every lecture in JupyterLab, light and dark, in build/screenshots (instructors)'
 	@echo 'make demo       grade a made-up class and open the report, in build/demo (instructors)'
+	@echo 'make benchmarks  compare with what people use otherwise, on an idle machine: docs/performance.md (instructors)'
 	@echo 'make lock       write requirements.lock from pyproject.toml (instructors; UPGRADE=1 for newer versions)'
 	@echo ''
 	@echo 'PYTHON=python3.12 chooses the Python, COURSE_VENV=/path the folder of the environment.'
@@ -63,6 +64,10 @@ book: instructor
 
 demo: instructor
 	@$(BIN)/course demo $(ARGS)
+
+# An hour and more: ARGS='--only timing import' makes some of it.
+benchmarks: instructor
+	@$(BIN)/python benchmarks $(ARGS)
 
 lock: instructor
 	@$(BIN)/python -m uv pip compile --quiet --universal --no-annotate --no-emit-index-url --no-emit-find-links \

@@ -1,19 +1,22 @@
-"""`course grade` beside `nbgrader autograde`: the same honest class of a real lecture, on this machine, in one run.
+"""`course grade` beside `nbgrader autograde` and `otter run`: the same honest class of a real lecture, in one run.
 
-Run: python benchmarks/grading.py            (some ten minutes; --students and --many make it shorter)
+Run: python benchmarks/grading.py            (a quarter of an hour; --rounds, --students and --many make it shorter)
 
-Everything is timed as a command, from its start to a finished gradebook. nbgrader grades a few submissions, one after
-another and in several processes at once, each with a course directory of its own so that none waits for another's
-database; every submission costs it the same. `course grade` grades those few, and a large class with one worker and
-with several, since its start (two imports of torch, a cluster, a sandbox) is paid once. The same class with one hostile
-submission in ten, and the memory of all its processes, second by second, come last. Every student's points must be the
-same both ways.
+Everything is timed as a command, from its start to its last grade. nbgrader and Otter-Grader grade a few submissions,
+since each costs them the same: nbgrader one after another and in several processes at once, each with a course
+directory of its own so that none waits for another's database; Otter without the container that it would make for each.
+`course grade` grades a whole class, with one worker and with several, since its start (two imports of torch, a cluster,
+a sandbox) is paid once. The tools take turns, round by round. A class with one hostile submission in ten, and the
+memory of all processes, come last. Every student's points must be the same in all tools.
+
+The floor is what cannot be saved: answers and tests alone, in one process that has imported everything.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import statistics
@@ -21,18 +24,35 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+import venv
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import psutil
+from matplotlib.figure import Figure
 from nbgrader.api import Gradebook
-from rich.console import Console
-from rich.table import Table
+from record import ROOT, bars, ratios, spread, times
 
 from autograder import bank, build, demo, source
 
-console = Console()
+TITLE = "Grading"
+OTTER = "otter-grader==7.0.0"
+_OTTER_TEST = """\
+from otter.test_files import test_case
+
+OK_FORMAT = False
+name = {name!r}
+points = {points}
+CHECK = {check!r}
+
+
+@test_case(points={points}, hidden=True)
+def check(env):
+    exec(compile(CHECK, name, "exec"), env)
+"""
 
 
 @dataclass
@@ -45,9 +65,9 @@ class Run:
     memory: list[tuple[float, float]] = field(default_factory=list)  # seconds, bytes of all processes
 
     @property
-    def rate(self) -> float:
-        """Submissions a second, the start and the gradebook included."""
-        return self.submissions / self.seconds
+    def each(self) -> float:
+        """Seconds for a submission, the start and the gradebook included."""
+        return self.seconds / self.submissions
 
     @property
     def steady(self) -> float:
@@ -60,17 +80,23 @@ def make_class(course: Path, lecture: source.Lecture, students: int, hostile: fl
     attacks = demo.attacks(lecture)
     every = round(1 / hostile) if hostile else students + 1
     for student in range(students):
-        answers = {}
-        for number, exercise in enumerate(lecture.exercises):
-            kept = bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
-            others = [answer.code for answer in kept if answer.kind in ("right", "wrong")]
-            text = exercise.solution if (student + number) % 3 else others[(student + number) % len(others)]
-            answers[exercise.name] = text
+        answers = answers_of(lecture, student)
         if student % every == every - 1:
             answers |= attacks[student // every % len(attacks)]
-        path = build.notebook_path(course / "submitted" / f"student{student:04d}", lecture.name)
+        path = build.notebook_path(course / "submitted" / f"student{student:05d}", lecture.name)
         path.parent.mkdir(parents=True)
         demo.hand_in(path, lecture, answers)
+
+
+def answers_of(lecture: source.Lecture, student: int) -> dict[str, str]:
+    """What an honest student hands in."""
+    answers = {}
+    for number, exercise in enumerate(lecture.exercises):
+        kept = bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
+        others = [answer.code for answer in kept if answer.kind in ("right", "wrong")]
+        text = exercise.solution if (student + number) % 3 else others[(student + number) % len(others)]
+        answers[exercise.name] = text
+    return answers
 
 
 def run(commands: Sequence[tuple[Path, tuple[str, ...]]], name: str) -> Run:
@@ -115,71 +141,194 @@ def points(course: Path, lecture: str) -> dict[str, float]:
         return {one.student.id: one.score for one in book.assignment_submissions(lecture)}
 
 
+def otter_command(say: Callable[[str], None]) -> Path:
+    """Otter-Grader in an environment of its own, which is made once in build/: it wants other versions than we do."""
+    folder = build.BUILD / "otter"
+    command = folder / "bin" / "otter"
+    if not (folder / "ready").exists():
+        say(f"installing {OTTER} into {folder.relative_to(ROOT)}, once")
+        venv.create(folder, clear=True, with_pip=True)
+        wanted = ["-c", str(ROOT / "requirements.lock"), "-e", str(ROOT), OTTER]
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *wanted]
+        installed = subprocess.run(pip, capture_output=True, text=True)
+        if installed.returncode:
+            sys.exit(f"{OTTER} could not be installed:\n{installed.stderr[-2000:]}")
+        (folder / "ready").touch()
+    return command
+
+
+def otter(command: Path, course: Path, lecture: source.Lecture, folder: Path) -> tuple[float, dict[str, float]]:
+    """Seconds to grade a class with Otter-Grader, one command for each submission, and each student's points."""
+    tests = folder / "tests"
+    tests.mkdir(parents=True)
+    for exercise in lecture.exercises:
+        text = _OTTER_TEST.format(name=exercise.name, points=exercise.points, check=exercise.tests)
+        (tests / f"{exercise.name}.py").write_text(text, encoding="utf-8")
+    archive = folder / "autograder.zip"
+    # Its kernel is the `python3` of its own environment.
+    environment = {**os.environ, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"}
+    make = [command, "generate", "--tests-dir", tests, "--output-path", archive, "--no-environment"]
+    subprocess.run(make, cwd=folder, env=environment, check=True, capture_output=True)
+    checks = {f"test_{exercise.name}": exercise.name for exercise in lecture.exercises}
+    seconds, found = 0.0, {}
+    for student in sorted((course / "submitted").iterdir()):
+        notebook = nbformat.read(build.notebook_path(student, lecture.name), as_version=4)
+        for cell in notebook.cells:
+            if cell.id in checks:  # Otter runs the check itself, here
+                cell.source, cell.metadata["otter"] = "", {"tests": [checks[cell.id]]}
+        path = folder / f"{student.name}.ipynb"
+        build.write_notebook(notebook, path)
+        grade = [command, "run", path, "--autograder", archive, "--output-dir", folder, "--no-logo"]
+        began = time.perf_counter()
+        ran = subprocess.run(grade, cwd=folder, env=environment, capture_output=True, text=True)
+        seconds += time.perf_counter() - began
+        if ran.returncode:
+            sys.exit(f"otter run failed:\n{ran.stderr[-3000:]}")
+        result = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+        found[student.name] = float(sum(test.get("score", 0) for test in result["tests"]))
+    return seconds, found
+
+
+def floor(lecture: source.Lecture, students: int) -> float:
+    """Seconds that answers and tests of one submission take by themselves, in this process; the first is not timed."""
+    seconds = []
+    for student in range(students + 1):
+        began = time.perf_counter()
+        names: dict[str, Any] = {"__name__": "__main__"}
+        for exercise in lecture.exercises:
+            for text in (exercise.setup, answers_of(lecture, student)[exercise.name], exercise.tests):
+                with contextlib.suppress(Exception), contextlib.redirect_stdout(None):
+                    exec(compile(text, exercise.name, "exec"), names)
+        seconds.append(time.perf_counter() - began)
+    return statistics.median(seconds[1:])
+
+
+def measure(
+    say: Callable[[str], None],
+    rounds: int = 3,
+    students: int = 3,
+    many: int = 100,
+    workers: int = 2,
+    lecture: str = "01_tensors",
+) -> dict[str, Any]:
+    """Seconds a submission of each tool, round by round, and their ratios."""
+    command = otter_command(say)
+    stock = ("nbgrader", "autograde", lecture)
+    tools: dict[str, list[float]] = {}
+    side = f"{workers} × nbgrader autograde"
+    one, several = "course grade, 1 worker", f"course grade, {workers} workers"
+    steady: dict[str, list[float]] = {one: [], several: []}
+
+    def grade(count: int) -> tuple[str, ...]:
+        return ("autograder.cli", "grade", ".", lecture, "--workers", str(count))
+
+    def keep(tool: str, seconds: float) -> None:
+        tools.setdefault(tool, []).append(seconds)
+        say(f"{tool}: {seconds:.3f} s a submission")
+
+    for number in range(rounds):
+        with tempfile.TemporaryDirectory() as scratch:
+
+            def make(title: str, students: int, hostile: float = 0.0, scratch: str = scratch) -> Path:
+                course = Path(scratch, title)
+                (found,) = build.course_directory(course, [build.SOLUTIONS / f"{lecture}.py"])
+                build.release(course, lecture)
+                make_class(course, found, students, hostile)
+                return course
+
+            def make_stock(title: str, make: Callable[[str, int], Path] = make) -> Path:
+                course = make(title, students)
+                shutil.rmtree(course / "release")
+                run([(course, ("nbgrader", "generate_assignment", lecture))], lecture)
+                return course
+
+            say(f"round {number + 1} of {rounds}")
+            read = source.read(build.SOLUTIONS / f"{lecture}.py")
+            theirs = make_stock("stock")
+            keep("nbgrader autograde", run([(theirs, stock)], lecture).each)
+            wanted = points(theirs, lecture)
+            copies = [make_stock(f"stock{copy}") for copy in range(workers)]
+            keep(side, run([(course, stock) for course in copies], lecture).each)
+            seconds, got = otter(command, theirs, read, Path(scratch, "otter"))
+            keep("otter run", seconds / students)
+            if got != wanted:
+                sys.exit(f"Otter's points differ from nbgrader's: {got} and {wanted}")
+            for title, count in ((one, 1), (several, workers)):
+                course = make(title, many)
+                ran = run([(course, grade(count))], lecture)
+                keep(title, ran.each)
+                steady[title].append(ran.steady)
+                found = points(course, lecture)
+                if {student: found[student] for student in wanted} != wanted:
+                    sys.exit(f"the points differ: {found} and {wanted}")
+                if title == one:
+                    alone = ran
+            if number == rounds - 1:
+                mixed = run([(make("mixed", many, 0.1), grade(workers))], lecture)
+    grading = [size for at, size in alone.memory if alone.written[0] < at < alone.written[-1]]
+    least = floor(read, 10)
+    return {
+        "lecture": lecture,
+        "exercises": len(read.exercises),
+        "students": students,
+        "many": many,
+        "workers": workers,
+        "seconds a submission": {tool: spread(seconds) for tool, seconds in tools.items()},
+        "floor": least,
+        "ratios": {
+            f"{one} / nbgrader": ratios(tools["nbgrader autograde"], tools[one]),
+            f"{one} / Otter": ratios(tools["otter run"], tools[one]),
+            f"{several} / {workers} nbgraders": ratios(tools[side], tools[several]),
+            f"{workers} workers / 1, once running": ratios(steady[several], steady[one]),
+            "time with 1 in 10 hostile / all honest": spread([mixed.each / tools[several][-1]]),
+        },
+        "a second, once running": {title: spread(rates) for title, rates in steady.items()},
+        "memory": statistics.median(grading),
+    }
+
+
+def rows(found: dict[str, Any]) -> list[list[str]]:
+    least = found["floor"]
+    table = [["", "seconds a submission", "of the floor", "once running, a second"]]
+    for tool, seconds in found["seconds a submission"].items():
+        steady = found["a second, once running"].get(tool)
+        rate = f"{steady['median']:.2f}" if steady else ""
+        text = f"{seconds['median']:.3f} ({seconds['low']:.3f} to {seconds['high']:.3f})"
+        table.append([tool, text, f"{seconds['median'] / least:.1f} ×", rate])
+    table.append(["floor: answers and tests alone", f"{least:.3f}", "1", ""])
+    table += [[name, times(ratio), "", ""] for name, ratio in found["ratios"].items()]
+    return table
+
+
+def draw(found: dict[str, Any]) -> Figure:
+    ratio = found["ratios"]["course grade, 1 worker / nbgrader"]
+    return bars(
+        found["seconds a submission"],
+        unit="s",
+        xlabel="seconds a submission, from the start of the command to the last grade",
+        title=f"A class of {found['many']} costs {times(ratio, 2).split(' (')[0].removesuffix(' ×')} times less than "
+        "with nbgrader, and is graded in sandboxes",
+        floor=found["floor"],
+    )
+
+
 def main() -> int:
+    from rich.console import Console
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lecture", default="01_tensors", help="default 01_tensors")
-    parser.add_argument("--students", type=int, default=6, help="graded by both (default 6)")
-    parser.add_argument("--many", type=int, default=1000, help="graded by `course grade` besides (default 1,000)")
+    parser.add_argument("--rounds", type=int, default=3, help="default 3")
+    parser.add_argument("--students", type=int, default=3, help="graded by nbgrader and Otter (default 3)")
+    parser.add_argument("--many", type=int, default=100, help="graded by `course grade` (default 100)")
     parser.add_argument("--workers", type=int, default=2, help="side by side, of both (default 2)")
     options = parser.parse_args()
-    if min(options.students, options.workers) < 1 or options.many < 20:
-        parser.error("numbers of students and workers are 1 or more, and many is 20 or more")
-    name, few, many, workers = options.lecture, options.students, options.many, options.workers
-    stock = ("nbgrader", "autograde", name)
-
-    def ours(count: int) -> tuple[str, ...]:
-        return ("autograder.cli", "grade", ".", name, "--workers", str(count))
-
-    table = Table("", "submissions", "seconds", "a second", "a second, once running")
-
-    def show(title: str, found: Run) -> Run:
-        steady = f"{found.steady:.2f}" if len(found.written) > few else ""
-        table.add_row(title, f"{found.submissions:,}", f"{found.seconds:.1f}", f"{found.rate:.3f}", steady)
-        console.print(f"{title}: {found.submissions:,} in {found.seconds:.1f} s", highlight=False)
-        return found
-
-    with tempfile.TemporaryDirectory() as scratch:
-
-        def make(title: str, students: int, hostile: float = 0.0) -> Path:
-            course = Path(scratch, title)
-            (read,) = build.course_directory(course, [build.SOLUTIONS / f"{name}.py"])
-            build.release(course, name)
-            make_class(course, read, students, hostile)
-            return course
-
-        def make_stock(title: str) -> Path:
-            course = make(title, few)
-            shutil.rmtree(course / "release")
-            run([(course, ("nbgrader", "generate_assignment", name))], name)
-            return course
-
-        theirs = make_stock("stock")
-        one_by_one = show("nbgrader autograde", run([(theirs, stock)], name))
-        side = [make_stock(f"stock{number}") for number in range(workers)]
-        together = show(f"{workers} × nbgrader autograde", run([(course, stock) for course in side], name))
-        small = make("small", few)
-        show("course grade, 1 worker", run([(small, ours(1))], name))
-        if (wanted := points(theirs, name)) != (got := points(small, name)):
-            sys.exit(f"the points differ: {wanted} and {got}")
-        one = show("course grade, 1 worker", run([(make("one", many), ours(1))], name))
-        several = show(f"course grade, {workers} workers", run([(make("several", many), ours(workers))], name))
-        shutil.rmtree(Path(scratch, "one"))
-        mixed = show("the same, 1 in 10 hostile", run([(make("mixed", many, 0.1), ours(workers))], name))
-    console.print(table)
-    grading = [size for at, size in one.memory if one.written[0] < at < one.written[-1]]
-    early, late = grading[len(grading) // 10 : len(grading) // 3], grading[-len(grading) // 3 :]
-    for title, value in (
-        ("course grade with 1 worker / nbgrader", f"{one.rate / one_by_one.rate:.1f} ×"),
-        (f"course grade with {workers} workers / {workers} nbgrader", f"{several.rate / together.rate:.1f} ×"),
-        (f"{workers} workers / 1 worker, once running", f"{several.steady / one.steady:.2f} ×"),
-        (f"{workers} workers / 1 worker, from start to end", f"{several.rate / one.rate:.2f} ×"),
-        ("wall time with 1 in 10 hostile / all honest", f"{mixed.seconds / several.seconds:.2f} ×"),
-        (
-            "memory of all processes with 1 worker, last third / early",
-            f"{statistics.median(late) / statistics.median(early):.3f} × {statistics.median(early) / 2**20:.0f} MiB",
-        ),
-    ):
-        console.print(f"{title:60}{value}", highlight=False)
+    if min(options.rounds, options.students, options.workers) < 1 or options.many < 20:
+        parser.error("numbers of rounds, students and workers are 1 or more, and many is 20 or more")
+    console = Console(highlight=False)
+    found = measure(console.print, **vars(options))
+    for row in rows(found):
+        console.print("".join(f"{text:44}" for text in row))
+    console.print(f"memory of all processes with one worker: {found['memory'] / 2**20:,.0f} MiB")
     return 0
 
 

@@ -2,23 +2,30 @@
 
 Run: python benchmarks/timing_agreement.py
 
-Both use one thread (Timer's default) and take turns. Two ratios are printed for each work: of the best minimum over
-all rounds, which other programs on the machine hardly move, and of the medians round by round with their range,
-which they do move. Timer's samples are means of longer blocks: its minimum is therefore a little higher.
+Both use one thread (Timer's default) and take turns. Two ratios stand for each work: of the best minimum over all
+rounds, which other programs on the machine hardly move, and of the medians round by round, which they do move. Timer's
+samples are means of longer blocks: its minimum is therefore a little higher. A third ratio is of the seconds that the
+two measurements themselves take, as one would call them: `benchmark(f)` and `Timer(…).blocked_autorange()`.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import torch
+from matplotlib.figure import Figure
+from record import bars, ratios, spread, times
 from torch.utils.benchmark import Timer
 
 from course_utils.device import describe, pick_device
 from course_utils.timing import benchmark
 from course_utils.units import readable
+
+TITLE = "Timing"
 
 
 def works(device: torch.device) -> dict[str, tuple[str, dict[str, object]]]:
@@ -37,31 +44,72 @@ def works(device: torch.device) -> dict[str, tuple[str, dict[str, object]]]:
     return found
 
 
+def measure(say: Callable[[str], None], rounds: int = 8, device: torch.device | str = "cpu") -> dict[str, Any]:
+    """Minima, and ratios of minima, of medians and of the time that measuring takes, for each work."""
+    place = torch.device(device)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {}
+    try:
+        for name, (statement, names) in works(place).items():
+            timer = Timer(statement, globals=names)
+            call = eval(f"lambda: {statement}", dict(names))
+            ours, theirs, spent = [], [], ([], [])  # type: ignore[var-annotated]
+            for _ in range(rounds):
+                began = time.perf_counter()
+                ours.append(benchmark(call, device=place))
+                between = time.perf_counter()
+                theirs.append(timer.blocked_autorange())
+                spent[0].append(between - began)
+                spent[1].append(time.perf_counter() - between)
+            best = min(timing.minimum for timing in ours), min(min(measured.times) for measured in theirs)
+            found[name] = {
+                "benchmark": best[0],
+                "Timer": best[1],
+                "minima": best[0] / best[1],
+                "medians": ratios([timing.median for timing in ours], [measured.median for measured in theirs]),
+                "time spent": ratios(*spent),
+                "seconds spent": spread(spent[0]),
+            }
+            say(f"{name}: {readable(best[0], 's')}, Timer {readable(best[1], 's')}, {times(found[name]['medians'])}")
+    finally:
+        torch.set_num_threads(threads)
+    return found
+
+
+def rows(found: dict[str, Any]) -> list[list[str]]:
+    table = [["work, one thread", "benchmark", "Timer", "minima", "medians", "time spent"]]
+    for name, one in found.items():
+        minima = [readable(one[key], "s") for key in ("benchmark", "Timer")]
+        table.append([name, *minima, f"{one['minima']:.3f} ×", times(one["medians"]), times(one["time spent"], 2)])
+    return table
+
+
+def draw(found: dict[str, Any]) -> Figure:
+    long = [abs(one["medians"]["median"] - 1) for one in found.values() if one["Timer"] >= 1e-3]
+    return bars(
+        {name: one["medians"] for name, one in found.items()},
+        unit="",
+        xlabel="median of course_utils.timing.benchmark / median of torch.utils.benchmark.Timer",
+        title=f"Work of 1 ms and more takes the same by both clocks, within {max(long):.1%}",
+        floor=1.0,
+    )
+
+
 def main() -> int:
+    from rich.console import Console
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", help="cpu, cuda, … (default: the fastest here)")
-    parser.add_argument("--rounds", type=int, default=6, help="measurements of each kind (default 6)")
+    parser.add_argument("--rounds", type=int, default=8, help="measurements of each kind (default 8)")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error(f"--rounds was given {options.rounds}; wanted 1 or more")
+    console = Console(highlight=False)
     device = pick_device(options.device)
-    torch.set_num_threads(1)
-    print(describe(device))
-    print(f"{'work':20}{'ours, min':>12}{'Timer, min':>12}{'ratio':>8}{'ratio of medians':>24}")
-    for name, (statement, names) in works(device).items():
-        timer = Timer(statement, globals=names)
-        call = eval(f"lambda: {statement}", dict(names))
-        ours, theirs = [], []
-        for _ in range(options.rounds):
-            ours.append(benchmark(call, device=device))
-            theirs.append(timer.blocked_autorange(min_run_time=0.2))
-        our_best = min(timing.minimum for timing in ours)
-        their_best = min(min(measured.times) for measured in theirs)
-        ratios = [a.median / b.median for a, b in zip(ours, theirs, strict=True)]
-        print(
-            f"{name:20}{readable(our_best, 's'):>12}{readable(their_best, 's'):>12}{our_best / their_best:8.3f}"
-            f"{np.median(ratios):12.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
-        )
+    console.print(describe(device))
+    for row in rows(measure(lambda text: None, options.rounds, device)):
+        console.print("".join(f"{text:24}" for text in row))
     return 0
 
 

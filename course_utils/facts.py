@@ -393,7 +393,7 @@ _RUNS = {
     "Llama 3.1 405B effective training time": Fact(
         0.9, "share", f"{_HERD}, section 3.3.4", "2024-07", "over 90 %, they say"
     ),
-    "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", f"{_MTNLG}, section 3.2", "2022-01"),
+    "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", _MTNLG_RATES, "2022-01"),
     "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG_RATES, "2022-01"),
     "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG_RATES, "2022-01"),
     "MT-NLG 530B step on 3,360 GPUs": Fact(44.4, "s", _MTNLG_RATES, "2022-01"),

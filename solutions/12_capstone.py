@@ -1727,7 +1727,9 @@ for precision in (False, True):
     step_seconds[precision] = short + (preset.layers - few) * each_layer
     times = [readable(seconds, "s") for seconds in (short, long, step_seconds[precision])]
     print("mixed precision" if precision else "float32", end=": ")
-    print(f"{few} layer {times[0]}, {many} layers {times[1]} → {preset.layers} layers {times[2]}")
+    print(
+        f"{few} layer {times[0]}, {many} layers {times[1]} → {preset.layers} layers {times[2]}"
+    )
 reconcile("mixed precision, in steps", guess, step_seconds[False] / step_seconds[True], "times")
 
 mixed = step_seconds[True] < step_seconds[False]

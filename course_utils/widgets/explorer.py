@@ -12,13 +12,16 @@ from typing import Any
 import ipywidgets
 from matplotlib.figure import Figure
 
-from course_utils.plots import styled, to_html
+from course_utils.plots import DATA, styled, to_html
 
 # The picture is the output before the widget; where the widget is there, it would show the same twice.
 _STYLE = (
     "<style>.jp-OutputArea-child:has(+ .jp-OutputArea-child .course-explorer){display:none}"
     ".course-explorer{max-width:56rem}.course-controls{flex-flow:row wrap;gap:0.2rem 1.2rem}"
-    ".course-stale{opacity:0.35}</style>"
+    ".course-stale{opacity:0.35}"
+    # JupyterLab's handles are white on white in the light theme.
+    f".course-explorer .noUi-handle{{background:{DATA};border:1px solid var(--jp-ui-font-color1)}}"
+    ".course-explorer [disabled] .noUi-handle{opacity:0.35}</style>"
 )
 
 # JupyterLab takes arrows and letters for shortcuts of its own, also from a list that has the focus, unless that says no

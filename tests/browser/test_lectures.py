@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import statistics
 import sys
@@ -179,8 +180,11 @@ def shoot(page: Page, target: Path, name: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
     page.wait_for_timeout(1500)
     scroller = page.locator(".jp-Notebook .jp-WindowedPanel-outer")
-    height, step = scroller.evaluate("e => [e.scrollHeight, e.clientHeight - 40]")
-    for number, top in enumerate(range(0, int(height), int(step))):
-        scroller.evaluate("(e, top) => e.scrollTo(0, top)", top)
+    scroller.evaluate("e => e.scrollTo(0, 0)")
+    # The height is not known before: cells far below have one that JupyterLab has guessed.
+    for number in itertools.count():
         page.wait_for_timeout(150)
         page.screenshot(path=target / f"{name}-{number:02d}.png")
+        top = scroller.evaluate("e => e.scrollTop")
+        if scroller.evaluate("e => { e.scrollBy(0, e.clientHeight - 40); return e.scrollTop; }") <= top:
+            break

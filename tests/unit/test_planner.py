@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -466,3 +467,13 @@ def test_the_arithmetic_does_without_pytorch() -> None:
         text=True,
     )
     assert done.returncode == 2 and "no model called 'GPT-4'" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no SIGPIPE there")
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    command = [sys.executable, "-u", "-m", "course_utils.napkin", "--model", "GPT-3", "--json"]
+    running = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert running.stdout and running.stderr
+    running.stdout.close()
+    assert running.stderr.read() == b""
+    running.wait()

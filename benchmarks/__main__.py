@@ -1,0 +1,99 @@
+"""All comparisons that a CPU can make, in one run: each beside what one would otherwise use.
+
+Run: make benchmarks            (an hour on two idle cores; `python benchmarks --only timing import` makes some of it)
+
+Every part writes its numbers into benchmarks/results/cpu.json as soon as it has them, with the machine, the date and
+the commit; then its picture in docs/images/ and its table in docs/performance.md are made from that file. `--draw`
+makes pictures and tables again without measuring. Leave the machine alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import re
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import record
+from rich.console import Console
+
+PARTS = {
+    "grading": "grading",
+    "growth": "growth",
+    "nbval": "reexecution",
+    "timing": "timing_agreement",
+    "first-cell": "first_cell",
+    "import": "import_time",
+}
+PAGE = record.ROOT / "docs" / "performance.md"
+IMAGES = record.ROOT / "docs" / "images"
+
+console = Console(highlight=False)
+
+
+def part(name: str) -> ModuleType:
+    return importlib.import_module(PARTS[name])
+
+
+def markdown(rows: list[list[str]]) -> str:
+    """A table; the first row is its head."""
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def block(name: str, kept: dict[str, Any]) -> str:
+    """What stands between a part's two marks on the page."""
+    where = kept["machine"]
+    about = f"{where['device']}; Python {where['python']}; {kept['date']}, commit {kept['commit']}."
+    return f"<!-- {name} -->\n{markdown(part(name).rows(kept['found']))}\n\n{about}\n<!-- end of {name} -->"
+
+
+def page(text: str, results: dict[str, Any]) -> str:
+    """The page with every table as the results say."""
+    for name, kept in results.items():
+        pattern = rf"<!-- {name} -->\n.*?<!-- end of {name} -->"
+        text, count = re.subn(pattern, lambda _: block(name, kept), text, flags=re.DOTALL)  # noqa: B023
+        if count != 1:
+            raise ValueError(f"{PAGE.name} has no marks for {name}: add <!-- {name} --> and <!-- end of {name} -->")
+    return text
+
+
+def commit() -> str:
+    """The commit that is measured, with a + where files differ from it."""
+    git = ["git", "-C", str(record.ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="some parts; all if left out")
+    parser.add_argument("--draw", action="store_true", help="pictures and tables again, from the results file")
+    options = parser.parse_args()
+    results = record.load()
+    for name in options.only:
+        if not options.draw:
+            console.rule(f"{part(name).TITLE}: {(part(name).__doc__ or '').splitlines()[0]}")
+            results[name] = {
+                "date": datetime.date.today().isoformat(),
+                "commit": commit(),
+                "machine": record.machine(),
+                "found": part(name).measure(console.print),
+            }
+            record.save({name: results[name] for name in PARTS if name in results})
+        if name not in results:
+            parser.error(f"{record.RESULTS.name} has no {name} yet: measure it first, without --draw")
+        IMAGES.mkdir(parents=True, exist_ok=True)
+        picture = IMAGES / f"performance-{name}.png"
+        figure = part(name).draw(results[name]["found"])
+        figure.savefig(picture, dpi=144, facecolor="white", metadata={"Software": None})
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+    console.print(f"{record.RESULTS}\n{PAGE}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

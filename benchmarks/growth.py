@@ -1,0 +1,169 @@
+"""How the cost of grading grows: with submissions, with exercises in a notebook, with workers.
+
+Run: python benchmarks/growth.py            (half an hour, most for ten thousand submissions; --most 1000: ten minutes)
+
+Classes of 10, 100, 1,000 … honest submissions of one lecture are graded by `course grade` from the command's start to
+its finished gradebook. Large classes hand in the same works again and again; the engine does not know, and grades each.
+For the exercises, the lecture's are repeated under new names; only the time between first and last result counts there,
+as the start is the same. A line through the points says whether the cost is proportional: seconds = start + each · n.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from grading import make_class, run
+from matplotlib.figure import Figure
+
+from autograder import build, engine
+from course_utils import plots
+
+TITLE = "Growth"
+_CELL = re.compile(r"^(?=# %%)", re.MULTILINE)
+_ID = re.compile(r'"grade_id": "(?:test_)?(\w+?)"')
+
+
+def line(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
+    """The line with the least relative errors: its start, what each more costs, and the largest relative distance."""
+    weight = 1 / np.asarray(y)
+    each, start = np.polyfit(x, y, 1, w=weight)
+    off = np.abs((start + each * np.asarray(x)) / y - 1)
+    return {"start": float(start), "each": float(each), "off": float(off.max())}
+
+
+def repeated(text: str, times: int) -> str:
+    """A lecture's source with its exercises that many times, under new names."""
+    cells = _CELL.split(text)
+    names = sorted({found[1] for cell in cells if (found := _ID.search(cell))})
+    again = []
+    for copy in range(2, times + 1):
+        for cell in cells:
+            if _ID.search(cell):
+                new = re.sub(rf"\b(test_)?({'|'.join(names)})\b", rf"\1\2_{copy}", cell)
+                again.append(new)
+    return "".join(cells).rstrip("\n") + "\n\n" + "".join(again)
+
+
+def submissions(sizes: Sequence[int], lecture: str, workers: int, say: Callable[[str], None]) -> list[dict[str, float]]:
+    """Seconds of `course grade` for classes of these sizes: to the first result, between first and last, in all."""
+    found = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory() as scratch:
+            course = Path(scratch, "course")
+            (read,) = build.course_directory(course, [build.SOLUTIONS / f"{lecture}.py"])
+            build.release(course, lecture)
+            make_class(course, read, size)
+            ran = run([(course, ("autograder.cli", "grade", ".", lecture, "--workers", str(workers)))], lecture)
+        first, last = ran.written[0], ran.written[-1]
+        found.append({"n": size, "seconds": ran.seconds, "first": first, "grading": last - first, "workers": workers})
+        say(f"{size:,} submissions with {workers} workers: {ran.seconds:.1f} s, the first result after {first:.1f} s")
+    return found
+
+
+def exercises(copies: Sequence[int], lecture: str, students: int, say: Callable[[str], None]) -> list[dict[str, float]]:
+    """Seconds a submission for notebooks with the lecture's exercises that many times."""
+    text = (build.SOLUTIONS / f"{lecture}.py").read_text(encoding="utf-8")
+    found = []
+    kept = build.SOLUTIONS
+    for times in copies:
+        with tempfile.TemporaryDirectory() as scratch:
+            path = Path(scratch, f"{lecture}.py")
+            path.write_text(repeated(text, times), encoding="utf-8")
+            course = Path(scratch, "course")
+            (read,) = build.course_directory(course, [path])
+            build.release(course, lecture)
+            for student in range(students):
+                work = build.notebook_path(course / "submitted" / f"student{student:05d}", lecture)
+                work.parent.mkdir(parents=True)
+                build.write_notebook(read.notebook, work)
+            build.SOLUTIONS = Path(scratch)
+            try:
+                summary = engine.grade_class(course, lecture, workers=0, database=None)
+            finally:
+                build.SOLUTIONS = kept
+            full = sum(exercise.points for exercise in read.exercises)
+            if any(result.points != full for result in summary.results.values()):
+                sys.exit("a reference did not get its points")
+            written = sorted(p.stat().st_mtime for p in (course / "results" / lecture).glob("*.json"))
+        each = (written[-1] - written[0]) / (len(written) - 1)
+        found.append({"n": len(read.exercises), "seconds": each})
+        say(f"{len(read.exercises)} exercises: {each:.3f} s a submission")
+    return found
+
+
+def measure(
+    say: Callable[[str], None],
+    most: int = 10_000,
+    copies: Sequence[int] = (1, 2, 4, 8),
+    workers: Sequence[int] = (1, 2, 4),
+    lecture: str = "01_tensors",
+) -> dict[str, Any]:
+    """Seconds for each size, and the lines through them."""
+    sizes = [10**power for power in range(1, 6) if 10**power <= most]
+    many = submissions(sizes, lecture, 2, say)
+    long = exercises(copies, lecture, 10, say)
+    side = [submissions([200], lecture, count, say)[0] for count in workers]
+    return {
+        "lecture": lecture,
+        "submissions": many,
+        "line of submissions": line([one["n"] for one in many], [one["seconds"] for one in many]),
+        "exercises": long,
+        "line of exercises": line([one["n"] for one in long], [one["seconds"] for one in long]),
+        "workers": side,
+    }
+
+
+def rows(found: dict[str, Any]) -> list[list[str]]:
+    table = [["", "seconds in all", "to the first result", "a second, once running"]]
+    for one in [*found["submissions"], *found["workers"]]:
+        name = f"{one['n']:,} submissions, {one['workers']} worker{'s' * (one['workers'] > 1)}"
+        rate = f"{(one['n'] - 1) / one['grading']:.2f}"
+        table.append([name, f"{one['seconds']:.1f}", f"{one['first']:.1f}", rate])
+    through = found["line of submissions"]
+    name = f"{through['start']:.1f} s + {1e3 * through['each']:.0f} ms for each submission"
+    table.append([name, f"within {through['off']:.0%}", "", ""])
+    table += [[f"{one['n']} exercises", f"{one['seconds']:.3f} a submission", "", ""] for one in found["exercises"]]
+    through = found["line of exercises"]
+    name = f"{1e3 * through['start']:.0f} ms + {1e3 * through['each']:.1f} ms for each exercise"
+    table.append([name, f"within {through['off']:.0%}", "", ""])
+    return table
+
+
+def draw(found: dict[str, Any]) -> Figure:
+    many, through = found["submissions"], found["line of submissions"]
+    sizes = [one["n"] for one in many]
+    return plots.curves(
+        sizes,
+        {"measured": [one["seconds"] for one in many]},
+        {"start + each · n": [through["start"] + through["each"] * n for n in sizes]},
+        xlabel="submissions",
+        ylabel="seconds from start to gradebook",
+        yunit="s",
+        title=f"From {sizes[0]:,} to {sizes[-1]:,} submissions the time is a line: "
+        f"a start of {through['start']:.0f} s, then {1e3 * through['each']:.0f} ms each",
+    )
+
+
+def main() -> int:
+    from rich.console import Console
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=int, default=10_000, help="the largest class, 100 or more (default 10,000)")
+    options = parser.parse_args()
+    if options.most < 100:
+        parser.error("a line needs two points: --most 100 or more")
+    console = Console(highlight=False)
+    for row in rows(measure(console.print, most=options.most)):
+        console.print("".join(f"{text:44}" for text in row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

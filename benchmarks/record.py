@@ -1,0 +1,89 @@
+"""What the comparisons share: spreads over rounds, the machine, the results file, and pictures with bars."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+from matplotlib.figure import Figure
+
+from course_utils import keeping
+from course_utils.device import describe, pick_device
+from course_utils.plots.axes import chart, log_ticks
+from course_utils.plots.style import CONTEXT, INK, MEASURED, styled
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results" / "cpu.json"
+
+Spread = dict[str, float]
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """The median of rounds, the lowest and the highest."""
+    return {"median": statistics.median(values), "low": min(values), "high": max(values), "rounds": len(values)}
+
+
+def ratios(above: Sequence[float], below: Sequence[float]) -> Spread:
+    """The spread of quotients, each of two numbers of the same round."""
+    return spread([a / b for a, b in zip(above, below, strict=True)])
+
+
+def times(ratio: Spread, digits: int = 3) -> str:
+    """A ratio as text: the median, and lowest to highest where there are several rounds."""
+    low, middle, high = (f"{ratio[key]:#.{digits}g}".rstrip(".") for key in ("low", "median", "high"))
+    return f"{middle} ×" + (f" ({low} to {high})" if ratio["rounds"] > 1 else "")
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers belong to."""
+    return {
+        "device": describe(pick_device("cpu")),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cores": os.cpu_count(),
+        "memory": psutil.virtual_memory().total,
+    }
+
+
+def load(path: Path = RESULTS) -> dict[str, Any]:
+    """The results file; {} where there is none yet."""
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def save(found: Mapping[str, Any], path: Path = RESULTS) -> None:
+    """Write the results file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    keeping.write(path, found)
+
+
+def bars(rows: Mapping[str, Spread], *, unit: str, xlabel: str, title: str, floor: float | None = None) -> Figure:
+    """Horizontal bars on a logarithmic axis, a whisker from the lowest to the highest round, a dashed line as floor."""
+    values = [row["median"] for row in rows.values()] + ([floor] if floor else [])
+    with styled():
+        fig, ax = chart(8.9, 1.5 + 0.42 * len(rows), title, left=0.5 + 0.075 * max(map(len, rows)), right=0.9)
+        ax.set(xscale="log", xlim=(min(values) / 2, max(values) * 1.6), xlabel=xlabel, ylim=(len(rows) - 0.4, -0.6))
+        log_ticks(ax.xaxis, *ax.get_xlim(), unit, most=7)
+        ax.set_yticks(range(len(rows)), list(rows))
+        ax.tick_params(axis="y", length=0)
+        ax.grid(True, axis="x")
+        for place, row in enumerate(rows.values()):
+            ax.barh(place, row["median"], height=0.6, color=MEASURED)
+            ax.plot([row["low"], row["high"]], [place, place], color=INK, linewidth=1.2, marker="|", markersize=7)
+            text = f"{row['median']:#.3g}".rstrip(".")
+            ax.annotate(text, (row["high"], place), xytext=(6, 0), textcoords="offset points", va="center")
+        if floor:
+            ax.axvline(floor, color=CONTEXT, linestyle="--")
+            ax.annotate("floor", (floor, -0.55), xytext=(3, 0), textcoords="offset points", va="top", color=INK)
+    return fig

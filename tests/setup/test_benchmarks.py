@@ -1,0 +1,73 @@
+"""The page on performance says what was measured: its tables and pictures are those of the results file."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder import build, source
+
+BENCHMARKS = build.ROOT / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def command(request: pytest.FixtureRequest):
+    """benchmarks/__main__.py, as `python benchmarks` finds it."""
+    sys.path.insert(0, str(BENCHMARKS))
+    request.addfinalizer(lambda: sys.path.remove(str(BENCHMARKS)))
+    spec = importlib.util.spec_from_file_location("benchmarks_command", BENCHMARKS / "__main__.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def results() -> dict:
+    return json.loads((BENCHMARKS / "results" / "cpu.json").read_text(encoding="utf-8"))
+
+
+def test_the_page_has_the_tables_of_the_results(command) -> None:
+    text = command.PAGE.read_text(encoding="utf-8")
+    assert command.page(text, results()) == text, "run `python benchmarks --draw`"
+
+
+def test_every_part_was_measured_and_drawn(command) -> None:
+    text = command.PAGE.read_text(encoding="utf-8")
+    assert list(results()) == list(command.PARTS)
+    for name in command.PARTS:
+        assert f"](images/performance-{name}.png)" in text
+        assert (command.IMAGES / f"performance-{name}.png").is_file()
+
+
+@pytest.mark.parametrize("name", ["grading", "growth", "nbval", "timing", "first-cell", "import"])
+def test_a_part_is_drawn_from_the_results_alone(command, name: str, tmp_path: Path) -> None:
+    found = results()[name]["found"]
+    command.part(name).draw(found).savefig(tmp_path / "picture.png")
+    rows = command.part(name).rows(found)
+    assert len({len(row) for row in rows}) == 1 and len(rows) > 2
+    assert not any("|" in text for row in rows for text in row)
+
+
+def test_a_page_without_marks_is_refused(command) -> None:
+    with pytest.raises(ValueError, match="no marks for import"):
+        command.page("nothing", {"import": results()["import"]})
+
+
+def test_a_line_is_found_and_its_distance(command) -> None:
+    growth = command.part("growth")
+    found = growth.line([10, 100, 1000], [7, 25, 205])  # 5 + n / 5
+    assert found == pytest.approx({"start": 5, "each": 0.2, "off": 0}, abs=1e-9)
+    assert growth.line([10, 100, 1000], [7, 25, 410])["off"] > 0.1
+
+
+def test_repeated_exercises_are_exercises(command, tmp_path: Path) -> None:
+    growth = command.part("growth")
+    path = tmp_path / "01_tensors.py"
+    text = (build.SOLUTIONS / path.name).read_text(encoding="utf-8")
+    path.write_text(growth.repeated(text, 3), encoding="utf-8")
+    once, thrice = (source.read(each).exercises for each in (build.SOLUTIONS / path.name, path))
+    assert len(thrice) == 3 * len(once)
+    assert growth.repeated(text, 1).split() == text.split()
+    last, first = thrice[-1], once[-1]
+    assert last.name == f"{first.name}_3" and f"def {last.name}(" in last.solution and last.name in last.tests
