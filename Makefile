@@ -44,7 +44,7 @@ test: instructor
 	$(BIN)/python -m ruff format --check . || status=1; \
 	$(BIN)/python -m mypy || status=1; \
 	$(BIN)/python -m mypy --config-file solutions/mypy.ini solutions/*.py || status=1; \
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS) || status=1; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=30 $(ARGS) || status=1; \
 	COURSE_KILLS=$${COURSE_KILLS:-40} $(BIN)/python -m pytest -m hostile tests/grading || status=1; \
 	exit $$status
 

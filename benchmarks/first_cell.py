@@ -26,7 +26,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from matplotlib.figure import Figure
-from record import ROOT, bars, spread
+from record import ROOT, dots, spread
 
 from course_utils.units import readable
 
@@ -158,7 +158,7 @@ def rows(found: dict[str, Any]) -> list[list[str]]:
 
 def draw(found: dict[str, Any]) -> Figure:
     all_, later = found["clone to first cell"]["median"], found["next day"]["median"]
-    return bars(
+    return dots(
         {**found["seconds"], "clone to first cell": found["clone to first cell"], "next day": found["next day"]},
         unit="s",
         xlabel="seconds",

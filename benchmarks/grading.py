@@ -34,7 +34,7 @@ import nbformat
 import psutil
 from matplotlib.figure import Figure
 from nbgrader.api import Gradebook
-from record import ROOT, bars, ratios, spread, times
+from record import ROOT, dots, ratios, spread, times
 
 from autograder import bank, build, demo, source
 
@@ -302,13 +302,13 @@ def rows(found: dict[str, Any]) -> list[list[str]]:
 
 def draw(found: dict[str, Any]) -> Figure:
     ratio = found["ratios"]["course grade, 1 worker / nbgrader"]
-    return bars(
+    return dots(
         found["seconds a submission"],
         unit="s",
         xlabel="seconds a submission, from the start of the command to the last grade",
         title=f"A class of {found['many']} costs {times(ratio, 2).split(' (')[0].removesuffix(' ×')} times less than "
         "with nbgrader, and is graded in sandboxes",
-        floor=found["floor"],
+        line=("floor", found["floor"]),
     )
 
 

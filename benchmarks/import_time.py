@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from record import bars, ratios, spread, times
+from record import dots, ratios, spread, times
 
 import course_utils
 
@@ -89,7 +89,7 @@ def rows(found: dict[str, Any]) -> list[list[str]]:
 
 
 def draw(found: dict[str, Any]) -> Figure:
-    return bars(
+    return dots(
         _parts(found),
         unit="s",
         xlabel="seconds to import, in a fresh process",

@@ -1,4 +1,4 @@
-"""What the comparisons share: spreads over rounds, the machine, the results file, and pictures with bars."""
+"""What the comparisons share: spreads over rounds, the machine, the results file, and the pictures."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 
 from course_utils import keeping
 from course_utils.device import describe, pick_device
-from course_utils.plots.axes import chart, log_ticks
-from course_utils.plots.style import CONTEXT, INK, MEASURED, styled
+from course_utils.plots.axes import chart, log_ticks, mark
+from course_utils.plots.style import CONTEXT, INK, styled
+from course_utils.units import readable
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "cpu.json"
@@ -68,22 +69,26 @@ def save(found: Mapping[str, Any], path: Path = RESULTS) -> None:
     keeping.write(path, found)
 
 
-def bars(rows: Mapping[str, Spread], *, unit: str, xlabel: str, title: str, floor: float | None = None) -> Figure:
-    """Horizontal bars on a logarithmic axis, a whisker from the lowest to the highest round, a dashed line as floor."""
-    values = [row["median"] for row in rows.values()] + ([floor] if floor else [])
+def dots(
+    rows: Mapping[str, Spread], *, unit: str, xlabel: str, title: str, line: tuple[str, float] | None = None
+) -> Figure:
+    """A dot for each median on a logarithmic axis, a whisker from the lowest to the highest round, a dashed line."""
+    values = [row[key] for row in rows.values() for key in ("low", "high")] + ([line[1]] if line else [])
     with styled():
-        fig, ax = chart(8.9, 1.5 + 0.42 * len(rows), title, left=0.5 + 0.075 * max(map(len, rows)), right=0.9)
-        ax.set(xscale="log", xlim=(min(values) / 2, max(values) * 1.6), xlabel=xlabel, ylim=(len(rows) - 0.4, -0.6))
+        fig, ax = chart(8.9, 1.5 + 0.4 * len(rows), title, left=0.5 + 0.075 * max(map(len, rows)), right=0.9)
+        around = (max(values) / min(values)) ** 0.08
+        ax.set(xscale="log", xlim=(min(values) / around, max(values) * around), xlabel=xlabel)
+        ax.set_ylim(len(rows) - 0.4, -0.6)
         log_ticks(ax.xaxis, *ax.get_xlim(), unit, most=7)
         ax.set_yticks(range(len(rows)), list(rows))
         ax.tick_params(axis="y", length=0)
         ax.grid(True, axis="x")
         for place, row in enumerate(rows.values()):
-            ax.barh(place, row["median"], height=0.6, color=MEASURED)
             ax.plot([row["low"], row["high"]], [place, place], color=INK, linewidth=1.2, marker="|", markersize=7)
-            text = f"{row['median']:#.3g}".rstrip(".")
-            ax.annotate(text, (row["high"], place), xytext=(6, 0), textcoords="offset points", va="center")
-        if floor:
-            ax.axvline(floor, color=CONTEXT, linestyle="--")
-            ax.annotate("floor", (floor, -0.55), xytext=(3, 0), textcoords="offset points", va="top", color=INK)
+            mark(ax, row["median"], place, "o", measured=True, gid=f"row {place}")
+            text = readable(row["median"], unit) if unit else f"{row['median']:.3f}"
+            ax.annotate(text, (row["high"], place), xytext=(9, 0), textcoords="offset points", va="center")
+        if line:
+            ax.axvline(line[1], color=CONTEXT, linestyle="--")
+            ax.annotate(line[0], (line[1], -0.55), xytext=(4, 0), textcoords="offset points", va="top", color=INK)
     return fig

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from record import bars, ratios, spread, times
+from record import dots, ratios, spread, times
 from torch.utils.benchmark import Timer
 
 from course_utils.device import describe, pick_device
@@ -87,12 +87,12 @@ def rows(found: dict[str, Any]) -> list[list[str]]:
 
 def draw(found: dict[str, Any]) -> Figure:
     long = [abs(one["medians"]["median"] - 1) for one in found.values() if one["Timer"] >= 1e-3]
-    return bars(
+    return dots(
         {name: one["medians"] for name, one in found.items()},
         unit="",
         xlabel="median of course_utils.timing.benchmark / median of torch.utils.benchmark.Timer",
         title=f"Work of 1 ms and more takes the same by both clocks, within {max(long):.1%}",
-        floor=1.0,
+        line=("equal", 1.0),
     )
 
 
