@@ -19,6 +19,7 @@ the likely mistake; **Validate** in the toolbar runs them all.
 """
 
 # %%
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -790,7 +791,116 @@ is that choice inside one kernel.)
 ### Or carry it away: offload
 
 In place of computing it again, put it where memory is cheap: a GPU's activations into the CPU's memory, or a CPU's onto
-a disk. Autograd asks two functions of yours, one when it keeps a tensor, and one when it wants it back.
+a disk. Every byte travels twice, away during the forward pass and back during the backward pass, over a link that
+carries so many bytes in a second. What does that cost? It depends on who waits. If each copy has to end before the
+computing goes on, the times add up. If the link works *while* the card computes, each pass takes as long as the slower
+of the two: carrying **hides** behind computing, or the other way round. Twice as much is computed backward as forward,
+but no more is carried. So it may hide in one pass and not in the other.
+
+### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
+
+Write `offload_seconds(size, forward_flops, link, rate, overlap)`: the seconds of a forward and a backward pass, of
+which the first carries `size` bytes away and the second brings them back. `link` is in B/s, each way, and `rate` in
+FLOP/s. With `overlap`, link and computing work at the same time, and a pass is over when both are done; without it, one
+waits for the other.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "offload_seconds", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def offload_seconds(
+    size: int, forward_flops: float, link: float, rate: float, overlap: bool
+) -> float:
+    """Seconds of both passes, where `size` bytes are carried away in the first and back in the second."""
+    ### BEGIN SOLUTION
+    carry, forward = size / link, forward_flops / rate
+    passes = ((carry, forward), (carry, 2 * forward))
+    return sum(max(times) if overlap else sum(times) for times in passes)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_offload_seconds", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def expect_seconds(size, flops, link, rate):
+    """Both ways to wait, with what well-known mistakes make of them."""
+    carry, forward = size / link, flops / rate
+    apart, together = 0.0, 0.0
+    for passes in (1, 2):
+        apart += carry + passes * forward
+        together += carry if carry > passes * forward else passes * forward
+    once = "Every byte travels twice: away in the forward pass, and back in the backward pass."
+    work = "The backward pass takes twice the FLOPs of the forward pass: three times in all."
+    each = (
+        "What was late in the forward pass is not caught up in the backward pass: take the slower of "
+        "the two in each pass, and then the sum."
+    )
+    added = "With overlap nobody waits for the other: a pass takes as long as the slower of the two."
+    given = "Bytes over bytes per second, FLOPs over FLOP per second: divide by `link` and by `rate`."
+    larger = {passes: max(carry, passes * forward) for passes in (1, 2)}
+    mistakes = {
+        False: [
+            (carry + 3 * forward, once),
+            (2 * carry + 2 * forward, work),
+            (2 * carry + forward, work),
+            (together, "Without overlap the times add up."),
+            (size * link * 2 + flops * rate * 3, given),
+            (2 * carry, "The computing takes time, too."),
+            (3 * forward, "The carrying takes time, too."),
+        ],
+        True: [
+            (apart, added),
+            (max(2 * carry, 3 * forward), each),
+            (2 * larger[1], work),
+            (larger[1], work),
+            (max(carry, 3 * forward), once),
+            (larger[1] + 2 * forward, once),
+            (forward + larger[2], once),
+            (
+                min(carry, forward) + min(carry, 2 * forward),
+                "A pass is over when *both* are done: the slower one decides.",
+            ),
+        ],
+    }
+    for overlap, right in ((False, apart), (True, together)):
+        wrong = [
+            (value, why) for value, why in mistakes[overlap] if abs(value / right - 1) > 1e-5
+        ]
+        seen = observe(offload_seconds, size, flops, link, rate, overlap)
+        hint = "Seconds for carrying and for computing, pass by pass: their sum, or the larger."
+        expect(seen.value, right, mistakes=wrong, hint=hint)
+
+
+# 8 GB over 2 GB/s: 4 s each way. Computing: 3 s forward, so 6 s backward. It hides in one pass only.
+expect_seconds(8_000_000_000, 3e12, 2e9, 1e12)
+# It hides in both, and in none.
+expect_seconds(2_000_000_000, 3e12, 2e9, 1e12)
+expect_seconds(20_000_000_000, 3e12, 2e9, 1e12)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for low, high in (
+    (1, 9),
+    (11, 19),
+    (21, 49),
+):  # tenths of a forward pass that the carrying takes
+    link, rate = draw.integer(2, 9) * 1e9, draw.integer(2, 9) * 1e12
+    seconds = draw.integer(2, 9)
+    size = int(draw.integer(low, high) / 10 * seconds * link)
+    expect_seconds(size, seconds * rate, link, rate)
+expect_seconds(0, 1e12, 1e9, 2e12)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Three numbers are enough: the seconds to carry <code>size</code> bytes, the seconds of the forward pass, and those of the backward pass, which are twice as many.</details>
+<details><summary>Hint 2</summary>Forward: <code>max(carry, forward)</code> with overlap, <code>carry + forward</code> without. Backward the same, with <code>2 * forward</code>. Then add the two passes.</details>
+
+**Why it matters.** It says before you build anything whether offload costs nothing or doubles the time, and which of two
+numbers to look at: the bytes per second of the link, or the FLOPs for each byte carried.
+
+Now for real. Autograd asks two functions of yours, one when it keeps a tensor, and one when it wants it back.
 """
 
 # %%
@@ -798,55 +908,88 @@ import tempfile
 from pathlib import Path
 
 resident = {t.untyped_storage().data_ptr() for t in (*model.parameters(), data, goal)}
-carried = [0]  # bytes
+carried = {"away": 0, "back": 0}  # bytes
 
 
-def forward_with_offload(folder: str) -> tuple[Tensor, int]:
-    """The loss, and the bytes that the forward pass left in the device's memory."""
+def carry_away(tensor: Tensor, folder: Path) -> Any:
+    """To the CPU's memory, or from there to a file; parameters and data stay."""
+    if tensor.untyped_storage().data_ptr() in resident:
+        return tensor
+    carried["away"] += tensor.nbytes
+    if devices.on_gpu(device):
+        return tensor.to("cpu"), None
+    path = folder / str(carried["away"])
+    path.write_bytes(tensor.detach().numpy().tobytes())
+    return path, tensor.shape
 
-    def carry_away(tensor: Tensor) -> Any:
-        if tensor.untyped_storage().data_ptr() in resident:  # parameters and data stay
-            return tensor
-        carried[0] += 4 * tensor.numel()
-        if devices.on_gpu(device):
-            return tensor.to("cpu")
-        path = Path(folder) / str(carried[0])
-        path.write_bytes(tensor.detach().numpy().tobytes())
-        return path, tensor.shape
 
-    def bring_back(kept: Any) -> Tensor:
-        if isinstance(kept, Tensor):
-            return kept.to(device)
-        path, shape = kept
-        return torch.frombuffer(bytearray(path.read_bytes()), dtype=torch.float32).view(shape)
+def bring_back(kept: Any) -> Tensor:
+    """The same tensor, on the device."""
+    if isinstance(kept, Tensor):
+        return kept
+    where, shape = kept
+    if shape is None:
+        tensor = where.to(device)
+    else:
+        tensor = torch.frombuffer(bytearray(where.read_bytes()), dtype=torch.float32).view(
+            shape
+        )
+    carried["back"] += tensor.nbytes
+    return tensor
 
-    with (
-        track(device) as memory,
-        torch.autograd.graph.saved_tensors_hooks(carry_away, bring_back),
+
+def offloaded_loss(folder: Path) -> Tensor:
+    """The loss, with what autograd keeps carried away."""
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: carry_away(tensor, folder), bring_back
     ):
-        loss = forward_loss(data.detach(), goal)
-    return loss, memory.live - 4  # without the loss itself
+        return forward_loss(data, goal)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    loss, left = forward_with_offload(folder)
+with tempfile.TemporaryDirectory() as temporary:
+    with track(device) as memory:
+        loss = offloaded_loss(Path(temporary))
+    left = memory.live - 4  # without the loss itself
     model.zero_grad()
     loss.backward()
 for p, gradient in zip(model.parameters(), whole, strict=True):
     assert same(p.grad, gradient)
 
-enter("offload: carried away", 4 * 9 * L * B * d, carried[0])
+for way, size in carried.items():
+    enter(f"offload: carried {way}", 4 * 9 * L * B * d, size)
 enter("offload: activations left", 0, left)
 
 # %% [markdown]
 r"""
-Nothing is left, the gradients are the same, and everything travelled twice. Whether that pays is a division. PCIe
-carries so many bytes in a second, the card computes so many FLOPs in it, and every byte carried has to be worth more
-FLOPs than that.
+Nothing is left, the gradients are the same, and everything travelled twice. In this cell each copy ends before the next
+operation begins: no overlap. So the seconds, too, can be predicted, from two things measured apart: a plain step
+gives the rate of computing, one tensor's way there and back the rate of the link. (What comes out is a little more: each
+of two dozen copies also has to be begun.)
+"""
 
-The same division for the *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) leaves the master copy and both
-averages in the CPU's memory and lets the CPU take the step: in each step the gradients travel there, and the new
-weights back, 2 bytes each for every parameter.
+# %% tags=["timed"]
+with tempfile.TemporaryDirectory() as temporary:
+    folder = Path(temporary)
+    one_tensor = torch.randn(B, 4 * d, device=device)
+    there_and_back = timing.benchmark(
+        lambda: bring_back(carry_away(one_tensor, folder)), device=device
+    )
+    plain_step = timing.benchmark(lambda: forward_loss(data, goal).backward(), device=device)
+    offloaded = timing.benchmark(lambda: offloaded_loss(folder).backward(), device=device)
+link = 2 * one_tensor.nbytes / there_and_back.median
+rate = 3 * forward_flops / plain_step.median
+foreseen = offload_seconds(4 * 9 * L * B * d, forward_flops, link, rate, overlap=False)
+print(f"link {readable(link, 'B/s')}, computing {readable(rate, 'FLOP/s')}")
+print(f"a plain step {plain_step}")
+print(f"with offload {offloaded}, predicted {readable(foreseen, 's')}")
+model.zero_grad()
+
+# %% [markdown]
+r"""
+The same arithmetic for the *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) leaves the master copy and
+both averages in the CPU's memory and lets the CPU take the step. In each step the new weights travel up, where the
+forward pass needs them, and the gradients down, as the backward pass makes them: 2 bytes each for every parameter. (The
+CPU's own work comes on top, unless it is hidden, too.)
 
 **Predict.** Llama 3.1 8B behind an H100's PCIe, at what its data sheet promises. How many seconds on the wire are that
 in each step?
@@ -856,19 +999,33 @@ in each step?
 guess = None  # seconds
 
 # %%
-both_ways = FACTS["H100 SXM PCIe bandwidth"].value  # data sheets add both directions
-each_way = both_ways / 2
-down, up = 2 * llama.parameters / each_way, 2 * llama.parameters / each_way
-reconcile("gradients down, weights up", guess, down + up, "s")
-
-assert round(down + up, 2) == 0.50
-step_flops = 6 * llama.parameters * 8_192
-peak = FACTS["H100 SXM bfloat16 peak"].value
-assert round(step_flops / (0.4 * peak), 1) == 1.0  # the step itself, at an MFU of 0.4
+each_way = FACTS["H100 SXM PCIe bandwidth"].value / 2  # data sheets add both directions
+rate = 0.4 * FACTS["H100 SXM bfloat16 peak"].value  # at an MFU of 0.4
+size = 2 * llama.parameters  # bytes, each way
+reconcile("gradients down, weights up", guess, 2 * size / each_way, "s")
+for tokens in (8_192, 2_048):
+    flops = 2 * llama.parameters * tokens  # of the forward pass
+    plain_seconds = 3 * flops / rate
+    waiting, hiding = (
+        offload_seconds(size, flops, each_way, rate, overlap) for overlap in (False, True)
+    )
+    print(
+        f"{tokens:,} tokens: {plain_seconds:.2f} s without offload, {waiting:.2f} s if everybody waits, {hiding:.2f} s with overlap"
+    )
+    if tokens == 8_192:
+        assert round(2 * size / each_way, 2) == 0.50 and round(plain_seconds, 1) == 1.0
+        assert round(waiting, 1) == 1.5 and math.isclose(hiding, plain_seconds)
+    else:
+        assert hiding > 1.9 * plain_seconds
+assert round(rate / each_way, -2) == 6_200  # tokens from which on all of it hides
+assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-Half a second of wire beside a second of arithmetic, and 96 GB less on the card. With larger batches it disappears.
+Half a second of wire beside a second of arithmetic, and 96 GB less on the card. With overlap nobody notices; with a
+quarter of the tokens the step takes twice as long as it should. From which batch on does all of it hide? When the
+forward pass, $2N$ FLOPs for each token, takes as long as $2N$ bytes: at rate / link tokens, some 6,200 here, *whatever*
+the model.
 
 *Try it yourself:* a checkpoint whose one input is offloaded, too: wrap `checkpointed_loss` in the two functions. What
 is carried now?
@@ -876,15 +1033,164 @@ is carried now?
 ## 4 · Fewer bytes for each parameter
 
 Lecture 08 asked the optimizers what they remember. Two of them remember less than AdamW. **Lion** (Chen and others,
-2023, arXiv:2302.06675) has one average, and uses its sign. **Adafactor** (Shazeer and Stern, 2018, arXiv:1804.04235)
-has none of the gradients, and of their squares only the means of each row and of each column. Here is what that saves,
-for real, and whether the stack still learns.
+2023, arXiv:2302.06675) has one average of the gradients, and uses its sign. **Adafactor** (Shazeer and Stern, 2018,
+arXiv:1804.04235) has none of the gradients, and of their squares less than one number for each weight: of a matrix it
+keeps the mean of every row and the mean of every column, and makes up the rest from them. A vector has nothing to take
+means over. Its squares are averaged one by one, as AdamW does.
 
-**Predict.** How many bytes does Adafactor keep, for each of the 4 · $N$ bytes of parameters? Give a percentage.
+Both of PyTorch's, AdamW and Adafactor, also count the steps of each parameter tensor, in a tensor of 4 bytes. The Lion
+below needs no counter.
+
+**Predict.** How many bytes does Adafactor keep, for each of the 4 · $N$ bytes of parameters of the stack? Give a
+percentage.
 """
 
 # %%
 guess = None  # percent
+
+# %% [markdown]
+r"""
+### Exercise 11.4 · optimizer_bytes &nbsp; ★☆☆ &nbsp; 8 minutes
+
+Write `optimizer_bytes(shapes, optimizer)`: the bytes of state that `"AdamW"`, `"Lion"` or `"Adafactor"` keeps for a
+model in float32, counters included. `shapes` has the shape of each parameter tensor: `(rows, columns)` for a matrix,
+`(n,)` for a vector.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "optimizer_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
+    """Bytes of the optimizer's state for float32 matrices and vectors of these shapes."""
+    ### BEGIN SOLUTION
+    total = 0
+    for shape in shapes:
+        numbers = {
+            "AdamW": 2 * math.prod(shape) + 1,
+            "Lion": math.prod(shape),
+            "Adafactor": sum(shape) + 1,  # of a vector that is every number
+        }
+        total += 4 * numbers[optimizer]
+    return total
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_optimizer_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def expect_state(shapes):
+    """The three optimizers, with what well-known mistakes make of their state."""
+    weights = entries = means = vectors = 0
+    for shape in shapes:
+        size = 1
+        for length in shape:
+            size *= length
+            entries += length
+        weights += size
+        means += size if len(shape) == 1 else 0
+        vectors += len(shape) == 1
+    matrices = len(shapes) - vectors
+    count = len(shapes)
+    missing = "The counters are missing: 4 bytes for each parameter tensor."
+    one = "Each parameter *tensor* has a counter of its own, not the model as a whole."
+    bytes_each = "That counts numbers; each of them takes 4 bytes."
+    parameters = "The parameters themselves are not the optimizer's."
+    right = {
+        "AdamW": 8 * weights + 4 * count,
+        "Lion": 4 * weights,
+        "Adafactor": 4 * entries + 4 * count,
+    }
+    mistakes = {
+        "AdamW": [
+            (8 * weights, missing),
+            (8 * weights + 4, one),
+            (8 * weights + 8 * count, "One counter for each tensor serves both averages."),
+            (2 * weights + count, bytes_each),
+            (2 * weights + 4 * count, bytes_each),
+            (
+                4 * weights + 4 * count,
+                "AdamW has two averages: of the gradients, and of their squares.",
+            ),
+            (4 * weights, "AdamW has two averages: of the gradients, and of their squares."),
+            (12 * weights + 4 * count, parameters),
+        ],
+        "Lion": [
+            (4 * weights + 4 * count, "This Lion has no counters."),
+            (weights, bytes_each),
+            (8 * weights, "Lion has one average only."),
+            (8 * weights + 4 * count, "Lion has one average only."),
+        ],
+        "Adafactor": [
+            (4 * entries, missing),
+            (4 * entries + 4, one),
+            (entries + count, bytes_each),
+            (entries + 4 * count, bytes_each),
+            (
+                4 * (entries - means) + 4 * count,
+                "The vectors are missing: of them Adafactor keeps every number.",
+            ),
+            (
+                4 * (entries - means + vectors) + 4 * count,
+                "A vector is not reduced to one mean: all its squares are averaged, one by one.",
+            ),
+            (
+                4 * (entries - means + 2 * means) + 4 * count,
+                "A vector has one average of its squares, and none of the gradients.",
+            ),
+            (
+                4 * (entries + vectors) + 4 * count,
+                "A vector is not a matrix of one column: it is kept number by number, and that is all.",
+            ),
+            (
+                4 * weights + 4 * count,
+                "Of a matrix only the means of its rows and of its columns are kept.",
+            ),
+            (
+                8 * weights + 4 * count,
+                "Of a matrix only the means of its rows and of its columns are kept.",
+            ),
+            (
+                4 * (weights + entries) + 4 * count,
+                "Adafactor has no average of the gradients here: only the means of their squares.",
+            ),
+            (
+                4 * entries + 4 * (2 * matrices + vectors),
+                "One counter for each parameter tensor, not one for its rows and one for its columns.",
+            ),
+        ],
+    }
+    for optimizer, want in right.items():
+        wrong = [(value, why) for value, why in mistakes[optimizer] if value != want]
+        seen = observe(optimizer_bytes, shapes, optimizer)
+        hint = "Count the numbers kept for each tensor, its counter too, and 4 bytes for each of them."
+        expect(seen.value, want, mistakes=wrong, hint=hint)
+
+
+# A matrix of 10 · 30, and a vector of 30. Adafactor: 10 means of rows, 30 of columns, 30 for the vector; two counters.
+expect_state([(10, 30), (30,)])
+expect_state([(10, 30)])
+expect_state([(7,)])
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for matrices, vectors in ((1, 2), (2, 1), (3, 3)):
+    shapes = [draw.sizes(2, 5, 40) for _ in range(matrices)]
+    shapes += [draw.sizes(1, 5, 40) for _ in range(vectors)]
+    if draw.choice([True, False]):
+        shapes = shapes[::-1]
+    expect_state(shapes)
+expect_state([])
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Go through the shapes and add up the <em>numbers</em> kept for each, the counter being one more. <code>math.prod(shape)</code> is the number of weights.</details>
+<details><summary>Hint 2</summary>A matrix of <code>(rows, columns)</code> has <code>rows</code> means of rows and <code>columns</code> means of columns: their sum. What is <code>sum(shape)</code> for a vector?</details>
+
+**Why it matters.** A sum in place of a product: that is all of Adafactor's trick, and LoRA's below is the same one. Here is
+what it saves, for real, and whether the stack still learns. (A layer norm stands before it, so that there are vectors.)
+"""
 
 
 # %%
@@ -914,20 +1220,14 @@ def state_bytes(optimizer: torch.optim.Optimizer) -> int:
 teacher = stack(d, 1).to(device)
 torch.manual_seed(1)
 target = (2 * nn.Linear(d, d, bias=False).to(device)(teacher(data.detach()))).detach()
-shapes = [p.shape for p in model.parameters()]
-counters = 4 * len(shapes)  # PyTorch's count the steps of each tensor
-predicted = {
-    "AdamW": 8 * numbers + counters,
-    "Lion": 4 * numbers,
-    "Adafactor": 4 * sum(rows + columns for rows, columns in shapes) + counters,
-}
 losses: dict[str, list[float]] = {}
 for name, make in (
     ("AdamW", lambda p: torch.optim.AdamW(p, lr=1e-3)),
     ("Lion", lambda p: Lion(p, lr=3e-4)),
     ("Adafactor", lambda p: torch.optim.Adafactor(p, lr=3e-2)),
 ):
-    student = stack(d, L).to(device)
+    student = nn.Sequential(nn.LayerNorm(d), *stack(d, L)).to(device)
+    shapes = [tuple(p.shape) for p in student.parameters()]
     optimizer = make(student.parameters())
     for _ in range(40):
         optimizer.zero_grad()
@@ -935,15 +1235,27 @@ for name, make in (
         loss.backward()
         optimizer.step()
         losses.setdefault(name, []).append(loss.item())
-    enter(f"{name}: state", predicted[name], state_bytes(optimizer))
+    enter(f"{name}: state", optimizer_bytes(shapes, name), state_bytes(optimizer))
     print(f"    loss {losses[name][0]:.2f} at first, {losses[name][-1]:.2f} after 40 steps")
     assert losses[name][-1] < losses[name][0] / 2
-reconcile("Adafactor's state", guess, 100 * predicted["Adafactor"] / (4 * numbers), "%")
+of_the_stack = [tuple(p.shape) for p in model.parameters()]
+share = optimizer_bytes(of_the_stack, "Adafactor") / (4 * numbers)
+reconcile("Adafactor's state", guess, 100 * share, "%")
+assert share < 0.05
+
+width, kv, hidden = llama.width, llama.kv_width, llama.hidden
+seven = [(width, width)] * 2 + [(width, kv)] * 2 + [(width, hidden)] * 2 + [(hidden, width)]
+shapes = [(llama.vocabulary, width)] * 2 + llama.layers * [*seven, (width,), (width,)]
+shapes.append((width,))
+assert sum(map(math.prod, shapes)) == llama.parameters
+for name in losses:
+    print(f"Llama 3.1 8B, {name}: {readable(optimizer_bytes(shapes, name), 'B')} of state")
+assert [round(optimizer_bytes(shapes, name) / 1e9, 1) for name in losses] == [64.2, 32.1, 0.0]
 
 # %% [markdown]
 r"""
-One learning rate does not fit all three; each has its own here. That is what they cost: another rule, to be tuned
-anew.
+From 64 GB to 32, and to next to nothing. One learning rate does not fit all three; each has its own here. That is what
+they cost: another rule, to be tuned anew.
 
 ### LoRA: train something smaller
 
@@ -957,7 +1269,7 @@ begins at zero, so that the first step begins at the model that was given. ($D$ 
 ever get a gradient.) The factor $\alpha / r$ lets one change the rank without tuning the learning rate again. Once
 trained, the product can be added to $W$: a **merged** layer costs nothing more to run.
 
-### Exercise 11.3 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 11.5 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `LoRALinear(base, rank, alpha)`: `base` is an `nn.Linear`, perhaps with a bias, that you freeze. Make two
 parameters, `down` of shape `[rank, in]` with random values (normal, of standard deviation $1/\sqrt{\text{in}}$) and
@@ -1232,9 +1544,7 @@ For Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
 
 # %%
-width, kv, hidden = llama.width, llama.kv_width, llama.hidden
-shapes = [(width, width)] * 2 + [(width, kv)] * 2 + [(width, hidden)] * 2 + [(hidden, width)]
-adapters = llama.layers * sum(16 * (rows + columns) for rows, columns in shapes)
+adapters = llama.layers * sum(16 * (rows + columns) for rows, columns in seven)
 everything = 16 * llama.parameters
 with_lora = 2 * llama.parameters + 16 * adapters
 print(f"{adapters:,} numbers are trained, {adapters / llama.parameters:.2%} of them all")
@@ -1287,29 +1597,102 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all_reduce cost? The usual way is a *ring*. Cut the $S$ bytes into as many pieces as there are ranks. Each
-rank adds a piece to what its neighbour has sent and sends it on: after $n - 1$ rounds each rank holds one piece of the
-whole sum (that is a reduce_scatter). Another $n - 1$ rounds pass the finished pieces around (an all_gather). So each
-rank sends
+What does an all_reduce cost? The usual way is a *ring*. Cut the vector into as many equal pieces as there are ranks. In
+each round every rank sends one piece to its neighbour, and adds the piece that has come from the other side to its own.
+After $n - 1$ rounds each rank holds one piece of the whole sum: that is a **reduce_scatter**. Another $n - 1$ rounds
+pass the finished pieces around until everybody has all of them: an **all_gather**. One after the other they are the
+**all_reduce**.
 
-$$2 \cdot \frac{n - 1}{n} \cdot S \text{ bytes}$$
-
-which is never more than $2S$, however many there are.
-
-**Predict.** Two ranks, a million float32 numbers. How many bytes does each rank send? And a thousand ranks: how many
-times that?
+**Predict.** Two ranks, a million float32 numbers. How many bytes does each rank send in an all_reduce? And with a
+thousand ranks: how many times that?
 """
 
 # %%
 guess = None  # bytes, with two ranks
 
+# %% [markdown]
+r"""
+### Exercise 11.6 · ring_bytes &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `ring_bytes(collective, size, ranks)`: the bytes that *each* rank sends in an `"all_reduce"`, a `"reduce_scatter"`
+or an `"all_gather"`. `size` is the bytes of the whole vector: the one that is summed, or the one that everybody has in
+the end. The pieces are of one size, which need not be a whole number.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "ring_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ring_bytes(collective: str, size: int, ranks: int) -> float:
+    """Bytes that each rank sends in a collective on a vector of `size` bytes."""
+    ### BEGIN SOLUTION
+    piece = size / ranks
+    rounds = ranks - 1
+    if collective == "all_reduce":
+        rounds = 2 * rounds
+    return rounds * piece
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_ring_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def expect_ring(size, ranks):
+    """The three collectives, with what well-known mistakes make of them."""
+    for collective in ("reduce_scatter", "all_gather", "all_reduce"):
+        sent = 0.0
+        for _ in range(1 if collective != "all_reduce" else 2):
+            for _ in range(1, ranks):
+                sent += size / ranks
+        whole = (
+            "Each rank sends one *piece* in a round, size / ranks bytes. That is the whole vector in each, "
+            "or what all ranks send together."
+        )
+        last = (
+            "A piece needs n - 1 rounds to visit n ranks: it is there already where it begins."
+        )
+        halves = "An all_reduce is a reduce_scatter and then an all_gather: n - 1 rounds each."
+        half = f"{collective} is one half of an all_reduce: n - 1 rounds."
+        times = 2 if collective == "all_reduce" else 1
+        mistakes = [
+            (sent * ranks, whole),
+            (times * size, last),
+            (times * size * ranks, whole),
+            (sent / 2, halves) if times == 2 else (2 * sent, half),
+            (2 * size, half),
+            (size, halves if times == 2 else last),
+            (size / ranks, "That is one piece, sent once. How many rounds are there?"),
+            (times * size / ranks, "That is one piece, sent once. How many rounds are there?"),
+            ((2 * ranks - 1) * size / ranks, halves),
+        ]
+        mistakes = [(value, why) for value, why in mistakes if abs(value - sent) > 1e-3]
+        seen = observe(ring_bytes, collective, size, ranks)
+        hint = "The rounds, times the bytes of a piece."
+        expect(seen.value, sent, mistakes=mistakes, hint=hint)
+
+
+# 800 bytes, four ranks: pieces of 200 bytes. Three rounds make 600, and all_reduce has twice as many.
+expect_ring(800, 4)
+expect_ring(1_000, 3)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for ranks in (2, draw.integer(3, 9), draw.integer(10, 99)):
+    expect_ring(draw.integer(1_000, 9_000), ranks)
+expect_ring(1_000, 1)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be handed on until all four ranks have had it?</details>
+<details><summary>Hint 2</summary>A piece has <code>size / ranks</code> bytes, and a rank sends one in each of <code>ranks - 1</code> rounds; an all_reduce has two such halves.</details>
+
+**Why it matters.** Every large training waits for these three, and you will need the function in four cells below.
+Here is the first: the operating system counts the bytes on the connections between two processes.
+"""
+
 
 # %%
-def ring_bytes(size: int, ranks: int) -> float:
-    """Bytes that each rank sends in an all_reduce of `size` bytes; half of it for the other two collectives."""
-    return 2 * (ranks - 1) / ranks * size
-
-
 def sent_by(group: Group) -> list[int | None]:
     """Bytes that the kernel saw leave this process, for three collectives of a million numbers."""
     x, sent = torch.ones(1_000_000, device=group.device), []
@@ -1331,19 +1714,19 @@ def enter_wire(what: str, predicted: float, sent: int | None) -> None:
     ledger.append((what, predicted, round(sent / predicted, 2) * predicted, "B"))
 
 
-predicted = ring_bytes(4_000_000, 2)
+predicted = ring_bytes("all_reduce", 4_000_000, 2)
 sent = launch(sent_by, 2)[0]
 enter_wire("all_reduce of 4 MB: sent", predicted, sent[0])
-enter_wire("all_gather to 8 MB: sent", ring_bytes(8_000_000, 2) / 2, sent[1])
-enter_wire("reduce_scatter of 4 MB: sent", predicted / 2, sent[2])
+enter_wire("all_gather to 8 MB: sent", ring_bytes("all_gather", 8_000_000, 2), sent[1])
+enter_wire("reduce_scatter of 4 MB: sent", ring_bytes("reduce_scatter", 4_000_000, 2), sent[2])
 reconcile("sent by each of two ranks", guess, predicted, "B")
 
-assert ring_bytes(4_000_000, 1_000) / predicted < 2
+assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
 
 # %% [markdown]
 r"""
-That was counted by the operating system, on the connections between the two processes. (all_gather of a million numbers
-on *each* rank makes two million, so it sends 4 MB: half of an all_reduce of the result.)
+The messages have headers, a percent or so; the rest is your count. (all_gather of a million numbers on *each* rank makes
+two million: 8 MB.) And however many ranks there are, none ever sends more than twice the vector.
 
 **Data parallelism** is the first use of it. Every rank has the whole model, and its own part of the batch. After the
 backward pass the gradients are averaged with one all_reduce, so that all ranks take the same step and stay the same. It
@@ -1384,7 +1767,9 @@ by_one = gradients_of(stack(width, depth), inputs, targets)
 by_rank = launch(data_parallel, 2, inputs, targets)
 for mine, theirs, _ in by_rank:
     assert same(mine, by_one) and same(theirs, by_one)
-enter_wire("data parallelism: sent in a step", ring_bytes(4 * weights, 2), by_rank[0][2])
+enter_wire(
+    "data parallelism: sent in a step", ring_bytes("all_reduce", 4 * weights, 2), by_rank[0][2]
+)
 
 # %% [markdown]
 r"""
@@ -1438,7 +1823,7 @@ guess = None  # GB on each card at stage 3
 
 # %% [markdown]
 r"""
-### Exercise 11.4 · zero_bytes &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 11.7 · zero_bytes &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `zero_bytes(parameters, ranks, stage, recipe)`: the bytes on each rank, by kind. `recipe` says how many bytes each
 *parameter* takes for each kind: a dict with the keys `"parameters"`, `"gradients"` and `"state"` (the master copy
@@ -1572,7 +1957,7 @@ assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-### Exercise 11.5 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 11.8 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `step` of `ShardedAdamW`: AdamW with its state divided among the ranks. What is needed is set up for you: all
 parameters as one vector, padded to a multiple of `group.size`; of which `self.part` is this rank's part, a parameter of
@@ -1912,6 +2297,11 @@ for _ in range(3):
 alone = torch.cat([p.detach().flatten() for p in single.parameters()])
 
 recipe = {"parameters": 4, "gradients": 4, "state": 8}
+collectives = [
+    ["all_reduce"],
+    *2 * [["reduce_scatter", "all_gather"]],
+    ["all_gather", "all_gather", "reduce_scatter"],
+]
 by_rank = launch(all_stages, 2, inputs, targets)
 for stage in range(4):
     wanted = zero_bytes(weights, 2, stage, recipe)
@@ -1925,13 +2315,15 @@ for stage in range(4):
         sum(wanted.values()),
         sum(found[kind] for kind in recipe),
     )
-    messages = 1.5 if stage == 3 else 1.0
-    enter_wire(
-        f"ZeRO stage {stage}: sent in a step",
-        messages * ring_bytes(4 * weights, 2),
-        found["sent"],
-    )
-reconcile("sent at stage 3, against stage 0", guess, 1.5, "times")
+    sends = sum(ring_bytes(collective, 4 * weights, 2) for collective in collectives[stage])
+    enter_wire(f"ZeRO stage {stage}: sent in a step", sends, found["sent"])
+reconcile(
+    "sent at stage 3, against stage 0",
+    guess,
+    sends / ring_bytes("all_reduce", 4 * weights, 2),
+    "times",
+)
+assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 
 # %% [markdown]
 r"""
@@ -1958,7 +2350,7 @@ out in $n$ terms, for each rank knows only what its own part of `up` did with $x
 are two small functions (Megatron's *f* and *g*): one does nothing forward and an all_reduce backward, the other an
 all_reduce forward and nothing backward.
 
-### Exercise 11.6 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 11.9 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
 
 The two functions are given. Write `__init__` and `forward` of `ParallelMLP`, for $y = \text{GELU}(x\, \text{up}^\top)\,
 \text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` `[d, h]`, as `nn.Linear` keeps its weights: outputs come
@@ -2222,7 +2614,7 @@ enter(
     4 * batch * (8 * width / 2 + width),
     halves[0]["kept"],
 )
-predicted = 2 * ring_bytes(4 * batch * width, 2)
+predicted = 2 * ring_bytes("all_reduce", 4 * batch * width, 2)
 enter_wire("tensor parallel: sent by each rank", predicted, halves[0]["sent"])
 reconcile("sent for one block, forward and backward", guess, predicted, "B")
 
@@ -2241,8 +2633,183 @@ weights?
 The last way to cut is the plainest: the first half of the layers here, the second half there. Only the stream between
 two layers travels, $B \cdot d$ numbers forward and as many backward. But the second card waits for the first, and then
 the first for the second. So the batch is cut into **microbatches** that follow one another through the stages, as on an
-assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). Here is the schedule, worked out from what has to wait
-for what.
+assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). Here is the timetable of four stages and six
+microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and each takes one tick. First all go forward:
+
+```text
+stage 0   F0 F1 F2 F3 F4 F5  .  .  .  .  .  . B0 B1 B2 B3 B4 B5
+stage 1    . F0 F1 F2 F3 F4 F5  .  .  .  . B0 B1 B2 B3 B4 B5  .
+stage 2    .  . F0 F1 F2 F3 F4 F5  .  . B0 B1 B2 B3 B4 B5  .  .
+stage 3    .  .  . F0 F1 F2 F3 F4 F5 B0 B1 B2 B3 B4 B5  .  .  .
+```
+
+The dots are the **bubble**: a card that waits. They do not depend on how many microbatches there are, but their *share*
+does. A stage keeps the activations of a microbatch from its F to its B, so here each one keeps those of all six: the
+whole batch's. *1F1B*, one forward, one backward, begins with the backward passes as early as it can, and takes in a new
+microbatch only when an old one is done:
+
+```text
+stage 0   F0 F1 F2 F3  .  .  . B0 F4 B1 F5 B2  . B3  . B4  . B5
+stage 1    . F0 F1 F2  .  . B0 F3 B1 F4 B2 F5 B3  . B4  . B5  .
+stage 2    .  . F0 F1  . B0 F2 B1 F3 B2 F4 B3 F5 B4  . B5  .  .
+stage 3    .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5  .  .  .
+```
+
+**Predict.** Four stages. How many microbatches does it take until the bubble is less than a tenth of the time?
+"""
+
+# %%
+guess = None  # microbatches, until the bubble is below a tenth
+
+# %% [markdown]
+r"""
+### Exercise 11.10 · pipeline_plan &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `pipeline_plan(stages, microbatches, stream)`, a dict with three entries. `"bubble"`: the share of all ticks in which
+a stage waits. `"kept"`: a list with, for each stage, the number of microbatches whose activations it keeps at its worst
+moment, with 1F1B. `"sent"`: a list with the bytes that each stage sends in a step. `stream` is the bytes of the whole
+batch's activations *between* two layers; their gradients take as many. Activations go to the next stage, gradients to the
+one before.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "pipeline_plan", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pipeline_plan(stages: int, microbatches: int, stream: int) -> dict[str, Any]:
+    """The bubble's share, and for each stage the microbatches kept (1F1B) and the bytes sent."""
+    ### BEGIN SOLUTION
+    last = stages - 1
+    return {
+        "bubble": last / (microbatches + last),
+        "kept": [min(stages - stage, microbatches) for stage in range(stages)],
+        "sent": [stream * ((stage > 0) + (stage < last)) for stage in range(stages)],
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_pipeline_plan", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def expect_plan(stages, microbatches, stream):
+    """One entry after the other, so that each meets its own mistakes."""
+    seen = observe(pipeline_plan, stages, microbatches, stream)
+    p, m = stages, microbatches
+    work, waits = 2 * m, 2 * (p - 1)
+    bubble = waits / (work + waits)
+    kept, sent = [], []
+    for stage in range(p):
+        ahead = 1  # its own, and one in each stage behind it
+        for _ in range(stage + 1, p):
+            ahead += 1
+        kept.append(ahead if ahead < m else m)
+        sent.append(0)
+        for neighbour in (stage - 1, stage + 1):
+            sent[-1] += stream if neighbour in range(p) else 0
+    right = {"bubble": bubble, "kept": kept, "sent": sent}
+    hint = 'Return a dict with "bubble" (a share), "kept" and "sent" (a list each, with a number for each stage).'
+    value = seen.value
+    if not isinstance(value, dict) or set(value) != set(right):
+        expect(value, right, hint=hint)
+
+    def other(pairs, want):
+        return [(number, why) for number, why in pairs if number != want]
+
+    ticks = "Count one line of the timetable: 2·m ticks of work, and as many dots as there are in every other line."
+    dots = (
+        "Every line has 2·(p - 1) dots, not 2·p: a microbatch passes the p - 1 other stages, forward and "
+        "again backward, while this one waits."
+    )
+    whole = "The share of *all* ticks, the waiting ones included: that is divided by the work alone."
+    shares = [
+        ((p - 1) / m, whole),
+        (p / (m + p), dots),
+        (p / (m + p - 1), dots),
+        ((p - 1) / (m + p), "Work and dots together are m + p - 1 ticks in each direction."),
+        (
+            (p - 1) / (2 * m + p - 1),
+            "The stages wait in the forward *and* in the backward direction.",
+        ),
+        (2 * (p - 1), "That counts the dots of a line; wanted is their share of all ticks."),
+        (p - 1, "That counts the dots of a line; wanted is their share of all ticks."),
+        (m / (m + p - 1), "That is the share of the work; the bubble is the rest."),
+        (100 * bubble, "A share lies between 0 and 1."),
+    ]
+    expect(value["bubble"], bubble, about="bubble", mistakes=other(shares, bubble), hint=ticks)
+    lines = (
+        "Count in the second timetable: after each F one more is kept, after each B one less."
+    )
+    many = [
+        (
+            [m] * p,
+            "That is with all forward passes first; with 1F1B backward passes begin earlier.",
+        ),
+        ([p] * p, "Only the first stage is so far ahead: the last one goes backward at once."),
+        (
+            [min(p, m)] * p,
+            "Only the first stage is so far ahead: the last one goes backward at once.",
+        ),
+        (
+            [p - stage for stage in range(p)],
+            "There are never more than there are microbatches.",
+        ),
+        (
+            kept[::-1],
+            "The first stage is the furthest ahead: it keeps the most, the last one keeps one.",
+        ),
+        (
+            [min(p - stage - 1, m) for stage in range(p)],
+            "The last stage keeps one, while it works on it.",
+        ),
+        (max(kept), "A list, with a number for each stage."),
+    ]
+    expect(value["kept"], kept, about="kept", mistakes=other(many, kept), hint=lines)
+    ends = "The first stage has nobody before it, the last nobody behind it: they send in one direction only."
+    parts = "`stream` is the whole batch's: the microbatches together send it once in each direction."
+    traffic = [
+        ([2 * stream] * p, ends),
+        (
+            [stream] * p,
+            "A stage in the middle sends in both directions: activations on, gradients back.",
+        ),
+        (
+            [stream] * (p - 1) + [0],
+            "Gradients travel, too: every stage but the first sends them to the one before.",
+        ),
+        (
+            [0] + [stream] * (p - 1),
+            "Activations travel, too: every stage but the last sends them on.",
+        ),
+        ([m * bytes_sent for bytes_sent in sent], parts),
+        ([bytes_sent / m for bytes_sent in sent], parts),
+        (sum(sent), "A list, with a number for each stage."),
+    ]
+    hint = "Bytes to the next stage (if there is one) and to the one before (if there is one)."
+    expect(value["sent"], sent, about="sent", mistakes=other(traffic, sent), hint=hint)
+
+
+# The timetables above: 6 dots in 18 ticks. Then fewer microbatches than stages.
+expect_plan(4, 6, 1_000)
+expect_plan(5, 3, 700)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for stages in (2, 3, draw.integer(4, 9)):
+    for microbatches in (1, stages, stages + 1, draw.integer(2, 40)):
+        expect_plan(stages, microbatches, draw.integer(2, 99) * microbatches)
+expect_plan(1, 4, 1_000)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>The bubble: in any line of the first timetable, dots over ticks. With m microbatches a line has 2·m jobs. How many dots with four stages, and how many with two? Draw it.</details>
+<details><summary>Hint 2</summary>Kept: stage 0 of four lets four in before the first comes back, stage 3 only one; but never more than there are. Sent: <code>stream</code> for each neighbour, so ask how many neighbours a stage has.</details>
+
+**Why it matters.** These three decide how a model is cut: enough microbatches against the bubble, a schedule that does
+not keep them all, and a wire that need not be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by
+the time *without* it, and get $(p - 1)/m$. Both are in use: look which one is meant.)
+
+Here are the timetables, not drawn but worked out from what has to wait for what.
 """
 
 
@@ -2274,78 +2841,46 @@ def schedule(stages: int, microbatches: int, early: bool = False) -> list[list[s
             needed = stage - 1 if order and order[0][0] == "F" else stage + 1
             if order and (needed not in range(stages) or (needed, order[0]) in done):
                 now.append((stage, order.pop(0)))
-                lines[stage].append("{}{}".format(*now[-1][1]).rjust(3))
+                lines[stage].append("{}{}".format(*now[-1][1]))
             else:
-                lines[stage].append("  .")
+                lines[stage].append(".")
         done.update(now)
     return lines
 
 
-def idle_share(stages: int, microbatches: int, early: bool = False) -> float:
-    """The share of all ticks in which a stage has nothing to do: the bubble."""
-    lines = schedule(stages, microbatches, early)
-    return sum(line.count("  .") for line in lines) / (len(lines) * len(lines[0]))
+def idle_share(lines: list[list[str]]) -> float:
+    """The share of all ticks in which a stage has nothing to do."""
+    return sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
 
 
-for line in schedule(4, 6):
-    print("".join(line))
+def kept_at_most(line: list[str]) -> int:
+    """Microbatches that have passed forward and not yet backward, at the worst moment."""
+    change = [{"F": 1, "B": -1, ".": 0}[job[0]] for job in line]
+    return max(itertools.accumulate(change))
 
-# %% [markdown]
-r"""
-The dots are the **bubble**.
 
-**Predict.** Four stages. Which share of the time is bubble with one microbatch, and how many microbatches does it take
-to get it below a tenth?
-"""
+for stages in (1, 2, 4, 8):
+    for microbatches in (1, 3, 8, 32):
+        plan = pipeline_plan(stages, microbatches, stream=0)
+        for early in (False, True):
+            lines = schedule(stages, microbatches, early)
+            assert math.isclose(idle_share(lines), plan["bubble"])
+        assert [kept_at_most(line) for line in lines] == plan["kept"]  # the early one's
 
-# %%
-guess = None  # microbatches, until the bubble is below a tenth
-
-# %%
-assert idle_share(4, 1) == 3 / 4
-enough = next(m for m in range(1, 1_000) if idle_share(4, m) < 0.1)
+enough = next(m for m in range(1, 1_000) if pipeline_plan(4, m, stream=0)["bubble"] < 0.1)
 reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
+for early in (False, True):
+    for line in schedule(4, 6, early):
+        print(" ".join(job.rjust(2) for job in line))
 
 assert enough == 28
-for stages in (2, 4, 8):
-    for microbatches in (1, 3, 8, 32):
-        formula = (stages - 1) / (microbatches + stages - 1)
-        assert math.isclose(idle_share(stages, microbatches), formula)
+assert [kept_at_most(line) for line in schedule(4, 28)] == [28, 28, 28, 28]
+assert [kept_at_most(line) for line in schedule(4, 28, early=True)] == [4, 3, 2, 1]
 
 # %% [markdown]
 r"""
-With $p$ stages and $m$ microbatches the bubble is
-
-$$\frac{p - 1}{m + p - 1}$$
-
-of the time. (Narayanan and others, 2021, arXiv:2104.04473, divide by the time *without* bubble: $(p - 1)/m$. Both are
-in use.) More microbatches make it small. But here all $m$ forward passes come first, so the activations of all of them
-are kept: the whole batch's. *1F1B*, one forward, one backward, begins with the backward passes as early as it can.
-
-**Predict.** Four stages, 28 microbatches. How many of them does the first stage keep the activations of, at most, with
-1F1B?
-"""
-
-# %%
-guess = None  # microbatches
-
-
-# %%
-def kept_at_most(order: list[Job]) -> int:
-    """Microbatches that have passed forward and not yet backward."""
-    forward = [1 if kind == "F" else -1 for kind, _ in order]
-    return max(sum(forward[:n]) for n in range(len(forward) + 1))
-
-
-gpipe, early = orders(4, 28, early=False), orders(4, 28, early=True)
-reconcile("kept by the first stage, with 1F1B", guess, kept_at_most(early[0]), "microbatches")
-assert [kept_at_most(order) for order in gpipe] == [28, 28, 28, 28]
-assert [kept_at_most(order) for order in early] == [4, 3, 2, 1]
-assert idle_share(4, 28, early=True) == idle_share(4, 28)
-
-# %% [markdown]
-r"""
-As many as there are stages, for the same bubble.
+The bubble is the same with both, and with 1F1B the first stage keeps four microbatches in place of 28: as many as there
+are stages.
 
 For real, with two stages: rank 0 has the first half of the blocks, rank 1 the second half and the loss. Collectives are
 of no use here. `send` and `recv` are between two.
@@ -2394,8 +2929,10 @@ first, second = launch(pipeline, 2, inputs, targets)
 both = torch.cat([first["gradients"], second["gradients"]])
 assert same(both, by_one)
 enter("pipeline: weights on each rank", 4 * weights / 2, first["held"])
-enter_wire("pipeline: sent by each rank", 4 * batch * width, first["sent"])
-assert idle_share(2, MICROBATCHES) == 1 / 5
+plan = pipeline_plan(2, MICROBATCHES, stream=4 * batch * width)
+for rank, found in enumerate((first, second)):
+    enter_wire(f"pipeline: sent by rank {rank}", plan["sent"][rank], found["sent"])
+assert plan["bubble"] == 1 / 5
 
 # %% [markdown]
 r"""
@@ -2422,6 +2959,141 @@ def gelu_by_hand(x: Tensor) -> Tensor:
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
+# %% [markdown]
+r"""
+**Predict.** How many kernels is that, one after the other? And how many times the bytes that one fused kernel needs?
+"""
+
+# %%
+guess = None  # times the bytes
+
+# %% [markdown]
+r"""
+### Exercise 11.11 · chain_bytes &nbsp; ★☆☆ &nbsp; 8 minutes
+
+Write `chain_bytes(chain, size)`: the bytes that a chain of elementwise operations reads and writes, as a dict with
+`"eager"`, where each operation is a kernel of its own, and `"fused"`, where one kernel does them all. `chain` is a list of
+`(result, operands)`, names of tensors of `size` bytes each: `[("a", ["x"]), ("b", ["a", "y"])]` makes `a` from `x`, and
+then `b` from `a` and `y`. The result of the last one is what is wanted; the others are temporary. Each name stands once
+in a list of operands. (Plain numbers, as in `0.5 * x`, are in no list: they come with the kernel.)
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "chain_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def chain_bytes(chain: list[tuple[str, list[str]]], size: int) -> dict[str, int]:
+    """Bytes read and written, with one kernel for each operation and with one for all."""
+    ### BEGIN SOLUTION
+    made = {result for result, _ in chain}
+    read = {name for _, operands in chain for name in operands}
+    eager = sum(len(operands) + 1 for _, operands in chain)
+    return {"eager": eager * size, "fused": (len(read - made) + 1) * size}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_chain_bytes", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
+from course_utils.testing import expect, observe
+
+
+def expect_chain(chain, size):
+    """One check of both, with what well-known mistakes make of them."""
+    reads = writes = uses = 0
+    made, outside = [], []
+    for result, operands in chain:
+        writes += 1
+        for name in operands:
+            reads += 1
+            if name not in made:
+                uses += 1
+                if name not in outside:
+                    outside.append(name)
+        made.append(result)
+    eager, fused = reads + writes, len(outside) + 1
+    right = {"eager": eager * size, "fused": fused * size}
+    distinct = len(outside) + len(made)
+    both = "An operation reads its operands *and* writes its result."
+    again = "Each kernel reads its operands anew, also a tensor that an earlier one has read or written."
+    inside = "In one kernel a temporary never gets to memory: it is neither written nor read."
+    once = (
+        "One kernel reads each tensor that comes from outside once, however often it is used."
+    )
+    first = "Every tensor that comes from outside has to be read: later operations, too, may need one."
+    wrong = {
+        "eager": [
+            (reads, both),
+            (writes, both),
+            (2 * len(chain), "Some operations read two tensors: count the operands."),
+            (3 * len(chain), "Some operations read one tensor only: count the operands."),
+            (distinct, again),
+            (len(outside) + writes, again),
+        ],
+        "fused": [
+            (2, first),
+            (len(chain[0][1]) + 1, first),
+            (uses + 1, once),
+            (len(outside), "The last result has to be written."),
+            (len(outside) + writes, inside),
+            (distinct + 1, inside),
+            (reads + 1, inside),
+        ],
+    }
+    mistakes = []
+    for name, pairs in wrong.items():
+        mistakes += [
+            (right | {name: number * size}, why)
+            for number, why in pairs
+            if number * size != right[name]
+        ]
+    elements = "Each of these tensors takes `size` bytes: that counts tensors."
+    mistakes.append(({"eager": eager, "fused": fused}, elements))
+    mistakes += [
+        ({"eager": a * size, "fused": b * size}, why)
+        for a, why in wrong["eager"]
+        for b, _ in wrong["fused"]
+        if a != eager and b != fused
+    ]
+    seen = observe(chain_bytes, chain, size)
+    hint = "Eager: operands and result of every operation. Fused: what comes from outside, and the last result."
+    expect(seen.value, right, mistakes=mistakes, hint=hint)
+
+
+# One kernel for each: 2 + 3 + 3 + 3 + 3 tensors. Fused: x, y, z and the result.
+later = [("b", ["a", "y"]), ("c", ["b", "z"]), ("d", ["c", "x"]), ("e", ["d", "a"])]
+expect_chain([("a", ["x"]), *later], 1_000)
+expect_chain([("a", ["x"])], 64)
+### BEGIN HIDDEN TESTS
+from course_utils.testing import draws
+
+draw = draws()
+for length in (1, 2, 3, 5, 8):
+    outside = [f"x{i}" for i in range(draw.integer(1, 3))]
+    chain: list[tuple[str, list[str]]] = []
+    last = draw.choice(outside)
+    for step in range(length):
+        second = draw.choice([None, *outside, *[result for result, _ in chain]])
+        operands = [last] if second in (None, last) else [last, second]
+        if draw.choice([True, False]):
+            operands = operands[::-1]
+        last = f"t{step}"
+        chain.append((last, operands))
+    expect_chain(chain, draw.integer(1, 99) * 4)
+three = [("a", ["x"]), ("b", ["x"]), ("c", ["x", "a"]), ("d", ["b", "c"])]
+expect_chain(three, 4)
+expect_chain([("p", ["u", "v", "w"]), ("q", ["p", "z"])], 8)
+### END HIDDEN TESTS
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Eager: an operation moves <code>len(operands) + 1</code> tensors.</details>
+<details><summary>Hint 2</summary>Fused: the names that are some operation's operand and no operation's result, each once. Two sets and a minus sign give them. And one tensor is written.</details>
+
+**Why it matters.** Elementwise operations take as long as their bytes do. So the quotient of the two numbers is the most
+that fusing a chain can win.
+
+To see it for real, here is somebody who stands between PyTorch and its kernels, and counts. GELU is eight operations, with
+their temporaries called `a` to `g`.
+"""
+
+# %%
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -2443,26 +3115,28 @@ class Traffic(TorchDispatchMode):
         return result
 
 
-# %% [markdown]
-r"""
-**Predict.** How many kernels is that, one after the other? And how many times the bytes that one fused kernel needs?
-"""
-
-# %%
-guess = None  # times the bytes
-
-# %%
+gelu_chain = [
+    ("a", ["x"]),  # 0.5 · x
+    ("b", ["x"]),  # x³
+    ("c", ["b"]),  # 0.0447 · x³
+    ("d", ["x", "c"]),
+    ("e", ["d"]),  # 0.798 · (…)
+    ("f", ["e"]),  # tanh
+    ("g", ["f"]),  # 1 + …
+    ("result", ["a", "g"]),
+]
 side = 1_024
 many = torch.randn(side, side, device=device)
 with Traffic() as eager:
     gelu_by_hand(many)
-once = 2 * 4 * side**2  # read x, write the result
-print(f"one operation at a time: {eager.kernels} kernels, {format_bytes(eager.bytes)}")
-reconcile("traffic against one read and one write", guess, eager.bytes / once, "times")
+traffic = chain_bytes(gelu_chain, 4 * side**2)
+enter("one kernel for each: traffic of GELU", traffic["eager"], eager.bytes)
+reconcile(
+    "traffic against one read and one write", guess, eager.bytes / traffic["fused"], "times"
+)
 
-assert eager.kernels == 8
-assert eager.bytes == (6 * 2 + 2 * 3) * 4 * side**2  # two of them read two tensors
-assert eager.bytes == 9 * once
+assert eager.kernels == len(gelu_chain) == 8
+assert eager.bytes == 9 * traffic["fused"]
 
 # %% [markdown]
 r"""
@@ -2501,7 +3175,7 @@ if kernels is not None:
     for reads, writes in kernels:
         print(f"a kernel that reads {reads} tensor and writes {writes}")
     moved = sum(reads + writes for reads, writes in kernels) * 4 * side**2
-    enter("fusion: traffic of GELU", once, moved)
+    enter("fusion: traffic of GELU", traffic["fused"], moved)
     assert len(kernels) == 1
 
 # %% [markdown]
@@ -2726,7 +3400,8 @@ r"""
 ## Takeaways
 
 **Mechanics.** Accumulation: each part's loss times its share of the rows, then `backward`. Checkpointing: keep the
-input, compute again, 4/3 of the FLOPs. LoRA: $r\,(\text{in} + \text{out})$ numbers in place of $\text{in} \cdot
+input, compute again, 4/3 of the FLOPs. Offload: in each pass the slower of link and computing. Adafactor: a number for
+each row and each column. LoRA: $r\,(\text{in} + \text{out})$ numbers in place of $\text{in} \cdot
 \text{out}$. An all_reduce sends $2\,\tfrac{n-1}{n}\,S$ from each rank and is a reduce_scatter and an all_gather. ZeRO
 divides state, gradients, parameters, in this order; stage 3 sends half as much again. Tensor parallel: outputs, then
 inputs, one sum each way. Pipeline: a bubble of $\tfrac{p-1}{m+p-1}$.

@@ -155,6 +155,10 @@ CHARTS = {
             ("far off", 1, 1e9, "B"),
         ]
     ),
+    "predicted, many rows": lambda: plots.predicted_vs_measured(
+        [(f"tensor parallel: activations on rank {i:04}", 2.0**i, 2.0**i, "B") for i in range(39)]
+        + [("a label that is long enough to be written on two lines, even here", 1, 1, "B")]
+    ),
     "range histograms": lambda: plots.range_histograms(
         {"as they are": 2.0 ** torch.linspace(-40, -12, 99), "times 2¹⁶": 2.0 ** torch.linspace(-24, 18, 99)},
         torch.float16,
@@ -542,6 +546,10 @@ def test_predicted_vs_measured_has_an_axis_per_unit_and_writes_the_ratio() -> No
     for text in ("4 GB", "6 GB", "× 1.50", "2 ms", "500 µs", "× 0.25", "1 TB", "× 1.00", "days", "× 10"):
         assert text in words
     assert "Furthest off: d, by a factor of 10" in words
+
+
+def test_many_predictions_stay_on_one_screen() -> None:
+    assert CHARTS["predicted, many rows"]().get_figheight() < 9.5  # inches; loosely set, 40 rows take 16
 
 
 def test_an_axis_between_two_powers_of_ten_has_ticks() -> None:
