@@ -9,7 +9,7 @@ else
 BIN = $(COURSE_VENV)/bin
 endif
 
-.PHONY: help lab test screenshots notebooks release book demo benchmarks lock python instructor
+.PHONY: help lab test screenshots notebooks release book demo benchmarks gpu wheels lock python whole instructor
 
 help:
 	@echo 'make lab        set everything up and open the lectures in JupyterLab'
@@ -20,6 +20,8 @@ help:
 	@echo 'make screenshots  pictures of every lecture in JupyterLab, light and dark, in build/screenshots (instructors)'
 	@echo 'make demo       grade a made-up class and open the report, in build/demo (instructors)'
 	@echo 'make benchmarks  compare with what people use otherwise, on an idle machine: docs/performance.md (instructors)'
+	@echo 'make gpu        run every lecture and the tests that need a GPU on this machine, see docs/gpu-runner.md (instructors)'
+	@echo 'make wheels     make a folder for `make gpu` on a machine without a network, build/wheels (instructors)'
 	@echo 'make lock       write requirements.lock from pyproject.toml (instructors; UPGRADE=1 for newer versions)'
 	@echo ''
 	@echo 'PYTHON=python3.12 chooses the Python, COURSE_VENV=/path the folder of the environment.'
@@ -31,9 +33,11 @@ python:
 lab: python
 	@$(PYTHON) bootstrap.py lab $(ARGS)
 
-instructor: python
+whole:
 	@test -d autograder || { \
 	  echo 'This is the students'\'' copy: only `make lab` works here, the rest is for instructors.' >&2; exit 1; }
+
+instructor: python whole
 	@$(PYTHON) bootstrap.py --extra test
 
 # Every step runs, so that one report has all that is wrong. The hostile class comes last and alone, because it floods
@@ -68,6 +72,25 @@ demo: instructor
 # An hour and more: ARGS='--only timing import' makes some of it.
 benchmarks: instructor
 	@$(BIN)/python benchmarks $(ARGS)
+
+# The machine's own PyTorch is used; TORCH= installs the course's. Where there is a folder of wheels nothing is
+# fetched: they are unpacked into build/site, for this machine's Python.
+TORCH ?= --system-torch
+ifneq ($(wildcard build/wheels/requirements.txt),)
+build/site: build/wheels/requirements.txt
+	@rm -rf $@
+	@$(PYTHON) -m pip install --quiet --no-index --find-links build/wheels --no-deps --target $@ -r $<
+
+gpu: python whole build/site
+	@PYTHONPATH=$(CURDIR):$(CURDIR)/build/site $(PYTHON) benchmarks/gpu.py $(ARGS)
+else
+gpu: python whole
+	@$(PYTHON) bootstrap.py --extra gpu $(TORCH)
+	@$(BIN)/python benchmarks/gpu.py $(ARGS)
+endif
+
+wheels: instructor
+	@$(BIN)/python benchmarks/wheels.py $(ARGS)
 
 lock: instructor
 	@$(BIN)/python -m uv pip compile --quiet --universal --no-annotate --no-emit-index-url --no-emit-find-links \

@@ -3,7 +3,7 @@
     python3 bootstrap.py                   make .venv and install everything      (on Windows: py bootstrap.py)
     python3 bootstrap.py lab               the same, then open JupyterLab on the lectures
     python3 bootstrap.py lab --port 9000   options that are not ours go to JupyterLab
-    python3 bootstrap.py --extra test      with what instructors and the tests need
+    python3 bootstrap.py --extra test      with what instructors and the tests need (gpu: only those of `make gpu`)
     python3 bootstrap.py --system-torch    use the PyTorch that this Python already has
 
 The environment variable COURSE_VENV puts the environment into another folder than .venv. A second run finds
@@ -32,7 +32,7 @@ LOCK = "requirements.lock"
 # environment.yml installs exactly the same two lines; a test compares them.
 REQUIREMENTS = (("-c", LOCK), ("-e", "."))
 # An environment with the larger extra also serves who asks for the smaller one.
-EXTRAS = ("", "instructor", "book", "test")
+EXTRAS = ("", "gpu", "instructor", "book", "test")
 STAMP = "every-byte-every-flop.json"
 SPACE_NEEDED, SPACE_WITH_CUDA = 3e9, 8e9  # bytes; on Linux PyTorch may bring CUDA's libraries
 

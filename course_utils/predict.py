@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -16,6 +17,7 @@ from course_utils import keeping, plots
 from course_utils.units import plain, readable, takes_prefix
 
 FILE_VARIABLE = "COURSE_PREDICTIONS"
+MEASUREMENTS_VARIABLE = "COURSE_MEASUREMENTS"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,18 @@ class Prediction:
     unit: str
 
 
+def record(what: str, measured: float, unit: str) -> None:
+    """Append a measurement to the file that COURSE_MEASUREMENTS names; do nothing where it names none.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if path := os.environ.get(MEASUREMENTS_VARIABLE):
+        line = {"lecture": keeping.lecture(), "what": what, "measured": float(measured), "unit": unit}
+        with open(path, "a", encoding="utf-8") as stream:
+            stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
 def reconcile(what: str, guess: float | None, measured: float, unit: str) -> None:
     """Draw what was measured beside what was guessed, say how far off the guess was, and keep it for `calibration`.
 
@@ -39,6 +53,7 @@ def reconcile(what: str, guess: float | None, measured: float, unit: str) -> Non
     Raises:
         ValueError: the guess is not a number.
     """
+    record(what, measured, unit)
     if guess is None:
         print(f"{what}: {readable(measured, unit)}   (write your own guess above next time, before you run this)")
         return

@@ -1,11 +1,11 @@
-"""Time a function properly: warm up, synchronise, repeat, and report a distribution."""
+"""Time a function properly: warm up, synchronise, repeat, and report a distribution. See what a GPU does at a time."""
 
 from __future__ import annotations
 
 import gc
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,6 +194,57 @@ def _time_with_events(
             break
     calls = max(min_samples, min(10_000, math.ceil(min_seconds / max(typical, 1e-7))))
     return Timing(tuple(seconds_of(calls)), calls)
+
+
+@dataclass(frozen=True)
+class Span:
+    """When one piece of work ran on a stream: ``start`` and ``end`` in seconds since the timeline began."""
+
+    stream: str
+    name: str
+    start: float
+    end: float
+
+
+class Timeline:
+    """When pieces of work ran on a GPU's streams, from a pair of events around each of them.
+
+    A stream is a queue: the GPU does what is in one of them in order, and works on several at a time. Begins when it
+    is made, once the GPU is idle.
+
+    Example:
+        >>> line = Timeline()  # doctest: +SKIP
+        >>> line.run("copies", "batch 1", torch.cuda.Stream(), lambda: x.copy_(pinned, non_blocking=True))
+        >>> line.spans()
+        [Span(stream='copies', name='batch 1', start=2.1e-05, end=0.00128)]
+    """
+
+    def __init__(self) -> None:
+        torch.cuda.synchronize()
+        self._begin = _event()
+        self._begin.record()
+        self._noted: list[tuple[str, str, torch.cuda.Event, torch.cuda.Event]] = []
+
+    def run(self, name: str, what: str, stream: torch.cuda.Stream, fn: Callable[[], Any]) -> None:
+        """Queue the work of `fn` on `stream`, which the spans will call `name`; does not wait for it."""
+        start, end = _event(), _event()
+        with torch.cuda.stream(stream):
+            start.record()
+            fn()
+            end.record()
+        self._noted.append((name, what, start, end))
+
+    def spans(self) -> list[Span]:
+        """Wait until all is done; when each piece ran, in the order in which they were queued."""
+        torch.cuda.synchronize()
+        since = self._begin.elapsed_time
+        return [Span(name, what, since(start) / 1e3, since(end) / 1e3) for name, what, start, end in self._noted]
+
+
+def overlap(spans: Sequence[Span], first: str, second: str) -> float:
+    """Seconds in which the streams of these two names were both at work."""
+    pairs = [(a, b) for a in spans for b in spans if (a.stream, b.stream) == (first, second)]
+    return sum(max(0.0, min(a.end, b.end) - max(a.start, b.start)) for a, b in pairs)
 
 
 def _event() -> torch.cuda.Event:

@@ -463,6 +463,36 @@ else:
 
 # %% [markdown]
 r"""
+A GPU does what is in one *stream* in order, and works on several streams at a time. So the copies of four batches go into one, and
+four multiplications into another; events in each stream note when the GPU gets there. What lies one above the other ran at the same time:
+"""
+
+# %% tags=["timed"]
+if device.type == "cuda":
+    copies, products = torch.cuda.Stream(), torch.cuda.Stream()
+    batch, place = pinned[: 2**24], target[: 2**24]
+    factor = torch.randn(8_192, 8_192, device=device, dtype=torch.bfloat16)
+    out = torch.empty_like(factor)
+    for _ in range(2):  # the first time warms up
+        line = timing.Timeline()
+        for i in range(4):
+            line.run(
+                "copies", f"batch {i}", copies, lambda: place.copy_(batch, non_blocking=True)
+            )
+            line.run(
+                "products", f"step {i}", products, lambda: torch.mm(factor, factor, out=out)
+            )
+        spans = line.spans()
+    copying = sum(span.end - span.start for span in spans if span.stream == "copies")
+    hidden = timing.overlap(spans, "copies", "products")
+    finding = f"Copies behind the work: {readable(hidden, 's')} of {readable(copying, 's')} cost no time"
+    plots.show(plots.timeline(spans, title=finding), alt=f"When two streams worked. {finding}.")
+    assert hidden > 0
+else:
+    print("no GPU: nothing runs beside Python")
+
+# %% [markdown]
+r"""
 > **Trap.** After a `non_blocking` copy *to the CPU* the numbers may not have arrived yet when Python goes on. Synchronise before you read them.
 
 ### Exercise 1.3 · Latency and bandwidth &nbsp; ★★☆ &nbsp; 15 minutes

@@ -31,7 +31,7 @@ from course_utils import device as devices
 from course_utils import hardware, plots, timing
 from course_utils.facts import FACTS
 from course_utils.flops import count_flops
-from course_utils.predict import reconcile
+from course_utils.predict import reconcile, record
 from course_utils.progress import show_progress
 from course_utils.units import readable
 
@@ -1555,6 +1555,8 @@ rate, rate16 = linear_flops / linear_seconds, work16 / seconds16
 print(f"float32:  {readable(rate, 'FLOP/s'):>13}, {share:.0%} {of_what}")
 print(f"bfloat16: {readable(rate16, 'FLOP/s'):>13}, {share16:.0%} {of_what}")
 print(f"bfloat16 is {rate16 / rate:.2f} times as fast as float32")
+if peaks[torch.bfloat16]:
+    record("x_large @ w_large in bfloat16", share16, "MFU")
 
 # %% [markdown]
 r"""
@@ -1675,6 +1677,34 @@ figure = plots.mfu_curve(
 plots.show(
     figure, alt=f"The speed of n × n multiplications against n, a curve per dtype. {finding}."
 )
+
+# %% [markdown]
+r"""
+Why not all of it? On a GPU, one reason can be shown: **power**. A promised peak belongs to a clock, and a chip that draws all the
+power it may draw lowers its clock. Zeros draw less (section 3). What they gain over random numbers is what power costs; what
+is missing even with zeros, the program that multiplies loses.
+"""
+
+# %% tags=["timed"]
+if devices.on_gpu(device):
+    n = widths_tried[speeds[torch.bfloat16].index(max(speeds[torch.bfloat16]))]
+    left = torch.randn(n, n, device=device, dtype=torch.bfloat16)
+    out = torch.empty_like(left)
+    for name, right in {
+        "random numbers": torch.randn_like(left),
+        "zeros": torch.zeros_like(left),
+    }.items():
+        taken = timing.benchmark(
+            lambda: torch.mm(left, right, out=out), device=device, min_seconds=1.0
+        )
+        share, of_what = utilisation(
+            matmul_flops(left.shape, right.shape), taken.median, left.dtype
+        )
+        print(f"bfloat16, n = {n:,}, {name}: {share:.0%} {of_what}")
+        if peaks[left.dtype]:
+            record(f"bfloat16 matmul, {name}", share, "MFU")
+else:
+    print("no GPU: a CPU hardly minds what it multiplies")
 
 # %% [markdown]
 r"""

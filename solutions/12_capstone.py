@@ -40,7 +40,7 @@ from course_utils import device as devices
 from course_utils.flops import count_flops, mfu
 from course_utils.memory import track
 from course_utils.napkin import Transformer as Shape
-from course_utils.predict import calibration, reconcile
+from course_utils.predict import calibration, reconcile, record
 from course_utils.progress import show_progress
 from course_utils.units import readable
 
@@ -52,9 +52,10 @@ show_progress()
 r"""
 ## 1 · What is to be done
 
-A decision comes first: how much do we want to spend? Here are three sizes. `default` is for a CPU with two cores, and
-takes a few minutes; `large` is for a GPU; `small` is for testing this notebook, and learns little. The environment
-variable `COURSE_PRESET` chooses another one than your device would get. Or change a number: everything below follows.
+A decision comes first: how much do we want to spend? Here are four sizes. `default` is for a CPU with two cores, and
+takes a few minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is for testing this notebook, and
+learns little. The environment variable `COURSE_PRESET` chooses another one than your device would get. Or change a number:
+everything below follows.
 """
 
 
@@ -78,8 +79,12 @@ PRESETS = {
     "small": Preset(2, 64, 4, 64, 16, 150, 4e-3, "*.py", 1_000_000, 0),
     "default": Preset(4, 192, 6, 128, 16, 1_000, 2e-3, "*.py", 4_000_000, 2),
     "large": Preset(8, 768, 12, 512, 32, 1_000, 6e-4, "**/*.py", 32_000_000, 2),
+    "huge": Preset(8, 2_048, 16, 1_024, 32, 500, 3e-4, "**/*.py", 32_000_000, 2),
 }
-name = os.environ.get("COURSE_PRESET") or ("large" if device.type == "cuda" else "default")
+name = "default"
+if device.type == "cuda":
+    name = "huge" if (devices.total_memory(device) or 0) >= 64e9 else "large"
+name = os.environ.get("COURSE_PRESET") or name
 if name not in PRESETS:
     raise ValueError(f"COURSE_PRESET is {name!r}; wanted one of {', '.join(PRESETS)}")
 preset = PRESETS[name]
@@ -1247,8 +1252,9 @@ assert counted == work  # to the last one
 
 # %% [markdown]
 r"""
-**The first loss.** All scores are about 0, so the model gives each byte the same chance. **The future.** Change a token:
-nothing before it may change. (`float64`, so that equal means equal.)
+**The first loss.** All scores are near 0, so the model gives each byte about the same chance. (A score is a product of $d$
+normed numbers with weights of std 0.02: its variance is $0.02^2 d$, and half of that comes on top of the loss.) **The
+future.** Change a token: nothing before it may change. (`float64`, so that equal means equal.)
 """
 
 # %%
@@ -1270,8 +1276,11 @@ def next_batch(source: NDArray[np.uint8] = train_tokens) -> tuple[Tensor, Tensor
 
 with torch.no_grad():
     first_loss = next_token_loss(model, *next_batch()).item()
-print(f"first loss {first_loss:.2f}, ln 256 = {math.log(256):.2f}")
-assert abs(first_loss - math.log(256)) < 0.3
+knows_nothing = math.log(256) + 0.02**2 * preset.width / 2
+print(
+    f"first loss {first_loss:.2f}, predicted {knows_nothing:.2f}; ln 256 = {math.log(256):.2f}"
+)
+assert abs(first_loss - knows_nothing) < 0.3
 
 with torch.no_grad(), torch.device("cpu"):
     exact = make_model().double()
@@ -2076,8 +2085,9 @@ print(
     f"{readable(run_flops / run_seconds, 'FLOP/s')} of {readable(ceiling, 'FLOP/s')}: {share:.0%}"
 )
 promised = hardware.peak_flops(device, torch.bfloat16 if mixed else torch.float32)
-if promised is not None:
-    of_promised = mfu(run_flops, run_seconds, promised)
+of_promised = mfu(run_flops, run_seconds, promised)
+if promised is not None and of_promised is not None:
+    record("the run of the capstone", of_promised, "MFU")
     print(f"MFU, against the promised {readable(promised, 'FLOP/s')}: {of_promised:.1%}")
 print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
 
@@ -2105,6 +2115,107 @@ arXiv:2203.15556. That would be another course.)
 
 *Try it yourself:* half the width, twice the layers. Plan first: which of the numbers change, and by how much? Then run
 from the top.
+
+## 8 · What is left to gain
+
+The share of the ceiling is small. What would raise it? Here is one step of the same training, with one change after the
+other, each on top of those before it:
+
+| change | what it does |
+|---|---|
+| `float32` | where we begin |
+| `tf32` | products of `float32` go through tensor cores, with 10 bits after the point (lecture 05; only on CUDA) |
+| `bfloat16` | autocast: faster products, and half the bytes between most of them (lecture 10) |
+| compiled | `torch.compile` fuses what lies between the products (lecture 11; here only on CUDA) |
+| twice the batch | larger products, and the optimizer's part of a step is smaller |
+
+Attention has no line: it has been one fused operation from the start. All shares are of one rate, the peak of `bfloat16`
+(where none is promised: the higher ceiling), so that they compare like the speed itself.
+
+**Predict.** How many times the first share is the last one?
+"""
+
+# %%
+guess = None  # times
+
+
+# %% tags=["timed"]
+class Rung(NamedTuple):
+    """How a step is done."""
+
+    precision: str  # of float32 products, for torch.set_float32_matmul_precision
+    mixed: bool
+    compiled: bool
+    batches: int  # the preset's batch, times this
+
+
+rungs = {"float32": Rung("highest", False, False, 1)}
+if device.type == "cuda":
+    rungs["tf32"] = Rung("high", False, False, 1)
+rungs["bfloat16"] = Rung("high", True, False, 1)
+if device.type == "cuda":
+    rungs["compiled"] = Rung("high", True, True, 1)
+rungs["twice the batch"] = rungs[list(rungs)[-1]]._replace(batches=2)
+promised = hardware.peak_flops(device, torch.bfloat16)
+top = promised or max(ceilings.values())
+
+
+def share_of(rung: Rung) -> float:
+    """The share of the top rate that a step reaches."""
+    torch.set_float32_matmul_precision(rung.precision)
+    model = make_model().to(device)
+    optimizer = make_optimizer(model)
+    if rung.compiled:
+        model.compile(dynamic=False)
+    batches = [next_batch() for _ in range(rung.batches)]
+    ids, targets = (torch.cat(parts) for parts in zip(*batches, strict=True))
+
+    def one_step() -> None:
+        train(
+            model,
+            optimizer,
+            lambda: (ids, targets),
+            lr_at,
+            range(1),
+            rung.mixed,
+            lambda _: None,
+            1,
+        )
+
+    taken = timing.benchmark(one_step, device=device, min_seconds=1.0, min_samples=5)
+    return work["FLOPs per token"] * ids.numel() / taken.median / top
+
+
+shares = {}
+for rung_name, rung in rungs.items():
+    try:
+        shares[rung_name] = share_of(rung)
+    except (torch.OutOfMemoryError, torch._dynamo.exc.TorchDynamoException) as error:
+        print(f"{rung_name}: not on this machine ({str(error).strip().splitlines()[0]})")
+        continue
+    print(f"{rung_name:>15}: {shares[rung_name]:.1%}")
+    if promised is not None:
+        record(f"training step of the capstone, {rung_name}", shares[rung_name], "MFU")
+torch.set_float32_matmul_precision("highest")
+
+first, best = shares["float32"], max(shares.values())
+reconcile("the best step against float32", guess, best / first, "times")
+if promised is not None:
+    record("training step of the capstone, at its best", best, "MFU")
+of_what = "bfloat16 peak" if promised else "measured ceiling"
+finding = f"A training step, from {first:.0%} to {best:.0%} of the {of_what}"
+plots.show(
+    plots.mfu_ladder(shares, title=finding, of=of_what),
+    alt=f"{finding}, with one change after the other.",
+)
+
+# %% [markdown]
+r"""
+Not one line of the model was touched. On a GPU the data sheets alone promise more than a factor of ten between the first line and
+the third (lecture 05). How much of it arrives depends on the width: what can be fused grows with $d$, the products with $d^2$. On a
+CPU there is little to climb.
+
+*Try it yourself:* which rung falls if `d` is halved, and which does not?
 
 ## How well do you guess?
 

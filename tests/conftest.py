@@ -6,9 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 os.environ.setdefault("COURSE_PRESET", "small")  # lecture 12 trains for seconds where notebooks are only tried out
 
@@ -16,6 +19,8 @@ os.environ.setdefault("COURSE_PRESET", "small")  # lecture 12 trains for seconds
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium without a screen: the system's, or the one that Playwright installed."""
+    from playwright.sync_api import sync_playwright  # not there where only the GPU is tested
+
     with sync_playwright() as playwright:
         found = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
         executable = found or playwright.chromium.executable_path

@@ -1,4 +1,4 @@
-"""FLOP/s: the roofline, and utilisation against matrix size."""
+"""FLOP/s: the roofline, utilisation against matrix size and from change to change; what ran at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 from matplotlib.transforms import Bbox
 
 from course_utils.plots.axes import chart, label_ends, legend, log_ticks, mark, note, place_labels, positive
-from course_utils.plots.style import COMPUTE_BOUND, INK, MARKERS, MEMORY_BOUND, styled
+from course_utils.plots.style import COMPUTE_BOUND, DATA, INK, MARKERS, MEASURED, MEMORY_BOUND, styled
+from course_utils.timing import Span
 from course_utils.units import readable
 
 
@@ -223,6 +224,72 @@ def mfu_curve(
             for n, value in zip(sizes, values, strict=True):
                 mark(ax, n, value, marker, measured=True, gid=label)
         label_ends(ax, {label: (sizes[-1], values[-1]) for label, values in curves.items()})
+    return fig
+
+
+def mfu_ladder(rungs: Mapping[str, float], *, title: str, of: str = "peak") -> Figure:
+    """Draw the MFU of one training step from change to change, the first at the top.
+
+    Args:
+        rungs: For each change, such as "bfloat16", the MFU with it and all changes before it; against one peak.
+        title: The finding.
+        of: What the FLOP/s were divided by, such as "bfloat16 peak" or, where that is unknown, "measured ceiling".
+
+    Raises:
+        ValueError: There is no rung, or an MFU is not positive and finite.
+    """
+    if not rungs:
+        raise ValueError("nothing to draw: give at least one rung")
+    for name, share in rungs.items():
+        positive(share, f"the MFU of {name!r}")
+    with styled():
+        left = 0.3 + 0.075 * max(map(len, rungs))
+        fig, ax = chart(8.9, 1.4 + 0.42 * len(rungs), title, left=left, right=0.7)
+        places = range(len(rungs))
+        ax.barh(places, list(rungs.values()), height=0.62, color=MEASURED)
+        ax.set_yticks(places, list(rungs))
+        ax.invert_yaxis()
+        ax.tick_params(axis="y", length=0)
+        ax.set(xlim=(0, max(1.0, *rungs.values())), xlabel=f"model FLOP/s ÷ {of}")
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
+        ax.grid(True, axis="x")
+        for place, share in zip(places, rungs.values(), strict=True):
+            note(ax, f"{share:.1%}", (share, place), (5, 0), va="center")
+    return fig
+
+
+def timeline(spans: Sequence[Span], *, title: str) -> Figure:
+    """Draw when pieces of work ran, a row for each stream: what lies one above the other ran at the same time.
+
+    Args:
+        spans: As `timing.Timeline` measures them.
+        title: The finding.
+
+    Raises:
+        ValueError: There is no span, or one ends before it starts.
+    """
+    if not spans:
+        raise ValueError("nothing to draw: give at least one span")
+    if wrong := [span for span in spans if not span.start <= span.end]:
+        raise ValueError(f"a span ends before it starts: {wrong[0]}")
+    rows = list(dict.fromkeys(span.stream for span in spans))
+    began, ended = min(span.start for span in spans), max(span.end for span in spans)
+    with styled():
+        left = 0.3 + 0.085 * max(map(len, rows))
+        fig, ax = chart(8.9, 1.3 + 0.55 * len(rows), title, left=left, right=0.3)
+        for span in spans:
+            start, width = span.start - began, span.end - span.start
+            row = rows.index(span.stream)
+            colour = (DATA, COMPUTE_BOUND)[row % 2]
+            ax.barh(row, width, left=start, height=0.7, color=colour, alpha=0.6, edgecolor=INK)
+            if width > 0.012 * len(span.name) * (ended - began):
+                ax.text(start + width / 2, row, span.name, ha="center", va="center", size=9)
+        ax.set_yticks(range(len(rows)), rows)
+        ax.invert_yaxis()
+        ax.tick_params(axis="y", length=0)
+        ax.set(xlim=(0, ended - began or 1.0), xlabel="time")
+        ax.xaxis.set_major_formatter(EngFormatter("s"))
+        ax.grid(True, axis="x")
     return fig
 
 

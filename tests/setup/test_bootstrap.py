@@ -27,8 +27,9 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     name = "little-1.0-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel:
         wheel.writestr("little.pth", os.getcwd())
-        metadata = ["Metadata-Version: 2.1", "Name: little", "Version: 1.0", "Provides-Extra: instructor"]
-        wheel.writestr("little-1.0.dist-info/METADATA", "\\n".join([*metadata, "Provides-Extra: test"]))
+        metadata = ["Metadata-Version: 2.1", "Name: little", "Version: 1.0"]
+        metadata += ["Provides-Extra: " + extra for extra in ("gpu", "instructor", "test")]
+        wheel.writestr("little-1.0.dist-info/METADATA", "\\n".join(metadata))
         wheel.writestr("little-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any")
         wheel.writestr("little-1.0.dist-info/RECORD", "")
     return name
@@ -110,7 +111,7 @@ def test_a_second_run_starts_nothing(ready: Course) -> None:
 
 
 def test_what_is_installed_stays_when_less_is_asked_for(ready: Course) -> None:
-    for extra in ["instructor", "book", "test"]:
+    for extra in ["gpu", "instructor", "book", "test"]:
         [pip] = ready.set_up("--extra", extra)
         assert pip.endswith(f"-e .[{extra}]")
     assert ready.set_up("--extra", "instructor") == ready.set_up() == []

@@ -142,7 +142,7 @@ def imported(folder: Path) -> set[str]:
     return found - set(sys.stdlib_module_names) - {"course_utils", "autograder"}
 
 
-@pytest.mark.parametrize(("folder", "extras"), [("course_utils", []), ("autograder", ["instructor", "book"])])
+@pytest.mark.parametrize(("folder", "extras"), [("course_utils", []), ("autograder", ["gpu", "instructor", "book"])])
 def test_what_is_imported_is_required_by_name(folder: str, extras: list[str]) -> None:
     lists = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][extra] for extra in extras)]
     names = {canonicalize_name(Requirement(text).name) for each in lists for text in each}

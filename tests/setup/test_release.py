@@ -118,7 +118,7 @@ def test_an_older_release_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_targets_for_instructors_say_so(folder: Path) -> None:
-    for target in ["test", "notebooks", "release", "lock"]:
+    for target in ["test", "notebooks", "release", "gpu", "wheels", "lock"]:
         run = subprocess.run(["make", target], cwd=folder, capture_output=True, text=True)
         assert run.returncode != 0 and "This is the students' copy" in run.stderr, target
 

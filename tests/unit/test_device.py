@@ -8,8 +8,6 @@ import torch
 
 from course_utils import device as devices
 
-HAS_CUDA = torch.cuda.is_available()
-
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch):
@@ -133,13 +131,6 @@ def test_a_system_that_hides_its_processor_is_still_described(monkeypatch):
     monkeypatch.setattr(devices.platform, "machine", lambda: "riscv64")
     assert devices.describe("cpu").startswith("riscv64 (cpu) · ")
     assert devices.total_memory("cpu") is None
-
-
-@pytest.mark.skipif(not HAS_CUDA, reason="needs a CUDA device")
-def test_a_real_gpu():
-    device = devices.pick_device("cuda")
-    assert torch.cuda.get_device_name(device) in devices.describe(device)
-    devices.synchronize(device)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.int64])

@@ -330,14 +330,3 @@ class TestOnPretendCuda:
             assert memory.live == 0
             self.allocate(statistics, 100)
         assert (memory.live, memory.peak, memory.allocated_peak) == (100, 100, 512)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_track_on_a_gpu():
-    with track("cuda") as memory:
-        x = torch.zeros(25, device="cuda")
-        y = torch.zeros(25, device="cuda").double()
-        del y
-    assert (memory.live, memory.peak) == (100, 400)
-    assert (memory.allocated_live, memory.allocated_peak) == (512, 1536)
-    del x

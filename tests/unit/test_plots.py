@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -21,6 +22,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
 from course_utils import plots
+from course_utils.timing import Span
 
 
 def labelled(fig: Figure, prefix: str) -> list:
@@ -109,6 +111,10 @@ CHARTS = {
         range(512, 8193, 512), {"fp32": [1e12 + n for n in range(16)]}, {"fp32": 2e12}
     ),
     "mfu, one size": lambda: plots.mfu_curve([512], {"fp32": [1e12]}, {"fp32": 2e12}),
+    "ladder": lambda: plots.mfu_ladder(
+        {"float32, one operation at a time": 0.04, "bfloat16": 0.3, "compiled": 0.97}, title="From 4% to 97%"
+    ),
+    "timeline": lambda: plots.timeline(SPANS, title="Copies and products at the same time"),
     "magnitudes": lambda: plots.magnitudes(
         {
             "GPT-3 (2020)": 3.14e23,
@@ -219,6 +225,9 @@ CHARTS = {
     ),
     "losses, one step": lambda: plots.loss_curves({"a": {7: 1.0}}, title="One step"),
 }
+SPANS = [
+    Span("copies", "batch 0", 5.0, 7.0), Span("copies", "batch 1", 7.0, 7.015625), Span("products", "step 0", 6.0, 8.0)
+]  # fmt: skip
 FIGURES = {name: (lambda make=make: plots.storage_layout(make())) for name, make in STORAGE.items()} | CHARTS
 
 
@@ -533,6 +542,36 @@ def test_mfu_curve_names_a_utilisation_above_one() -> None:
 def test_mfu_curve_refuses(sizes: list, rates: dict, peaks: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plots.mfu_curve(sizes, rates, peaks)
+
+
+def test_mfu_ladder_draws_every_rung_to_scale_and_writes_its_share() -> None:
+    fig = plots.mfu_ladder({"float32": 0.04, "compiled": 0.525}, title="Up", of="bfloat16 peak")
+    [ax] = fig.axes
+    assert [patch.get_width() for patch in ax.patches] == [0.04, 0.525] and ax.yaxis_inverted()
+    words = texts(fig)
+    assert {"float32", "compiled", "4.0%", "52.5%", "model FLOP/s ÷ bfloat16 peak"} <= set(words)
+
+
+def test_timeline_draws_each_stream_in_a_row_of_its_own() -> None:
+    [ax] = plots.timeline(SPANS, title="Both").axes
+    boxes = [(p.get_x(), p.get_width(), round(p.get_y() + p.get_height() / 2)) for p in ax.patches]
+    assert boxes == [(0.0, 2.0, 0), (2.0, 0.015625, 0), (1.0, 2.0, 1)]  # from the first start on
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["copies", "products"]
+    assert [text.get_text() for text in ax.texts] == ["batch 0", "step 0"]  # one has no room for its name
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: plots.mfu_ladder({}, title="x"), "at least one rung"),
+        (lambda: plots.mfu_ladder({"float32": 0.0}, title="x"), "the MFU of 'float32' is 0.0"),
+        (lambda: plots.timeline([], title="x"), "at least one span"),
+        (lambda: plots.timeline([Span("copies", "a", 2, 1)], title="x"), "ends before it starts"),
+    ],
+)
+def test_ladder_and_timeline_refuse(draw: Callable[[], Figure], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        draw()
 
 
 def test_predicted_vs_measured_has_an_axis_per_unit_and_writes_the_ratio() -> None:

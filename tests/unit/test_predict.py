@@ -1,12 +1,21 @@
 """Guesses beside measurements: shown, kept, and drawn at the end of the course."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
 from course_utils import plots
-from course_utils.predict import FILE_VARIABLE, Prediction, calibration, predictions, reconcile
+from course_utils.predict import (
+    FILE_VARIABLE,
+    MEASUREMENTS_VARIABLE,
+    Prediction,
+    calibration,
+    predictions,
+    reconcile,
+    record,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +34,22 @@ def test_reconcile(guess: float | None, part: str, capsys: pytest.CaptureFixture
     reconcile("x", guess, 100, "B")
     out = capsys.readouterr().out
     assert "x: 100 B" in out and part in out
+
+
+def test_measurements_are_collected_where_a_file_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder = tmp_path / "measurements.jsonl", tmp_path / "05_flops_and_mfu"
+    record("before", 1, "B")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv(MEASUREMENTS_VARIABLE, str(path))
+    reconcile("no guess", None, 2, "µs")
+    reconcile("a guess", 3, 4.5, "FLOP/s")
+    record("neither", 0.5, "MFU")
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [(row["what"], row["measured"], row["unit"]) for row in rows] == [
+        ("no guess", 2.0, "µs"), ("a guess", 4.5, "FLOP/s"), ("neither", 0.5, "MFU")
+    ]  # fmt: skip
+    assert {row["lecture"] for row in rows} == {"05_flops_and_mfu"}
 
 
 @pytest.mark.parametrize("guess", ["12", float("nan"), float("inf"), True])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.benchmark import Timer
 
-from course_utils.timing import SHORTEST_BLOCK, Timing, benchmark
+from course_utils.timing import SHORTEST_BLOCK, Span, Timeline, Timing, benchmark, overlap
 from course_utils.units import readable
 
 LAUNCH = 2.0**-18  # seconds until a call returns; powers of two keep every sum below exact
@@ -248,6 +248,42 @@ def test_cuda_flush_is_outside_the_events(monkeypatch):
     assert benchmark(cuda.call, **options).median == pytest.approx(LAUNCH)
 
 
+def test_a_timeline_tells_when_each_stream_was_at_work(monkeypatch):
+    """Two streams of a GPU at work together; the current stream decides which one an event is of."""
+    cuda = PretendCuda(monkeypatch)
+    busy_until = {"copies": 0.0, "products": 0.0}
+    current = ["copies"]
+
+    @contextlib.contextmanager
+    def stream(name):
+        current.append(name)
+        cuda.busy_until = busy_until[name]
+        yield
+        busy_until[name] = cuda.busy_until
+        cuda.busy_until = max(busy_until.values())
+        current.pop()
+
+    def work(seconds):
+        def fn() -> None:
+            cuda.busy_until = max(cuda.busy_until, cuda.now) + seconds
+
+        return fn
+
+    monkeypatch.setattr(torch.cuda, "stream", stream)
+    cuda.now = 8.0
+    line = Timeline()
+    for name, what, seconds in [("copies", "0", 1.0), ("copies", "1", 1.0), ("products", "0", 1.5)]:
+        line.run(name, what, name, work(seconds))
+    spans = line.spans()
+    assert spans == [
+        Span("copies", "0", 0.0, 1.0), Span("copies", "1", 1.0, 2.0), Span("products", "0", 0.0, 1.5)
+    ]  # fmt: skip
+    assert overlap(spans, "copies", "products") == overlap(spans, "products", "copies") == 1.5
+    assert overlap(spans, "copies", "nothing") == overlap([], "copies", "products") == 0
+    apart = [Span("copies", "0", 0.0, 1.0), Span("products", "0", 1.0, 2.0)]
+    assert overlap(apart, "copies", "products") == 0
+
+
 def test_percentiles_and_the_line_for_a_person():
     timing = Timing(samples=(0.015, 0.0147, 0.0149, 0.0154, 0.0146, 0.0199), calls=42)
     assert timing.minimum == 0.0146 and timing.p20 == 0.0147 and timing.p80 == 0.0154
@@ -285,15 +321,3 @@ def test_agreement_with_torch_utils_benchmark():
         pytest.fail(f"ours / Timer = {ratio:.3f} ({readable(min(ours), 's')}, {readable(min(theirs), 's')})")
     finally:
         torch.set_num_threads(threads)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_agreement_with_torch_utils_benchmark_on_a_gpu():
-    x = torch.randn(4096, 4096, device="cuda")
-    y = torch.empty_like(x)
-    timer = Timer("torch.mm(x, x, out=y)", globals={"torch": torch, "x": x, "y": y})
-    events = benchmark(lambda: torch.mm(x, x, out=y), device="cuda")
-    no_device = benchmark(lambda: torch.mm(x, x, out=y))
-    theirs = timer.blocked_autorange(min_run_time=0.5).median
-    assert 0.8 < events.median / theirs < 1.2
-    assert 0.8 < no_device.median / theirs < 1.2
