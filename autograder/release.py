@@ -42,9 +42,10 @@ def make_release(destination: Path) -> Path:
 
 
 def students_project(project: tomlkit.TOMLDocument) -> str:
-    """pyproject.toml without what only instructors have: the autograder, its command, its tools' settings."""
+    """pyproject.toml without what only instructors have: the autograder, what it registers, its tools' settings."""
     project = tomlkit.parse(project.as_string())
-    del project["project"]["optional-dependencies"], project["project"]["scripts"]
+    for key in ("optional-dependencies", "scripts", "entry-points"):
+        del project["project"][key]
     hatch = project["tool"]["hatch"]
     for tool in [key for key in project["tool"] if key != "hatch"]:
         del project["tool"][tool]

@@ -314,22 +314,27 @@ def _child(settings: dict[str, Any], requests: int, answers: int, shared: int) -
         converse(incoming, outgoing, shared)
 
 
-def main() -> None:
-    """Import, say so, and fork a child for each message: a JSON of settings, with two file descriptors."""
-    # Only imports: an operation would start threads, and threads do not survive a fork.
+def preload() -> None:
+    """Import what the lectures use. Only imports: an operation would start threads, and they do not survive a fork."""
     import beartype  # noqa: F401
     import einops  # noqa: F401
     import jaxtyping  # noqa: F401
     import matplotlib.figure  # noqa: F401
     import numpy  # noqa: F401
-    import torch
     import torch._dynamo  # the first dispatch mode and the first optimizer import it, in a second
-    import torch.utils.flop_counter
+    import torch.utils.flop_counter  # noqa: F401
 
     import course_utils
 
     for module in pkgutil.iter_modules(course_utils.__path__):
         importlib.import_module(f"course_utils.{module.name}")
+
+
+def main() -> None:
+    """Import, say so, and fork a child for each message: a JSON of settings, with two file descriptors."""
+    preload()
+    import torch
+
     torch.set_num_threads(1)
     if os.getuid() == 0 and sys.argv[2:] == ["nobody"]:
         os.setgroups([])

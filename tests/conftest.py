@@ -1,4 +1,4 @@
-"""What all tests share: the capstone's small preset, and a browser for those that look at pages."""
+"""What all tests share: a small capstone, threads that wait asleep, and a browser for those that look at pages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 os.environ.setdefault("COURSE_PRESET", "small")  # lecture 12 trains for seconds where notebooks are only tried out
+# A thread of OpenMP that waits keeps a processor busy. Several tests run side by side, and on two cores that costs most
+# of the time: lecture 07 takes seven times as long. Read when torch is imported.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,7 @@
-"""Every instructor notebook runs from top to bottom, twice, and says the same both times: nbval compares."""
+"""Every instructor notebook runs from top to bottom, twice, and says the same both times: nbval compares.
+
+The first time on a warm kernel, which is quicker; the second on a stock one, as people run it.
+"""
 
 import subprocess
 import sys
@@ -6,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.provisioning import KernelProvisionerFactory
 from nbclient import NotebookClient
 
 from autograder import build, source
@@ -13,11 +17,13 @@ from autograder import build, source
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("path", source.lectures(build.SOLUTIONS), ids=lambda path: path.stem)
-def test_nbval(path: Path, tmp_path: Path) -> None:
+def test_nbval(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lecture = source.read(path)
     notebook = lecture.notebook
     for index in lecture.timed:
         notebook.cells[index].metadata["tags"] = ["nbval-ignore-output"]
+    if sys.platform == "linux":
+        monkeypatch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": tmp_path}}).execute()
     executed = tmp_path / f"{lecture.name}.ipynb"
     nbformat.write(notebook, executed)

@@ -89,7 +89,7 @@ def test_the_project_file_knows_no_autograder(folder: Path) -> None:
     text = (folder / "pyproject.toml").read_text(encoding="utf-8")
     ours, theirs = (tomllib.loads(each) for each in [(ROOT / "pyproject.toml").read_text(encoding="utf-8"), text])
     assert theirs["project"]["dependencies"] == ours["project"]["dependencies"]
-    assert set(ours["project"]) - set(theirs["project"]) == {"optional-dependencies", "scripts"}
+    assert set(ours["project"]) - set(theirs["project"]) == {"optional-dependencies", "scripts", "entry-points"}
     assert "autograder" not in text
 
 

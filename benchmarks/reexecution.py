@@ -1,0 +1,122 @@
+"""All solved notebooks re-executed by stock nbval, and by nbval on kernels that start warm, side by side in one run.
+
+Run: python benchmarks/reexecution.py      (some twenty minutes; --rounds and --lectures make it shorter)
+
+Every lecture is executed once, which gives the outputs to compare with. Then the same command, `pytest --nbval` over
+all of them, takes turns on stock kernels and on warm ones (autograder.kernel). Nothing else differs between the two:
+both run every cell, and compare every output. A warm run pays for its server. Waiting threads of OpenMP sleep on both
+sides (OMP_WAIT_POLICY=passive), because on a busy machine they would make most of the time.
+
+Seconds to the end say what one waits for, seconds of all processors what was done for it. The floor is what the cells
+themselves took on warm kernels: starting kernels for nothing, and importing in no time, would come to that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from matplotlib.figure import Figure
+from nbclient import NotebookClient
+from record import dots, ratios, spread, times
+
+from autograder import build, source
+
+TITLE = "Re-executing the lectures"
+SIDES = {"stock": "local-provisioner", "warm": "warm"}  # and the name of its kernels' provisioner
+TAKEN = ("seconds", "seconds of processors", "seconds in cells")  # from request to last output, summed up
+ENVIRONMENT = {"COURSE_PRESET": "small", "OMP_WAIT_POLICY": "passive"}
+
+
+def execute(paths: list[Path], folder: Path) -> None:
+    """Run the lectures once and keep the notebooks with their outputs; those of timings are not compared."""
+    for path in paths:
+        lecture = source.read(path)
+        for index in lecture.timed:
+            lecture.notebook.cells[index].metadata["tags"] = ["nbval-ignore-output"]
+        NotebookClient(lecture.notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+        nbformat.write(lecture.notebook, folder / f"{lecture.name}.ipynb")
+
+
+def nbval(folder: Path, provisioner: str) -> tuple[float, float, float]:
+    """One `pytest --nbval` over a folder: seconds to the end, of all processors, and of the cells."""
+    command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300"]
+    command += ["-p", "no:cacheprovider", "-q", "-vv", "--durations=0", str(folder)]
+    environment = {**os.environ, **ENVIRONMENT, "JUPYTER_DEFAULT_PROVISIONER_NAME": provisioner}
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if ran.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{ran.stdout[-3000:]}{ran.stderr[-1000:]}")
+    processors = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, processors, sum(map(float, re.findall(r"^ *([\d.]+)s call ", ran.stdout, re.MULTILINE)))
+
+
+def measure(say: Callable[[str], None], rounds: int = 3, lectures: str = "") -> dict[str, Any]:
+    """Take turns over the lectures whose name has `lectures` in it: seconds, and stock over warm in each round."""
+    paths = [path for path in source.lectures(build.SOLUTIONS) if lectures in path.stem]
+    taken: dict[str, list[tuple[float, ...]]] = {side: [] for side in SIDES}
+    os.environ.update(ENVIRONMENT)
+    with tempfile.TemporaryDirectory() as scratch:
+        execute(paths, Path(scratch))
+        for number in range(rounds):
+            for side in list(SIDES)[:: 1 if number % 2 else -1]:
+                taken[side].append(nbval(Path(scratch), SIDES[side]))
+                say(
+                    f"{side}: "
+                    + ", ".join(f"{value:.1f} {what}" for value, what in zip(taken[side][-1], TAKEN, strict=True))
+                )
+    columns = {side: dict(zip(TAKEN, zip(*values, strict=True), strict=True)) for side, values in taken.items()}
+    return {
+        "notebooks": len(paths),
+        **{side: {what: spread(values) for what, values in found.items()} for side, found in columns.items()},
+        "stock / warm": {what: ratios(columns["stock"][what], columns["warm"][what]) for what in TAKEN},
+    }
+
+
+def rows(found: dict[str, Any]) -> list[list[str]]:
+    table = [[f"{found['notebooks']} notebooks", "stock", "warm", "stock / warm"]]
+    for what in TAKEN:
+        values = [found[side][what] for side in SIDES]
+        sides = [f"{one['median']:.0f} ({one['low']:.0f} to {one['high']:.0f})" for one in values]
+        table.append([what, *sides, times(found["stock / warm"][what])])
+    return table
+
+
+def draw(found: dict[str, Any]) -> Figure:
+    return dots(
+        {f"{side} kernels": found[side]["seconds"] for side in SIDES},
+        unit="s",
+        xlabel="seconds to re-execute all lectures and compare what they show",
+        title=f"Kernels that start warm: {times(found['stock / warm']['seconds'])} as fast",
+        line=("cells alone", found["warm"]["seconds in cells"]["median"]),
+    )
+
+
+def main() -> int:
+    from rich.console import Console
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each kind (default 3)")
+    parser.add_argument("--lectures", default="", help="part of a lecture's name (default: all lectures)")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error(f"--rounds was given {options.rounds}; wanted 1 or more")
+    console = Console(highlight=False)
+    for row in rows(measure(console.print, options.rounds, options.lectures)):
+        console.print("".join(f"{text:26}" for text in row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
