@@ -34,8 +34,8 @@ def works(device: torch.device) -> dict[str, tuple[str, dict[str, object]]]:
     out = {n: torch.empty_like(x) for n, x in tensors.items()}
     names: dict[str, object] = {"torch": torch}
     found = {f"matmul {n} × {n}": ("torch.mm(x, x, out=y)", names | {"x": x, "y": out[n]}) for n, x in tensors.items()}
-    large = torch.randn(2**22, device=device)
-    found["add, 16 MiB"] = ("torch.add(x, 1, out=y)", names | {"x": large, "y": torch.empty_like(large)})
+    large = torch.randn(2**23, device=device)
+    found["add, 32 MiB"] = ("torch.add(x, 1, out=y)", names | {"x": large, "y": torch.empty_like(large)})
     found["add, 10 numbers"] = (
         "torch.add(x, 1, out=y)",
         names | {"x": large[:10], "y": large[10:20].clone()},
@@ -44,7 +44,7 @@ def works(device: torch.device) -> dict[str, tuple[str, dict[str, object]]]:
     return found
 
 
-def measure(say: Callable[[str], None], rounds: int = 8, device: torch.device | str = "cpu") -> dict[str, Any]:
+def measure(say: Callable[[str], None], rounds: int = 20, device: torch.device | str = "cpu") -> dict[str, Any]:
     """Minima, and ratios of minima, of medians and of the time that measuring takes, for each work."""
     place = torch.device(device)
     threads = torch.get_num_threads()
@@ -101,7 +101,7 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", help="cpu, cuda, … (default: the fastest here)")
-    parser.add_argument("--rounds", type=int, default=8, help="measurements of each kind (default 8)")
+    parser.add_argument("--rounds", type=int, default=20, help="measurements of each kind (default 20)")
     options = parser.parse_args()
     if options.rounds < 1:
         parser.error(f"--rounds was given {options.rounds}; wanted 1 or more")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -32,15 +33,15 @@ def test_the_page_has_the_tables_of_the_results(command) -> None:
     assert command.page(text, results()) == text, "run `python benchmarks --draw`"
 
 
-def test_every_part_was_measured_and_drawn(command) -> None:
+def test_every_part_that_was_measured_is_drawn(command) -> None:
     text = command.PAGE.read_text(encoding="utf-8")
-    assert list(results()) == list(command.PARTS)
-    for name in command.PARTS:
+    assert set(re.findall(r"<!-- end of (.*?) -->", text)) == set(results()) <= set(command.PARTS)
+    for name in results():
         assert f"](images/performance-{name}.png)" in text
         assert (command.IMAGES / f"performance-{name}.png").is_file()
 
 
-@pytest.mark.parametrize("name", ["grading", "growth", "nbval", "timing", "first-cell", "import"])
+@pytest.mark.parametrize("name", results())
 def test_a_part_is_drawn_from_the_results_alone(command, name: str, tmp_path: Path) -> None:
     found = results()[name]["found"]
     command.part(name).draw(found).savefig(tmp_path / "picture.png")
