@@ -3,9 +3,10 @@
 Run: python benchmarks/reexecution.py      (some twenty minutes; --rounds and --lectures make it shorter)
 
 Every lecture is executed once, which gives the outputs to compare with. Then the same command, `pytest --nbval` over
-all of them, takes turns on stock kernels and on warm ones (autograder.kernel). Nothing else differs between the two:
-both run every cell, and compare every output. A warm run pays for its server. Waiting threads of OpenMP sleep on both
-sides (OMP_WAIT_POLICY=passive), because on a busy machine they would make most of the time.
+all of them, takes turns on stock kernels and on warm ones (autograder.kernel), one notebook after another and two at a
+time (pytest-xdist). Nothing else differs: all run every cell, and compare every output. A warm run pays for its
+servers. Waiting threads of OpenMP sleep on all sides (OMP_WAIT_POLICY=passive), because on a busy machine they would
+make most of the time.
 
 Seconds to the end say what one waits for, seconds of all processors what was done for it. The floor is what the cells
 themselves took on warm kernels: starting kernels for nothing, and importing in no time, would come to that.
@@ -33,7 +34,12 @@ from record import dots, ratios, spread, times
 from autograder import build, source
 
 TITLE = "Re-executing the lectures"
-SIDES = {"stock": "local-provisioner", "warm": "warm"}  # and the name of its kernels' provisioner
+SIDES = {  # the name of the kernels' provisioner, and notebooks at a time
+    "stock": ("local-provisioner", 1),
+    "warm": ("warm", 1),
+    "stock, two at a time": ("local-provisioner", 2),
+    "warm, two at a time": ("warm", 2),
+}
 TAKEN = ("seconds", "seconds of processors", "seconds in cells")  # from request to last output, summed up
 ENVIRONMENT = {"COURSE_PRESET": "small", "OMP_WAIT_POLICY": "passive"}
 
@@ -48,10 +54,12 @@ def execute(paths: list[Path], folder: Path) -> None:
         nbformat.write(lecture.notebook, folder / f"{lecture.name}.ipynb")
 
 
-def nbval(folder: Path, provisioner: str) -> tuple[float, float, float]:
+def nbval(folder: Path, provisioner: str, at_a_time: int) -> tuple[float, float, float]:
     """One `pytest --nbval` over a folder: seconds to the end, of all processors, and of the cells."""
     command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300"]
     command += ["-p", "no:cacheprovider", "-q", "-vv", "--durations=0", str(folder)]
+    if at_a_time > 1:
+        command += ["-n", str(at_a_time), "--dist", "loadscope"]  # a worker has the whole of a notebook
     environment = {**os.environ, **ENVIRONMENT, "JUPYTER_DEFAULT_PROVISIONER_NAME": provisioner}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
@@ -71,7 +79,7 @@ def measure(say: Callable[[str], None], rounds: int = 3, lectures: str = "") -> 
         execute(paths, Path(scratch))
         for number in range(rounds):
             for side in list(SIDES)[:: 1 if number % 2 else -1]:
-                taken[side].append(nbval(Path(scratch), SIDES[side]))
+                taken[side].append(nbval(Path(scratch), *SIDES[side]))
                 say(
                     f"{side}: "
                     + ", ".join(f"{value:.1f} {what}" for value, what in zip(taken[side][-1], TAKEN, strict=True))
@@ -80,26 +88,29 @@ def measure(say: Callable[[str], None], rounds: int = 3, lectures: str = "") -> 
     return {
         "notebooks": len(paths),
         **{side: {what: spread(values) for what, values in found.items()} for side, found in columns.items()},
-        "stock / warm": {what: ratios(columns["stock"][what], columns["warm"][what]) for what in TAKEN},
+        "times as fast as stock": {
+            side: ratios(columns["stock"]["seconds"], columns[side]["seconds"]) for side in list(SIDES)[1:]
+        },
     }
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
-    table = [[f"{found['notebooks']} notebooks", "stock", "warm", "stock / warm"]]
-    for what in TAKEN:
-        values = [found[side][what] for side in SIDES]
-        sides = [f"{one['median']:.0f} ({one['low']:.0f} to {one['high']:.0f})" for one in values]
-        table.append([what, *sides, times(found["stock / warm"][what])])
+    table = [[f"{found['notebooks']} notebooks", *TAKEN, "times as fast as stock"]]
+    for side in SIDES:
+        values = [f"{one['median']:.0f} ({one['low']:.0f} to {one['high']:.0f})" for one in found[side].values()]
+        ratio = found["times as fast as stock"].get(side)
+        table.append([side, *values, times(ratio) if ratio else "1"])
     return table
 
 
 def draw(found: dict[str, Any]) -> Figure:
+    one, two = (found["times as fast as stock"][side]["median"] for side in ("warm", "warm, two at a time"))
     return dots(
-        {f"{side} kernels": found[side]["seconds"] for side in SIDES},
+        {side: found[side]["seconds"] for side in SIDES},
         unit="s",
         xlabel="seconds to re-execute all lectures and compare what they show",
-        title=f"Kernels that start warm: {times(found['stock / warm']['seconds'])} as fast",
-        line=("cells alone", found["warm"]["seconds in cells"]["median"]),
+        title=f"On warm kernels {one:.2f} times as fast, and two at a time {two:.2f} times",
+        line=("cells alone, one after another", found["warm"]["seconds in cells"]["median"]),
     )
 
 
