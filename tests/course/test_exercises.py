@@ -1,5 +1,8 @@
 """Every exercise: its reference, its empty stub, its answer bank, its mutants, and twenty seeds."""
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 from autograder import bank, build, mutants, source
@@ -10,6 +13,15 @@ EXERCISES = [
     for exercise in lecture.exercises
 ]
 SEEDS = range(20)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def little_garbage() -> Iterator[None]:
+    """Checks of memory collect garbage, many thousand times: they need not look at all that was imported."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def answers(lecture: str, exercise: source.Exercise) -> list[bank.Answer]:
