@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -70,9 +71,14 @@ def commit() -> str:
     return subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
+def _rounds(module: ModuleType, rounds: int | None) -> dict[str, int]:
+    return {"rounds": rounds} if rounds and "rounds" in inspect.signature(module.measure).parameters else {}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="some parts; all if left out")
+    parser.add_argument("--rounds", type=int, help="of each part that takes turns; each has a number of its own")
     parser.add_argument("--draw", action="store_true", help="pictures and tables again, from the results file")
     options = parser.parse_args()
     results = record.load()
@@ -83,7 +89,7 @@ def main() -> int:
                 "date": datetime.date.today().isoformat(),
                 "commit": commit(),
                 "machine": record.machine(),
-                "found": part(name).measure(console.print),
+                "found": part(name).measure(console.print, **_rounds(part(name), options.rounds)),
             }
             record.save({name: results[name] for name in PARTS if name in results})
         if name not in results:
