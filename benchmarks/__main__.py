@@ -94,6 +94,7 @@ def main() -> int:
             record.save({name: results[name] for name in PARTS if name in results})
         if name not in results:
             parser.error(f"{record.RESULTS.name} has no {name} yet: measure it first, without --draw")
+        record.show(part(name).rows(results[name]["found"]))
         IMAGES.mkdir(parents=True, exist_ok=True)
         picture = IMAGES / f"performance-{name}.png"
         figure = part(name).draw(results[name]["found"])

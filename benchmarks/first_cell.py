@@ -26,7 +26,7 @@ from typing import Any
 from urllib.request import urlopen
 
 from matplotlib.figure import Figure
-from record import ROOT, dots, spread
+from record import ROOT, dots, show, spread
 
 from course_utils.units import readable
 
@@ -65,15 +65,21 @@ def lab(folder: Path, environment: dict[str, str]) -> tuple[float, float]:
             if b"JupyterLab opens" in line:
                 ready = time.perf_counter()
             if ready and (found := _ADDRESS.search(line)):
-                with contextlib.suppress(OSError):
-                    while urlopen(found[1].decode()).status != 200:
-                        time.sleep(0.05)
+                while not _answers(found[1].decode()):
+                    time.sleep(0.05)
                 return ready - began, time.perf_counter() - ready
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGTERM)
         running.wait()
     sys.exit(f"no JupyterLab:\n{said.decode(errors='replace')[-3000:]}")
+
+
+def _answers(address: str) -> bool:
+    try:
+        return bool(urlopen(address).status == 200)
+    except OSError:
+        return False
 
 
 def cell(folder: Path) -> float:
@@ -174,8 +180,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2, help="default 2")
     options = parser.parse_args()
     console = Console(highlight=False)
-    for row in rows(measure(console.print, options.rounds)):
-        console.print("".join(f"{text:40}" for text in row))
+    show(rows(measure(console.print, options.rounds)))
     return 0
 
 

@@ -34,7 +34,7 @@ import nbformat
 import psutil
 from matplotlib.figure import Figure
 from nbgrader.api import Gradebook
-from record import ROOT, dots, ratios, spread, times
+from record import ROOT, dots, ratios, show, spread, times
 
 from autograder import bank, build, demo, source
 
@@ -326,8 +326,7 @@ def main() -> int:
         parser.error("numbers of rounds, students and workers are 1 or more, and many is 20 or more")
     console = Console(highlight=False)
     found = measure(console.print, **vars(options))
-    for row in rows(found):
-        console.print("".join(f"{text:44}" for text in row))
+    show(rows(found))
     console.print(f"memory of all processes with one worker: {found['memory'] / 2**20:,.0f} MiB")
     return 0
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from grading import make_class, run
 from matplotlib.figure import Figure
+from record import show
 
 from autograder import build, engine
 from course_utils import plots
@@ -160,8 +161,7 @@ def main() -> int:
     if options.most < 100:
         parser.error("a line needs two points: --most 100 or more")
     console = Console(highlight=False)
-    for row in rows(measure(console.print, most=options.most)):
-        console.print("".join(f"{text:44}" for text in row))
+    show(rows(measure(console.print, most=options.most)))
     return 0
 
 

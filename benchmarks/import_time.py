@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from record import dots, ratios, spread, times
+from record import dots, ratios, show, spread, times
 
 import course_utils
 
@@ -107,8 +107,7 @@ def main() -> int:
         parser.error(f"--rounds was given {rounds}; wanted 1 or more")
     console = Console(highlight=False)
     found = measure(console.print, rounds)
-    for row in rows(found):
-        console.print("".join(f"{text:40}" for text in row))
+    show(rows(found))
     return 0 if found["course_utils"]["median"] < TARGET else 1
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import psutil
 import torch
 from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
 
 from course_utils import keeping
 from course_utils.device import describe, pick_device
@@ -67,6 +69,14 @@ def save(found: Mapping[str, Any], path: Path = RESULTS) -> None:
     """Write the results file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     keeping.write(path, found)
+
+
+def show(rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; the first row is its head."""
+    table = Table(*rows[0])
+    for row in rows[1:]:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
 
 
 def dots(

@@ -29,7 +29,7 @@ from typing import Any
 import nbformat
 from matplotlib.figure import Figure
 from nbclient import NotebookClient
-from record import dots, ratios, spread, times
+from record import dots, ratios, show, spread, times
 
 from autograder import build, source
 
@@ -124,8 +124,7 @@ def main() -> int:
     if options.rounds < 1:
         parser.error(f"--rounds was given {options.rounds}; wanted 1 or more")
     console = Console(highlight=False)
-    for row in rows(measure(console.print, options.rounds, options.lectures)):
-        console.print("".join(f"{text:26}" for text in row))
+    show(rows(measure(console.print, options.rounds, options.lectures)))
     return 0
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from record import dots, ratios, spread, times
+from record import dots, ratios, show, spread, times
 from torch.utils.benchmark import Timer
 
 from course_utils.device import describe, pick_device
@@ -108,8 +108,7 @@ def main() -> int:
     console = Console(highlight=False)
     device = pick_device(options.device)
     console.print(describe(device))
-    for row in rows(measure(lambda text: None, options.rounds, device)):
-        console.print("".join(f"{text:24}" for text in row))
+    show(rows(measure(lambda text: None, options.rounds, device)))
     return 0
 
 
