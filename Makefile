@@ -92,6 +92,8 @@ endif
 wheels: instructor
 	@$(BIN)/python benchmarks/wheels.py $(ARGS)
 
-lock: instructor
+# The environment need not fit pyproject.toml: mending that is what this is for.
+lock: python whole
+	@$(BIN)/python -m uv --version >/dev/null 2>&1 || $(PYTHON) bootstrap.py --extra test
 	@$(BIN)/python -m uv pip compile --quiet --universal --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --custom-compile-command 'make lock' --extra test $(if $(UPGRADE),--upgrade) pyproject.toml -o requirements.lock

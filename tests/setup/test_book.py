@@ -27,6 +27,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return book.make_book(tmp_path_factory.mktemp("site") / "book").parent
 
 
+def test_one_worker_has_all_of_these_tests(request: pytest.FixtureRequest) -> None:
+    """The book is made once. Where pytest-xdist takes no notice of the group, nothing else would say so."""
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("the tests run in one process, or are not spread by group")
+    assert request.node.nodeid.endswith("@book")
+
+
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, BeautifulSoup]:
     # Below _static the theme leaves templates of its own.
