@@ -16,8 +16,8 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-# Nothing here may import the sandbox or what imports it: those need Linux, and the other commands do not.
-from . import CourseError, bank, build, mutants, results, roster, source, submission
+# Nothing here may import the sandbox or what imports it: those need Linux, and the other commands do not. Nor PyTorch.
+from . import CourseError, build, results, roster, source, submission
 from . import coverage as coverage_table
 from .export import Format
 
@@ -390,6 +390,8 @@ def check(
 
     Changes nothing. Exit 1 if a test lets a wrong answer through.
     """
+    from . import bank, mutants
+
     with _plain_errors():
         paths = [build.SOLUTIONS / f"{lecture}.py"] if lecture else source.lectures(build.SOLUTIONS)
         chosen = [

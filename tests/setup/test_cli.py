@@ -25,6 +25,11 @@ def elsewhere(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True)
 
 
+def test_it_starts_without_what_takes_seconds_to_import() -> None:
+    code = "import sys, autograder.cli; assert not {'torch', 'dask', 'matplotlib'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=build.ROOT, check=True)
+
+
 def test_it_starts_where_there_is_no_linux() -> None:
     ran = elsewhere("--help")
     assert ran.returncode == 0, ran.stderr
