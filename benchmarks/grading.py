@@ -111,9 +111,10 @@ def run(commands: Sequence[tuple[Path, tuple[str, ...]]], name: str) -> Run:
             for (course, command), log in zip(commands, logs, strict=True)
         ]
         memory = []
-        while any(process.poll() is None for process in running):
+        while waiting := [process for process in running if process.poll() is None]:
             memory.append((time.perf_counter() - start, sum(map(_memory, running))))
-            time.sleep(1)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                waiting[0].wait(1)
         seconds = time.perf_counter() - start
         for process, log in zip(running, logs, strict=True):
             log.seek(0)
