@@ -11,6 +11,7 @@ as the start is the same. A line through the points says whether the cost is pro
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import tempfile
@@ -24,7 +25,8 @@ from matplotlib.figure import Figure
 from record import show
 
 from autograder import build, engine
-from course_utils import plots
+from course_utils.plots.axes import add_title, log_ticks, mark, wrap_title
+from course_utils.plots.style import CONTEXT, styled
 
 TITLE = "Growth"
 _CELL = re.compile(r"^(?=# %%)", re.MULTILINE)
@@ -113,6 +115,7 @@ def measure(
     side = [submissions([200], lecture, count, say)[0] for count in workers]
     return {
         "lecture": lecture,
+        "cores": len(os.sched_getaffinity(0)),
         "submissions": many,
         "line of submissions": line([one["n"] for one in many], [one["seconds"] for one in many]),
         "exercises": long,
@@ -139,18 +142,46 @@ def rows(found: dict[str, Any]) -> list[list[str]]:
 
 
 def draw(found: dict[str, Any]) -> Figure:
-    many, through = found["submissions"], found["line of submissions"]
-    sizes = [one["n"] for one in many]
-    return plots.curves(
-        sizes,
-        {"measured": [one["seconds"] for one in many]},
-        {"start + each · n": [through["start"] + through["each"] * n for n in sizes]},
-        xlabel="submissions",
-        ylabel="seconds from start to gradebook",
-        yunit="s",
-        title=f"From {sizes[0]:,} to {sizes[-1]:,} submissions the time is a line: "
-        f"a start of {through['start']:.0f} s, then {1e3 * through['each']:.0f} ms each",
+    """Submissions, exercises and workers side by side, each with what it were if all further ones cost the same."""
+    many, long, side, cores = (found[key] for key in ("submissions", "exercises", "workers", "cores"))
+    through, single = found["line of submissions"], found["line of exercises"]
+    sizes = np.geomspace(many[0]["n"], many[-1]["n"])
+    lengths = np.array([one["n"] for one in long])
+    counts = np.arange(1, max(one["workers"] for one in side) + 1)
+    rates = [(one["n"] - 1) / one["grading"] for one in side]
+    panels = [
+        ("submissions", "seconds, start to gradebook", sizes, through["start"] + through["each"] * sizes,
+         [(one["n"], one["seconds"]) for one in many]),
+        ("exercises in the notebook", "seconds a submission", lengths, single["start"] + single["each"] * lengths,
+         [(one["n"], one["seconds"]) for one in long]),
+        ("workers", "submissions a second", counts, rates[0] * np.minimum(counts, cores),
+         [(one["workers"], rate) for one, rate in zip(side, rates, strict=True)]),
+    ]  # fmt: skip
+    title = (
+        f"A class takes a start of {through['start']:.0f} s and {1e3 * through['each']:.0f} ms for each submission, "
+        f"from {many[0]['n']:,} to {many[-1]['n']:,}; workers help up to the number of cores, {cores}"
     )
+    width, height = 10.2, 3.6
+    with styled():
+        fig = Figure(figsize=(width, height))
+        lines = wrap_title(title, width)
+        add_title(fig, lines)
+        top = 0.32 + 0.24 * len(lines)
+        for number, (xlabel, ylabel, x, y, measured) in enumerate(panels):
+            place = ((0.75 + 3.35 * number) / width, 0.62 / height, 2.45 / width, 1 - (0.62 + top) / height)
+            ax = fig.add_axes(place, xlabel=xlabel, ylabel=ylabel)
+            ax.plot(x, y, color=CONTEXT, linestyle="--", label="as cores" if number == 2 else "a line")
+            for here in measured:
+                mark(ax, *here, "o", measured=True, gid=f"panel {number} {here[0]}")
+            if number == 0:
+                ax.loglog()
+                for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+                    log_ticks(axis, *limits, "", most=5)
+            else:
+                ax.set_ylim(0, 1.15 * max(*y, *(value for _, value in measured)))
+                ax.set_xticks([value for value, _ in measured])
+            ax.legend(loc="lower right" if number else "upper left", frameon=False)
+    return fig
 
 
 def main() -> int:
