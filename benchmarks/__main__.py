@@ -1,10 +1,11 @@
 """All comparisons that a CPU can make, in one run: each beside what one would otherwise use.
 
-Run: make benchmarks            (an hour on two idle cores; `python benchmarks --only timing import` makes some of it)
+Run: make benchmarks            (an hour and a half on two idle cores; ARGS='--only timing import' makes some of it)
 
-Every part writes its numbers into benchmarks/results/cpu.json as soon as it has them, with the machine, the date and
-the commit; then its picture in docs/images/ and its table in docs/performance.md are made from that file. `--draw`
-makes pictures and tables again without measuring. Leave the machine alone meanwhile.
+Every part writes its numbers into benchmarks/results/cpu.json after each round, with the machine, the date and the
+commit: what stops it, and when, loses a round at most. Then its picture in docs/images/ and its table in
+docs/performance.md are made from that file. `--draw` makes them again without measuring. Leave the machine alone
+meanwhile.
 """
 
 from __future__ import annotations
@@ -71,27 +72,30 @@ def commit() -> str:
     return subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
-def _rounds(module: ModuleType, rounds: int | None) -> dict[str, int]:
-    return {"rounds": rounds} if rounds and "rounds" in inspect.signature(module.measure).parameters else {}
+def measure(name: str, options: dict[str, int | None]) -> None:
+    """Measure one part, with those of the options that it knows, and keep what it has found after each round."""
+    module = part(name)
+    console.rule(f"{module.TITLE}: {(module.__doc__ or '').splitlines()[0]}")
+    known = inspect.signature(module.measure).parameters
+    about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": record.machine()}
+    for found in module.measure(console.print, **{key: n for key, n in options.items() if n and key in known}):
+        results = record.load() | {name: {**about, "found": found}}
+        record.save({each: results[each] for each in PARTS if each in results})
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="some parts; all if left out")
     parser.add_argument("--rounds", type=int, help="of each part that takes turns; each has a number of its own")
+    parser.add_argument("--most", type=int, help="the largest class of growth, 100 or more (default 10,000)")
     parser.add_argument("--draw", action="store_true", help="pictures and tables again, from the results file")
     options = parser.parse_args()
-    results = record.load()
+    if (options.rounds or 1) < 1 or (options.most or 100) < 100:
+        parser.error("--rounds is 1 or more, and --most 100 or more")
     for name in options.only:
         if not options.draw:
-            console.rule(f"{part(name).TITLE}: {(part(name).__doc__ or '').splitlines()[0]}")
-            results[name] = {
-                "date": datetime.date.today().isoformat(),
-                "commit": commit(),
-                "machine": record.machine(),
-                "found": part(name).measure(console.print, **_rounds(part(name), options.rounds)),
-            }
-            record.save({name: results[name] for name in PARTS if name in results})
+            measure(name, {"rounds": options.rounds, "most": options.most})
+        results = record.load()
         if name not in results:
             parser.error(f"{record.RESULTS.name} has no {name} yet: measure it first, without --draw")
         record.show(part(name).rows(results[name]["found"]))
@@ -99,7 +103,7 @@ def main() -> int:
         picture = IMAGES / f"performance-{name}.png"
         figure = part(name).draw(results[name]["found"])
         figure.savefig(picture, dpi=144, facecolor="white", metadata={"Software": None})
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
     console.print(f"{record.RESULTS}\n{PAGE}")
     return 0
 

@@ -1,7 +1,5 @@
 """From a clone to the first cell that has run: each step's seconds, and what is downloaded and put on the disk for it.
 
-Run: python benchmarks/first_cell.py            (some five minutes; it downloads everything anew)
-
 The steps are a student's: `git clone`, `make lab` up to the address that answers (first with pip's cache empty, then
 again in a fresh clone with the cache filled), then a kernel and the first cell of the first lecture, and all of it once
 more on the next day, when there is nothing left to install. uv installs the same versions beside it, with an empty
@@ -10,7 +8,6 @@ cache and with a filled one: what an installer written for speed needs.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import re
@@ -20,13 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 from matplotlib.figure import Figure
-from record import ROOT, dots, show, spread
+from record import ROOT, dots, spread
 
 from course_utils.units import readable
 
@@ -99,7 +96,7 @@ def downloaded(log: Path) -> int:
     return int(sum(float(n) * units[unit] for n, unit in fetched) + sum(p.stat().st_size for p in local if p.is_file()))
 
 
-def measure(say: Callable[[str], None], rounds: int = 2) -> dict[str, Any]:
+def measure(say: Callable[[str], None], rounds: int = 2) -> Iterator[dict[str, Any]]:
     """Seconds of each step, bytes downloaded and installed."""
     seconds: dict[str, list[float]] = {}
 
@@ -107,6 +104,9 @@ def measure(say: Callable[[str], None], rounds: int = 2) -> dict[str, Any]:
         seconds.setdefault(step, []).append(value)
         say(f"{step}: {value:.1f} s")
 
+    first = ("git clone", "set-up, everything downloaded", "JupyterLab answers, first time")
+    first += ("kernel and first cell, first time",)
+    later = ("set-up, nothing to do", "JupyterLab answers, later", "kernel and first cell, later")
     hidden = {"COURSE_VENV", "VIRTUAL_ENV", "PYTHONPATH"}
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
@@ -138,17 +138,14 @@ def measure(say: Callable[[str], None], rounds: int = 2) -> dict[str, Any]:
                 wanted = ["--python", target / "bin" / "python", "-c", here / "requirements.lock", "-e", here]
                 subprocess.run([*uv, "pip", "install", *wanted], env=environment, check=True, cwd=here)
                 keep(name, time.perf_counter() - began)
-    first = ("git clone", "set-up, everything downloaded", "JupyterLab answers, first time")
-    first += ("kernel and first cell, first time",)
-    later = ("set-up, nothing to do", "JupyterLab answers, later", "kernel and first cell, later")
-    return {
-        "seconds": {step: spread(values) for step, values in seconds.items()},
-        "clone to first cell": spread([sum(seconds[step][n] for step in first) for n in range(rounds)]),
-        "next day": spread([sum(seconds[step][n] for step in later) for n in range(rounds)]),
-        "downloaded": size,
-        "environment": disk,
-        "clone": checkout,
-    }
+        yield {
+            "seconds": {step: spread(values) for step, values in seconds.items()},
+            "clone to first cell": spread([sum(seconds[step][n] for step in first) for n in range(number + 1)]),
+            "next day": spread([sum(seconds[step][n] for step in later) for n in range(number + 1)]),
+            "downloaded": size,
+            "environment": disk,
+            "clone": checkout,
+        }
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
@@ -171,18 +168,3 @@ def draw(found: dict[str, Any]) -> Figure:
         title=f"From clone to the first cell in {all_:.0f} s, {readable(found['downloaded'], 'B')} downloaded; "
         f"on the next day in {later:.1f} s",
     )
-
-
-def main() -> int:
-    from rich.console import Console
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=2, help="default 2")
-    options = parser.parse_args()
-    console = Console(highlight=False)
-    show(rows(measure(console.print, options.rounds)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

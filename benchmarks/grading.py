@@ -1,20 +1,17 @@
 """`course grade` beside `nbgrader autograde` and `otter run`: the same honest class of a real lecture, in one run.
 
-Run: python benchmarks/grading.py            (a quarter of an hour; --rounds, --students and --many make it shorter)
-
 Everything is timed as a command, from its start to its last grade. nbgrader and Otter-Grader grade a few submissions,
 since each costs them the same: nbgrader one after another and in several processes at once, each with a course
 directory of its own so that none waits for another's database; Otter without the container that it would make for each.
 `course grade` grades a whole class, with one worker and with several, since its start (two imports of torch, a cluster,
-a sandbox) is paid once. The tools take turns, round by round. A class with one hostile submission in ten, and the
-memory of all processes, come last. Every student's points must be the same in all tools.
+a sandbox) is paid once; then a class with one hostile submission in ten. The tools take turns, round by round. Every
+student's points must be the same in all tools.
 
 The floor is what cannot be saved: answers and tests alone, in one process that has imported everything.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import os
@@ -25,7 +22,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +31,7 @@ import nbformat
 import psutil
 from matplotlib.figure import Figure
 from nbgrader.api import Gradebook
-from record import ROOT, dots, ratios, show, spread, times
+from record import ROOT, dots, ratios, spread, times
 
 from autograder import bank, build, demo, source
 
@@ -211,14 +208,18 @@ def measure(
     many: int = 100,
     workers: int = 2,
     lecture: str = "01_tensors",
-) -> dict[str, Any]:
+) -> Iterator[dict[str, Any]]:
     """Seconds a submission of each tool, round by round, and their ratios."""
     command = otter_command(say)
+    read = source.read(build.SOLUTIONS / f"{lecture}.py")
+    least = floor(read, 10)
     stock = ("nbgrader", "autograde", lecture)
-    tools: dict[str, list[float]] = {}
     side = f"{workers} × nbgrader autograde"
     one, several = "course grade, 1 worker", f"course grade, {workers} workers"
+    tools: dict[str, list[float]] = {}
     steady: dict[str, list[float]] = {one: [], several: []}
+    mixed: list[float] = []
+    memory: list[float] = []
 
     def grade(count: int) -> tuple[str, ...]:
         return ("autograder.cli", "grade", ".", lecture, "--workers", str(count))
@@ -228,6 +229,7 @@ def measure(
         say(f"{tool}: {seconds:.3f} s a submission")
 
     for number in range(rounds):
+        say(f"round {number + 1} of {rounds}")
         with tempfile.TemporaryDirectory() as scratch:
 
             def make(title: str, students: int, hostile: float = 0.0, scratch: str = scratch) -> Path:
@@ -243,8 +245,6 @@ def measure(
                 run([(course, ("nbgrader", "generate_assignment", lecture))], lecture)
                 return course
 
-            say(f"round {number + 1} of {rounds}")
-            read = source.read(build.SOLUTIONS / f"{lecture}.py")
             theirs = make_stock("stock")
             keep("nbgrader autograde", run([(theirs, stock)], lecture).each)
             wanted = points(theirs, lecture)
@@ -263,29 +263,27 @@ def measure(
                 if {student: found[student] for student in wanted} != wanted:
                     sys.exit(f"the points differ: {found} and {wanted}")
                 if title == one:
-                    alone = ran
-            if number == rounds - 1:
-                mixed = run([(make("mixed", many, 0.1), grade(workers))], lecture)
-    grading = [size for at, size in alone.memory if alone.written[0] < at < alone.written[-1]]
-    least = floor(read, 10)
-    return {
-        "lecture": lecture,
-        "exercises": len(read.exercises),
-        "students": students,
-        "many": many,
-        "workers": workers,
-        "seconds a submission": {tool: spread(seconds) for tool, seconds in tools.items()},
-        "floor": least,
-        "ratios": {
-            f"{one} / nbgrader": ratios(tools["nbgrader autograde"], tools[one]),
-            f"{one} / Otter": ratios(tools["otter run"], tools[one]),
-            f"{several} / {workers} nbgraders": ratios(tools[side], tools[several]),
-            f"{workers} workers / 1, once running": ratios(steady[several], steady[one]),
-            "time with 1 in 10 hostile / all honest": spread([mixed.each / tools[several][-1]]),
-        },
-        "a second, once running": {title: spread(rates) for title, rates in steady.items()},
-        "memory": statistics.median(grading),
-    }
+                    sizes = [size for at, size in ran.memory if ran.written[0] < at < ran.written[-1]]
+                    memory.append(statistics.median(sizes))
+            mixed.append(run([(make("mixed", many, 0.1), grade(workers))], lecture).each)
+        yield {
+            "lecture": lecture,
+            "exercises": len(read.exercises),
+            "students": students,
+            "many": many,
+            "workers": workers,
+            "seconds a submission": {tool: spread(seconds) for tool, seconds in tools.items()},
+            "floor": least,
+            "ratios": {
+                f"{one} / nbgrader": ratios(tools["nbgrader autograde"], tools[one]),
+                f"{one} / Otter": ratios(tools["otter run"], tools[one]),
+                f"{several} / {workers} nbgraders": ratios(tools[side], tools[several]),
+                f"{workers} workers / 1, once running": ratios(steady[several], steady[one]),
+                "time with 1 in 10 hostile / all honest": ratios(mixed, tools[several]),
+            },
+            "a second, once running": {title: spread(rates) for title, rates in steady.items()},
+            "memory": statistics.median(memory),
+        }
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
@@ -311,26 +309,3 @@ def draw(found: dict[str, Any]) -> Figure:
         "with nbgrader, and is graded in sandboxes",
         line=("floor", found["floor"]),
     )
-
-
-def main() -> int:
-    from rich.console import Console
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lecture", default="01_tensors", help="default 01_tensors")
-    parser.add_argument("--rounds", type=int, default=3, help="default 3")
-    parser.add_argument("--students", type=int, default=3, help="graded by nbgrader and Otter (default 3)")
-    parser.add_argument("--many", type=int, default=100, help="graded by `course grade` (default 100)")
-    parser.add_argument("--workers", type=int, default=2, help="side by side, of both (default 2)")
-    options = parser.parse_args()
-    if min(options.rounds, options.students, options.workers) < 1 or options.many < 20:
-        parser.error("numbers of rounds, students and workers are 1 or more, and many is 20 or more")
-    console = Console(highlight=False)
-    found = measure(console.print, **vars(options))
-    show(rows(found))
-    console.print(f"memory of all processes with one worker: {found['memory'] / 2**20:,.0f} MiB")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

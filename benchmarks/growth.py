@@ -1,7 +1,5 @@
 """How the cost of grading grows: with submissions, with exercises in a notebook, with workers.
 
-Run: python benchmarks/growth.py            (half an hour, most for ten thousand submissions; --most 1000: ten minutes)
-
 Classes of 10, 100, 1,000 … honest submissions of one lecture are graded by `course grade` from the command's start to
 its finished gradebook. Large classes hand in the same works again and again; the engine does not know, and grades each.
 For the exercises, the lecture's are repeated under new names; only the time between first and last result counts there,
@@ -10,19 +8,17 @@ as the start is the same. A line through the points says whether the cost is pro
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from grading import make_class, run
 from matplotlib.figure import Figure
-from record import show
 
 from autograder import build, engine
 from course_utils.plots.axes import add_title, log_ticks, mark, wrap_title
@@ -54,20 +50,17 @@ def repeated(text: str, times: int) -> str:
     return "".join(cells).rstrip("\n") + "\n\n" + "".join(again)
 
 
-def submissions(sizes: Sequence[int], lecture: str, workers: int, say: Callable[[str], None]) -> list[dict[str, float]]:
-    """Seconds of `course grade` for classes of these sizes: to the first result, between first and last, in all."""
-    found = []
-    for size in sizes:
-        with tempfile.TemporaryDirectory() as scratch:
-            course = Path(scratch, "course")
-            (read,) = build.course_directory(course, [build.SOLUTIONS / f"{lecture}.py"])
-            build.release(course, lecture)
-            make_class(course, read, size)
-            ran = run([(course, ("autograder.cli", "grade", ".", lecture, "--workers", str(workers)))], lecture)
-        first, last = ran.written[0], ran.written[-1]
-        found.append({"n": size, "seconds": ran.seconds, "first": first, "grading": last - first, "workers": workers})
-        say(f"{size:,} submissions with {workers} workers: {ran.seconds:.1f} s, the first result after {first:.1f} s")
-    return found
+def submissions(size: int, lecture: str, workers: int, say: Callable[[str], None]) -> dict[str, float]:
+    """Seconds of `course grade` for a class: to the first result, between first and last, in all."""
+    with tempfile.TemporaryDirectory() as scratch:
+        course = Path(scratch, "course")
+        (read,) = build.course_directory(course, [build.SOLUTIONS / f"{lecture}.py"])
+        build.release(course, lecture)
+        make_class(course, read, size)
+        ran = run([(course, ("autograder.cli", "grade", ".", lecture, "--workers", str(workers)))], lecture)
+    first, last = ran.written[0], ran.written[-1]
+    say(f"{size:,} submissions with {workers} workers: {ran.seconds:.1f} s, the first result after {first:.1f} s")
+    return {"n": size, "seconds": ran.seconds, "first": first, "grading": last - first, "workers": workers}
 
 
 def exercises(copies: Sequence[int], lecture: str, students: int, say: Callable[[str], None]) -> list[dict[str, float]]:
@@ -107,21 +100,23 @@ def measure(
     copies: Sequence[int] = (1, 2, 4, 8),
     workers: Sequence[int] = (1, 2, 4),
     lecture: str = "01_tensors",
-) -> dict[str, Any]:
-    """Seconds for each size, and the lines through them."""
-    sizes = [10**power for power in range(1, 6) if 10**power <= most]
-    many = submissions(sizes, lecture, 2, say)
+) -> Iterator[dict[str, Any]]:
+    """Seconds for each size up to ``most`` (100 or more), the smallest first, and the lines through them."""
     long = exercises(copies, lecture, 10, say)
-    side = [submissions([200], lecture, count, say)[0] for count in workers]
-    return {
-        "lecture": lecture,
-        "cores": len(os.sched_getaffinity(0)),
-        "submissions": many,
-        "line of submissions": line([one["n"] for one in many], [one["seconds"] for one in many]),
-        "exercises": long,
-        "line of exercises": line([one["n"] for one in long], [one["seconds"] for one in long]),
-        "workers": side,
-    }
+    side = [submissions(200, lecture, count, say) for count in workers]
+    many: list[dict[str, float]] = []
+    for power in range(1, int(np.log10(most)) + 1):
+        many.append(submissions(10**power, lecture, 2, say))
+        if power > 1:  # a line needs two points
+            yield {
+                "lecture": lecture,
+                "cores": len(os.sched_getaffinity(0)),
+                "submissions": list(many),
+                "line of submissions": line([one["n"] for one in many], [one["seconds"] for one in many]),
+                "exercises": long,
+                "line of exercises": line([one["n"] for one in long], [one["seconds"] for one in long]),
+                "workers": side,
+            }
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
@@ -182,20 +177,3 @@ def draw(found: dict[str, Any]) -> Figure:
                 ax.set_xticks([value for value, _ in measured])
             ax.legend(loc="lower right" if number else "upper left", frameon=False)
     return fig
-
-
-def main() -> int:
-    from rich.console import Console
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--most", type=int, default=10_000, help="the largest class, 100 or more (default 10,000)")
-    options = parser.parse_args()
-    if options.most < 100:
-        parser.error("a line needs two points: --most 100 or more")
-    console = Console(highlight=False)
-    show(rows(measure(console.print, most=options.most)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

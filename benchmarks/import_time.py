@@ -1,4 +1,4 @@
-"""What importing all of course_utils adds to importing torch. Run: python benchmarks/import_time.py
+"""What importing all of course_utils adds to importing torch.
 
 Fresh processes take turns importing the libraries alone and with every module of course_utils, so that whatever else
 the machine does meets both alike. Each process times itself. The target is under 50 ms. Only `plots` needs
@@ -8,17 +8,16 @@ and `widgets`.
 
 from __future__ import annotations
 
-import argparse
 import json
 import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from record import dots, ratios, show, spread, times
+from record import dots, ratios, spread, times
 
 import course_utils
 
@@ -53,7 +52,7 @@ def run(modules: list[str]) -> list[float]:
     return [float(seconds) for seconds in json.loads(done.stdout)]
 
 
-def measure(say: Callable[[str], None], rounds: int = 15) -> dict[str, Any]:
+def measure(say: Callable[[str], None], rounds: int = 15) -> Iterator[dict[str, Any]]:
     """Seconds of each import, and what all of course_utils adds."""
     modules = [f"course_utils.{module.name}" for module in pkgutil.iter_modules(course_utils.__path__)]
     run(modules)  # writes bytecode and fills the disk cache, which is not what is compared
@@ -65,7 +64,7 @@ def measure(say: Callable[[str], None], rounds: int = 15) -> dict[str, Any]:
     ours = spread([sum(seconds[count:]) for seconds in both])
     say(f"course_utils adds {1e3 * ours['median']:.1f} ms; the target of {1e3 * TARGET:.0f} ms is "
         f"{'met' if ours['median'] < TARGET else 'missed'}")  # fmt: skip
-    return {
+    yield {
         "libraries": {name: spread([one[place] for one in alone]) for place, name in enumerate(LIBRARIES)},
         "course_utils": ours,
         "all / libraries alone": ratios([sum(one) for one in both], [sum(one) for one in alone]),
@@ -95,21 +94,3 @@ def draw(found: dict[str, Any]) -> Figure:
         xlabel="seconds to import, in a fresh process",
         title=f"The course's own modules add {1e3 * found['course_utils']['median']:.0f} ms to what torch takes",
     )
-
-
-def main() -> int:
-    from rich.console import Console
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=15, help="processes of each kind (default 15)")
-    rounds = parser.parse_args().rounds
-    if rounds < 1:
-        parser.error(f"--rounds was given {rounds}; wanted 1 or more")
-    console = Console(highlight=False)
-    found = measure(console.print, rounds)
-    show(rows(found))
-    return 0 if found["course_utils"]["median"] < TARGET else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

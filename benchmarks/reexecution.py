@@ -1,7 +1,5 @@
 """All solved notebooks re-executed by stock nbval, and by nbval on kernels that start warm, side by side in one run.
 
-Run: python benchmarks/reexecution.py      (some twenty minutes; --rounds and --lectures make it shorter)
-
 Every lecture is executed once, which gives the outputs to compare with. Then the same command, `pytest --nbval` over
 all of them, takes turns on stock kernels and on warm ones (autograder.kernel), one notebook after another and two at a
 time (pytest-xdist). Nothing else differs: all run every cell, and compare every output. A warm run pays for its
@@ -14,7 +12,6 @@ themselves took on warm kernels: starting kernels for nothing, and importing in 
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import resource
@@ -22,14 +19,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from matplotlib.figure import Figure
 from nbclient import NotebookClient
-from record import dots, ratios, show, spread, times
+from record import dots, ratios, spread, times
 
 from autograder import build, source
 
@@ -70,9 +67,9 @@ def nbval(folder: Path, provisioner: str, at_a_time: int) -> tuple[float, float,
     return wall, processors, sum(map(float, re.findall(r"^ *([\d.]+)s call ", ran.stdout, re.MULTILINE)))
 
 
-def measure(say: Callable[[str], None], rounds: int = 3, lectures: str = "") -> dict[str, Any]:
-    """Take turns over the lectures whose name has `lectures` in it: seconds, and stock over warm in each round."""
-    paths = [path for path in source.lectures(build.SOLUTIONS) if lectures in path.stem]
+def measure(say: Callable[[str], None], rounds: int = 3) -> Iterator[dict[str, Any]]:
+    """Take turns over all lectures: seconds, and stock over each side in each round."""
+    paths = source.lectures(build.SOLUTIONS)
     taken: dict[str, list[tuple[float, ...]]] = {side: [] for side in SIDES}
     os.environ.update(ENVIRONMENT)
     with tempfile.TemporaryDirectory() as scratch:
@@ -80,18 +77,16 @@ def measure(say: Callable[[str], None], rounds: int = 3, lectures: str = "") -> 
         for number in range(rounds):
             for side in list(SIDES)[:: 1 if number % 2 else -1]:
                 taken[side].append(nbval(Path(scratch), *SIDES[side]))
-                say(
-                    f"{side}: "
-                    + ", ".join(f"{value:.1f} {what}" for value, what in zip(taken[side][-1], TAKEN, strict=True))
-                )
-    columns = {side: dict(zip(TAKEN, zip(*values, strict=True), strict=True)) for side, values in taken.items()}
-    return {
-        "notebooks": len(paths),
-        **{side: {what: spread(values) for what, values in found.items()} for side, found in columns.items()},
-        "times as fast as stock": {
-            side: ratios(columns["stock"]["seconds"], columns[side]["seconds"]) for side in list(SIDES)[1:]
-        },
-    }
+                values = (f"{value:.1f} {what}" for value, what in zip(taken[side][-1], TAKEN, strict=True))
+                say(f"{side}: {', '.join(values)}")
+            columns = {side: dict(zip(TAKEN, zip(*lists, strict=True), strict=True)) for side, lists in taken.items()}
+            yield {
+                "notebooks": len(paths),
+                **{side: {what: spread(values) for what, values in found.items()} for side, found in columns.items()},
+                "times as fast as stock": {
+                    side: ratios(columns["stock"]["seconds"], columns[side]["seconds"]) for side in list(SIDES)[1:]
+                },
+            }
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
@@ -112,21 +107,3 @@ def draw(found: dict[str, Any]) -> Figure:
         title=f"On warm kernels {one:.2f} times as fast, and two at a time {two:.2f} times",
         line=("cells alone, one after another", found["warm"]["seconds in cells"]["median"]),
     )
-
-
-def main() -> int:
-    from rich.console import Console
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=3, help="runs of each kind (default 3)")
-    parser.add_argument("--lectures", default="", help="part of a lecture's name (default: all lectures)")
-    options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error(f"--rounds was given {options.rounds}; wanted 1 or more")
-    console = Console(highlight=False)
-    show(rows(measure(console.print, options.rounds, options.lectures)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

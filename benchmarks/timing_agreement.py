@@ -1,7 +1,5 @@
 """course_utils.timing.benchmark beside torch.utils.benchmark.Timer on the same work.
 
-Run: python benchmarks/timing_agreement.py
-
 Both use one thread (Timer's default) and take turns. Two ratios stand for each work: of the best minimum over all
 rounds, which other programs on the machine hardly move, and of the medians round by round, which they do move. Timer's
 samples are means of longer blocks: its minimum is therefore a little higher. A third ratio is of the seconds that the
@@ -10,18 +8,15 @@ two measurements themselves take, as one would call them: `benchmark(f)` and `Ti
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from record import dots, ratios, show, spread, times
+from record import dots, ratios, spread, times
 from torch.utils.benchmark import Timer
 
-from course_utils.device import describe, pick_device
 from course_utils.timing import benchmark
 from course_utils.units import readable
 
@@ -44,9 +39,9 @@ def works(device: torch.device) -> dict[str, tuple[str, dict[str, object]]]:
     return found
 
 
-def measure(say: Callable[[str], None], rounds: int = 20, device: torch.device | str = "cpu") -> dict[str, Any]:
+def measure(say: Callable[[str], None], rounds: int = 20) -> Iterator[dict[str, Any]]:
     """Minima, and ratios of minima, of medians and of the time that measuring takes, for each work."""
-    place = torch.device(device)
+    place = torch.device("cpu")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     found: dict[str, Any] = {}
@@ -74,7 +69,7 @@ def measure(say: Callable[[str], None], rounds: int = 20, device: torch.device |
             say(f"{name}: {readable(best[0], 's')}, Timer {readable(best[1], 's')}, {times(found[name]['medians'])}")
     finally:
         torch.set_num_threads(threads)
-    return found
+    yield found
 
 
 def rows(found: dict[str, Any]) -> list[list[str]]:
@@ -94,23 +89,3 @@ def draw(found: dict[str, Any]) -> Figure:
         title=f"Work of 1 ms and more takes the same by both clocks, within {max(long):.1%}",
         line=("equal", 1.0),
     )
-
-
-def main() -> int:
-    from rich.console import Console
-
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", help="cpu, cuda, … (default: the fastest here)")
-    parser.add_argument("--rounds", type=int, default=20, help="measurements of each kind (default 20)")
-    options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error(f"--rounds was given {options.rounds}; wanted 1 or more")
-    console = Console(highlight=False)
-    device = pick_device(options.device)
-    console.print(describe(device))
-    show(rows(measure(lambda text: None, options.rounds, device)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,7 +4,9 @@ import importlib.util
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,6 +50,20 @@ def test_a_part_is_drawn_from_the_results_alone(command, name: str, tmp_path: Pa
     rows = command.part(name).rows(found)
     assert len({len(row) for row in rows}) == 1 and len(rows) > 2
     assert not any("|" in text for row in rows for text in row)
+
+
+def test_what_stops_it_loses_a_round_at_most(command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(say, rounds: int = 9) -> Iterator[dict]:
+        yield from ({"round": number} for number in range(rounds))
+        raise KeyboardInterrupt
+
+    saved: list[dict] = []
+    monkeypatch.setattr(command, "part", lambda name: SimpleNamespace(TITLE="A part", measure=measure))
+    monkeypatch.setattr(command.record, "save", saved.append)
+    with pytest.raises(KeyboardInterrupt):
+        command.measure("import", {"rounds": 2, "most": 100})
+    assert [each["import"]["found"] for each in saved] == [{"round": 0}, {"round": 1}]
+    assert [each | {"import": None} for each in saved] == 2 * [results() | {"import": None}]
 
 
 def test_a_page_without_marks_is_refused(command) -> None:
