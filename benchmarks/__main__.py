@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import importlib
 import inspect
 import re
@@ -66,6 +67,7 @@ def page(text: str, results: dict[str, Any]) -> str:
     return text
 
 
+@functools.cache  # as the run began: its own results make files differ
 def commit() -> str:
     """The commit that is measured, with a + where files differ from it."""
     git = ["git", "-C", str(record.ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
@@ -78,7 +80,9 @@ def measure(name: str, options: dict[str, int | None]) -> None:
     console.rule(f"{module.TITLE}: {(module.__doc__ or '').splitlines()[0]}")
     known = inspect.signature(module.measure).parameters
     about = {"date": datetime.date.today().isoformat(), "commit": commit(), "machine": record.machine()}
-    for found in module.measure(console.print, **{key: n for key, n in options.items() if n and key in known}):
+    for found in module.measure(
+        console.print, **{key: n for key, n in options.items() if n is not None and key in known}
+    ):
         results = record.load() | {name: {**about, "found": found}}
         record.save({each: results[each] for each in PARTS if each in results})
 
@@ -90,8 +94,9 @@ def main() -> int:
     parser.add_argument("--most", type=int, help="the largest class of growth, 100 or more (default 10,000)")
     parser.add_argument("--draw", action="store_true", help="pictures and tables again, from the results file")
     options = parser.parse_args()
-    if (options.rounds or 1) < 1 or (options.most or 100) < 100:
-        parser.error("--rounds is 1 or more, and --most 100 or more")
+    for name, least in (("rounds", 1), ("most", 100)):
+        if (given := getattr(options, name)) is not None and given < least:
+            parser.error(f"--{name} was given {given}; wanted {least} or more")
     for name in options.only:
         if not options.draw:
             measure(name, {"rounds": options.rounds, "most": options.most})
