@@ -40,7 +40,8 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
         for exercise in lecture.exercises
     }
     names = [f"{name}{n or ''}" for n in range(size // len(_NAMES) + 1) for name in _NAMES][:size]
-    (folder / "roster.csv").write_text("id\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
+    roster = ["id,first_name,last_name", *(f"{name},{name.title()},Example" for name in names)]
+    (folder / "roster.csv").write_text("\n".join(roster) + "\n", encoding="utf-8")
     hostile, count = attacks(lecture), max(1, size // 8)
     hostile = hostile[:: max(1, len(hostile) // count)]
     last = lecture.exercises[-1].name

@@ -52,11 +52,12 @@ class Plan:
     kept: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    students: dict[str, rosters.Student] = field(default_factory=dict)
 
     @property
     def roster(self) -> list[str]:
         """Everybody."""
-        return sorted(self.wanted + self.kept + self.absent)
+        return sorted(self.students)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def grade_class(
         problem = ""
         if database is not None:
             try:
-                gradebook.derive(course, read, found, database, say=say)
+                gradebook.derive(course, read, found, database, students=todo.students, say=say)
             except gradebook.GradebookError as error:
                 problem = str(error)
     return Summary(found, tuple(graded), tuple(todo.remarks), problem)
@@ -147,8 +148,8 @@ def plan(course: Path, lecture: str, *, again: bool = False, roster: Path | None
     """Who is to be graded. ``again``: those too who have a result for the same work."""
     text = (build.SOLUTIONS / f"{lecture}.py").read_bytes()
     _require_submitted(course, lecture)
-    made = Plan()
     students = rosters.of(course, lecture, roster)
+    made = Plan(students=students)
     if any(student.listed for student in students.values()):
         strangers = [name for name, student in students.items() if not student.listed]
         made.remarks = [f"{name} is not on the roster, and counted" for name in strangers]

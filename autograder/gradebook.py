@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy
@@ -25,6 +26,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 from . import CourseError, build
 from .results import Result, State
+from .roster import Student
 from .source import Lecture
 
 TRIES, PAUSE = 5, 2.0  # at a locked database; SQLite itself waits five seconds each time
@@ -55,20 +57,22 @@ def derive(
     found: Mapping[str, Result],
     database: str = "",
     *,
+    students: Mapping[str, Student] = MappingProxyType({}),
     say: Callable[[str], None] = lambda message: None,
     tries: int = TRIES,
     pause: float = PAUSE,
 ) -> int:
     """Write the grades of one lecture into the gradebook, one transaction each; how many there are. Safe to repeat.
 
-    ``database`` is a SQLAlchemy URL, or "" for the course directory's own. Points that a person gave stay.
+    ``database`` is a SQLAlchemy URL, or "" for the course directory's own. Points that a person gave stay. What
+    ``students`` (by name) tells of somebody, the gradebook shows; what it does not tell stays there as it was.
     """
     default, course_id = settings(course)
     url = database or default
     for attempt in range(1, tries + 1):
         try:
             with _alembic_on_path():
-                return _derive(course, lecture, found, url, course_id)
+                return _derive(course, lecture, found, students, url, course_id)
         except sqlalchemy.exc.OperationalError as error:
             reason = str(error.orig)
             if "locked" not in reason:
@@ -103,7 +107,14 @@ def _shown(url: str) -> str:
         return "(its address is none that SQLAlchemy can read)"
 
 
-def _derive(course: Path, lecture: Lecture, found: Mapping[str, Result], url: str, course_id: str) -> int:
+def _derive(
+    course: Path,
+    lecture: Lecture,
+    found: Mapping[str, Result],
+    students: Mapping[str, Student],
+    url: str,
+    course_id: str,
+) -> int:
     name = lecture.name
     with api.Gradebook(url, course_id) as book:
         _complete(book)
@@ -113,7 +124,8 @@ def _derive(course: Path, lecture: Lecture, found: Mapping[str, Result], url: st
         graded = [result for result in found.values() if result.points is not None]
         for result in graded:
             try:
-                _write(book, notebook, result, _timestamp(course, name, result.student))
+                who = students.get(result.student) or Student(result.student)
+                _write(book, notebook, result, who, _timestamp(course, name, result.student))
                 book.db.commit()
             except BaseException:
                 book.db.rollback()
@@ -148,12 +160,14 @@ def _save_cells(lecture: Lecture, url: str) -> None:
             ) from error
 
 
-def _write(book: Any, notebook: Any, result: Result, timestamp: Any) -> None:
+def _write(book: Any, notebook: Any, result: Result, who: Student, timestamp: Any) -> None:
     """One submission, as nbgrader's own autograder leaves it; the caller commits."""
     student = book.db.get(api.Student, result.student)
     if student is None:
         student = api.Student(id=result.student)
         book.db.add(student)
+    for column, value in _known(who).items():
+        setattr(student, column, value)
     handed_in = (
         book.db.query(api.SubmittedAssignment)
         .filter_by(assignment_id=notebook.assignment_id, student_id=result.student)
@@ -180,6 +194,15 @@ def _write(book: Any, notebook: Any, result: Result, timestamp: Any) -> None:
     for cell in notebook.solution_cells:
         if cell.id not in comments:
             book.db.add(api.Comment(cell_id=cell.id, notebook=copy_of))
+
+
+def _known(who: Student) -> dict[str, str]:
+    """What a gradebook's table of students can hold of this one."""
+    known = {"email": who.email, "lms_user_id": who.canvas_id}
+    if who.first_name and who.last_name:  # Formgrader shows one without the other as "None, …"
+        known |= {"first_name": who.first_name, "last_name": who.last_name}
+    longest = api.Student.first_name.type.length
+    return {column: "".join(filter(str.isprintable, value))[:longest] for column, value in known.items() if value}
 
 
 def _timestamp(course: Path, lecture: str, student: str) -> Any:

@@ -1,8 +1,8 @@
 """Who is in the class: everybody in ``roster.csv``, and everybody who handed something in or was graded.
 
 ``FOLDER/roster.csv`` (or another file) is as nbgrader's: ``id`` is the name of the folder in ``submitted/``. Where they
-are there, exports use ``first_name`` and ``last_name`` (or ``name``), ``email``, ``lms_user_id`` (Canvas' ID),
-``id_number`` (Moodle's), ``login`` and ``section``.
+are there, the gradebook and exports use ``first_name`` and ``last_name`` (exports alone: or ``name``), ``email`` and
+``lms_user_id`` (Canvas' ID); exports ``id_number`` (Moodle's), ``login`` and ``section``.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ class Student:
     canvas_id: str = ""
     login: str = ""
     section: str = ""
+    first_name: str = ""
+    last_name: str = ""
     listed: bool = True
 
 
@@ -62,6 +64,8 @@ def read(path: Path) -> list[Student]:
             canvas_id=values.get("lms_user_id", ""),
             login=values.get("login", ""),
             section=values.get("section", ""),
+            first_name=values.get("first_name", ""),
+            last_name=values.get("last_name", ""),
         )
     return list(found.values())
 

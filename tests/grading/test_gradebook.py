@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from autograder import build, cli, gradebook, results, source
 from autograder.judge import Mark
 from autograder.results import Result, State
+from autograder.roster import Student
 
 NAME = "00_napkin_math"
 LECTURE = source.read(build.SOLUTIONS / f"{NAME}.py")
@@ -112,6 +113,28 @@ def test_points_regrading_and_points_by_hand(tmp_path: Path, url: str) -> None:
         assert scores(url, student) == {
             f"test_{exercise.name}": 0 if exercise is failed else exercise.points for exercise in LECTURE.exercises
         }
+
+
+def test_who_is_who_comes_from_the_roster_and_what_a_person_wrote_stays(tmp_path: Path, url: str) -> None:
+    class_ = found(result("ada"), result("bob"))
+    roster = {
+        "ada": Student("ada", email="ada@x.org", canvas_id="7", first_name="A\x00da 𝟙", last_name="L" * 200),
+        "bob": Student("bob", first_name="Bob"),  # of whom Formgrader would say "None, Bob"
+        "absent": Student("absent", first_name="Ann", last_name="Absent"),
+    }
+
+    def known() -> dict[str, tuple[str | None, ...]]:
+        with Gradebook(url) as book:
+            return {one.id: (one.first_name, one.last_name, one.email, one.lms_user_id) for one in book.students}
+
+    gradebook.derive(tmp_path, LECTURE, class_, url, students=roster)
+    assert known() == {"ada": ("Ada 𝟙", "L" * 128, "ada@x.org", "7"), "bob": (None,) * 4}
+    with Gradebook(url) as book:
+        book.update_or_create_student("bob", first_name="Robert", last_name="Tables")
+    corrected = {"ada": Student("ada", first_name="Ada", last_name="Lovelace")}
+    for students in (corrected, {}):
+        gradebook.derive(tmp_path, LECTURE, class_, url, students=students)
+        assert known() == {"ada": ("Ada", "Lovelace", "ada@x.org", "7"), "bob": ("Robert", "Tables", None, None)}
 
 
 def test_the_command_takes_any_address(tmp_path: Path, url: str) -> None:
