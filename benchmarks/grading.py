@@ -31,7 +31,7 @@ import nbformat
 import psutil
 from matplotlib.figure import Figure
 from nbgrader.api import Gradebook
-from record import ROOT, dots, ratios, spread, times
+from record import ROOT, dots, ranged, ratios, spread, times
 
 from autograder import bank, build, demo, source
 
@@ -292,8 +292,7 @@ def rows(found: dict[str, Any]) -> list[list[str]]:
     for tool, seconds in found["seconds a submission"].items():
         steady = found["a second, once running"].get(tool)
         rate = f"{steady['median']:.2f}" if steady else ""
-        text = f"{seconds['median']:.3f} ({seconds['low']:.3f} to {seconds['high']:.3f})"
-        table.append([tool, text, f"{seconds['median'] / least:.1f} ×", rate])
+        table.append([tool, ranged(seconds, ".3f"), f"{seconds['median'] / least:.1f} ×", rate])
     table.append(["floor: answers and tests alone", f"{least:.3f}", "1", ""])
     table += [[name, times(ratio), "", ""] for name, ratio in found["ratios"].items()]
     return table

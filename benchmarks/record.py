@@ -38,10 +38,15 @@ def ratios(above: Sequence[float], below: Sequence[float]) -> Spread:
     return spread([a / b for a, b in zip(above, below, strict=True)])
 
 
+def ranged(found: Spread, form: str, unit: str = "") -> str:
+    """A spread as text: the median, and lowest to highest where there are several rounds."""
+    low, middle, high = (format(found[key], form).rstrip(".") for key in ("low", "median", "high"))
+    return f"{middle}{unit}" + (f" ({low} to {high})" if found["rounds"] > 1 else "")
+
+
 def times(ratio: Spread, digits: int = 3) -> str:
-    """A ratio as text: the median, and lowest to highest where there are several rounds."""
-    low, middle, high = (f"{ratio[key]:#.{digits}g}".rstrip(".") for key in ("low", "median", "high"))
-    return f"{middle} ×" + (f" ({low} to {high})" if ratio["rounds"] > 1 else "")
+    """A ratio as text, with so many digits."""
+    return ranged(ratio, f"#.{digits}g", " ×")
 
 
 def machine() -> dict[str, Any]:

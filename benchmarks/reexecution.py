@@ -26,7 +26,7 @@ from typing import Any
 import nbformat
 from matplotlib.figure import Figure
 from nbclient import NotebookClient
-from record import dots, ratios, spread, times
+from record import dots, ranged, ratios, spread, times
 
 from autograder import build, source
 
@@ -92,7 +92,7 @@ def measure(say: Callable[[str], None], rounds: int = 3) -> Iterator[dict[str, A
 def rows(found: dict[str, Any]) -> list[list[str]]:
     table = [[f"{found['notebooks']} notebooks", *TAKEN, "times as fast as stock"]]
     for side in SIDES:
-        values = [f"{one['median']:.0f} ({one['low']:.0f} to {one['high']:.0f})" for one in found[side].values()]
+        values = [ranged(one, ".0f") for one in found[side].values()]
         ratio = found["times as fast as stock"].get(side)
         table.append([side, *values, times(ratio) if ratio else "1"])
     return table
