@@ -222,7 +222,8 @@ class Sandbox:
         self.limits = limits if not unsafe else Limits(**{**asdict(limits), "isolate": False})
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
-        python = [sys.executable, "-I", "-c", _START, str(theirs.fileno())]
+        # As it was typed it may lead through folders that the sandbox does not show: ../.venv/bin/python.
+        python = [os.path.abspath(sys.executable), "-I", "-c", _START, str(theirs.fileno())]
         environment = dict(_ENVIRONMENT)
         if unsafe:
             command, environment["COURSE_GRADING_PATH"] = python, str(ROOT)

@@ -51,6 +51,15 @@ def test_a_class_where_submissions_could_read_it_is_not_graded(tmp_path: Path, m
     assert engine.grade_class(course, NAME, workers=0, unsafe=True, database=None).graded == ("ada",)
 
 
+@pytest.mark.sandboxed
+def test_python_may_be_called_by_a_path_that_the_sandbox_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `../.venv/bin/python -m autograder.cli …` in docs/, a folder that is not in the sandbox."""
+    program = Path(sys.executable)
+    monkeypatch.setattr(sys, "executable", f"{program.parent}/elsewhere/../{program.name}")
+    with sandbox.Sandbox() as box, box.conversation() as talk:
+        assert talk.ask({"names": "x = 1"})["defined"] == ["x"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give a capability up")
 @pytest.mark.sandboxed
 def test_a_root_without_the_capability_is_told_what_to_do() -> None:
