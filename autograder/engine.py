@@ -46,18 +46,13 @@ class EngineError(CourseError):
 
 @dataclass
 class Plan:
-    """What there is to do: who wants grading, who has a result for the same work, who handed in nothing."""
+    """Everybody; who of them wants grading, has a result for the same work, or handed in nothing."""
 
+    students: dict[str, rosters.Student]
     wanted: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    students: dict[str, rosters.Student] = field(default_factory=dict)
-
-    @property
-    def roster(self) -> list[str]:
-        """Everybody."""
-        return sorted(self.students)
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,7 @@ def plan(course: Path, lecture: str, *, again: bool = False, roster: Path | None
     text = (build.SOLUTIONS / f"{lecture}.py").read_bytes()
     _require_submitted(course, lecture)
     students = rosters.of(course, lecture, roster)
-    made = Plan(students=students)
+    made = Plan(students)
     if any(student.listed for student in students.values()):
         strangers = [name for name, student in students.items() if not student.listed]
         made.remarks = [f"{name} is not on the roster, and counted" for name in strangers]
@@ -268,7 +263,7 @@ def _existing(course: Path, lecture: str, student: str) -> Result | None:
 def _states(course: Path, lecture: str, todo: Plan) -> dict[str, Result]:
     """A result for everybody; what was handed in and has none is queued."""
     found: dict[str, Result] = {}
-    for student in todo.roster:
+    for student in todo.students:
         state = State.NOT_SUBMITTED if student in todo.absent else State.QUEUED
         found[student] = _existing(course, lecture, student) or Result(student, lecture, state, "")
     return found
