@@ -12,10 +12,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import nbformat
-from nbgrader.converters import GenerateAssignment
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import capture_log
-from traitlets.config import Config
 
 from . import CourseError, source
 
@@ -66,6 +62,11 @@ def course_directory(folder: Path, sources: Iterable[Path] = ()) -> list[source.
 
 def release(course: Path, name: str) -> Path:
     """Make the students' notebook of one lecture with nbgrader's own pipeline; return where it is."""
+    from nbgrader.converters import GenerateAssignment  # its import takes longer than all else that most commands do
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.utils import capture_log
+    from traitlets.config import Config
+
     config = Config()
     config.CourseDirectory.root = str(course)
     # As `nbgrader generate_assignment --no-db`: the gradebook belongs to a class, not to a build.

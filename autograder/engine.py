@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import logging
 import os
-import threading
 import time
-import unicodedata
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +22,13 @@ import dask
 from distributed import CancelledError, Client, Future, LocalCluster, wait
 from distributed.scheduler import KilledWorker
 
-from . import CourseError, build, gradebook, judge, results, sandbox, source, submission
+from . import CourseError, build, gradebook, results, sandbox, source, submission, worker
 from . import roster as rosters
 from .results import Mark, Result, State
+from .worker import ATTEMPTS, Outcome, Task, clean, nothing
 
-ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
-_RECYCLE = 300  # submissions that one warm process serves
 _PATIENCE = 120.0  # seconds without any worker
 _LIMITS = sandbox.Limits()
-_TEXT_LIMIT = 4_000  # characters of a message or a note
-
-Task = dict[str, Any]  # lecture, source, submission, key, limits, unsafe
-Outcome = dict[str, Any]  # marks, notes, answers, seconds; or failed
 Progress = Callable[[int, int, Result | None], None]
 
 
@@ -69,9 +61,6 @@ class Summary:
         """Whether nothing failed here and the gradebook is up to date."""
         left = (State.FAILED_HERE, State.QUEUED)
         return not self.gradebook_problem and not any(result.state in left for result in self.results.values())
-
-
-# ------------------------------------------------------------------------------------------- the command's side
 
 
 def grade_class(
@@ -157,7 +146,7 @@ def plan(course: Path, lecture: str, *, again: bool = False, roster: Path | None
                 made.remarks.append(f"{student}'s {lecture}.ipynb is gone from submitted/; the earlier result stands")
             folder = course / "submitted" / student / lecture
             if folder.is_dir() and (there := sorted(path.name for path in folder.iterdir())):
-                made.remarks.append(f"{student} handed in {_clean(', '.join(there[:5]))}, and no {lecture}.ipynb")
+                made.remarks.append(f"{student} handed in {clean(', '.join(there[:5]))}, and no {lecture}.ipynb")
             continue
         done = before is not None and before.points is not None and before.key == _key(data, text)
         (made.kept if done and not again else made.wanted).append(student)
@@ -194,21 +183,21 @@ def _grade_all(
             key = _key(data, text.encode())
             if isinstance(data, OSError):
                 note = f"{_notebook(course, lecture.name, student)} cannot be read: {data.strerror}"
-                finish(Result(student, lecture.name, State.FAILED_HERE, key, (), (_clean(note),)), None, None)
+                finish(Result(student, lecture.name, State.FAILED_HERE, key, (), (clean(note),)), None, None)
             else:
                 note = f"{data.problem}: {data.remedy}"
                 state = State.NEEDS_REVIEW
-                finish(Result(student, lecture.name, state, key, _nothing(lecture, note), (_clean(note),)), {}, None)
+                finish(Result(student, lecture.name, state, key, nothing(lecture, note), (clean(note),)), {}, None)
 
     if workers == 0 and not scheduler:
-        spread: Iterable[tuple[Task, Outcome]] = ((task, grade_one(task)) for task in tasks())
+        spread: Iterable[tuple[Task, Outcome]] = ((task, worker.grade_one(task)) for task in tasks())
         try:
             for task, outcome in spread:
                 if "refused" in outcome:
                     raise sandbox.SandboxError(outcome["refused"])
                 finish(*_result(task, outcome))
         finally:
-            close_box()
+            worker.close_box()
         return
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     count = min(workers or processors, len(wanted))
@@ -349,7 +338,7 @@ def _client(workers: int, scheduler: str) -> Iterator[tuple[Client, Callable[[],
 def _prepare(client: Client, limits: dict[str, Any], unsafe: bool) -> None:
     """Warm every worker up, and learn whether it can grade at all."""
     checks = {
-        address: client.submit(prepare, limits, unsafe, workers=[address], allow_other_workers=True, pure=False)
+        address: client.submit(worker.prepare, limits, unsafe, workers=[address], allow_other_workers=True, pure=False)
         for address in client.nthreads()
     }
     died = []
@@ -380,7 +369,7 @@ def _spread(client: Client, tasks: Iterator[Task], replace_lost: Callable[[], No
     room = 1
 
     def launch(task: Task, attempt: int) -> None:
-        future = client.submit(grade_one, task, key=f"grade-{uuid.uuid4().hex}", retries=0)
+        future = client.submit(worker.grade_one, task, key=f"grade-{uuid.uuid4().hex}", retries=0)
         flying[future] = task, attempt
 
     while True:
@@ -428,119 +417,4 @@ def _spread(client: Client, tasks: Iterator[Task], replace_lost: Callable[[], No
                 again.append((task, attempt + 1))
                 again.sort(key=lambda item: item[1])
             else:
-                yield task, {"failed": _clean(f"{reason} {ATTEMPTS} times while it was graded")}
-
-
-# ------------------------------------------------------------------------------------------- a worker's side
-
-_LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a time in a process
-
-
-@dataclass
-class _Warm:
-    box: sandbox.Sandbox
-    settings: tuple[Any, ...]
-    left: int = _RECYCLE
-
-
-_warm: _Warm | None = None
-
-
-def _box(limits: dict[str, Any], unsafe: bool) -> sandbox.Sandbox:
-    """This process's sandbox: kept warm, and a new one after some hundred submissions."""
-    global _warm
-    settings = (*sorted(limits.items()), unsafe)
-    if _warm is None or _warm.settings != settings or _warm.left <= 0:
-        close_box()
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                _warm = _Warm(sandbox.Sandbox(sandbox.Limits(**limits), unsafe=unsafe), settings)
-                break
-            except sandbox.SandboxError:
-                if attempt == ATTEMPTS:
-                    raise
-    assert _warm is not None
-    _warm.left -= 1
-    return _warm.box
-
-
-def close_box() -> None:
-    """End this process's sandbox."""
-    global _warm
-    if _warm is not None:
-        _warm.box.close()
-        _warm = None
-
-
-def prepare(limits: dict[str, Any], unsafe: bool) -> str:
-    """Start this worker's sandbox; why it cannot, or nothing."""
-    with _LOCK:
-        try:
-            _box(limits, unsafe)
-        except sandbox.SandboxError as error:
-            return str(error)
-    return ""
-
-
-def grade_one(task: Task) -> Outcome:
-    """Grade one submission: plain data in, plain data out. Never raises; ``failed`` says what went wrong here."""
-    with _LOCK:
-        started = time.monotonic()
-        try:
-            return {**_grade(task), "seconds": time.monotonic() - started}
-        except (Exception, judge.TestError, sandbox.Gone) as error:
-            return {"failed": _clean(f"{type(error).__name__}: {error}")}
-
-
-def _grade(task: Task) -> Outcome:
-    lecture = _lecture(task["lecture"], task["source"])
-    if results.key(task["submission"], task["source"].encode()) != task["key"]:
-        return {"failed": "the worker runs another version of the course\n  → install the same one on every machine"}
-    read = submission.parse(task["submission"], Path(f"{lecture.name}.ipynb"), lecture)
-    notes = [finding.problem for finding in read.findings]
-    if not read.answers:
-        notes = [f"{finding.problem}: {finding.remedy}" for finding in read.findings[:1]]
-        return _outcome(_nothing(lecture, notes[0] if notes else "it is empty"), notes, {})
-    reason = ""
-    for _ in range(ATTEMPTS):
-        try:
-            box = _box(task["limits"], task["unsafe"])
-        except sandbox.SandboxError as error:
-            return {"refused": _clean(str(error))}
-        try:
-            graded = judge.grade(lecture, read.answers, box)
-        except sandbox.SandboxError as error:
-            if not isinstance(error, sandbox.Killed):
-                close_box()
-            reason = str(error)
-            continue
-        return _outcome(graded.marks, notes + graded.notes, read.answers)
-    return {"failed": _clean(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")}
-
-
-def _outcome(marks: Iterable[Mark], notes: Iterable[str], answers: dict[str, str]) -> Outcome:
-    cleaned = [asdict(replace(mark, message=_clean(mark.message))) for mark in marks]
-    return {"marks": cleaned, "notes": [_clean(note) for note in notes], "answers": answers}
-
-
-def _nothing(lecture: source.Lecture, why: str) -> tuple[Mark, ...]:
-    """No point anywhere: nothing of the submission could be read."""
-    return tuple(
-        Mark(exercise.name, 0.0, exercise.points, _clean(f"✗ {exercise.name}\n  Your notebook cannot be graded: {why}"))
-        for exercise in lecture.exercises
-    )
-
-
-@functools.lru_cache(maxsize=4)
-def _lecture(name: str, text: str) -> source.Lecture:
-    return source.parse(Path(f"{name}.py"), text)
-
-
-def _clean(text: str) -> str:
-    """Text that can be written, printed and read: no lone surrogates, no control characters, not too long."""
-    short = text if len(text) <= _TEXT_LIMIT else text[:_TEXT_LIMIT] + "…"
-    return "".join("\N{REPLACEMENT CHARACTER}" if _hidden(c) else c for c in short)
-
-
-def _hidden(character: str) -> bool:
-    return unicodedata.category(character).startswith("C") and character not in "\n\t"
+                yield task, {"failed": clean(f"{reason} {ATTEMPTS} times while it was graded")}

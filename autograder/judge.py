@@ -22,6 +22,7 @@ import torch
 from course_utils.testing import Mismatch, Observation, difference, freeze, observing_elsewhere, tensors
 
 from . import bank, sandbox, source
+from .conversation import Conversation
 from .results import Mark
 from .warm import defined, used
 
@@ -104,7 +105,7 @@ class _Work:
     names: dict[str, tuple[set[str], set[str]]] = field(default_factory=dict)  # that each answer defines, and uses
 
 
-def _converse(talk: sandbox.Conversation, work: _Work, grading: Grading) -> None:
+def _converse(talk: Conversation, work: _Work, grading: Grading) -> None:
     """Run the cells in a fresh process and mark what waits. Raises Gone; then ``work.at`` is the exercise at hand."""
     for exercise in work.lecture.exercises:
         if exercise.name not in work.names and exercise.name not in work.lost:
@@ -124,7 +125,7 @@ def _converse(talk: sandbox.Conversation, work: _Work, grading: Grading) -> None
             work.waiting.remove(exercise)
 
 
-def _names(talk: sandbox.Conversation, text: str) -> tuple[set[str], set[str]]:
+def _names(talk: Conversation, text: str) -> tuple[set[str], set[str]]:
     answer = _answer(talk, {"names": text}, {"defined", "used"})
     found = [answer.get(kind) for kind in ("defined", "used")]
     if not all(isinstance(names, list) and all(isinstance(name, str) for name in names) for names in found):
@@ -132,14 +133,14 @@ def _names(talk: sandbox.Conversation, text: str) -> tuple[set[str], set[str]]:
     return set(found[0] or ()), set(found[1] or ())
 
 
-def _run(talk: sandbox.Conversation, text: str, title: str, seconds: float | None = None) -> str:
+def _run(talk: Conversation, text: str, title: str, seconds: float | None = None) -> str:
     """Run a cell there; what stopped it, or nothing."""
     error = _answer(talk, {"run": text, "title": title}, {"error", "printed"}, seconds).get("error")
     return error[:500] if isinstance(error, str) else ""
 
 
 def _answer(
-    talk: sandbox.Conversation, request: dict[str, Any], fields: set[str], seconds: float | None = None
+    talk: Conversation, request: dict[str, Any], fields: set[str], seconds: float | None = None
 ) -> dict[str, Any]:
     answer = talk.ask(request, seconds)
     if not isinstance(answer, dict) or not answer.keys() <= fields or not answer:
@@ -147,7 +148,7 @@ def _answer(
     return answer
 
 
-def _judge(exercise: source.Exercise, talk: sandbox.Conversation) -> bank.Verdict:
+def _judge(exercise: source.Exercise, talk: Conversation) -> bank.Verdict:
     """Run the test cell here, with every observation made there."""
 
     def ask(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Observation:

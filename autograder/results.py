@@ -26,7 +26,9 @@ _TIMES = ".times.jsonl"
 _VERSIONS = ("torch", "numpy", "einops", "jaxtyping")
 _CODE = Path(__file__).parent
 # What decides points and messages: a change to it grades everybody again, a change to a report does not.
-_DECIDING = ("bank", "engine", "judge", "sandbox", "source", "submission", "warm", "wire")
+_DECIDING = (
+    "bank", "conversation", "engine", "judge", "sandbox", "source", "submission", "warm", "wire", "worker",
+)  # fmt: skip
 
 
 class State(StrEnum):

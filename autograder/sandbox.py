@@ -8,7 +8,6 @@ scratch folder and limits of its own, and is gone when the conversation ends.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import select
@@ -18,17 +17,17 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import psutil
-
-from . import CourseError, warm, wire
+from . import CourseError
 from .build import ROOT
+
+if TYPE_CHECKING:
+    from .conversation import Conversation
 
 _MODULES = ("__init__.py", "warm.py", "wire.py")  # of autograder: what the student's side needs, and no more
 
@@ -64,155 +63,6 @@ class Limits:
     cpu_seconds: int = 300
     seconds: float = 5.0
     seconds_in_all: float = 300.0
-
-
-_STRETCH = 6  # times its seconds a request gets, at most, on a machine that is too busy
-
-
-class _Deadline:
-    """When a request is over: after its seconds, unless processes of the sandbox were kept waiting for a processor."""
-
-    def __init__(self, seconds: float, end: float, sandbox: int) -> None:
-        self._seconds, self._end, self._sandbox = seconds, end, sandbox
-        now = time.monotonic()
-        self._last = now + _STRETCH * seconds
-        self._next = now + seconds / 2
-        self._before: tuple[float, float] | None = None  # when it was looked at last, and the processor time until then
-
-    def left(self) -> float:
-        """Seconds until it is time to look again."""
-        return max(0.0, min(self._next, self._end) - time.monotonic())
-
-    def check(self) -> None:
-        """Raise Gone where the time is over."""
-        now = time.monotonic()
-        if now >= self._end:
-            raise Gone("the submission took longer than it may in all")
-        if now < self._next:
-            return
-        used, waiting = self._load()
-        if self._before is not None:
-            since, before = self._before
-            starved = waiting and 0 <= used - before < 0.7 * (now - since)
-            if not starved or now >= self._last:
-                raise Gone(f"it took longer than {self._seconds:g} seconds")
-        self._before, self._next = (now, used), now + self._seconds / 2
-
-    def _load(self) -> tuple[float, bool]:
-        """Seconds of processor time that the sandbox's processes had; whether any could run, or waits for a disk."""
-        used, waiting = 0.0, False
-        with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self._sandbox).children(recursive=True):
-                with contextlib.suppress(psutil.Error), process.oneshot():
-                    used += sum(process.cpu_times()[:4])  # its own, and that of the children it has waited for
-                    waiting |= process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
-        return used, waiting
-
-
-class _Shared:
-    """Memory that a student's process has too: the tensors among a call's arguments lie in it, for us to look at."""
-
-    def __init__(self) -> None:
-        if hasattr(os, "memfd_create"):
-            self.descriptor = os.memfd_create("arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            os.ftruncate(self.descriptor, wire.LIMIT)  # only what is written takes memory
-            seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
-        else:  # not Linux, where there is no isolation either
-            with tempfile.TemporaryFile() as file:
-                self.descriptor = os.dup(file.fileno())
-            os.ftruncate(self.descriptor, wire.LIMIT)
-        self._next = 0
-
-    def begin(self) -> None:
-        """Make room for a call's arguments. What earlier calls got stays as it is while at least half is free."""
-        if self._next > wire.LIMIT // 2:
-            self._next = 0
-
-    def place(self, content: bytes) -> int:
-        """Where a copy of the content lies from now on. Raises WireError where there is no room left."""
-        start = self._next
-        if start + len(content) > wire.LIMIT:
-            raise wire.WireError(f"the arguments of a call take more than {wire.LIMIT // 2:,} bytes")
-        for done in range(0, len(content), 2**20):
-            os.pwrite(self.descriptor, content[done : done + 2**20], start + done)
-        self._next = (start + len(content)) // 64 * 64 + 64  # no two at one place, not even empty ones
-        return start
-
-    def find(self, place: int, size: int) -> bytearray:
-        """A copy of what lies there now."""
-        return bytearray(os.pread(self.descriptor, size, place))
-
-
-class Conversation:
-    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none.
-
-    ``ended`` says, once it is over, why the sandbox ended it; it is empty where the sandbox did not. ``sandbox`` is the
-    id of the process that all of the sandbox's come from.
-    """
-
-    def __init__(self, requests: int, answers: int, shared: _Shared, limits: Limits, end: float, sandbox: int) -> None:
-        self._requests, self._answers, self._shared, self._limits, self._end = requests, answers, shared, limits, end
-        self._sandbox, self._asked = sandbox, b""
-        self.ended = ""
-        os.set_blocking(requests, False)
-        os.set_blocking(answers, False)
-
-    def ask(self, request: dict[str, Any], seconds: float | None = None) -> Any:
-        """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
-        self._shared.begin()
-        self._asked = message = wire.pack(request, self._shared.place)
-        seconds = self._limits.seconds if seconds is None else seconds
-        deadline = _Deadline(seconds, self._end, self._sandbox)
-        self._write(warm.LENGTH.pack(len(message)) + message, deadline)
-        (size,) = warm.LENGTH.unpack(self._read(warm.LENGTH.size, deadline))
-        if size > wire.LIMIT:
-            raise Gone(f"the answer would take {size:,} bytes")
-        try:
-            return wire.unpack(self._read(size, deadline))
-        except wire.WireError as error:
-            raise Gone(f"the answer is damaged: {error}") from None
-
-    def asked(self) -> Any:
-        """The last request as it is now: the process may have changed the tensors in it."""
-        try:
-            return wire.unpack(self._asked, self._shared.find)
-        except wire.WireError as error:
-            raise Gone(f"it damaged its arguments: {error}") from None
-
-    def _write(self, data: bytes, deadline: _Deadline) -> None:
-        view = memoryview(data)
-        while view:
-            self._wait([], [self._requests], deadline)
-            try:
-                view = view[os.write(self._requests, view[:65536]) :]
-            except BlockingIOError:
-                continue
-            except BrokenPipeError:
-                raise Gone("the process ended") from None
-
-    def _read(self, size: int, deadline: _Deadline) -> bytes:
-        parts = bytearray()
-        while len(parts) < size:
-            self._wait([self._answers], [], deadline)
-            try:
-                part = os.read(self._answers, min(size - len(parts), 2**20))
-            except BlockingIOError:
-                continue
-            if not part:
-                raise Gone("the process ended")
-            parts += part
-        return bytes(parts)
-
-    def _wait(self, reading: list[int], writing: list[int], deadline: _Deadline) -> None:
-        while not any(select.select(reading, writing, [], deadline.left())):
-            deadline.check()
-
-    def close(self) -> None:
-        """Let the other side see the end."""
-        os.close(self._requests)
-        os.close(self._answers)
-        os.close(self._shared.descriptor)
 
 
 class Sandbox:
@@ -256,7 +106,9 @@ class Sandbox:
         """A fresh student's process; afterwards nothing of it is left. ``end`` is when its time is over (monotonic)."""
         request_end, requests = os.pipe()
         answers, answer_end = os.pipe()
-        shared = _Shared()
+        from .conversation import Conversation, Shared  # needs PyTorch
+
+        shared = Shared()
         try:
             settings = json.dumps(asdict(self.limits)).encode()
             socket.send_fds(self._control, [settings], [request_end, answer_end, shared.descriptor])

@@ -15,7 +15,7 @@ from classroom import CRASH, FIRST, HANG, LECTURE, LIMITS, NAME, SECOND, WHOLE, 
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
-from autograder import build, cli, engine, gradebook, results, roster, sandbox
+from autograder import build, cli, engine, gradebook, judge, results, roster, sandbox, worker
 from autograder.results import State
 
 pytestmark = pytest.mark.sandboxed
@@ -151,7 +151,7 @@ def test_a_locked_gradebook_is_tried_again_then_reported(course: Path, monkeypat
 @pytest.mark.hostile
 def test_a_lost_sandbox_is_replaced_and_in_the_end_no_zero(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hand_in(course, "blank", **{FIRST.name: FIRST.stub})
-    real, lost = engine.judge.grade, []
+    real, lost = judge.grade, []
 
     def grade(lecture: Any, answers: Any, box: sandbox.Sandbox) -> Any:
         if len(lost) < times:
@@ -160,12 +160,12 @@ def test_a_lost_sandbox_is_replaced_and_in_the_end_no_zero(course: Path, monkeyp
             box._process.wait()
         return real(lecture, answers, box)
 
-    monkeypatch.setattr(engine.judge, "grade", grade)
-    times = engine.ATTEMPTS
+    monkeypatch.setattr(judge, "grade", grade)
+    times = worker.ATTEMPTS
     summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS)
     result = summary.results["blank"]
     assert result.state is State.FAILED_HERE and result.points is None and "3 times" in result.notes[0]
-    assert len(set(map(id, lost))) == engine.ATTEMPTS and not summary.complete
+    assert len(set(map(id, lost))) == worker.ATTEMPTS and not summary.complete
     assert sum(scores(course, "blank").values()) == 0  # what was known before; a failure is not written
     lost.clear()
     times = 2
@@ -175,7 +175,7 @@ def test_a_lost_sandbox_is_replaced_and_in_the_end_no_zero(course: Path, monkeyp
 
 def test_a_failed_regrading_keeps_the_grade(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files(course)
-    monkeypatch.setattr(engine, "grade_one", lambda task: {"failed": "the roof came down"})
+    monkeypatch.setattr(worker, "grade_one", lambda task: {"failed": "the roof came down"})
     summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS, again=True)
     assert len(summary.graded) == 7 and files(course) == before
 
@@ -266,7 +266,7 @@ def test_a_process_that_the_machine_kills_is_no_zero() -> None:
                 talk.ask({"run": ends, "title": "cell"})
 
 
-@pytest.mark.parametrize("times", [engine.ATTEMPTS - 1, engine.ATTEMPTS])
+@pytest.mark.parametrize("times", [worker.ATTEMPTS - 1, worker.ATTEMPTS])
 def test_a_sandbox_that_dies_while_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     real, lost = sandbox.Sandbox._receive, []
 
@@ -277,11 +277,11 @@ def test_a_sandbox_that_dies_while_it_starts_is_started_again(monkeypatch: pytes
         return real(box)
 
     monkeypatch.setattr(sandbox.Sandbox, "_receive", receive)
-    engine.close_box()
+    worker.close_box()
     started = time.monotonic()
-    said = engine.prepare(asdict(LIMITS), False)
-    engine.close_box()
-    assert ("the sandbox did not start" in said) == (times == engine.ATTEMPTS) and len(lost) == times
+    said = worker.prepare(asdict(LIMITS), False)
+    worker.close_box()
+    assert ("the sandbox did not start" in said) == (times == worker.ATTEMPTS) and len(lost) == times
     assert time.monotonic() - started < 100, "it waited for what is dead"
     end = time.monotonic() + 20
     with pytest.raises(ProcessLookupError):  # nothing is left of the last

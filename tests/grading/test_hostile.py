@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 ATTACKS = sorted((Path(__file__).parent.parent / "hostile" / "attacks").glob("*.py"))
-LIMITS = Limits(seconds=3, seconds_in_all=20, memory=2**30)
+LIMITS = Limits(seconds=3, seconds_in_all=60, memory=2**30)
 LECTURE = source.read(build.SOLUTIONS / "01_tensors.py")
 REFERENCE = {exercise.name: exercise.solution for exercise in LECTURE.exercises}
 WORTH = {exercise.name: exercise.points for exercise in LECTURE.exercises}
@@ -71,7 +71,7 @@ def boxes() -> Iterator[Boxes]:
     yield found
     found.box.close()
     del os.environ["COURSE_CANARY"]
-    secret.unlink()
+    secret.unlink(missing_ok=True)
 
 
 def descendants(ancestor: int) -> set[int]:
@@ -209,7 +209,7 @@ def test_time_stretches_where_a_process_waits_for_a_processor_and_only_there() -
     rival = subprocess.Popen([sys.executable, "-c", f"{pin}while True: pass"])
     try:
         with Sandbox(Limits(seconds=1)) as box, box.conversation() as talk:
-            works = f"{pin}while time.process_time() < 0.8: pass\nprint('done')"
+            works = f"{pin}while time.process_time() < 0.6: pass\nprint('done')"
             assert talk.ask({"run": works, "title": "works"}) == {"error": None, "printed": "done\n"}
     finally:
         rival.kill()

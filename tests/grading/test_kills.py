@@ -28,18 +28,18 @@ WEIGHTS = (1, 1, 1, 2, 5, 10)  # of all but the command: a worker takes ten seco
 # import it too, as what started them.
 DRIVER = """
 import os
-from autograder import cli, engine, results
+from autograder import cli, judge, results, worker
 
 def note(what, student):
     with open(os.environ["COURSE_NOTES"], "a") as notes:
         notes.write(f"{what} {student}\\n")
 
-def _grade(task, real=engine._grade):
+def _grade(task, real=worker._grade):
     global student
     student = task["student"]
     return real(task)
 
-def grade(*arguments, real=engine.judge.grade):
+def grade(*arguments, real=judge.grade):
     note("begun", student)
     return real(*arguments)
 
@@ -47,7 +47,7 @@ def write(course, result, real=results.write):
     real(course, result)
     note("written", result.student)
 
-engine._grade, engine.judge.grade, results.write = _grade, grade, write
+worker._grade, judge.grade, results.write = _grade, grade, write
 if __name__ == "__main__":
     cli.app()
 """

@@ -17,6 +17,7 @@ import pytest
 from classroom import CRASH, FIRST, LECTURE, LIMITS, NAME, files, hand_in, scores
 
 from autograder import build, engine, sandbox
+from autograder.worker import Task
 
 pytestmark = pytest.mark.sandboxed
 
@@ -156,7 +157,7 @@ def test_a_thousand_submissions_take_no_more_memory_than_a_hundred() -> None:
     text = LECTURE.path.read_text(encoding="utf-8")
     task = {"student": "s", "lecture": NAME, "source": text, "limits": asdict(LIMITS), "unsafe": False}
 
-    def tasks(count: int) -> Iterator[engine.Task]:
+    def tasks(count: int) -> Iterator[Task]:
         for _ in range(count):
             yield {**task, "submission": os.urandom(200_000), "key": "another version's, so that no sandbox starts"}
 

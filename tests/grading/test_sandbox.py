@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder import build, engine, sandbox
+from autograder import build, conversation, engine, sandbox
 
 NAME = "01_tensors"
 
@@ -75,3 +75,34 @@ def test_without_isolation_it_needs_nothing_of_linux(monkeypatch: pytest.MonkeyP
         talk.ask({"run": "def double(x):\n    return x.mul_(2)", "title": "double"})
         seen = talk.ask({"call": "double", "args": (torch.ones(3),), "kwargs": {}})["seen"]
         assert seen.value.tolist() == talk.asked()["args"][0].tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("share", "lasts"),
+    [
+        ([1.0], 4.0),  # it had a processor to itself
+        ([0.5], 8.0),
+        ([0.3, 0.9], 7.0),  # to itself at last: what it was kept waiting before is not forgotten
+        ([0.0], 24.0),  # six times, and no more
+        ([-1.0], 4.0),  # a process has ended, so that nothing can be said
+    ],
+)
+def test_what_counts_is_the_time_that_a_request_had(
+    monkeypatch: pytest.MonkeyPatch, share: list[float], lasts: float
+) -> None:
+    now, used, looks, current = 100.0, 5.0, iter(share), share[0]
+
+    def load(deadline: conversation._Deadline) -> tuple[float, bool]:
+        nonlocal current
+        current = next(looks, share[-1])
+        return used, True
+
+    monkeypatch.setattr(conversation._Deadline, "_load", load)
+    monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
+    deadline = conversation._Deadline(4.0, 1000.0, 0)
+    with pytest.raises(sandbox.Gone, match="longer than 4 seconds"):
+        while now < 200:
+            deadline.check()
+            wait = deadline.left()
+            now, used = now + wait, used + current * wait
+    assert now - 100 == pytest.approx(lasts, abs=0.4)

@@ -26,8 +26,13 @@ def elsewhere(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_starts_without_what_takes_seconds_to_import() -> None:
-    code = "import sys, autograder.cli; assert not {'torch', 'dask', 'matplotlib'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], cwd=build.ROOT, check=True)
+    for module, absent in (
+        ("cli", {"torch", "dask", "matplotlib", "nbgrader"}),
+        ("engine", {"torch"}),
+        ("worker", {"torch", "dask", "matplotlib", "nbgrader"}),
+    ):
+        code = f"import sys, autograder.{module}; assert not {absent} & set(sys.modules)"
+        subprocess.run([sys.executable, "-c", code], cwd=build.ROOT, check=True)
 
 
 def test_it_starts_where_there_is_no_linux() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from autograder import sandbox, wire
+from autograder import conversation, wire
 from course_utils.testing import Observation, Opaque, Raised, difference
 
 
@@ -71,7 +71,7 @@ def test_tensors_can_lie_outside_the_message() -> None:
 
 
 def test_every_storage_has_a_place_of_its_own() -> None:
-    shared = sandbox._Shared()
+    shared = conversation.Shared()
     given = [torch.empty(0), torch.empty(0), torch.arange(16.0), torch.tensor(7)]
     message = wire.pack(given, shared.place)
     got = wire.unpack(message, shared.find)
@@ -81,7 +81,7 @@ def test_every_storage_has_a_place_of_its_own() -> None:
 
 
 def test_a_calls_arguments_never_overlap() -> None:
-    shared = sandbox._Shared()
+    shared = conversation.Shared()
     third = bytes(wire.LIMIT // 3)
     assert [shared.place(third), shared.place(third)] == [0, len(third) // 64 * 64 + 64]
     with pytest.raises(wire.WireError, match="take more than 134,217,728 bytes"):
