@@ -75,6 +75,7 @@ def draw(
     intensity = arithmetic_intensity(work, moved)
     peak, bandwidth = cards[card].peak[dtype], cards[card].bandwidth
     rate = attainable_flops(intensity, peak, bandwidth)
+    promised = card in ACCELERATORS  # what is promised of a card of your own is not known here
     memory_bound = intensity * bandwidth < peak
     limited = "memory-bound" if memory_bound else "compute-bound"
     product = f"[{m:,}, {k:,}] @ [{k:,}, {n:,}]"
@@ -83,12 +84,13 @@ def draw(
         bandwidth,
         measured,
         predicted=[("this product", intensity, rate)],
-        peak_label=f"{name} peak, dense",
+        peak_label=f"{name} peak, dense" if promised else f"{name} roof",
         title=f"{product} is {limited} on {card}",
     )
     share = f"{rate / peak:.2g}" if rate < 0.01 * peak else f"{rate / peak:.0%}"
     ridge = f"the ridge point is at {readable(peak / bandwidth, 'FLOP/B')}"
-    limit = f"{share} of the peak" if memory_bound else "the peak"
+    flat = "the peak" if promised else "the roof"
+    limit = f"{share} of {flat}" if memory_bound else flat
     return Picture(
         figure,
         f"{product} in {name} does {readable(intensity, 'FLOP/B')}, and {ridge}: {limited} on {card}. "

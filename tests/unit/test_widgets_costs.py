@@ -178,6 +178,10 @@ def test_roofline(own: bool) -> None:
         if not math.isclose(moving, computing):
             assert f": {side} on {now['card']}." in picture.finding
             assert side in picture.figure.texts[0].get_text()
+        labels = " ".join(text.get_text() for text in picture.figure.axes[0].texts)
+        own_roof = now["card"] == "this machine"  # it may be measured, and no maker has promised it
+        assert (" roof" in labels, "peak, dense" in labels) == (own_roof, not own_roof), labels
+        assert ("the roof" in picture.finding, "the peak" in picture.finding) == (own_roof, not own_roof)
         said = re.search(r"takes ([\d.,]+) (\w*)s\.$", picture.finding)
         assert said, picture.finding
         prefix = {"n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0}[said[2]]
