@@ -164,7 +164,7 @@ def test_an_interrupted_installation_starts_afresh(course: Course, end: signal.S
     half = course.venv / "half-installed"
     half.touch()
     os.killpg(process.pid, end)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=120)
     assert process.returncode != 0
     if end == signal.SIGINT:
         assert "Set-up interrupted: run the same command" in err
@@ -179,7 +179,7 @@ def test_two_at_a_time_do_not_meet(course: Course) -> None:
     wait_for(course.folder / "building", first)
     assert "another set-up is working" in course.refusal()
     (course.folder / "slow").unlink()
-    _, err = first.communicate(timeout=60)
+    _, err = first.communicate(timeout=120)
     assert first.returncode == 0, err
     assert course.works() and course.set_up() == []
 
@@ -287,7 +287,7 @@ def test_an_environment_of_ones_own_is_used_and_never_deleted(course: Course) ->
     process = course.start()
     wait_for(course.folder / "building", process)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     (course.folder / "slow").unlink()
     [pip] = course.set_up()
     assert "pip install" in pip and course.works() and mine.exists()

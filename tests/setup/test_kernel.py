@@ -78,7 +78,7 @@ def start() -> Iterator[Callable[..., Running]]:
         yield started
 
 
-def gone(pid: int, seconds: float = 10.0) -> bool:
+def gone(pid: int, seconds: float = 60.0) -> bool:
     """Whether no process has this number any more, not even as a zombie."""
     end = time.monotonic() + seconds
     while Path(f"/proc/{pid}").exists():
@@ -88,7 +88,7 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
     return True
 
 
-def ended(running: Running, seconds: float = 10.0) -> int | None:
+def ended(running: Running, seconds: float = 60.0) -> int | None:
     """How a kernel's process ended."""
     end = time.monotonic() + seconds
     while running.manager.is_alive() and time.monotonic() < end:

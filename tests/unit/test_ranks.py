@@ -171,8 +171,8 @@ REAL = {
     dies: r"^rank 1 of 2 died \(SIGKILL\) and said\nnothing$",
     exits: r"^rank 1 of 2 died \(exit code 7\) and said\nnothing left to do$",
     returns_early: r"^rank 0 of 2 waited for another one, which has ended\n    in returns_early, line \d+: group.all",
-    hangs: r"rank 1 of 2 had not ended after 2 seconds: it was in hangs, line \d+",
-    computes_for_ever: r"rank 0 of 2 had not ended after 2 seconds: it was in computes_for_ever, line \d+",
+    hangs: r"rank 1 of 2 had not ended after 4 seconds: it was in hangs, line \d+",
+    computes_for_ever: r"rank 0 of 2 had not ended after 4 seconds: it was in computes_for_ever, line \d+",
 }
 
 
@@ -184,7 +184,7 @@ def test_a_launch_that_goes_wrong_names_the_rank_and_leaves_nothing(
     me = psutil.Process()
     before = {child.pid for child in me.children(recursive=True)}
     with pytest.raises(RanksError, match=REAL[fn]):  # type: ignore[index]
-        launch(fn, 2, seconds=2)  # type: ignore[arg-type]
+        launch(fn, 2, seconds=4 if fn in (hangs, computes_for_ever) else 60)  # type: ignore[arg-type]
     assert {child.pid for child in me.children(recursive=True)} <= before
     assert list(tmp_path.iterdir()) == []
 
