@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -29,7 +30,8 @@ def make_release(destination: Path) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    build.students_notebooks(folder / "notebooks", build.BUILD)
+    with tempfile.TemporaryDirectory() as scratch:  # its own, so that two at once do not meet
+        build.students_notebooks(folder / "notebooks", Path(scratch))
     for file in FILES:
         shutil.copyfile(build.ROOT / file, folder / file)
     for each in FOLDERS:

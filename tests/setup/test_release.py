@@ -111,6 +111,12 @@ def test_the_zip_is_the_folder_and_repeats_byte_by_byte(folder: Path, tmp_path: 
     assert again.with_name(again.name + ".zip").read_bytes() == archive.read_bytes()
 
 
+def test_two_at_once_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build, "BUILD", tmp_path / "shared")
+    make_release(tmp_path / "release")
+    assert not (tmp_path / "shared").exists()
+
+
 def test_an_older_release_leaves_nothing_behind(tmp_path: Path) -> None:
     folder = make_release(tmp_path)
     (folder / "notes.md").write_text("left by hand")
