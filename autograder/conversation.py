@@ -27,7 +27,7 @@ class _Deadline:
 
     def __init__(self, seconds: float, end: float, sandbox: int) -> None:
         self._seconds, self._end, self._sandbox = seconds, end, sandbox
-        self._counted = now = time.monotonic()
+        self._counted = now = time.monotonic()  # how much counts is known until then; the first half is like the second
         self._spent = 0.0
         self._last = now + _STRETCH * seconds
         self._next = now + seconds / 2

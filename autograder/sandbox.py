@@ -51,8 +51,9 @@ class Gone(BaseException):
 class Limits:
     """What a submission may use: bytes, seconds, processes and threads.
 
-    ``seconds`` is wall time for one request, up to six times as long while its processes wait for a processor;
-    ``seconds_in_all`` is for the whole submission, and ``memory`` for all its processes together.
+    ``seconds`` is wall time for one request; while its processes wait for a processor, only the processor time that
+    they get counts, for six times as long at most. ``seconds_in_all`` is for the whole submission, and ``memory`` for
+    all its processes together.
     """
 
     isolate: bool = True
@@ -104,10 +105,10 @@ class Sandbox:
     @contextlib.contextmanager
     def conversation(self, end: float | None = None) -> Iterator[Conversation]:
         """A fresh student's process; afterwards nothing of it is left. ``end`` is when its time is over (monotonic)."""
-        request_end, requests = os.pipe()
-        answers, answer_end = os.pipe()
         from .conversation import Conversation, Shared  # needs PyTorch
 
+        request_end, requests = os.pipe()
+        answers, answer_end = os.pipe()
         shared = Shared()
         try:
             settings = json.dumps(asdict(self.limits)).encode()

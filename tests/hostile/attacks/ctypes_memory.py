@@ -20,8 +20,9 @@ def read(area):
     there, here = os.pipe()
     content = b""
     for start in range(area * AREA, (area + 1) * AREA, BLOCK):
-        if libc.write(here, ctypes.c_void_p(start), BLOCK) == BLOCK:  # where nothing lies, it only says so
-            content += os.read(there, BLOCK)
+        written = libc.write(here, ctypes.c_void_p(start), BLOCK)  # up to where nothing lies; -1 if that is at once
+        if written > 0:
+            content += os.read(there, written)
     os.close(there)
     os.close(here)
     return content
