@@ -16,13 +16,20 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-# Nothing here may import the sandbox or what imports it: those need Linux, and the other commands do not. Nor PyTorch.
-from . import CourseError, build, results, roster, source, submission
-from . import coverage as coverage_table
-from .export import Format
+# Nothing here may import what grades: that needs Linux, and the other commands do not. Nor PyTorch: that takes seconds.
+from autograder import CourseError, project
+from autograder.authoring import build
+from autograder.authoring import coverage as coverage_table
+from autograder.grading import source, submission
+from autograder.grading.marks import Result, State, counts
+from autograder.inside.limits import Limits
+from autograder.project import source_path
+from autograder.records import results, roster
+from autograder.records.export import Format
+from autograder.records.folder import CONFIG, ClassFolder
 
 if TYPE_CHECKING:
-    from . import engine
+    from autograder.records.grade import Summary
 
 app = typer.Typer(
     help="Grade a class, and build, check and hand out the lectures. Every command is safe to repeat.",
@@ -48,7 +55,7 @@ def _plain_errors() -> Iterator[None]:
 
 def _known(lecture: str | None) -> str | None:
     """A lecture's name, or a usage error that lists them."""
-    names = [path.stem for path in source.lectures(build.SOLUTIONS)]
+    names = [path.stem for path in source.lectures(project.SOLUTIONS)]
     if lecture is not None and lecture not in names:
         raise typer.BadParameter(f"there is no lecture {lecture!r}; there are {', '.join(names)}")
     return lecture
@@ -84,13 +91,18 @@ def init(
 
 
 @app.command()
-def verify(folder: _Folder, lecture: _Assignment) -> None:
+def verify(folder: _Folder, lecture: _Assignment, roster_file: _Roster = None) -> None:
     """Say which submissions are broken, and how.
 
     For use before `nbgrader autograde`; `course grade` reports the same. Changes nothing. Exit 1 if one wants a look.
     """
     with _plain_errors():
-        read = submission.submissions(folder, source.read(build.SOLUTIONS / f"{lecture}.py"))
+        course, problems = ClassFolder(folder), source.read(source_path(lecture)).problems
+        students = roster.of(course, lecture, roster_file)
+        handed_in = {name: course.read(name, lecture) for name in students}
+        # A student with a folder, but with nothing in it by the name that is graded, wants a look too.
+        there = [each for name, each in handed_in.items() if not each.nothing or course.instead(name, lecture)]
+        read = [submission.parse(each, problems) for each in there]
     findings = [finding for one in read for finding in one.findings]
     for finding in findings:
         console.print(f"{finding}", markup=False, highlight=False)
@@ -100,14 +112,14 @@ def verify(folder: _Folder, lecture: _Assignment) -> None:
 
 
 def _class(
-    folder: Path, lecture: str, file: Path | None
-) -> tuple[source.Lecture, dict[str, results.Result], dict[str, roster.Student]]:
-    students = roster.of(folder, lecture, file)
-    return source.read(build.SOLUTIONS / f"{lecture}.py"), results.table(folder, lecture, students), students
+    folder: ClassFolder, lecture_name: str, file: Path | None
+) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
+    students = roster.of(folder, lecture_name, file)
+    return source.read(source_path(lecture_name)), results.table(folder, lecture_name, students), students
 
 
-def _say_counts(found: dict[str, results.Result]) -> None:
-    parts = [f"{count} {state}" for state, count in results.counts(found).items() if count]
+def _say_counts(found: dict[str, Result]) -> None:
+    parts = [f"{count} {state}" for state, count in counts(found).items() if count]
     console.print(f"{len(found)} students" + (f": {', '.join(parts)}" if parts else ""), highlight=False)
 
 
@@ -152,20 +164,18 @@ def grade(
     with _plain_errors():
         _require_linux()
         if dry_run:
-            from . import engine
+            from autograder.records.grade import plan
 
-            todo = engine.plan(folder, lecture, again=again, roster=roster_file)
+            todo = plan(ClassFolder(folder), lecture, again=again, roster=roster_file)
             for student in todo.wanted:
                 console.print(f"would grade {student}", markup=False, highlight=False)
             console.print(
                 f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
             )
             return
-        from . import sandbox
-
         summary = _grade(
-            folder, lecture, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again, roster=roster_file,
-            database=database, limits=sandbox.Limits(seconds=seconds),
+            ClassFolder(folder), lecture, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again,
+            roster=roster_file, database=database, limits=Limits(seconds=seconds),
         )  # fmt: skip
     _print_summary(summary)
     _end(summary)
@@ -182,11 +192,11 @@ def _require_linux() -> None:
         ) from None
 
 
-def _grade(folder: Path, lecture: str, **options: Any) -> engine.Summary:
+def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
     """Grade with a bar that says how far it is; ``options`` are the engine's."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from . import engine
+    from autograder.records.grade import grade_class
 
     columns = (
         TextColumn("grading"),
@@ -199,17 +209,17 @@ def _grade(folder: Path, lecture: str, **options: Any) -> engine.Summary:
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("starting the workers", total=None)
 
-            def progress(done: int, total: int, latest: results.Result | None) -> None:
+            def progress(done: int, total: int, latest: Result | None) -> None:
                 description = escape(latest.student) if latest else "starting the workers"
                 bar.update(task, completed=done, total=total, description=description)
 
-            return engine.grade_class(folder, lecture, progress=progress, say=bar.console.print, **options)
+            return grade_class(folder, lecture_name, progress=progress, say=bar.console.print, **options)
     except KeyboardInterrupt:
         print("course: stopped; what was graded is kept, and the same command goes on from there", file=sys.stderr)
         raise typer.Exit(130) from None
 
 
-def _end(summary: engine.Summary) -> None:
+def _end(summary: Summary) -> None:
     """Exit with 1 where something is left to do, after saying what."""
     if summary.gradebook_problem:
         print(f"course: {summary.gradebook_problem}", file=sys.stderr)
@@ -217,19 +227,19 @@ def _end(summary: engine.Summary) -> None:
         raise typer.Exit(1)
 
 
-def _print_summary(summary: engine.Summary) -> None:
+def _print_summary(summary: Summary) -> None:
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     for remark in summary.remarks:
         say(f"• {remark}")
     for result in summary.results.values():
-        if result.state in (results.State.NEEDS_REVIEW, results.State.FAILED_HERE):
+        if result.state in (State.NEEDS_REVIEW, State.FAILED_HERE):
             say(f"• {result.student}, {result.state}:")
             for note in result.notes:
                 say("    " + note.replace("\n", "\n    "))
     table = Table("state", "students")
-    for state, count in results.counts(summary.results).items():
+    for state, count in counts(summary.results).items():
         table.add_row(str(state), str(count))
     table.add_section()
     table.add_row("all", str(len(summary.results)))
@@ -243,15 +253,16 @@ def feedback(folder: _Folder, lecture: _Assignment, roster_file: _Roster = None)
 
     feedback/STUDENT/LECTURE.html shows nothing of a hidden test, and nothing of a submission but text. Safe to repeat.
     """
-    from . import feedback as pages_of_feedback
+    from autograder.records import feedback as pages_of_feedback
 
+    course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(folder, lecture, roster_file)
+        read, found, _ = _class(course, lecture, roster_file)
         written = list(
-            track(pages_of_feedback.write(folder, read, found), "writing", len(found), console=console, transient=True)
+            track(pages_of_feedback.write(course, read, found), "writing", len(found), console=console, transient=True)
         )
     _say_counts(found)
-    console.print(f"{len(written)} pages: {folder}/feedback/STUDENT/{lecture}.html", highlight=False)
+    console.print(f"{len(written)} pages: {course.feedback('STUDENT', lecture)}", highlight=False)
     if changed := sum(not page.current for page in written):
         console.print(
             f"{changed} of them are older than the submission, the lecture or the grader: "
@@ -271,11 +282,12 @@ def report(
 
     reports/LECTURE.html: pictures, who wants a look, everybody. Safe to repeat.
     """
-    from . import report as page_of_report
+    from autograder.records import report as page_of_report
 
+    course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(folder, lecture, roster_file)
-        path = page_of_report.write(folder, read, found)
+        read, found, _ = _class(course, lecture, roster_file)
+        path = page_of_report.write(course, read, found)
     _say_counts(found)
     console.print(f"{path}", highlight=False, soft_wrap=True)
     if show:
@@ -300,11 +312,12 @@ def export(
 
     Into exports/, all formats unless some are named. Who has no points has an empty grade, never 0. Safe to repeat.
     """
-    from . import export as exports
+    from autograder.records import export as exports
 
+    course = ClassFolder(folder)
     with _plain_errors():
-        read, found, students = _class(folder, lecture, roster_file)
-        written = exports.write(folder, read, found, students, formats or list(Format))
+        read, found, students = _class(course, lecture, roster_file)
+        written = exports.write(course, read, found, students, formats or list(Format))
     _say_counts(found)
     for path in written:
         console.print(f"{path}", highlight=False, soft_wrap=True)
@@ -318,7 +331,7 @@ def formgrader(folder: _Folder, arguments: typer.Context) -> None:
     follows FOLDER goes to JupyterLab, as --no-browser or --port 8890.
     """
     with _plain_errors():
-        if not (folder / "nbgrader_config.py").is_file():  # nbgrader finds a class by the folder that it is started in
+        if not (folder / CONFIG).is_file():  # nbgrader finds a class by the folder that it is started in
             raise CourseError(f"{folder} is no class's folder\n  → `course init {folder}` makes it one")
         from jupyterlab.labapp import LabApp
 
@@ -344,22 +357,23 @@ def demo(
 
     Makes the class, grades it, writes feedback and exports, opens the report. Safe to repeat.
     """
-    folder = folder or build.BUILD / "demo"
+    folder = folder or project.BUILD / "demo"
     with _plain_errors():
         _require_linux()
-        from . import demo as made_up
-        from . import export as exports
-        from . import feedback as pages_of_feedback
-        from . import report as page_of_report
+        from autograder import demo as made_up
+        from autograder.records import export as exports
+        from autograder.records import feedback as pages_of_feedback
+        from autograder.records import report as page_of_report
 
-        read = made_up.make_class(folder, build.SOLUTIONS / f"{lecture}.py", students, seed)
-        summary = _grade(folder, lecture, limits=made_up.LIMITS, unsafe=unsafe)
-        written = list(pages_of_feedback.write(folder, read, summary.results))
-        exports.write(folder, read, summary.results, roster.of(folder, lecture))
-        path = page_of_report.write(folder, read, summary.results)
+        course = ClassFolder(folder)
+        read = made_up.make_class(folder, source_path(lecture), students, seed)
+        summary = _grade(course, lecture, limits=made_up.LIMITS, unsafe=unsafe)
+        written = list(pages_of_feedback.write(course, read, summary.results))
+        exports.write(course, read, summary.results, roster.of(course, lecture))
+        path = page_of_report.write(course, read, summary.results)
     _say_counts(summary.results)
     console.print(f"feedback  {written[0].path} and {len(written) - 1} more", highlight=False, soft_wrap=True)
-    console.print(f"exports   {folder / 'exports'}", highlight=False, soft_wrap=True)
+    console.print(f"exports   {course.exports}", highlight=False, soft_wrap=True)
     console.print(f"report    {path}", highlight=False, soft_wrap=True)
     console.print(f"gradebook course formgrader {folder}", highlight=False, soft_wrap=True)
     _end(summary)
@@ -374,7 +388,7 @@ def notebooks() -> None:
     """
     with _plain_errors():
         for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
-            console.print(f"  {path.relative_to(build.ROOT)}")
+            console.print(f"  {path.relative_to(project.ROOT)}")
 
 
 @app.command()
@@ -390,10 +404,10 @@ def check(
 
     Changes nothing. Exit 1 if a test lets a wrong answer through.
     """
-    from . import bank, mutants
+    from autograder.authoring import bank, mutants
 
     with _plain_errors():
-        paths = [build.SOLUTIONS / f"{lecture}.py"] if lecture else source.lectures(build.SOLUTIONS)
+        paths = [source_path(lecture)] if lecture else source.lectures(project.SOLUTIONS)
         chosen = [
             (path.stem, found)
             for path in paths
@@ -405,7 +419,7 @@ def check(
         table = Table("lecture", "exercise", "points", "wrong", "right", "mutants rejected", "problems")
         found_problems: list[str] = []
         for name, found in track(chosen, "checking", console=console, transient=True):
-            answers = bank.read_bank(bank.bank_path(build.ANSWERS, name, found.name))
+            answers = bank.read_bank(bank.bank_path(project.ANSWERS, name, found.name))
             problems = bank.problems(found, answers)
             report = mutants.run_mutants(found, answers)
             problems += report.problems
@@ -427,12 +441,12 @@ def coverage() -> None:
     Exit 1 where an item is shown nowhere.
     """
     with _plain_errors():
-        items = coverage_table.wanted(build.ITEMS)
-        lectures = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
-        build.COVERAGE.write_text(coverage_table.page(items, lectures), encoding="utf-8")
+        items = coverage_table.wanted(project.ITEMS)
+        lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+        project.COVERAGE.write_text(coverage_table.page(items, lectures), encoding="utf-8")
     for problem in (found := coverage_table.problems(items, lectures)):
         console.print(f"• {problem}", markup=False, highlight=False)
-    console.print(f"{build.COVERAGE.relative_to(build.ROOT)}: {len(found)} problems")
+    console.print(f"{project.COVERAGE.relative_to(project.ROOT)}: {len(found)} problems")
     if found:
         raise typer.Exit(1)
 
@@ -447,10 +461,10 @@ def release(
 
     Notebooks, helpers and environment, and no solution. The same sources give the same bytes.
     """
-    from .release import make_release
+    from autograder.authoring.release import make_release
 
     with _plain_errors():
-        console.print(f"{make_release(folder or build.BUILD)}")
+        console.print(f"{make_release(folder or project.BUILD)}")
 
 
 @app.command()
@@ -458,10 +472,10 @@ def book(
     folder: Annotated[Path | None, typer.Argument(help="Where to put the site; build/book if left out.")] = None,
 ) -> None:
     """Make the lectures, each with its outputs and figures, and the project's pages into a web book."""
-    from .book import make_book
+    from autograder.authoring.book import make_book
 
     with _plain_errors():
-        page = make_book(folder or build.BUILD / "book", progress=lambda name: console.print(f"building {name}"))
+        page = make_book(folder or project.BUILD / "book", progress=lambda name: console.print(f"building {name}"))
         console.print(f"{page}")
 
 

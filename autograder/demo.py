@@ -8,11 +8,15 @@ import re
 import shutil
 from pathlib import Path
 
-from . import bank, build, sandbox, source
+from autograder.authoring import bank, build
+from autograder.grading import source
+from autograder.grading.exercises import Exercise
+from autograder.inside.limits import Limits
+from autograder.project import ANSWERS, ROOT, notebook_path
 
-HOSTILE = build.ROOT / "tests" / "hostile" / "attacks"
+HOSTILE = ROOT / "tests" / "hostile" / "attacks"
 MARK = ".made-up-class"  # only a folder with this file in it is ever replaced
-LIMITS = sandbox.Limits(seconds_in_all=60)  # a class that hangs on purpose should not keep you waiting
+LIMITS = Limits(seconds_in_all=60)  # a class that hangs on purpose should not keep you waiting
 # fmt: off
 _NAMES = [
     "ada", "alonzo", "annie", "barbara", "claude", "dennis", "donald", "dorothy", "edsger", "emmy", "ernst",
@@ -36,7 +40,7 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
     (lecture,) = build.course_directory(folder, [lecture_path])
     chance = random.Random(seed)
     banks = {
-        exercise.name: bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
+        exercise.name: bank.read_bank(bank.bank_path(ANSWERS, lecture.name, exercise.name))
         for exercise in lecture.exercises
     }
     names = [f"{name}{n or ''}" for n in range(size // len(_NAMES) + 1) for name in _NAMES][:size]
@@ -50,7 +54,7 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
         answers = {e.name: _answer(e, banks[e.name], skill, chance) for e in lecture.exercises}
         if number % 12 == 5:
             continue  # did not hand in
-        path = build.notebook_path(folder / "submitted" / name, lecture.name)
+        path = notebook_path(folder / "submitted" / name, lecture.name)
         path.parent.mkdir(parents=True)
         if number % 12 == 7:
             path.write_text('{"cells": [', encoding="utf-8")  # a file that was cut off
@@ -63,7 +67,7 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
     return lecture
 
 
-def _answer(exercise: source.Exercise, answers: list[bank.Answer], skill: float, chance: random.Random) -> str:
+def _answer(exercise: Exercise, answers: list[bank.Answer], skill: float, chance: random.Random) -> str:
     kind = "right" if chance.random() < skill else "wrong"
     choices = [answer.code for answer in answers if answer.kind == kind]
     # Some mistakes are made more often than others.

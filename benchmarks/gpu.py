@@ -31,7 +31,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from autograder import source
+from autograder.grading import source
 from course_utils import device as devices
 from course_utils import keeping, predict, progress
 from course_utils.units import readable

@@ -33,7 +33,9 @@ from matplotlib.figure import Figure
 from nbgrader.api import Gradebook
 from record import ROOT, dots, ranged, ratios, spread, times
 
-from autograder import bank, build, demo, source
+from autograder import demo, project
+from autograder.authoring import bank, build
+from autograder.grading import source
 
 TITLE = "Grading"
 OTTER = "otter-grader==7.0.0"
@@ -80,7 +82,7 @@ def make_class(course: Path, lecture: source.Lecture, students: int, hostile: fl
         answers = answers_of(lecture, student)
         if student % every == every - 1:
             answers |= attacks[student // every % len(attacks)]
-        path = build.notebook_path(course / "submitted" / f"student{student:05d}", lecture.name)
+        path = project.notebook_path(course / "submitted" / f"student{student:05d}", lecture.name)
         path.parent.mkdir(parents=True)
         demo.hand_in(path, lecture, answers)
 
@@ -89,7 +91,7 @@ def answers_of(lecture: source.Lecture, student: int) -> dict[str, str]:
     """What an honest student hands in."""
     answers = {}
     for number, exercise in enumerate(lecture.exercises):
-        kept = bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
+        kept = bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, exercise.name))
         others = [answer.code for answer in kept if answer.kind in ("right", "wrong")]
         text = exercise.solution if (student + number) % 3 else others[(student + number) % len(others)]
         answers[exercise.name] = text
@@ -99,7 +101,7 @@ def answers_of(lecture: source.Lecture, student: int) -> dict[str, str]:
 def run(commands: Sequence[tuple[Path, tuple[str, ...]]], name: str) -> Run:
     """Run commands side by side, each in its course directory, to their end."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(build.ROOT)}
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(project.ROOT)}
     began, start = time.time(), time.perf_counter()
     with contextlib.ExitStack() as stack:
         logs = [stack.enter_context(tempfile.TemporaryFile()) for _ in commands]
@@ -141,7 +143,7 @@ def points(course: Path, lecture: str) -> dict[str, float]:
 
 def otter_command(say: Callable[[str], None]) -> Path:
     """Otter-Grader in an environment of its own, which is made once in build/: it wants other versions than we do."""
-    folder = build.BUILD / "otter"
+    folder = project.BUILD / "otter"
     command = folder / "bin" / "otter"
     if not (folder / "ready").exists():
         say(f"installing {OTTER} into {folder.relative_to(ROOT)}, once")
@@ -170,7 +172,7 @@ def otter(command: Path, course: Path, lecture: source.Lecture, folder: Path) ->
     checks = {f"test_{exercise.name}": exercise.name for exercise in lecture.exercises}
     seconds, found = 0.0, {}
     for student in sorted((course / "submitted").iterdir()):
-        notebook = nbformat.read(build.notebook_path(student, lecture.name), as_version=4)
+        notebook = nbformat.read(project.notebook_path(student, lecture.name), as_version=4)
         for cell in notebook.cells:
             if cell.id in checks:  # Otter runs the check itself, here
                 cell.source, cell.metadata["otter"] = "", {"tests": [checks[cell.id]]}
@@ -211,7 +213,7 @@ def measure(
 ) -> Iterator[dict[str, Any]]:
     """Seconds a submission of each tool, round by round, and their ratios."""
     command = otter_command(say)
-    read = source.read(build.SOLUTIONS / f"{lecture}.py")
+    read = source.read(project.SOLUTIONS / f"{lecture}.py")
     least = floor(read, 10)
     stock = ("nbgrader", "autograde", lecture)
     side = f"{workers} × nbgrader autograde"
@@ -234,7 +236,7 @@ def measure(
 
             def make(title: str, students: int, hostile: float = 0.0, scratch: str = scratch) -> Path:
                 course = Path(scratch, title)
-                (found,) = build.course_directory(course, [build.SOLUTIONS / f"{lecture}.py"])
+                (found,) = build.course_directory(course, [project.SOLUTIONS / f"{lecture}.py"])
                 build.release(course, lecture)
                 make_class(course, found, students, hostile)
                 return course

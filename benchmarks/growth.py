@@ -20,7 +20,10 @@ import numpy as np
 from grading import make_class, run
 from matplotlib.figure import Figure
 
-from autograder import build, engine
+from autograder import project
+from autograder.authoring import build
+from autograder.records import grade
+from autograder.records.folder import ClassFolder
 from course_utils.plots.axes import add_title, log_ticks, mark, wrap_title
 from course_utils.plots.style import CONTEXT, styled
 
@@ -54,7 +57,7 @@ def submissions(size: int, lecture: str, workers: int, say: Callable[[str], None
     """Seconds of `course grade` for a class: to the first result, between first and last, in all."""
     with tempfile.TemporaryDirectory() as scratch:
         course = Path(scratch, "course")
-        (read,) = build.course_directory(course, [build.SOLUTIONS / f"{lecture}.py"])
+        (read,) = build.course_directory(course, [project.SOLUTIONS / f"{lecture}.py"])
         build.release(course, lecture)
         make_class(course, read, size)
         ran = run([(course, ("autograder.cli", "grade", ".", lecture, "--workers", str(workers)))], lecture)
@@ -65,9 +68,9 @@ def submissions(size: int, lecture: str, workers: int, say: Callable[[str], None
 
 def exercises(copies: Sequence[int], lecture: str, students: int, say: Callable[[str], None]) -> list[dict[str, float]]:
     """Seconds a submission for notebooks with the lecture's exercises that many times."""
-    text = (build.SOLUTIONS / f"{lecture}.py").read_text(encoding="utf-8")
+    text = (project.SOLUTIONS / f"{lecture}.py").read_text(encoding="utf-8")
     found = []
-    kept = build.SOLUTIONS
+    kept = project.SOLUTIONS
     for times in copies:
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, f"{lecture}.py")
@@ -76,14 +79,14 @@ def exercises(copies: Sequence[int], lecture: str, students: int, say: Callable[
             (read,) = build.course_directory(course, [path])
             build.release(course, lecture)
             for student in range(students):
-                work = build.notebook_path(course / "submitted" / f"student{student:05d}", lecture)
+                work = project.notebook_path(course / "submitted" / f"student{student:05d}", lecture)
                 work.parent.mkdir(parents=True)
                 build.write_notebook(read.notebook, work)
-            build.SOLUTIONS = Path(scratch)
+            project.SOLUTIONS = Path(scratch)
             try:
-                summary = engine.grade_class(course, lecture, workers=0, database=None)
+                summary = grade.grade_class(ClassFolder(course), lecture, workers=0, database=None)
             finally:
-                build.SOLUTIONS = kept
+                project.SOLUTIONS = kept
             full = sum(exercise.points for exercise in read.exercises)
             if any(result.points != full for result in summary.results.values()):
                 sys.exit("a reference did not get its points")

@@ -28,7 +28,8 @@ from matplotlib.figure import Figure
 from nbclient import NotebookClient
 from record import dots, ranged, ratios, spread, times
 
-from autograder import build, source
+from autograder import project
+from autograder.grading import source
 
 TITLE = "Re-executing the lectures"
 SIDES = {  # the name of the kernels' provisioner, and notebooks at a time
@@ -69,7 +70,7 @@ def nbval(folder: Path, provisioner: str, at_a_time: int) -> tuple[float, float,
 
 def measure(say: Callable[[str], None], rounds: int = 3) -> Iterator[dict[str, Any]]:
     """Take turns over all lectures: seconds, and stock over each side in each round."""
-    paths = source.lectures(build.SOLUTIONS)
+    paths = source.lectures(project.SOLUTIONS)
     taken: dict[str, list[tuple[float, ...]]] = {side: [] for side in SIDES}
     os.environ.update(ENVIRONMENT)
     with tempfile.TemporaryDirectory() as scratch:

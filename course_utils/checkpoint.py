@@ -6,7 +6,6 @@ generators that draw data, and the global generators of torch (CPU and GPU), Num
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import pickle
@@ -19,6 +18,8 @@ from typing import IO, Any
 import numpy as np
 import torch
 from torch import nn
+
+from course_utils.files import replacing
 
 _FORMAT = 1
 _WHAT = "a checkpoint of this course"
@@ -57,14 +58,9 @@ def save_checkpoint(
         "generators": {name: generator.get_state() for name, generator in (generators or {}).items()},
         "global": _global_states(),
     }
-    # In the same folder: a rename is one operation only within a file system.
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with partial.open("wb") as file:
+        with replacing(path) as file:
             _write(contents, file)
-            file.flush()
-            os.fsync(file.fileno())  # else the rename may reach the disk before the bytes do
-        os.replace(partial, path)
     except OSError as error:
         raise OSError(
             error.errno,
@@ -73,10 +69,6 @@ def save_checkpoint(
             + "Make room or choose another folder, then save again",
             str(path),
         ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-    _sync_folder(path.parent)
 
 
 def load_checkpoint(
@@ -230,13 +222,3 @@ def _set_global_states(states: Mapping[str, Any]) -> None:
             torch.cuda.set_rng_state(state, index)
     if torch.backends.mps.is_available() and "mps" in states:
         torch.mps.set_rng_state(states["mps"])
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself last; Windows opens no folders."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

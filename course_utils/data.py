@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from course_utils.files import replacing
+
 _BLOCK = 2**20  # tokens looked at or written at once: a file may be larger than memory
 _MAGIC = b"\x93NUMPY"
 
@@ -55,19 +57,11 @@ def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size:
             "dimension. Make the text ids first; np.frombuffer(text, np.uint8) takes bytes as ids."
         )
     _check_ids(ids, vocab_size, "write_tokens")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": ids.shape}
-            np.lib.format.write_array_header_1_0(file, header)
-            for start in range(0, len(ids), _BLOCK):
-                file.write(ids[start : start + _BLOCK].astype(dtype).tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": ids.shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, len(ids), _BLOCK):
+            file.write(ids[start : start + _BLOCK].astype(dtype).tobytes())
 
 
 def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: bool = False) -> NDArray[Any]:

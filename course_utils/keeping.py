@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
+
+from course_utils.files import replacing
 
 _LECTURE = re.compile(r"\d\d_\w+")
 
@@ -27,11 +28,5 @@ def file(variable: str, name: str) -> Path:
 
 def write(path: Path, content: Any) -> None:
     """Write ``content`` as JSON, all of it or, where that raises OSError, nothing."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-")
-    try:
-        with open(handle, "w", encoding="utf-8") as stream:
-            json.dump(content, stream, indent=1, ensure_ascii=False)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with replacing(path, durable=False) as file:
+        file.write(json.dumps(content, indent=1, ensure_ascii=False).encode())

@@ -11,14 +11,18 @@ from lab import WAIT, Lab
 from playwright.sync_api import Page
 from typer.testing import CliRunner
 
-from autograder import bank, build, demo, results, source
+from autograder import demo, project
+from autograder.authoring import bank
 from autograder.cli import app
-from autograder.results import Result, State
+from autograder.grading import source
+from autograder.grading.marks import Result, State
+from autograder.records import results
+from autograder.records.folder import ClassFolder
 
 NAME = "00_napkin_math"
-LECTURE = source.read(build.SOLUTIONS / f"{NAME}.py")
+LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
 FIRST, SECOND = LECTURE.exercises[:2]
-WRONG = next(a for a in bank.read_bank(bank.bank_path(build.ANSWERS, NAME, FIRST.name)) if a.kind == "wrong")
+WRONG = next(a for a in bank.read_bank(bank.bank_path(project.ANSWERS, NAME, FIRST.name)) if a.kind == "wrong")
 
 pytestmark = pytest.mark.xdist_group("lab")
 
@@ -36,16 +40,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Res
         "markup": right | {SECOND.name: "x = '<script>document.title = 1</script>'"},
     }
     for student, answers in handed_in.items():
-        path = build.notebook_path(course / "submitted" / student, NAME)
+        path = project.notebook_path(course / "submitted" / student, NAME)
         path.parent.mkdir(parents=True)
         demo.hand_in(path, LECTURE, answers)
     (course / "roster.csv").write_text("id,first_name,last_name\nada,Ada,Example\nblank,,\n", encoding="utf-8")
-    broken = build.notebook_path(course / "submitted" / "broken", NAME)
+    broken = project.notebook_path(course / "submitted" / "broken", NAME)
     broken.parent.mkdir(parents=True)
     broken.write_text("{")
     graded = CliRunner().invoke(app, ["grade", str(course), NAME, "--unsafe", "--workers", "0"])
     assert graded.exit_code == 0, graded.output
-    return course, results.table(course, NAME, [*handed_in, "broken"])
+    return course, results.table(ClassFolder(course), NAME, [*handed_in, "broken"])
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ import pytest
 from lab import WAIT, Lab
 from playwright.sync_api import Locator, Page, Position
 
-from autograder import build, demo, source
+from autograder import demo, project
+from autograder.grading import source
 
 ROOT = Path(__file__).parents[2]
-LECTURES = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
+LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 SCREENSHOTS = os.environ.get("COURSE_SCREENSHOTS", "")
 SLOW = 5.0  # seconds that an explorer may take to answer beside other tests
 # Measures in the page how long after an event the picture is another; what Playwright adds is left out.

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from autograder import bank, mutants
-from autograder.source import Exercise
+from autograder.authoring import bank, mutants
+from autograder.grading import in_process
+from autograder.grading.source import Exercise
 
 TESTS = """\
 from course_utils.testing import expect, observe
@@ -19,16 +20,16 @@ EXERCISE = Exercise(
 
 
 def test_the_judge_runs_setup_answer_and_tests() -> None:
-    assert bank.judge(EXERCISE, EXERCISE.solution).passed
-    assert bank.judge(EXERCISE, "def f(x):\n    return math.floor(2 * x + 1)").passed
-    assert not bank.judge(EXERCISE, EXERCISE.stub).passed
+    assert in_process.judge_in_process(EXERCISE, EXERCISE.solution).passed
+    assert in_process.judge_in_process(EXERCISE, "def f(x):\n    return math.floor(2 * x + 1)").passed
+    assert not in_process.judge_in_process(EXERCISE, EXERCISE.stub).passed
     only_visible = "def f(x):\n    return 7"
-    assert bank.judge(EXERCISE, only_visible, hidden=False).passed
-    assert not bank.judge(EXERCISE, only_visible).passed
+    assert in_process.judge_in_process(EXERCISE, only_visible, hidden=False).passed
+    assert not in_process.judge_in_process(EXERCISE, only_visible).passed
 
 
 def test_the_judge_names_the_mistake() -> None:
-    verdict = bank.judge(EXERCISE, "def f(x):\n    return 2 * x")
+    verdict = in_process.judge_in_process(EXERCISE, "def f(x):\n    return 2 * x")
     assert verdict.mistake == "That forgets the one." and "expected  7" in verdict.message
 
 
@@ -43,7 +44,7 @@ def test_the_judge_names_the_mistake() -> None:
     ],
 )
 def test_the_judge_survives(code: str) -> None:
-    assert not bank.judge(EXERCISE, code, seconds=0.5).passed
+    assert not in_process.judge_in_process(EXERCISE, code, seconds=0.5).passed
 
 
 def write(folder: Path, text: str) -> Path:

@@ -5,10 +5,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder import build, source
+from autograder import project
+from autograder.authoring import build
+from autograder.grading import source
 from course_utils.progress import read_exercises
 
-LECTURES = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
+LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +39,9 @@ def test_stale_notebooks_are_found(built: Path, tmp_path: Path) -> None:
         (committed / path.parent.name).mkdir(parents=True)
         (committed / path.parent.name / path.name).write_bytes(path.read_bytes())
     assert build.stale(tmp_path / "a", committed) == []
-    changed = build.notebook_path(committed, LECTURES[0].name)
+    changed = project.notebook_path(committed, LECTURES[0].name)
     changed.write_bytes(changed.read_bytes() + b"\n")
-    orphan = build.notebook_path(committed, "99_gone")
+    orphan = project.notebook_path(committed, "99_gone")
     orphan.parent.mkdir()
     orphan.write_text("{}")
     assert build.stale(tmp_path / "b", committed) == sorted([LECTURES[0].name, "99_gone"])
@@ -47,7 +49,7 @@ def test_stale_notebooks_are_found(built: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
 def test_students_notebooks_carry_nothing_superfluous(lecture: source.Lecture, built: Path) -> None:
-    notebook = nbformat.read(build.notebook_path(built / "notebooks", lecture.name), as_version=4)
+    notebook = nbformat.read(project.notebook_path(built / "notebooks", lecture.name), as_version=4)
     nbformat.validate(notebook)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     for cell in notebook.cells:
@@ -62,7 +64,7 @@ def test_students_notebooks_carry_nothing_superfluous(lecture: source.Lecture, b
 @pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
 def test_the_panel_of_progress_knows_the_exercises(lecture: source.Lecture, built: Path) -> None:
     assert lecture.exercises[0].setup.endswith("\nshow_progress()")
-    known = read_exercises(build.notebook_path(built / "notebooks", lecture.name))
+    known = read_exercises(project.notebook_path(built / "notebooks", lecture.name))
     assert [(e.name, e.points) for e in known] == [(e.name, e.points) for e in lecture.exercises]
     assert all(e.title.startswith("Exercise ") and e.link for e in known)
 

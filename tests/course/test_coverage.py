@@ -1,9 +1,11 @@
 """Every item of the course is proved in a cell, every listed error taught in one, and docs/coverage.md says where."""
 
-from autograder import build, coverage, source
+from autograder import project
+from autograder.authoring import coverage
+from autograder.grading import source
 
-LECTURES = [source.read(path) for path in source.lectures(build.SOLUTIONS)]
-ITEMS = coverage.wanted(build.ITEMS)
+LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+ITEMS = coverage.wanted(project.ITEMS)
 
 
 def test_everything_is_covered() -> None:
@@ -13,7 +15,7 @@ def test_everything_is_covered() -> None:
 
 
 def test_the_page_is_fresh() -> None:
-    assert build.COVERAGE.read_text(encoding="utf-8") == coverage.page(ITEMS, LECTURES), (
+    assert project.COVERAGE.read_text(encoding="utf-8") == coverage.page(ITEMS, LECTURES), (
         "docs/coverage.md is stale: run `course coverage` and commit the result"
     )
 

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from autograder import bank, build, mutants, source
+from autograder import project
+from autograder.authoring import bank, mutants
+from autograder.grading import in_process, source
 
 EXERCISES = [
     pytest.param(lecture.name, exercise, id=f"{lecture.name}-{exercise.name}")
-    for lecture in (source.read(path) for path in source.lectures(build.SOLUTIONS))
+    for lecture in (source.read(path) for path in source.lectures(project.SOLUTIONS))
     for exercise in lecture.exercises
 ]
 SEEDS = range(20)
@@ -25,7 +27,7 @@ def little_garbage() -> Iterator[None]:
 
 
 def answers(lecture: str, exercise: source.Exercise) -> list[bank.Answer]:
-    return bank.read_bank(bank.bank_path(build.ANSWERS, lecture, exercise.name))
+    return bank.read_bank(bank.bank_path(project.ANSWERS, lecture, exercise.name))
 
 
 @pytest.mark.parametrize(("lecture", "exercise"), EXERCISES)
@@ -48,13 +50,13 @@ def test_mutants(lecture: str, exercise: source.Exercise) -> None:
 
 @pytest.mark.parametrize(("lecture", "exercise"), EXERCISES)
 def test_the_visible_tests_reject_the_stub(lecture: str, exercise: source.Exercise) -> None:
-    verdict = bank.judge(exercise, exercise.stub, hidden=False)
+    verdict = in_process.judge_in_process(exercise, exercise.stub, hidden=False)
     assert not verdict.passed
 
 
 def test_every_bank_belongs_to_an_exercise() -> None:
-    known = {bank.bank_path(build.ANSWERS, *(p.values[0], p.values[1].name)) for p in EXERCISES}  # type: ignore[union-attr]
-    strays = set(build.ANSWERS.glob("*/*.py")) - known
+    known = {bank.bank_path(project.ANSWERS, *(p.values[0], p.values[1].name)) for p in EXERCISES}  # type: ignore[union-attr]
+    strays = set(project.ANSWERS.glob("*/*.py")) - known
     assert not strays, f"no exercise of that name: {sorted(map(str, strays))}; rename or delete the file"
 
 
@@ -62,5 +64,5 @@ def test_every_bank_belongs_to_an_exercise() -> None:
 def test_most_wrong_answers_meet_named_mistakes(lecture: str, exercise: source.Exercise) -> None:
     """The student reads which mistake it is, not only that it is one."""
     wrong = [a for a in answers(lecture, exercise) if a.kind == "wrong"]
-    named = [a for a in wrong if bank.judge(exercise, a.code).mistake]
+    named = [a for a in wrong if in_process.judge_in_process(exercise, a.code).mistake]
     assert len(named) >= len(wrong) / 2

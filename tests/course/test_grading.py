@@ -13,9 +13,11 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import bank, build, source
+from autograder import project
+from autograder.authoring import bank, build
+from autograder.grading import source
 
-LECTURES = source.lectures(build.SOLUTIONS)
+LECTURES = source.lectures(project.SOLUTIONS)
 
 
 def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
@@ -25,7 +27,7 @@ def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
     """
     students: dict[str, dict[str, tuple[str, float]]] = {"blank": {}, "reference": {}, "ada": {}, "bob": {}, "cy": {}}
     for number, exercise in enumerate(lecture.exercises):
-        answers = bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
+        answers = bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, exercise.name))
         wrong = [a.code for a in answers if a.kind == "wrong"]
         right = [a.code for a in answers if a.kind == "right"]
         choices = [
@@ -57,14 +59,14 @@ def test_a_class(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     (lecture,) = build.course_directory(tmp_path, [path])
     name = lecture.name
     nbgrader(tmp_path, "generate_assignment", name)
-    released = build.notebook_path(tmp_path / "release", name)
+    released = project.notebook_path(tmp_path / "release", name)
     planned = plan(lecture)
     for student, answers in planned.items():
         notebook = nbformat.read(released, as_version=4)
         for cell in notebook.cells:
             if cell.id in answers:
                 cell.source = answers[cell.id][0]
-        submitted = build.notebook_path(tmp_path / "submitted" / student, name)
+        submitted = project.notebook_path(tmp_path / "submitted" / student, name)
         submitted.parent.mkdir(parents=True)
         nbformat.write(notebook, submitted)
 

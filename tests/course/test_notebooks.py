@@ -12,11 +12,12 @@ import pytest
 from jupyter_client.provisioning import KernelProvisionerFactory
 from nbclient import NotebookClient
 
-from autograder import build, source
+from autograder import project
+from autograder.grading import source
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("path", source.lectures(build.SOLUTIONS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", source.lectures(project.SOLUTIONS), ids=lambda path: path.stem)
 def test_nbval(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lecture = source.read(path)
     notebook = lecture.notebook

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder import source
+from autograder.grading import source
 
 META = (
     '# %% nbgrader={{"grade": {}, "grade_id": "{}", "locked": {}, {}'

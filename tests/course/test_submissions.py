@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from autograder import build, source
+from autograder import project
+from autograder.authoring import build
 from autograder.cli import app
-from autograder.submission import read_submission
+from autograder.grading import source
+from autograder.grading.submission import read_submission
 
-LECTURE = source.read(source.lectures(build.SOLUTIONS)[0])
+LECTURE = source.read(source.lectures(project.SOLUTIONS)[0])
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def notebook(course: Path) -> dict:
-    return json.loads(build.notebook_path(course / "release", LECTURE.name).read_text())
+    return json.loads(project.notebook_path(course / "release", LECTURE.name).read_text())
 
 
 def problems(notebook: object, folder: Path) -> str:
@@ -82,7 +84,7 @@ def test_verify_names_them_all(course: Path, notebook: dict) -> None:
     missing = runner.invoke(app, ["verify", str(course), LECTURE.name])
     assert missing.exit_code == 1 and "submitted/STUDENT/" in missing.output
     for student, text in {"ada": json.dumps(notebook), "bob": "{"}.items():
-        path = build.notebook_path(course / "submitted" / student, LECTURE.name)
+        path = project.notebook_path(course / "submitted" / student, LECTURE.name)
         path.parent.mkdir(parents=True)
         path.write_text(text)
     result = runner.invoke(app, ["verify", str(course), LECTURE.name])

@@ -6,13 +6,15 @@ from pathlib import Path
 import nbformat
 from nbgrader.api import Gradebook
 
-from autograder import build, sandbox, source
+from autograder import project
+from autograder.grading import source
+from autograder.inside.limits import Limits
 
 NAME = "00_napkin_math"
-LECTURE = source.read(build.SOLUTIONS / f"{NAME}.py")
+LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
 FIRST, SECOND = LECTURE.exercises[:2]
 WHOLE = sum(exercise.points for exercise in LECTURE.exercises)
-LIMITS = sandbox.Limits(seconds=5)
+LIMITS = Limits(seconds=5)
 CRASH = "import os\nos._exit(3)"
 HANG = "while True:\n    pass"
 
@@ -22,7 +24,7 @@ def hand_in(course: Path, student: str, **answers: str) -> Path:
     notebook = nbformat.from_dict(json.loads(json.dumps(LECTURE.notebook)))
     for cell in notebook.cells:
         cell.source = answers.get(cell.id, cell.source)
-    path = build.notebook_path(course / "submitted" / student, NAME)
+    path = project.notebook_path(course / "submitted" / student, NAME)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(nbformat.writes(notebook), encoding="utf-8")
     return path

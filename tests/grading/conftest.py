@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from autograder import sandbox
+from autograder.grading import conversation, sandbox
 
 
 @cache
@@ -12,8 +12,8 @@ def refusal() -> str:
     """Why there is no sandbox here, or nothing."""
     try:
         with sandbox.Sandbox() as box, box.conversation() as talk:
-            talk.ask({"run": "", "title": "trial"})
-    except (sandbox.SandboxError, sandbox.Gone) as error:
+            talk.ask(Run("", "trial"))
+    except (sandbox.SandboxError, conversation.Gone) as error:
         return f"no sandbox: {error}"
     return ""
 

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from autograder import build, source
-from autograder.submission import CELL_LIMIT, SIZE_LIMIT, read_submission, submissions
+from autograder import project
+from autograder.grading import source
+from autograder.grading.submission import CELL_LIMIT, SIZE_LIMIT, read_submission, submissions
 
-LECTURE = source.read(build.SOLUTIONS / "01_tensors.py")
+LECTURE = source.read(project.SOLUTIONS / "01_tensors.py")
 NAMES = [exercise.name for exercise in LECTURE.exercises]
-RELEASED = json.loads((build.NOTEBOOKS / LECTURE.name / f"{LECTURE.name}.ipynb").read_text())
+RELEASED = json.loads((project.NOTEBOOKS / LECTURE.name / f"{LECTURE.name}.ipynb").read_text())
 BREAKS: dict[str, tuple[Callable[[Path], object], str, int]] = {}
 
 
@@ -263,7 +264,7 @@ def metadata_as_a_list(notebook: Any) -> None:
 
 @changes("is not one of 01_tensors")
 def another_lecture(notebook: Any) -> object:
-    return json.loads((build.NOTEBOOKS / "02_dtypes" / "02_dtypes.ipynb").read_text())
+    return json.loads((project.NOTEBOOKS / "02_dtypes" / "02_dtypes.ipynb").read_text())
 
 
 @pytest.fixture

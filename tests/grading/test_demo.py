@@ -9,10 +9,11 @@ import pytest
 from html_scan import harmless
 from typer.testing import CliRunner
 
-from autograder import build, demo, source, submission
+from autograder import demo, project
 from autograder.cli import app
+from autograder.grading import source, submission
 
-LECTURE = build.SOLUTIONS / "01_tensors.py"
+LECTURE = project.SOLUTIONS / "01_tensors.py"
 
 
 def test_it_is_the_same_for_a_seed_and_holds_no_solution(tmp_path: Path) -> None:

@@ -15,14 +15,19 @@ from classroom import CRASH, FIRST, HANG, LECTURE, LIMITS, NAME, SECOND, WHOLE, 
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
-from autograder import build, cli, engine, gradebook, judge, results, roster, sandbox, worker
-from autograder.results import State
+from autograder import cli, project
+from autograder.authoring import build
+from autograder.grading import conversation, engine, judge, marks, sandbox, worker
+from autograder.grading.marks import State
+from autograder.inside.limits import Limits
+from autograder.records import grade, gradebook, results, roster
+from autograder.records.folder import ClassFolder
 
 pytestmark = pytest.mark.sandboxed
 
 
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, engine.Summary]:
+def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, grade.Summary]:
     """A class graded once by one Dask worker."""
     course = tmp_path_factory.mktemp("class")
     build.course_directory(course, [LECTURE.path])
@@ -32,22 +37,22 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, engine.Summa
     hand_in(course, "hang", **{SECOND.name: HANG})
     hand_in(course, "odd", **{FIRST.name: "raise ValueError('\\ud800 \\x1b[31m <script>')"})
     hand_in(course, "broken").write_bytes(b'{"cells": [')
-    link = build.notebook_path(course / "submitted" / "link", NAME)
+    link = project.notebook_path(course / "submitted" / "link", NAME)
     link.parent.mkdir(parents=True)
-    link.symlink_to(build.notebook_path(course / "submitted" / "ada", NAME))
+    link.symlink_to(project.notebook_path(course / "submitted" / "ada", NAME))
     (course / "submitted" / "misnamed" / NAME).mkdir(parents=True)
     (course / "submitted" / "misnamed" / NAME / "my answers.ipynb").write_text("{}")
     (course / "roster.csv").write_text("id,first_name\nada,Ada\nabsent,Al\n")
-    return course, engine.grade_class(course, NAME, workers=1, limits=LIMITS)
+    return course, grade.grade_class(ClassFolder(course), NAME, workers=1, limits=LIMITS)
 
 
 @pytest.fixture
-def course(graded: tuple[Path, engine.Summary], tmp_path: Path) -> Path:
+def course(graded: tuple[Path, grade.Summary], tmp_path: Path) -> Path:
     """A copy of that class."""
     return Path(shutil.copytree(graded[0], tmp_path / "class", symlinks=True))
 
 
-def test_states_add_up_and_say_why(graded: tuple[Path, engine.Summary]) -> None:
+def test_states_add_up_and_say_why(graded: tuple[Path, grade.Summary]) -> None:
     _, summary = graded
     found = summary.results
     assert {student: result.state for student, result in found.items()} == {
@@ -55,7 +60,7 @@ def test_states_add_up_and_say_why(graded: tuple[Path, engine.Summary]) -> None:
         "crash": State.NEEDS_REVIEW, "hang": State.NEEDS_REVIEW, "link": State.NEEDS_REVIEW,
         "misnamed": State.NOT_SUBMITTED, "odd": State.GRADED,
     }  # fmt: skip
-    assert sum(results.counts(found).values()) == len(found) == 9
+    assert sum(marks.counts(found).values()) == len(found) == 9
     points = {student: result.points for student, result in found.items()}
     assert points == {
         "absent": None, "ada": WHOLE, "blank": 0, "broken": 0, "crash": WHOLE - FIRST.points,
@@ -71,7 +76,7 @@ def test_states_add_up_and_say_why(graded: tuple[Path, engine.Summary]) -> None:
     assert summary.complete
 
 
-def test_the_gradebook_has_the_same_points(graded: tuple[Path, engine.Summary]) -> None:
+def test_the_gradebook_has_the_same_points(graded: tuple[Path, grade.Summary]) -> None:
     course, summary = graded
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as book:
         handed_in = {submission.student.id: submission for submission in book.assignment_submissions(NAME)}
@@ -81,7 +86,7 @@ def test_the_gradebook_has_the_same_points(graded: tuple[Path, engine.Summary]) 
         assert all(submission.max_score == WHOLE for submission in handed_in.values())
         assert handed_in["crash"].needs_manual_grade and not handed_in["ada"].needs_manual_grade
         assert {student.id for student in book.students} == set(handed_in)
-    shown = nbformat.read(build.notebook_path(course / "autograded" / "crash", NAME), as_version=4)
+    shown = nbformat.read(project.notebook_path(course / "autograded" / "crash", NAME), as_version=4)
     cells = {cell.id: cell for cell in shown.cells}
     assert cells[FIRST.name].source == CRASH
     assert "did not come to an end" in cells[f"test_{FIRST.name}"].outputs[0].text
@@ -90,21 +95,21 @@ def test_the_gradebook_has_the_same_points(graded: tuple[Path, engine.Summary]) 
 
 def test_again_grades_nothing_and_changes_nothing(course: Path) -> None:
     before = files(course)
-    summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS)
+    summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert summary.graded == () and files(course) == before
 
 
 def test_regrading_gives_the_same_bytes_and_a_change_regrades_one(course: Path) -> None:
     for student in ("hang", "broken"):  # what takes its time
         shutil.rmtree(course / "submitted" / student)
-        results.path_of(course, NAME, student).unlink()
+        ClassFolder(course).result(student, NAME).unlink()
     before = files(course)
-    summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS, again=True)
+    summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS, again=True)
     assert len(summary.graded) == len(before) == 5 and files(course) == before
-    assert results.times(course, NAME).keys() >= {"ada", "blank", "crash", "odd"}
+    assert results.times(ClassFolder(course), NAME).keys() >= {"ada", "blank", "crash", "odd"}
 
     hand_in(course, "blank", **{FIRST.name: FIRST.stub})
-    summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS)
+    summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert summary.graded == ("blank",)
     assert summary.results["blank"].points == WHOLE - FIRST.points == sum(scores(course, "blank").values())
     after = files(course)
@@ -125,10 +130,10 @@ def test_a_full_disk_stops_with_a_message_and_loses_nothing(course: Path, monkey
 
     monkeypatch.setattr(results, "write", write)
     with pytest.raises(engine.EngineError, match=r"result of blank cannot be written: .*No space left(.|\n)*make room"):
-        engine.grade_class(course, NAME, workers=0, limits=LIMITS)
+        grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert {name for name, content in files(course).items() if content != before[name]} == {"ada.json"}
     monkeypatch.undo()
-    assert engine.grade_class(course, NAME, workers=0, limits=LIMITS).graded == ("blank",)
+    assert grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS).graded == ("blank",)
 
 
 def test_a_locked_gradebook_is_tried_again_then_reported(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +143,13 @@ def test_a_locked_gradebook_is_tried_again_then_reported(course: Path, monkeypat
     url = f"sqlite:///{course / 'gradebook.db'}?timeout=0.1"
     lock = sqlite3.connect(course / "gradebook.db", isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
-    summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS, database=url, say=said.append)
+    summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS, database=url, say=said.append)
     assert len(said) == gradebook.TRIES - 1 and "locked" in said[0]
     assert "locked" in summary.gradebook_problem and "results are safe" in summary.gradebook_problem
     assert not summary.complete and summary.results["blank"].points == WHOLE
     lock.rollback()
     lock.close()
-    again = engine.grade_class(course, NAME, workers=0, limits=LIMITS)
+    again = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert again.graded == () and again.complete and sum(scores(course, "blank").values()) == WHOLE
 
 
@@ -162,35 +167,35 @@ def test_a_lost_sandbox_is_replaced_and_in_the_end_no_zero(course: Path, monkeyp
 
     monkeypatch.setattr(judge, "grade", grade)
     times = worker.ATTEMPTS
-    summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS)
+    summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     result = summary.results["blank"]
     assert result.state is State.FAILED_HERE and result.points is None and "3 times" in result.notes[0]
     assert len(set(map(id, lost))) == worker.ATTEMPTS and not summary.complete
     assert sum(scores(course, "blank").values()) == 0  # what was known before; a failure is not written
     lost.clear()
     times = 2
-    summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS)
+    summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert summary.graded == ("blank",) and summary.results["blank"].state is State.GRADED
 
 
 def test_a_failed_regrading_keeps_the_grade(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files(course)
     monkeypatch.setattr(worker, "grade_one", lambda task: {"failed": "the roof came down"})
-    summary = engine.grade_class(course, NAME, workers=0, limits=LIMITS, again=True)
+    summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS, again=True)
     assert len(summary.graded) == 7 and files(course) == before
 
 
 def test_a_damaged_result_is_graded_again(course: Path) -> None:
     before = files(course)
-    path = results.path_of(course, NAME, "ada")
+    path = ClassFolder(course).result("ada", NAME)
     path.write_bytes(before["ada.json"][:100])
-    assert engine.grade_class(course, NAME, workers=0, limits=LIMITS).graded == ("ada",)
+    assert grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS).graded == ("ada",)
     assert files(course) == before
 
 
 def test_one_command_at_a_time(course: Path) -> None:
-    with engine._alone(course, NAME), pytest.raises(engine.EngineError, match="another command is grading"):
-        engine.grade_class(course, NAME, workers=0, limits=LIMITS)
+    with grade._alone(ClassFolder(course), NAME), pytest.raises(engine.EngineError, match="another command is grading"):
+        grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
 
 
 def test_the_command_says_what_it_did(course: Path) -> None:
@@ -211,20 +216,20 @@ def test_the_command_says_what_it_did(course: Path) -> None:
 def test_names_that_are_no_names(course: Path) -> None:
     (course / "submitted" / "new\nline" / NAME).mkdir(parents=True)
     with pytest.raises(roster.RosterError, match="no names for a student"):
-        engine.plan(course, NAME)
+        grade.plan(ClassFolder(course), NAME)
     (course / "submitted" / "new\nline" / NAME).rmdir()
     (course / "submitted" / "new\nline").rmdir()
     (course / "other.csv").write_text("name\nada\n")
     with pytest.raises(roster.RosterError, match="no column `id`"):
-        engine.plan(course, NAME, roster=course / "other.csv")
+        grade.plan(ClassFolder(course), NAME, roster=course / "other.csv")
 
 
 @pytest.mark.hostile
-def test_a_killed_worker_is_replaced(tmp_path: Path, graded: tuple[Path, engine.Summary]) -> None:
+def test_a_killed_worker_is_replaced(tmp_path: Path, graded: tuple[Path, grade.Summary]) -> None:
     """The only worker dies with a submission in flight; all are graded in the end, as without that."""
     for student in ("ada", "crash"):
-        path = build.notebook_path(graded[0] / "submitted" / student, NAME)
-        target = build.notebook_path(tmp_path / "submitted" / student, NAME)
+        path = project.notebook_path(graded[0] / "submitted" / student, NAME)
+        target = project.notebook_path(tmp_path / "submitted" / student, NAME)
         target.parent.mkdir(parents=True)
         shutil.copyfile(path, target)
     killed: list[int] = []
@@ -238,7 +243,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, graded: tuple[Path, engine.
                     killed.append(child)
                     os.kill(child, signal.SIGKILL)
 
-    summary = engine.grade_class(tmp_path, NAME, workers=1, limits=LIMITS, progress=kill)
+    summary = grade.grade_class(ClassFolder(tmp_path), NAME, workers=1, limits=LIMITS, progress=kill)
     assert killed
     assert set(summary.graded) == {"ada", "crash"}
     for student in ("ada", "crash"):
@@ -247,7 +252,7 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, graded: tuple[Path, engine.
 
 def test_a_process_that_the_machine_kills_is_no_zero() -> None:
     """From outside: another try in the same sandbox. What ran out of processor time has itself to blame."""
-    limits = sandbox.Limits(seconds=20, cpu_seconds=2)
+    limits = Limits(seconds=20, cpu_seconds=2)
     with sandbox.Sandbox(limits) as box:
 
         def inner(process: int, depth: int) -> int:
@@ -257,13 +262,13 @@ def test_a_process_that_the_machine_kills_is_no_zero() -> None:
 
         for depth in (3, 4):  # bwrap, its first process, the warm process, its child; the student's process
             with pytest.raises(sandbox.Killed, match="killed the student's process"), box.conversation() as talk:
-                assert talk.ask({"run": "x = 1", "title": "cell"})["error"] is None
+                assert talk.ask(Run("x = 1", "cell"))["error"] is None
                 os.kill(inner(box._process.pid, depth), signal.SIGKILL)
-                with pytest.raises(sandbox.Gone, match="the process ended"):
-                    talk.ask({"run": "x = 2", "title": "cell"})
+                with pytest.raises(conversation.Gone, match="the process ended"):
+                    talk.ask(Run("x = 2", "cell"))
         for ends in (HANG, CRASH, "import os\nos._exit(247)", "import os, signal\nos.abort()"):
-            with box.conversation() as talk, pytest.raises(sandbox.Gone, match="the process ended"):
-                talk.ask({"run": ends, "title": "cell"})
+            with box.conversation() as talk, pytest.raises(conversation.Gone, match="the process ended"):
+                talk.ask(Run(ends, "cell"))
 
 
 @pytest.mark.parametrize("times", [worker.ATTEMPTS - 1, worker.ATTEMPTS])

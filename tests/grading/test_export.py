@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from autograder import build, export, results, roster, source
+from autograder import project
 from autograder.cli import app
-from autograder.export import Format
-from autograder.results import Mark, Result, State
+from autograder.grading import source
+from autograder.grading.marks import Mark, Result, State
+from autograder.records import export, results, roster
+from autograder.records.export import Format
+from autograder.records.folder import ClassFolder
 
 STATES = {
     "graded-ada": State.GRADED, "graded-zero": State.GRADED, "review": State.NEEDS_REVIEW,
@@ -25,7 +28,7 @@ POINTS = {"graded-ada": 6.0, "graded-zero": 0.0, "review": 1.0}
 
 @pytest.fixture(scope="module")
 def lecture() -> source.Lecture:
-    return source.read(build.SOLUTIONS / "01_tensors.py")
+    return source.read(project.SOLUTIONS / "01_tensors.py")
 
 
 @pytest.fixture
@@ -42,8 +45,8 @@ def found(lecture: source.Lecture) -> dict[str, Result]:
 
 
 def written(course: Path, lecture: source.Lecture, found: dict[str, Result], form: Format) -> list[dict[str, str]]:
-    students = roster.of(course, lecture.name)
-    [path] = export.write(course, lecture, found, students, [form])
+    students = roster.of(ClassFolder(course), lecture.name)
+    [path] = export.write(ClassFolder(course), lecture, found, students, [form])
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
 
 
@@ -69,7 +72,7 @@ def test_points_by_question_add_up(lecture: source.Lecture, found: dict[str, Res
 
 def test_json_has_everything(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
     found["\udc80"] = Result("\udc80", lecture.name, State.GRADED, "")  # a folder's name that is no UTF-8
-    [path] = export.write(tmp_path, lecture, found, {}, [Format.JSON])
+    [path] = export.write(ClassFolder(tmp_path), lecture, found, {}, [Format.JSON])
     content = json.loads(path.read_text(encoding="utf-8"))
     assert sum(content["counts"].values()) == len(content["students"]) == len(found)
     for student in content["students"]:
@@ -113,7 +116,7 @@ def test_no_cell_is_a_formula(lecture: source.Lecture, tmp_path: Path, start: st
     given = tuple(Mark(e.name, 0.0, e.points, "", name) for e in lecture.exercises)
     found = {name: Result(name, lecture.name, State.GRADED, "", given)}
     for path in export.write(
-        tmp_path, lecture, found, {name: roster.Student(name, name, name, name, name, name, name)}
+        ClassFolder(tmp_path), lecture, found, {name: roster.Student(name, name, name, name, name, name, name)}
     ):
         if path.suffix == ".csv":
             for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))):
@@ -129,7 +132,7 @@ def test_other_names_come_through(lecture: source.Lecture, tmp_path: Path, name:
 
 def test_the_command_writes_all_or_what_is_asked_for(lecture: source.Lecture, tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text("student\nada\n", encoding="utf-8")
-    results.write(tmp_path, Result("bob", lecture.name, State.GRADED, "", ()))
+    results.write(ClassFolder(tmp_path), Result("bob", lecture.name, State.GRADED, "", ()))
     ran = CliRunner().invoke(app, ["export", str(tmp_path), lecture.name, "--format", "moodle"])
     assert ran.exit_code == 0 and "2 students: 1 not submitted, 1 graded" in ran.output
     assert [p.name for p in (tmp_path / "exports").iterdir()] == ["01_tensors.moodle.csv"]
@@ -159,7 +162,7 @@ def test_an_empty_class_exports_heads_only(lecture: source.Lecture, tmp_path: Pa
 def test_a_roster_that_is_no_good_is_refused(lecture: source.Lecture, tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "roster.csv").write_text(text, encoding="utf-8")
     with pytest.raises(roster.RosterError, match=says):
-        roster.of(tmp_path, lecture.name)
+        roster.of(ClassFolder(tmp_path), lecture.name)
     ran = CliRunner().invoke(app, ["export", str(tmp_path), lecture.name])
     assert ran.exit_code == 1 and not (tmp_path / "exports").exists()
 
@@ -167,11 +170,11 @@ def test_a_roster_that_is_no_good_is_refused(lecture: source.Lecture, tmp_path: 
 def test_the_class_is_the_roster_and_all_who_handed_in_or_were_graded(lecture: source.Lecture, tmp_path: Path) -> None:
     (tmp_path / "submitted" / "bob").mkdir(parents=True)
     (tmp_path / "submitted" / ".cache").mkdir()
-    results.write(tmp_path, Result("cy", lecture.name, State.GRADED, ""))
-    assert list(roster.of(tmp_path, lecture.name)) == ["bob", "cy"]
+    results.write(ClassFolder(tmp_path), Result("cy", lecture.name, State.GRADED, ""))
+    assert list(roster.of(ClassFolder(tmp_path), lecture.name)) == ["bob", "cy"]
     other = tmp_path / "class.csv"
     other.write_bytes("student;x\n".replace(";", ",").encode() + b"ada,1,2,3\n\nada,4\n,5\n")
-    assert list(roster.of(tmp_path, lecture.name, other)) == ["ada", "bob", "cy"]
+    assert list(roster.of(ClassFolder(tmp_path), lecture.name, other)) == ["ada", "bob", "cy"]
     other.write_bytes(b"student\n\xff\xfe\n")
     with pytest.raises(roster.RosterError, match="UTF-8"):
-        roster.of(tmp_path, lecture.name, other)
+        roster.of(ClassFolder(tmp_path), lecture.name, other)

@@ -11,9 +11,13 @@ from html_scan import NASTY, harmless
 from test_broken import BREAKS
 from typer.testing import CliRunner
 
-from autograder import bank, build, demo, feedback, report, results, source, submission
+from autograder import demo, project
+from autograder.authoring import bank
 from autograder.cli import app
-from autograder.results import Mark, Result, State
+from autograder.grading import in_process, source, submission
+from autograder.grading.marks import Mark, Result, State
+from autograder.records import feedback, report, results
+from autograder.records.folder import ClassFolder
 
 HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", re.DOTALL)
 MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL)
@@ -21,11 +25,11 @@ MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DO
 
 @pytest.fixture(scope="module")
 def lecture() -> source.Lecture:
-    return source.read(build.SOLUTIONS / "01_tensors.py")
+    return source.read(project.SOLUTIONS / "01_tensors.py")
 
 
 def hand_in(course: Path, lecture: source.Lecture, student: str, answers: dict[str, str]) -> Path:
-    path = build.notebook_path(course / "submitted" / student, lecture.name)
+    path = project.notebook_path(course / "submitted" / student, lecture.name)
     path.parent.mkdir(parents=True)
     demo.hand_in(path, lecture, answers)
     return path
@@ -38,14 +42,17 @@ def marks(lecture: source.Lecture, message: str = "", mistake: str | None = None
 def graded(course: Path, lecture: source.Lecture, path: Path, given: tuple[Mark, ...]) -> Result:
     key = results.key(path.read_bytes(), lecture.path.read_bytes())
     result = Result(path.parts[-3], lecture.name, State.GRADED, key, given)
-    results.write(course, result)
+    results.write(ClassFolder(course), result)
     return result
 
 
 def written(course: Path, lecture: source.Lecture) -> dict[str, feedback.Page]:
     students = [path.name for path in (course / "submitted").iterdir()]
     return {
-        p.path.parent.name: p for p in feedback.write(course, lecture, results.table(course, lecture.name, students))
+        p.path.parent.name: p
+        for p in feedback.write(
+            ClassFolder(course), lecture, results.table(ClassFolder(course), lecture.name, students)
+        )
     }
 
 
@@ -98,7 +105,7 @@ def test_nothing_of_a_submission_is_more_than_text(lecture: source.Lecture, tmp_
     path.write_text(json.dumps(notebook), encoding="utf-8")
     given = marks(lecture, f"✗ {nasty}\n    got       {nasty}\n  {nasty}", nasty)
     result = Result(student, lecture.name, State.NEEDS_REVIEW, "", given, (nasty,))
-    results.write(tmp_path, result)
+    results.write(ClassFolder(tmp_path), result)
     page = harmless(written(tmp_path, lecture)[student].path.read_text(encoding="utf-8"))
     assert page.text.count(nasty) >= 4 * len(lecture.exercises) and student in page.text
     assert f"the cell {nasty} is not one of" in page.text
@@ -113,18 +120,18 @@ def test_nothing_of_the_hostile_class_is_more_than_text(lecture: source.Lecture,
         given = [Mark(e.name, 0.0, e.points, answers.get(e.name, ""), answers.get(e.name)) for e in lecture.exercises]
         graded(tmp_path, lecture, path, tuple(given))
     for name, (spoil, says, _) in BREAKS.items():
-        path = build.notebook_path(tmp_path / "submitted" / name, lecture.name)
+        path = project.notebook_path(tmp_path / "submitted" / name, lecture.name)
         path.parent.mkdir(parents=True)
         spoil(path)
         result = Result(name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, f"✗ {says}"), (says,))
-        results.write(tmp_path, result)
+        results.write(ClassFolder(tmp_path), result)
     pages = written(tmp_path, lecture)
     assert len(pages) >= len(attacks) + len(BREAKS)
     secret = secret_lines(lecture)
     for page in pages.values():
         text = harmless(page.path.read_text(encoding="utf-8")).text
         assert [line for line in secret if line in text] == [] and "HIDDEN TESTS" not in text
-    harmless(report.page(lecture, results.table(tmp_path, lecture.name, pages)))
+    harmless(report.page(lecture, results.table(ClassFolder(tmp_path), lecture.name, pages)))
 
 
 def test_what_hides_or_turns_is_spelt_out(lecture: source.Lecture, tmp_path: Path) -> None:
@@ -139,7 +146,7 @@ def test_what_hides_or_turns_is_spelt_out(lecture: source.Lecture, tmp_path: Pat
         assert part in text, part
 
 
-@pytest.mark.parametrize("path", source.lectures(build.SOLUTIONS), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", source.lectures(project.SOLUTIONS), ids=lambda path: path.stem)
 def test_a_hidden_line_in_a_message_is_taken_out(path: Path) -> None:
     """A probe runs beside the student's code, so its lines can come back in an error message."""
     lecture = source.read(path)
@@ -156,7 +163,7 @@ def test_no_hidden_line_is_on_any_page(lecture: source.Lecture, tmp_path: Path) 
     answers = {
         e.name: [
             a.code
-            for a in bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, e.name))
+            for a in bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, e.name))
             if a.kind == "wrong"
         ][:6]
         for e in lecture.exercises
@@ -165,7 +172,7 @@ def test_no_hidden_line_is_on_any_page(lecture: source.Lecture, tmp_path: Path) 
     for number in range(6):
         chosen = {name: codes[number % len(codes)] for name, codes in answers.items()}
         path = hand_in(tmp_path, lecture, f"student{number}", chosen)
-        verdicts = {e.name: bank.judge(e, chosen[e.name]) for e in lecture.exercises}
+        verdicts = {e.name: in_process.judge_in_process(e, chosen[e.name]) for e in lecture.exercises}
         given = [Mark(e.name, 0.0, e.points, verdicts[e.name].message) for e in lecture.exercises]
         graded(tmp_path, lecture, path, tuple(given))
     for page in written(tmp_path, lecture).values():
@@ -178,7 +185,9 @@ def test_no_hidden_line_is_on_any_page(lecture: source.Lecture, tmp_path: Path) 
 def test_who_has_no_points_is_told_why_and_given_no_zero(lecture: source.Lecture, tmp_path: Path, state: State) -> None:
     hand_in(tmp_path, lecture, "ada", {})
     note = "Traceback: /home/teacher/grades/secret.db is locked"
-    [page] = feedback.write(tmp_path, lecture, {"ada": Result("ada", lecture.name, state, "", (), (note,))})
+    [page] = feedback.write(
+        ClassFolder(tmp_path), lecture, {"ada": Result("ada", lecture.name, state, "", (), (note,))}
+    )
     text = harmless(page.path.read_text(encoding="utf-8")).text
     assert feedback._HEADLINES[state] in text
     assert not re.search(r"\d of \d", text) and "✗" not in text
@@ -187,12 +196,13 @@ def test_who_has_no_points_is_told_why_and_given_no_zero(lecture: source.Lecture
 
 
 def test_what_is_wrong_with_the_file_is_said_without_our_paths(lecture: source.Lecture, tmp_path: Path) -> None:
-    path = build.notebook_path(tmp_path / "submitted" / "ada", lecture.name)
+    path = project.notebook_path(tmp_path / "submitted" / "ada", lecture.name)
     path.parent.mkdir(parents=True)
     path.write_text("{", encoding="utf-8")
     finding = submission.read_submission(path, lecture).findings[0]
     results.write(
-        tmp_path, Result("ada", lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"), (str(finding),))
+        ClassFolder(tmp_path),
+        Result("ada", lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"), (str(finding),)),
     )
     text = harmless(written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")).text
     assert "it is not JSON" in text and "A person will look" in text
@@ -209,7 +219,9 @@ def test_a_link_to_anothers_folder_shows_nothing_of_theirs(lecture: source.Lectu
         (mallory / lecture.name).symlink_to(theirs)
     else:
         mallory.symlink_to(theirs)
-    results.write(tmp_path, Result(mallory.name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no")))
+    results.write(
+        ClassFolder(tmp_path), Result(mallory.name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"))
+    )
     texts = {name: page.path.read_text(encoding="utf-8") for name, page in written(tmp_path, lecture).items()}
     assert "of ada" in texts["ada"] and "of ada" not in texts[mallory.name]
     assert "symbolic link" in texts[mallory.name]

@@ -13,13 +13,15 @@ import sqlalchemy
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
-from autograder import build, cli, gradebook, results, source
-from autograder.judge import Mark
-from autograder.results import Result, State
-from autograder.roster import Student
+from autograder import cli, project
+from autograder.grading import source
+from autograder.grading.marks import Mark, Result, State
+from autograder.records import gradebook, results
+from autograder.records.folder import ClassFolder
+from autograder.records.roster import Student
 
 NAME = "00_napkin_math"
-LECTURE = source.read(build.SOLUTIONS / f"{NAME}.py")
+LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
 FIRST, SECOND = LECTURE.exercises[:2]
 WHOLE = sum(exercise.points for exercise in LECTURE.exercises)
 
@@ -91,7 +93,7 @@ def test_points_regrading_and_points_by_hand(tmp_path: Path, url: str) -> None:
     class_ = found(
         result("ada"), result("böb 𝟙", FIRST.name, notes=("look at it",)), Result("lost", NAME, State.FAILED_HERE, "")
     )
-    assert gradebook.derive(tmp_path, LECTURE, class_, url) == 2
+    assert gradebook.derive(ClassFolder(tmp_path), LECTURE, class_, url) == 2
     with Gradebook(url) as book:
         assert {student.id: student.score for student in book.students} == {
             "ada": WHOLE, "böb 𝟙": WHOLE - FIRST.points,
@@ -104,10 +106,10 @@ def test_points_regrading_and_points_by_hand(tmp_path: Path, url: str) -> None:
         grade.manual_score, grade.extra_credit = 0.5, 0.25
         book.db.commit()
     for _ in range(2):
-        assert gradebook.derive(tmp_path, LECTURE, class_, url) == 2
+        assert gradebook.derive(ClassFolder(tmp_path), LECTURE, class_, url) == 2
         assert scores(url, "böb 𝟙")[f"test_{FIRST.name}"] == 0.75
     class_ |= found(result("ada", SECOND.name), result("lost", FIRST.name))
-    assert gradebook.derive(tmp_path, LECTURE, class_, url) == 3
+    assert gradebook.derive(ClassFolder(tmp_path), LECTURE, class_, url) == 3
     assert scores(url, "böb 𝟙")[f"test_{FIRST.name}"] == 0.75
     for student, failed in (("ada", SECOND), ("lost", FIRST)):
         assert scores(url, student) == {
@@ -127,20 +129,20 @@ def test_who_is_who_comes_from_the_roster_and_what_a_person_wrote_stays(tmp_path
         with Gradebook(url) as book:
             return {one.id: (one.first_name, one.last_name, one.email, one.lms_user_id) for one in book.students}
 
-    gradebook.derive(tmp_path, LECTURE, class_, url, students=roster)
+    gradebook.derive(ClassFolder(tmp_path), LECTURE, class_, url, students=roster)
     assert known() == {"ada": ("Ada 𝟙", "L" * 128, "ada@x.org", "7"), "bob": (None,) * 4}
     with Gradebook(url) as book:
         book.update_or_create_student("bob", first_name="Robert", last_name="Tables")
     corrected = {"ada": Student("ada", first_name="Ada", last_name="Lovelace")}
     for students in (corrected, {}):
-        gradebook.derive(tmp_path, LECTURE, class_, url, students=students)
+        gradebook.derive(ClassFolder(tmp_path), LECTURE, class_, url, students=students)
         assert known() == {"ada": ("Ada", "Lovelace", "ada@x.org", "7"), "bob": ("Robert", "Tables", None, None)}
 
 
 def test_the_command_takes_any_address(tmp_path: Path, url: str) -> None:
     (tmp_path / "submitted").mkdir()
     for one in (result("ada"), result("bob", FIRST.name)):
-        results.write(tmp_path, one)
+        results.write(ClassFolder(tmp_path), one)
     told = CliRunner().invoke(cli.app, ["grade", str(tmp_path), NAME, "--db", url])
     assert told.exit_code == 0, told.output
     assert sum(scores(url, "ada").values()) == WHOLE == sum(scores(url, "bob").values()) + FIRST.points
@@ -151,7 +153,7 @@ def test_tables_that_were_begun_are_completed(tmp_path: Path, url: str) -> None:
     """nbgrader notes their version only where it finds no table at all."""
     engine = sqlalchemy.create_engine(url)
     for statement in ("DROP TABLE alembic_version", "DELETE FROM alembic_version", "SELECT 1"):
-        gradebook.derive(tmp_path, LECTURE, found(result("ada")), url)
+        gradebook.derive(ClassFolder(tmp_path), LECTURE, found(result("ada")), url)
         with engine.begin() as connection:
             (version,) = connection.execute(sqlalchemy.text("SELECT version_num FROM alembic_version")).scalars()
             assert version
@@ -172,29 +174,29 @@ def test_tables_that_were_begun_are_completed(tmp_path: Path, url: str) -> None:
 )
 def test_a_gradebook_that_cannot_be_had_is_reported(tmp_path: Path, address: str, says: str) -> None:
     with pytest.raises(gradebook.GradebookError, match=says) as caught:
-        gradebook.derive(tmp_path, LECTURE, found(result("ada")), address)
+        gradebook.derive(ClassFolder(tmp_path), LECTURE, found(result("ada")), address)
     assert "results are safe" in str(caught.value) and "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["5", "null", '"x"', "[]", "{}", '{"marks": 5}', "[" * 100_000, "", "\x00"])
 def test_a_result_that_is_none_is_damaged(tmp_path: Path, text: str) -> None:
-    path = results.path_of(tmp_path, NAME, "ada")
+    path = ClassFolder(tmp_path).result("ada", NAME)
     path.parent.mkdir(parents=True)
     path.write_text(text)
     with pytest.raises(results.ResultError, match=r"ada\.json is damaged"):
-        results.read(tmp_path, NAME, "ada")
+        results.read(ClassFolder(tmp_path), NAME, "ada")
 
 
 def test_a_result_keeps_any_text(tmp_path: Path) -> None:
     odd = '\ud800 \udcff λ 𝟙 \\ud800 \x00 "'
     wanted = replace(result("\udcff λ"), notes=(odd,), marks=(Mark(odd, 1.0, 1.0, odd),))
-    results.write(tmp_path, wanted)
-    assert results.read(tmp_path, NAME, "\udcff λ") == wanted
+    results.write(ClassFolder(tmp_path), wanted)
+    assert results.read(ClassFolder(tmp_path), NAME, "\udcff λ") == wanted
 
 
 def test_what_decides_points_is_in_the_key_and_reports_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("autograder", "course_utils"):
-        shutil.copytree(build.ROOT / package, tmp_path / package)
+        shutil.copytree(project.ROOT / package, tmp_path / package)
     monkeypatch.setattr(results, "_CODE", tmp_path / "autograder")
 
     def key() -> str:

@@ -16,8 +16,9 @@ from typing import Any, cast
 
 import pytest
 
-from autograder import build, judge, source
-from autograder.sandbox import Gone, Limits, Sandbox, SandboxError
+from autograder import project
+from autograder.grading import judge, source
+from autograder.grading.sandbox import Gone, Limits, Sandbox, SandboxError
 
 pytestmark = [
     pytest.mark.hostile,
@@ -26,7 +27,7 @@ pytestmark = [
 
 ATTACKS = sorted((Path(__file__).parent.parent / "hostile" / "attacks").glob("*.py"))
 LIMITS = Limits(seconds=3, seconds_in_all=60, memory=2**30)
-LECTURE = source.read(build.SOLUTIONS / "01_tensors.py")
+LECTURE = source.read(project.SOLUTIONS / "01_tensors.py")
 REFERENCE = {exercise.name: exercise.solution for exercise in LECTURE.exercises}
 WORTH = {exercise.name: exercise.points for exercise in LECTURE.exercises}
 CANARY = "canary-5f1e0c"
@@ -63,7 +64,7 @@ class Boxes:
 
 @pytest.fixture(scope="module")
 def boxes() -> Iterator[Boxes]:
-    secret = build.ROOT / "build" / f"{CANARY}.ipynb"
+    secret = project.ROOT / "build" / f"{CANARY}.ipynb"
     secret.parent.mkdir(exist_ok=True)
     secret.write_text(CANARY)
     os.environ["COURSE_CANARY"] = CANARY
@@ -108,7 +109,7 @@ def test_an_attack(path: Path, boxes: Boxes) -> None:
     try:
         grading = judge.grade(LECTURE, answers, boxes.box)
         with boxes.box.conversation() as talk:
-            left = talk.ask({"run": LEFT, "title": "left"})
+            left = talk.ask(Run(LEFT, "left"))
     except BaseException:
         boxes.renew()
         raise
@@ -174,7 +175,7 @@ def test_a_sandbox_that_fails_in_our_own_cells_is_no_zero(boxes: Boxes) -> None:
 
 
 def test_a_copy_that_is_reported_as_a_view_is_none(boxes: Boxes) -> None:
-    lecture = source.read(build.SOLUTIONS / "04_einops.py")
+    lecture = source.read(project.SOLUTIONS / "04_einops.py")
     honest = next(exercise.solution for exercise in lecture.exercises if exercise.name == "split_heads")
     copies = honest.replace("h=heads)", "h=heads).contiguous()")
     forged = f"{copies}\n" + (
@@ -210,7 +211,7 @@ def test_time_stretches_where_a_process_waits_for_a_processor_and_only_there() -
     try:
         with Sandbox(Limits(seconds=1)) as box, box.conversation() as talk:
             works = f"{pin}while time.process_time() < 0.6: pass\nprint('done')"
-            assert talk.ask({"run": works, "title": "works"}) == {"error": None, "printed": "done\n"}
+            assert talk.ask(Run(works, "works")) == {"error": None, "printed": "done\n"}
     finally:
         rival.kill()
         rival.wait()

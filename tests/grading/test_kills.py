@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 from classroom import CRASH, FIRST, NAME, SECOND, files, hand_in, scores
 
-from autograder import build, results
-from autograder.results import State
+from autograder import project
+from autograder.grading.marks import State
+from autograder.records import results
+from autograder.records.folder import ClassFolder
 
 pytestmark = [pytest.mark.sandboxed, pytest.mark.hostile]
 
@@ -28,7 +30,9 @@ WEIGHTS = (1, 1, 1, 2, 5, 10)  # of all but the command: a worker takes ten seco
 # import it too, as what started them.
 DRIVER = """
 import os
-from autograder import cli, judge, results, worker
+from autograder import cli, project
+from autograder.grading import judge, worker
+from autograder.records import results
 
 def note(what, student):
     with open(os.environ["COURSE_NOTES"], "a") as notes:
@@ -136,7 +140,7 @@ def test_two_hundred_sigkills(tmp_path: Path, orphans: None) -> None:
     driver, notes, said = (tmp_path / name for name in ("driver.py", "notes", "said"))
     driver.write_text(DRIVER)
     notes.touch()
-    environment = {**os.environ, "PYTHONPATH": str(build.ROOT), "COURSE_NOTES": str(notes)}
+    environment = {**os.environ, "PYTHONPATH": str(project.ROOT), "COURSE_NOTES": str(notes)}
     known = set(below(os.getpid(), parents()))
 
     def grade(folder: Path) -> subprocess.Popen[bytes]:
@@ -207,7 +211,7 @@ def test_two_hundred_sigkills(tmp_path: Path, orphans: None) -> None:
         assert none_left(known, grace) == []
         for name, content in files(course).items():
             if content != wanted[name]:
-                result = results.read(course, NAME, name.removesuffix(".json"))
+                result = results.read(ClassFolder(course), NAME, name.removesuffix(".json"))
                 assert result is not None and result.state is State.FAILED_HERE and result.points is None
                 failed_here += 1
         after = finished()

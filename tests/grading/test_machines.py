@@ -16,8 +16,11 @@ import psutil
 import pytest
 from classroom import CRASH, FIRST, LECTURE, LIMITS, NAME, files, hand_in, scores
 
-from autograder import build, engine, sandbox
-from autograder.worker import Task
+from autograder import project
+from autograder.grading import engine, sandbox
+from autograder.grading.worker import Task
+from autograder.records import grade
+from autograder.records.folder import ClassFolder
 
 pytestmark = pytest.mark.sandboxed
 
@@ -60,7 +63,7 @@ def test_machines_that_share_no_files_and_one_is_lost(tmp_path: Path) -> None:
     for number in range(8):
         hand_in(course, f"s{number}", **({FIRST.name: CRASH} if number % 2 else {}))
     shutil.copytree(course, here)
-    engine.grade_class(here, NAME, workers=0)
+    grade.grade_class(ClassFolder(here), NAME, workers=0)
     wanted, address = files(here), tmp_path / "scheduler.json"
     # What another machine is: this system and this course, and nothing of /tmp; another home, another folder.
     machine = [
@@ -69,7 +72,7 @@ def test_machines_that_share_no_files_and_one_is_lost(tmp_path: Path) -> None:
     ]  # fmt: skip
     with contextlib.ExitStack() as stack:
         start = [*dask("scheduler"), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-        path = {"PYTHONPATH": str(build.ROOT)}
+        path = {"PYTHONPATH": str(project.ROOT)}
         stack.enter_context(running([*start, "--scheduler-file", str(address)], tmp_path / "scheduler", **path))
         wait_for("no scheduler", address)
         url = json.loads(address.read_text())["address"]
@@ -119,13 +122,13 @@ def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
     for number in range(6):
         hand_in(disk, f"s{number}", **({FIRST.name: CRASH} if number % 2 else {}))
     here = Path(shutil.copytree(disk, tmp_path / "here"))
-    engine.grade_class(here, NAME, workers=0, limits=LIMITS)
+    grade.grade_class(ClassFolder(here), NAME, workers=0, limits=LIMITS)
     wanted, said = files(here), []
     for room in (0, 8_192, 100_000, 300_000, 0, 50_000, 100_000):
         before = files(disk) if (disk / "results").exists() else {}
         fill(disk, room)
         try:
-            problem = engine.grade_class(disk, NAME, workers=0, limits=LIMITS).gradebook_problem
+            problem = grade.grade_class(ClassFolder(disk), NAME, workers=0, limits=LIMITS).gradebook_problem
         except engine.EngineError as error:
             problem = str(error)
         said.append(problem)
@@ -140,11 +143,11 @@ def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
             (disk / f"file{number}").touch()
     (disk / "results").rename(disk / "kept")
     with pytest.raises(engine.EngineError, match=r"cannot be written.*No space left(.|\n)*make room"):
-        engine.grade_class(disk, NAME, workers=0, limits=LIMITS)
+        grade.grade_class(ClassFolder(disk), NAME, workers=0, limits=LIMITS)
     for path in disk.glob("file*"):
         path.unlink()
     (disk / "kept").rename(disk / "results")
-    summary = engine.grade_class(disk, NAME, workers=0, limits=LIMITS)
+    summary = grade.grade_class(ClassFolder(disk), NAME, workers=0, limits=LIMITS)
     assert summary.complete and files(disk) == wanted and autograded(disk) == autograded(here)
     assert not list(disk.rglob("*.partial"))
     for number in range(6):

@@ -11,9 +11,14 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder import bank, build, engine, judge, sandbox, source, warm
+from autograder import project
+from autograder.authoring import bank, build
+from autograder.grading import judge, sandbox, source
+from autograder.inside import names
+from autograder.records import grade
+from autograder.records.folder import ClassFolder
 
-LECTURES = source.lectures(build.SOLUTIONS)
+LECTURES = source.lectures(project.SOLUTIONS)
 STOCK = "00_napkin_math"  # the lecture that nbgrader itself grades here
 
 pytestmark = pytest.mark.sandboxed
@@ -26,7 +31,7 @@ def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
     """
     students: dict[str, dict[str, tuple[str, float]]] = {"reference": {}, "blank": {}, "mixed": {}}
     for number, exercise in enumerate(lecture.exercises):
-        answers = bank.read_bank(bank.bank_path(build.ANSWERS, lecture.name, exercise.name))
+        answers = bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, exercise.name))
         wrong = [a.code for a in answers if a.kind == "wrong"]
         right = [a.code for a in answers if a.kind == "right"]
         choices = [
@@ -63,10 +68,10 @@ class Layer(Base):
     def forward(self, x): return torch.relu(x)
 """
     made = {"path", "layers", "total", "first", "rest", "i", "last", "answer", "kept", "Layer"}
-    assert warm.defined(text) == made
+    assert names.defined(text) == made
     outside = {"Kind", "fallback", "helper", "constant", "Base", "torch", "range"}
-    assert outside <= warm.used(text) <= outside | made
-    assert warm.defined("def f(:") == warm.used("\0") == set()
+    assert outside <= names.used(text) <= outside | made
+    assert names.defined("def f(:") == names.used("\0") == set()
 
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
@@ -81,7 +86,7 @@ def test_every_lecture_gives_the_planned_points(path: Path, box: sandbox.Sandbox
 
 
 def test_stock_nbgrader_gives_the_same_points(tmp_path: Path) -> None:
-    (lecture,) = build.course_directory(tmp_path, [build.SOLUTIONS / f"{STOCK}.py"])
+    (lecture,) = build.course_directory(tmp_path, [project.SOLUTIONS / f"{STOCK}.py"])
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
     def nbgrader(*arguments: str) -> None:
@@ -92,11 +97,11 @@ def test_stock_nbgrader_gives_the_same_points(tmp_path: Path) -> None:
     nbgrader("generate_assignment", STOCK)
     students = [name for name in plan(lecture) if name != "blank"]
     for student in students:
-        notebook = nbformat.read(build.notebook_path(tmp_path / "release", STOCK), as_version=4)
+        notebook = nbformat.read(project.notebook_path(tmp_path / "release", STOCK), as_version=4)
         for cell in notebook.cells:
             if cell.id in (answers := plan(lecture)[student]):
                 cell.source = answers[cell.id][0]
-        path = build.notebook_path(tmp_path / "submitted" / student, STOCK)
+        path = project.notebook_path(tmp_path / "submitted" / student, STOCK)
         path.parent.mkdir(parents=True)
         nbformat.write(notebook, path)
 
@@ -110,8 +115,8 @@ def test_stock_nbgrader_gives_the_same_points(tmp_path: Path) -> None:
 
     # Ours goes first into a gradebook that nbgrader has begun, and into a new one; nbgrader then writes over the first.
     own, new = f"sqlite:///{tmp_path / 'gradebook.db'}", f"sqlite:///{tmp_path / 'new.db'}"
-    assert engine.grade_class(tmp_path, STOCK, workers=0, database=new).complete
-    assert engine.grade_class(tmp_path, STOCK, workers=0).complete
+    assert grade.grade_class(ClassFolder(tmp_path), STOCK, workers=0, database=new).complete
+    assert grade.grade_class(ClassFolder(tmp_path), STOCK, workers=0).complete
     ours = points(own)
     assert ours == points(new) and len(ours) == len(students) * len(lecture.exercises)
     shutil.rmtree(tmp_path / "autograded")

@@ -10,14 +10,17 @@ import pytest
 from html_scan import NASTY, harmless
 from typer.testing import CliRunner
 
-from autograder import build, feedback, report, results, source
+from autograder import project
 from autograder.cli import app
-from autograder.results import Mark, Result, State
+from autograder.grading import source
+from autograder.grading.marks import Mark, Result, State
+from autograder.records import report, results
+from autograder.records.folder import ClassFolder
 
 
 @pytest.fixture(scope="module")
 def lecture() -> source.Lecture:
-    return source.read(build.SOLUTIONS / "01_tensors.py")
+    return source.read(project.SOLUTIONS / "01_tensors.py")
 
 
 def a_class(lecture: source.Lecture) -> dict[str, Result]:
@@ -104,14 +107,16 @@ def test_the_time_that_grading_took_is_drawn_and_the_slowest_named(lecture: sour
 
 
 def test_times_are_the_latest_and_a_line_cut_off_costs_only_itself(lecture: source.Lecture, tmp_path: Path) -> None:
-    assert results.times(tmp_path, lecture.name) == {}
-    results.note_time(tmp_path, lecture.name, "nobody", 1.0)  # there is no folder yet: not noted, and no error
-    results.write(tmp_path, Result("ada", lecture.name, State.GRADED, ""))
+    assert results.times(ClassFolder(tmp_path), lecture.name) == {}
+    results.note_time(
+        ClassFolder(tmp_path), lecture.name, "nobody", 1.0
+    )  # there is no folder yet: not noted, and no error
+    results.write(ClassFolder(tmp_path), Result("ada", lecture.name, State.GRADED, ""))
     for student, seconds in (("ada", 9.0), ("bob\ud800", 2.0), ("ada", 1.23456)):
-        results.note_time(tmp_path, lecture.name, student, seconds)
+        results.note_time(ClassFolder(tmp_path), lecture.name, student, seconds)
     with (tmp_path / "results" / lecture.name / ".times.jsonl").open("a") as file:
         file.write('[1]\n{"student": "cut", "sec')
-    assert results.times(tmp_path, lecture.name) == {"ada": 1.235, "bob\ud800": 2.0}
+    assert results.times(ClassFolder(tmp_path), lecture.name) == {"ada": 1.235, "bob\ud800": 2.0}
 
 
 @pytest.mark.parametrize("nasty", NASTY)
@@ -141,12 +146,12 @@ def test_the_command_reads_the_folder(lecture: source.Lecture, tmp_path: Path) -
     found = a_class(lecture)
     for result in found.values():
         if result.state not in (State.QUEUED, State.NOT_SUBMITTED):
-            results.write(tmp_path, result)
-    queued = build.notebook_path(tmp_path / "submitted" / "q1", lecture.name)
+            results.write(ClassFolder(tmp_path), result)
+    queued = project.notebook_path(tmp_path / "submitted" / "q1", lecture.name)
     queued.parent.mkdir(parents=True)
     queued.write_text("{}", encoding="utf-8")
     (tmp_path / "roster.csv").write_text("id\nn1\nn2\nn3\ns1\n", encoding="utf-8")
-    page = feedback.path_of(tmp_path, lecture.name, "s1")
+    page = ClassFolder(tmp_path).feedback("s1", lecture.name)
     page.parent.mkdir(parents=True)
     page.write_text("")
     before = b""
@@ -162,9 +167,9 @@ def test_the_command_reads_the_folder(lecture: source.Lecture, tmp_path: Path) -
 
 
 def test_a_damaged_result_wants_an_eye_and_counts_as_queued(lecture: source.Lecture, tmp_path: Path) -> None:
-    path = results.path_of(tmp_path, lecture.name, "ada")
+    path = ClassFolder(tmp_path).result("ada", lecture.name)
     path.parent.mkdir(parents=True)
     path.write_text("{", encoding="utf-8")
-    found = results.table(tmp_path, lecture.name, ["ada"])
+    found = results.table(ClassFolder(tmp_path), lecture.name, ["ada"])
     text = harmless(report.page(lecture, found)).text
     assert "1 student: 1 queued" in text and "is damaged" in text

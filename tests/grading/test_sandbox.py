@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from autograder import build, conversation, engine, sandbox
+from autograder import project
+from autograder.grading import conversation, sandbox
+from autograder.records import grade
+from autograder.records.folder import ClassFolder
 
 NAME = "01_tensors"
 
@@ -17,16 +20,16 @@ NAME = "01_tensors"
 @pytest.mark.parametrize("place", ["prefix", "base_prefix"])
 def test_a_project_inside_this_pythons_folder_is_refused(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after `python -m venv .` in the project: what is bound for Python's sake would bring the solutions along."""
-    monkeypatch.setattr(sys, place, str(build.ROOT))
+    monkeypatch.setattr(sys, place, str(project.ROOT))
     with pytest.raises(sandbox.SandboxError, match=r"lies in .*which every submission may read(.|\n)*→ move it"):
         sandbox._bubblewrap(False)
 
 
 def test_a_link_to_a_readable_place_is_no_way_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "python").symlink_to(build.ROOT)
+    (tmp_path / "python").symlink_to(project.ROOT)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
     with pytest.raises(sandbox.SandboxError, match="every submission may read"):
-        sandbox.require_hidden(build.ROOT)
+        sandbox.require_hidden(project.ROOT)
     (tmp_path / "class").symlink_to("/usr/share")
     with pytest.raises(sandbox.SandboxError, match="every submission may read"):
         sandbox.require_hidden(tmp_path / "class" / "mine")
@@ -41,14 +44,14 @@ def test_a_python_that_the_sandbox_would_hide_is_refused(hidden: str, monkeypatc
 
 def test_a_class_where_submissions_could_read_it_is_not_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     course = tmp_path / "class"
-    path = build.notebook_path(course / "submitted" / "ada", NAME)
+    path = project.notebook_path(course / "submitted" / "ada", NAME)
     path.parent.mkdir(parents=True)
     path.write_text('{"cells": [')
     monkeypatch.setattr(sys, "base_prefix", str(tmp_path))
     with pytest.raises(sandbox.SandboxError, match=f"{course} lies in {tmp_path}, which every submission may read"):
-        engine.grade_class(course, NAME, workers=0)
+        grade.grade_class(ClassFolder(course), NAME, workers=0)
     assert not (course / "results").exists()
-    assert engine.grade_class(course, NAME, workers=0, unsafe=True, database=None).graded == ("ada",)
+    assert grade.grade_class(ClassFolder(course), NAME, workers=0, unsafe=True, database=None).graded == ("ada",)
 
 
 @pytest.mark.sandboxed
@@ -65,14 +68,14 @@ def test_python_may_be_called_by_a_path_that_the_sandbox_does_not_have(monkeypat
 def test_a_root_without_the_capability_is_told_what_to_do() -> None:
     code = "from autograder import sandbox\nsandbox.Sandbox()"
     command = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True)
+    ran = subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True)
     assert "SandboxError: the sandbox did not start" in ran.stderr and "as an ordinary user" in ran.stderr, ran.stderr
 
 
 def test_without_isolation_it_needs_nothing_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create")
     with sandbox.Sandbox(unsafe=True) as box, box.conversation() as talk:
-        talk.ask({"run": "def double(x):\n    return x.mul_(2)", "title": "double"})
+        talk.ask(Run("def double(x):\n    return x.mul_(2)", "double"))
         seen = talk.ask({"call": "double", "args": (torch.ones(3),), "kwargs": {}})["seen"]
         assert seen.value.tolist() == talk.asked()["args"][0].tolist() == [2, 2, 2]
 
@@ -100,7 +103,7 @@ def test_what_counts_is_the_time_that_a_request_had(
     monkeypatch.setattr(conversation._Deadline, "_load", load)
     monkeypatch.setattr(conversation.time, "monotonic", lambda: now)
     deadline = conversation._Deadline(4.0, 1000.0, 0)
-    with pytest.raises(sandbox.Gone, match="longer than 4 seconds"):
+    with pytest.raises(conversation.Gone, match="longer than 4 seconds"):
         while now < 200:
             deadline.check()
             wait = deadline.left()

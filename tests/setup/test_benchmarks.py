@@ -10,9 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder import build, source
+from autograder import project
+from autograder.grading import source
 
-BENCHMARKS = build.ROOT / "benchmarks"
+BENCHMARKS = project.ROOT / "benchmarks"
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +82,9 @@ def test_a_line_is_found_and_its_distance(command) -> None:
 def test_repeated_exercises_are_exercises(command, tmp_path: Path) -> None:
     growth = command.part("growth")
     path = tmp_path / "01_tensors.py"
-    text = (build.SOLUTIONS / path.name).read_text(encoding="utf-8")
+    text = (project.SOLUTIONS / path.name).read_text(encoding="utf-8")
     path.write_text(growth.repeated(text, 3), encoding="utf-8")
-    once, thrice = (source.read(each).exercises for each in (build.SOLUTIONS / path.name, path))
+    once, thrice = (source.read(each).exercises for each in (project.SOLUTIONS / path.name, path))
     assert len(thrice) == 3 * len(once)
     assert growth.repeated(text, 1).split() == text.split()
     last, first = thrice[-1], once[-1]

@@ -14,9 +14,11 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page
 
-from autograder import book, build, source
+from autograder import project
+from autograder.authoring import book, build
+from autograder.grading import source
 
-LECTURES = [path.stem for path in source.lectures(build.SOLUTIONS)]
+LECTURES = [path.stem for path in source.lectures(project.SOLUTIONS)]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_group("book")]
 
@@ -42,7 +44,7 @@ def pages(site: Path) -> dict[Path, BeautifulSoup]:
 
 
 def lecture_page(site: Path, name: str) -> Path:
-    return build.notebook_path(site / "notebooks", name).with_suffix(".html")
+    return project.notebook_path(site / "notebooks", name).with_suffix(".html")
 
 
 def references(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
@@ -58,7 +60,7 @@ def references(page: BeautifulSoup) -> Iterator[tuple[Tag, str]]:
 
 def test_every_page_is_there_and_can_be_reached(site: Path, pages: dict[Path, BeautifulSoup]) -> None:
     wanted = {lecture_page(site, name) for name in LECTURES}
-    wanted |= {site / "docs" / path.with_suffix(".html").name for path in (build.ROOT / "docs").glob("*.md")}
+    wanted |= {site / "docs" / path.with_suffix(".html").name for path in (project.ROOT / "docs").glob("*.md")}
     wanted |= {site / "CONTRIBUTING.html"}
     front = pages[site / "index.html"]
     linked = {site / unquote(link.partition("#")[0]) for _, link in references(front) if not urlsplit(link).scheme}
@@ -93,7 +95,7 @@ def test_a_lecture_shows_the_students_text_with_its_outputs_and_figures(
     name: str, site: Path, pages: dict[Path, BeautifulSoup]
 ) -> None:
     page = pages[lecture_page(site, name)]
-    notebook = nbformat.read(build.notebook_path(build.NOTEBOOKS, name), as_version=4)
+    notebook = nbformat.read(project.notebook_path(project.NOTEBOOKS, name), as_version=4)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     shown = page.select("article div.cell")
     for cell, here in zip(code, shown, strict=True):
@@ -107,21 +109,21 @@ def test_a_lecture_shows_the_students_text_with_its_outputs_and_figures(
     assert len(page.select("article .cell_output svg[role=img]")) >= 2
     diagrams = sum(cell.source.count("```mermaid") for cell in notebook.cells)
     assert len(page.select("article .diagram[aria-label] > svg")) == diagrams
-    exercises = source.read(build.SOLUTIONS / f"{name}.py").exercises
+    exercises = source.read(project.SOLUTIONS / f"{name}.py").exercises
     assert len(page.select("article details")) >= 2 * len(exercises), "hints are missing"
 
     outputs = "\n".join(output.text for output in page.select(".cell_output"))
-    for leak in ("Traceback", str(build.ROOT), str(Path.home()), tempfile.gettempdir(), "HIDDEN TESTS"):
+    for leak in ("Traceback", str(project.ROOT), str(Path.home()), tempfile.gettempdir(), "HIDDEN TESTS"):
         assert leak not in outputs, f"an output holds {leak!r}"
     assert page.select_one(".cell_output").text.strip(), "the first output does not name the machine"
 
 
 @pytest.mark.parametrize("name", LECTURES)
 def test_no_solution_and_no_hidden_test_is_shown(name: str, site: Path, pages: dict[Path, BeautifulSoup]) -> None:
-    students = build.notebook_path(build.NOTEBOOKS, name).read_text(encoding="utf-8")
+    students = project.notebook_path(project.NOTEBOOKS, name).read_text(encoding="utf-8")
     page = pages[lecture_page(site, name)].text
     secret = set()
-    for exercise in source.read(build.SOLUTIONS / f"{name}.py").exercises:
+    for exercise in source.read(project.SOLUTIONS / f"{name}.py").exercises:
         lines = [line.strip() for line in (exercise.solution + "\n" + exercise.tests).splitlines()]
         # As a notebook's JSON holds a line; a short one may be said elsewhere in other words.
         secret |= {

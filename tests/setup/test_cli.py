@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from autograder import build
+from autograder import project
 from autograder.cli import app
 
 # What other systems lack. A module that is None in sys.modules cannot be imported.
@@ -22,7 +22,7 @@ COMMANDS = [
 
 def elsewhere(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", ELSEWHERE, *arguments]
-    return subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True)
+    return subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True)
 
 
 def test_it_starts_without_what_takes_seconds_to_import() -> None:
@@ -32,7 +32,7 @@ def test_it_starts_without_what_takes_seconds_to_import() -> None:
         ("worker", {"torch", "dask", "matplotlib", "nbgrader"}),
     ):
         code = f"import sys, autograder.{module}; assert not {absent} & set(sys.modules)"
-        subprocess.run([sys.executable, "-c", code], cwd=build.ROOT, check=True)
+        subprocess.run([sys.executable, "-c", code], cwd=project.ROOT, check=True)
 
 
 def test_it_starts_where_there_is_no_linux() -> None:

@@ -13,9 +13,9 @@ from types import ModuleType
 import pytest
 import torch
 
-from autograder import build
+from autograder import project
 
-ROOT = build.ROOT
+ROOT = project.ROOT
 GOOD = """\
 # %%
 from course_utils import plots

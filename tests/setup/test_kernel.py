@@ -18,7 +18,7 @@ from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import KernelProvisionerFactory
 
-from autograder import kernel
+from autograder.authoring import kernel
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked on Linux only")
 pytestmark = pytest.mark.xdist_group("kernel")  # one server for all of them

@@ -15,8 +15,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from autograder import build, source
-from autograder.release import make_release
+from autograder import project
+from autograder.authoring.release import make_release
+from autograder.grading import source
 
 ROOT = Path(__file__).parents[2]
 MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL)
@@ -40,7 +41,7 @@ def leaks(text: str, runs: set[str]) -> set[str]:
 def secret_runs(length: int, kind: str) -> set[str]:
     """Runs of so many lines in all solutions or hidden tests that what students are shown does not have as well."""
     secret, shown = set(), []
-    for path in source.lectures(build.SOLUTIONS):
+    for path in source.lectures(project.SOLUTIONS):
         text = path.read_text(encoding="utf-8")
         for part in [found[2] for found in MARKED.finditer(text) if found[1] == kind]:
             inside = lines(part)
@@ -57,7 +58,7 @@ def members(folder: Path) -> dict[str, bytes]:
 
 def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
     names = set(members(folder))
-    lectures = {path.stem for path in source.lectures(build.SOLUTIONS)}
+    lectures = {path.stem for path in source.lectures(project.SOLUTIONS)}
     top = {"bootstrap.py", "environment.yml", "LICENSE", "Makefile", "README.md", "pyproject.toml", "requirements.lock"}
     assert {name for name in names if "/" not in name} == top
     assert {name for name in names if name.startswith("notebooks/")} == {

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from autograder import conversation, wire
+from autograder.grading import conversation
+from autograder.inside import wire
 from course_utils.testing import Observation, Opaque, Raised, difference
 
 

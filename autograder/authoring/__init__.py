@@ -1,0 +1,1 @@
+"""What authors need: building notebooks from sources, testing the exercises' tests, making releases and the book."""

@@ -1,0 +1,115 @@
+"""Makes the web book: every lecture with its outputs and figures, and the project's pages, as one static site.
+
+The lectures run with their solutions; what is printed is the students' text. An exercise and its check stand there
+as a student meets them, without output. Sphinx builds the site (`book/conf.py`), and needs no network for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import nbformat
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
+
+from autograder.grading import source
+from autograder.project import ROOT, notebook_path
+from course_utils.progress import FILE_VARIABLE
+
+from . import build
+
+BOOK = ROOT / "book"
+# Beside the lectures; README.md is included by the front page.
+PAGES = ("README.md", "CONTRIBUTING.md", "docs")
+WIDGET = "application/vnd.jupyter.widget-view+json"
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)\)")
+
+
+def make_book(
+    destination: Path,
+    lectures: list[Path] | None = None,
+    progress: Callable[[str], None] = lambda name: None,
+) -> Path:
+    """Write the site to ``destination``, in place of an older one, and return its front page.
+
+    Takes all lectures of the project unless ``lectures`` names some. Raises BuildError for a cell that fails and for
+    whatever Sphinx warns of (a link without a target, a missing picture, text that it cannot read), and where
+    ``destination`` holds something else.
+    """
+    if destination.exists() and any(destination.iterdir()) and not (destination / "searchindex.js").is_file():
+        raise build.BuildError(f"{destination} holds something that is no book; name an empty folder or a new one")
+    if sys.platform == "linux":  # where kernels can start warm (autograder.authoring.kernel): a minute less
+        KernelProvisionerFactory.instance().default_provisioner_name = "warm"
+    with tempfile.TemporaryDirectory() as scratch:
+        # A mirror of the project, so that the links between its pages hold.
+        pages, html = Path(scratch, "pages"), Path(scratch, "html")
+        shutil.copytree(BOOK, pages)
+        for name in PAGES:
+            path = ROOT / name
+            (shutil.copytree if path.is_dir() else shutil.copyfile)(path, pages / name)
+        for lecture in build.course_directory(Path(scratch, "course"), lectures or ()):
+            progress(lecture.name)
+            notebook = executed(lecture, Path(scratch, "course"))
+            path = notebook_path(pages / "notebooks", lecture.name)
+            path.parent.mkdir(parents=True)
+            build.write_notebook(notebook, path)
+        for path in pages.rglob("*.md"):
+            path.write_text(_inside(path, pages), encoding="utf-8")
+        progress("pages")
+        options = ["--quiet", "--fail-on-warning", "--keep-going", "--doctree-dir", str(Path(scratch, "doctrees"))]
+        command = [sys.executable, "-m", "sphinx", *options, str(pages), str(html)]
+        ran = subprocess.run(command, capture_output=True, text=True)
+        if ran.returncode:
+            raise build.BuildError(f"Sphinx could not make the book:\n{ran.stderr.replace(str(pages), '')}")
+        shutil.rmtree(destination, ignore_errors=True)
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(html, destination)
+    return destination / "index.html"
+
+
+def executed(lecture: source.Lecture, course: Path) -> NotebookNode:
+    """The students' notebook of a lecture in ``course`` with the outputs that it has once its exercises are solved.
+
+    Raises BuildError where a cell fails.
+    """
+    folder = notebook_path(course / "source", lecture.name).parent
+    solved = lecture.notebook
+    quiet = ["--log-level=ERROR"]  # the kernel warns of its own sockets
+    client = NotebookClient(solved, timeout=900, extra_arguments=quiet, resources={"metadata": {"path": folder}})
+    try:
+        client.execute(env={**os.environ, FILE_VARIABLE: "off"})
+    except CellExecutionError as error:
+        raise build.BuildError(f"{lecture.name}: a cell fails:\n{error}") from None
+    page: NotebookNode = nbformat.read(build.release(course, lecture.name), as_version=4)
+    for cell, ran in zip(page.cells, solved.cells, strict=True):
+        if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
+            cell.outputs = [output for output in ran.outputs if _still(output)]
+            for output in cell.outputs:
+                if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
+                    cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    return page
+
+
+def _still(output: NotebookNode) -> bool:
+    """Whether an output can be seen without a kernel; a widget cannot, and stands beside a picture of itself."""
+    return not {WIDGET, "application/javascript"} & output.get("data", {}).keys()
+
+
+def _inside(path: Path, pages: Path) -> str:
+    """The text of a page; a link to what the project has and the book has not becomes plain text."""
+
+    def link(found: re.Match[str]) -> str:
+        target = path.parent / found[2]
+        outside = not target.exists() and (ROOT / os.path.relpath(target, pages)).exists()
+        return found[1] if outside else found[0]
+
+    return _LINK.sub(link, path.read_text(encoding="utf-8"))

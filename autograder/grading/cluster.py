@@ -1,0 +1,128 @@
+"""Workers on other machines: those of a Dask scheduler, which have this course installed and share no file with us."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from distributed import CancelledError, Client, Future, wait
+from distributed.scheduler import KilledWorker
+
+from autograder.inside.limits import Limits
+
+from . import worker
+from .engine import EngineError, accepted
+from .sandbox import SandboxError
+from .text import clean
+from .worker import ATTEMPTS, Failed, Outcome, Task
+
+_PATIENCE = 120.0  # seconds without any worker
+
+
+def grade_on_cluster(
+    tasks: Iterator[Task], scheduler: str, limits: Limits, unsafe: bool
+) -> Iterator[tuple[Task, Outcome]]:
+    """Grade tasks on the workers of the scheduler at that address."""
+    try:
+        client = Client(scheduler, timeout=20)
+        client.wait_for_workers(1, timeout=60)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise EngineError(
+            f"there is no scheduler with workers at {scheduler} ({type(error).__name__}: {error})\n"
+            "  → start `dask scheduler`, and `dask worker ADDRESS --nthreads 1` on machines with this course"
+        ) from error
+    with client:
+        _prepare(client, limits, unsafe)
+        yield from _spread(client, tasks)
+
+
+def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
+    """Warm every worker up, and learn whether it can grade at all."""
+    checks = {
+        address: client.submit(worker.prepare, limits, unsafe, workers=[address], allow_other_workers=True, pure=False)
+        for address in client.nthreads()
+    }
+    died = []
+    for address, check in checks.items():
+        try:
+            problem = check.result(timeout=180)
+        except (KilledWorker, CancelledError):
+            died.append(address)  # another takes its place
+            continue
+        except Exception as error:
+            raise EngineError(
+                f"the worker {address} cannot grade ({type(error).__name__}: {error})\n"
+                "  → install the same version of this course, with `instructor`, on every machine"
+            ) from error
+        if problem:
+            raise SandboxError(problem)
+    if checks and len(died) == len(checks):
+        raise EngineError("every worker died while it started\n  → run the same command again")
+
+
+def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
+    """Grade tasks on the workers; a task whose worker dies is tried again, at last alone.
+
+    Each worker has one task waiting beside the one that it is at, so that it is never idle while a result travels; more
+    would only be lost with it. ``flying`` are the tasks at the workers, each with the number of its attempt; ``again``
+    are those whose worker died. What has been tried twice waits until nothing else is left: it may have been the cause,
+    and then takes nobody's work with it. Workers may come and go, so the room for tasks is counted anew every two
+    seconds.
+    """
+    flying: dict[Future[Any], tuple[Task, int]] = {}
+    again: list[tuple[Task, int]] = []
+    last_seen = time.monotonic()
+    room = 1
+
+    def launch(task: Task, attempt: int) -> None:
+        future = client.submit(worker.grade_one, task, key=f"grade-{uuid.uuid4().hex}", retries=0)
+        flying[future] = task, attempt
+
+    while True:
+        if time.monotonic() >= last_seen:
+            if threads := sum(client.nthreads().values()):
+                room, last_seen = 2 * threads, time.monotonic() + 2
+            elif time.monotonic() > last_seen + _PATIENCE:
+                raise EngineError(
+                    f"no worker for {_PATIENCE:g} seconds\n  → start some, and run the same command again"
+                )
+        alone = any(attempt == ATTEMPTS for _, attempt in flying.values())
+        while len(flying) < room and not alone:
+            if again and again[0][1] < ATTEMPTS:
+                launch(*again.pop(0))
+            elif (task := next(tasks, None)) is not None:
+                launch(task, 1)
+            else:
+                break
+        if not flying and again:
+            launch(*again.pop(0))
+        if not flying:
+            return
+        with contextlib.suppress(TimeoutError, CancelledError):
+            wait(list(flying), timeout=2, return_when="FIRST_COMPLETED")
+        for future in [future for future in flying if future.done()]:
+            task, attempt = flying.pop(future)
+            try:
+                yield task, accepted(future.result())
+                continue
+            except KilledWorker:
+                reason = "the worker died"
+            except CancelledError:
+                if client.status != "running":
+                    raise EngineError(
+                        "the connection to the scheduler is lost\n  → what was graded is kept; start the scheduler and "
+                        "run the same command again"
+                    ) from None
+                reason = "the scheduler dropped it"
+            except SandboxError:
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+            if attempt < ATTEMPTS:
+                again.append((task, attempt + 1))
+                again.sort(key=lambda item: item[1])
+            else:
+                yield task, Failed(clean(f"{reason} {ATTEMPTS} times while it was graded"))

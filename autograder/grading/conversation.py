@@ -1,0 +1,190 @@
+"""Talk with a student's process: requests through a pipe, tensors in memory that both have, and a limit on the time."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import tempfile
+import time
+
+import psutil
+
+from autograder.inside import messages, wire
+from autograder.inside.limits import Limits
+
+_STRETCH = 6  # times its seconds: what a request gets at most, on a machine that is too busy
+_STARVED = 0.7  # of a processor: whoever could run and got less was kept waiting by others
+
+
+class Gone(BaseException):
+    """The student's process ended, ran out of time, or sent what is no message. The argument says which.
+
+    Not an Exception, so that a test cell which tries something cannot mistake it for an error of the student's.
+    """
+
+
+class _Deadline:
+    """When the time for one request is over, on a machine that may be busy with other things.
+
+    A student's seconds are wall time, because sleeping counts. But on a busy machine a process that could run is kept
+    waiting by others, and that is no fault of its own. So the time of a request is looked at piece by piece. In a piece
+    in which the submission's processes were *starved* (some could run, yet all together had less than `_STARVED` of a
+    processor) only the processor time that they got counts; in any other piece, all of it does.
+
+    A look costs milliseconds, so there is none before half of the seconds are over, and most requests never see one.
+    How much of the first half counts is decided by the second.
+    """
+
+    def __init__(self, seconds: float, end: float, sandbox: int) -> None:
+        """``end``: when the submission as a whole is over (monotonic). ``sandbox``: ancestor of its processes."""
+        self._seconds, self._end, self._sandbox = seconds, end, sandbox
+        self._spent = 0.0  # of the request's seconds, up to `_counted`
+        self._counted = now = time.monotonic()
+        self._last = now + _STRETCH * seconds  # no excuse holds for longer
+        self._next = now + seconds / 2
+        self._before: tuple[float, float] | None = None  # the last look: when, and the processor time until then
+
+    def left(self) -> float:
+        """Seconds until it is time to look again."""
+        return max(0.0, min(self._next, self._end) - time.monotonic())
+
+    def check(self) -> None:
+        """Raise Gone if the time is over."""
+        now = time.monotonic()
+        if now >= self._end:
+            raise Gone("the submission took longer than it may in all")
+        if now < self._next:
+            return
+        used, waiting = self._load()
+        if self._before is not None:
+            since, before = self._before
+            # Below 0 where a process has ended and took its count with it: then nothing can be said, and all counts.
+            share = (used - before) / (now - since)
+            starved = waiting and 0 <= share < _STARVED
+            self._spent += (share if starved else 1.0) * (now - self._counted)
+            if self._spent >= self._seconds or now >= self._last:
+                raise Gone(f"it took longer than {self._seconds:g} seconds")
+            self._counted = now
+        self._before = now, used
+        left = self._seconds - self._spent
+        # As late as it can be over, but neither so soon that looking takes the time, nor so late that a burst of other
+        # work is averaged away.
+        self._next = now + min(max(left, self._seconds / 10), self._seconds / 2)
+
+    def _load(self) -> tuple[float, bool]:
+        """Seconds of processor time that the sandbox's processes had, and whether any could run or waits for a disk."""
+        used, waiting = 0.0, False
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self._sandbox).children(recursive=True):
+                with contextlib.suppress(psutil.Error), process.oneshot():
+                    used += sum(process.cpu_times()[:4])  # its own, and that of the children it has waited for
+                    waiting |= process.status() in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+        return used, waiting
+
+
+class Shared:
+    """Memory that a student's process has too: the tensors among a call's arguments lie in it, for us to look at."""
+
+    def __init__(self) -> None:
+        if hasattr(os, "memfd_create"):
+            self.descriptor = os.memfd_create("arguments", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            os.ftruncate(self.descriptor, wire.LIMIT)  # only what is written takes memory
+            seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        else:  # not Linux, where there is no isolation either
+            with tempfile.TemporaryFile() as file:
+                self.descriptor = os.dup(file.fileno())
+            os.ftruncate(self.descriptor, wire.LIMIT)
+        self._next = 0
+
+    def begin(self) -> None:
+        """Make room for a call's arguments. What earlier calls got stays as it is while at least half is free."""
+        if self._next > wire.LIMIT // 2:
+            self._next = 0
+
+    def place(self, content: bytes) -> int:
+        """Where a copy of the content lies from now on. Raises WireError where there is no room left."""
+        start = self._next
+        if start + len(content) > wire.LIMIT:
+            raise wire.WireError(f"the arguments of a call take more than {wire.LIMIT // 2:,} bytes")
+        for done in range(0, len(content), 2**20):
+            os.pwrite(self.descriptor, content[done : done + 2**20], start + done)
+        self._next = (start + len(content)) // 64 * 64 + 64  # no two at one place, not even empty ones
+        return start
+
+    def find(self, place: int, size: int) -> bytearray:
+        """A copy of what lies there now."""
+        return bytearray(os.pread(self.descriptor, size, place))
+
+
+class Conversation:
+    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none.
+
+    ``ended`` says, once it is over, why the sandbox ended it; it is empty where the sandbox did not. ``sandbox`` is the
+    id of the process that all of the sandbox's come from.
+    """
+
+    def __init__(self, requests: int, answers: int, shared: Shared, limits: Limits, end: float, sandbox: int) -> None:
+        self._requests, self._answers, self._shared, self._limits, self._end = requests, answers, shared, limits, end
+        self._sandbox, self._asked = sandbox, b""
+        self.ended = ""
+        os.set_blocking(requests, False)
+        os.set_blocking(answers, False)
+
+    def ask(self, request: messages.Request, seconds: float | None = None) -> messages.Answer:
+        """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
+        self._shared.begin()
+        self._asked = message = wire.pack(messages.plain(request), self._shared.place)
+        seconds = self._limits.seconds if seconds is None else seconds
+        deadline = _Deadline(seconds, self._end, self._sandbox)
+        self._write(wire.framed(message), deadline)
+        (size,) = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline))
+        if size > wire.LIMIT:
+            raise Gone(f"the answer would take {size:,} bytes")
+        try:
+            return messages.answer(wire.unpack(self._read(size, deadline)))
+        except wire.WireError as error:
+            raise Gone(f"the answer is damaged: {error}") from None
+
+    def asked(self) -> messages.Request:
+        """The last request as it is now: the process may have changed the tensors in it."""
+        try:
+            return messages.request(wire.unpack(self._asked, self._shared.find))
+        except wire.WireError as error:
+            raise Gone(f"it damaged its arguments: {error}") from None
+
+    def _write(self, data: bytes, deadline: _Deadline) -> None:
+        view = memoryview(data)
+        while view:
+            self._wait([], [self._requests], deadline)
+            try:
+                view = view[os.write(self._requests, view[:65536]) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                raise Gone("the process ended") from None
+
+    def _read(self, size: int, deadline: _Deadline) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            self._wait([self._answers], [], deadline)
+            try:
+                part = os.read(self._answers, min(size - len(parts), 2**20))
+            except BlockingIOError:
+                continue
+            if not part:
+                raise Gone("the process ended")
+            parts += part
+        return bytes(parts)
+
+    def _wait(self, reading: list[int], writing: list[int], deadline: _Deadline) -> None:
+        while not any(select.select(reading, writing, [], deadline.left())):
+            deadline.check()
+
+    def close(self) -> None:
+        """Let the other side see the end."""
+        os.close(self._requests)
+        os.close(self._answers)
+        os.close(self._shared.descriptor)

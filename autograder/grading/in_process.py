@@ -1,0 +1,114 @@
+"""Runs an answer and its test cell in this very process. Nothing here isolates it: only for answers of our own.
+
+The checks of exercises use it (answer banks, mutants), thousands of times a minute. Submissions never come here. The
+judge shares `run_cell` and `run_tests`, which run cells of ours, and does not share `judge_in_process`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import linecache
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import einops.einops
+import torch
+
+from course_utils.testing import SEED_VARIABLE
+
+from .exercises import Exercise
+from .marks import Verdict
+
+
+class OutOfTime(BaseException):
+    """The answer used up its processor time. No Exception, so that no answer and no test cell catches it."""
+
+
+def judge_in_process(
+    exercise: Exercise, code: str, *, hidden: bool = True, seed: int = 0, seconds: float = 20
+) -> Verdict:
+    """Run the lecture's first cell, an answer and the test cell, as a kernel would, and say whether it passed.
+
+    ``seconds`` is processor time.
+    """
+    names: dict[str, Any] = {}
+    with quietly(seed), _time_limit(seconds):
+        try:
+            for title, text in (("setup", exercise.setup), ("answer", code)):
+                # A cell that fails does not end a notebook: the test cell still runs.
+                with contextlib.suppress(Exception, SystemExit):
+                    run_cell(text, title, names)
+            return run_tests(exercise.tests if hidden else exercise.visible_tests, names)
+        except OutOfTime as error:
+            return Verdict(False, f"{error}")
+
+
+def run_tests(tests: str, names: dict[str, Any]) -> Verdict:
+    """Run a test cell over a notebook's names, and say what it found."""
+    try:
+        run_cell(tests, "tests", names)
+    except (Exception, SystemExit) as error:
+        return Verdict(False, f"{error}" or type(error).__name__, getattr(error, "mistake", None))
+    return Verdict(True)
+
+
+def run_cell(text: str, title: str, names: dict[str, Any]) -> None:
+    """Run a cell as a kernel would, over a notebook's names."""
+    names.setdefault("__name__", "__main__")
+    filename = f"<{title}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    exec(compile(text, filename, "exec"), names)
+
+
+@contextlib.contextmanager
+def quietly(seed: int = 0) -> Iterator[None]:
+    """What is drawn inside is drawn from ``seed``; nothing is printed, and no setting of torch outlives it."""
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    torch.set_num_threads(1)  # on a busy machine a second one spins, and costs more than it gives
+    _forget_shapes()
+    with _seed(seed), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_num_threads(threads)
+            torch.set_grad_enabled(True)
+
+
+def _forget_shapes() -> None:
+    # einops remembers what it worked out for a call by value, and 2.0 == 2: whether `size=4 / 2` fails would depend on
+    # what ran before.
+    for cached in ("_prepare_transformation_recipe", "_reconstruct_from_shape"):
+        getattr(einops.einops, cached).cache_clear()
+
+
+@contextlib.contextmanager
+def _seed(seed: int) -> Iterator[None]:
+    before = os.environ.get(SEED_VARIABLE)
+    os.environ[SEED_VARIABLE] = str(seed)
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[SEED_VARIABLE]
+        else:
+            os.environ[SEED_VARIABLE] = before
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise OutOfTime(f"stopped after {seconds:g} seconds of processor time")
+
+    # The virtual timer leaves SIGALRM, which pytest-timeout uses, alone.
+    previous = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, previous)

@@ -1,0 +1,160 @@
+"""Workers on this machine: processes that each grade one submission at a time, and are replaced when they die.
+
+A worker is ``python -m autograder.grading.pool``, with a socket as its only way to talk. The standard library's pools
+would do, were it not for two things: they give up all of their tasks when one worker dies, and they import the calling
+program again in each worker, which is most of the time until the first result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, wait
+
+from autograder.inside.limits import Limits
+
+from .engine import EngineError, accepted
+from .sandbox import SandboxError
+from .worker import ATTEMPTS, Failed, Outcome, Task, grade_one, prepare
+
+_READY = "ready"
+
+
+class _Worker:
+    """A worker process, and the task that it is at."""
+
+    def __init__(self, limits: Limits, unsafe: bool) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "autograder.grading.pool", str(theirs.fileno())],
+                # With -P nothing is imported from the folder that the command was called in, which may be the class's.
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                # Ctrl-C is for the command, which then ends its workers.
+                start_new_session=True,
+            )
+        self.connection = Connection(ours.detach())
+        self.connection.send((limits, unsafe))
+        self.ready = False
+        self.task: Task | None = None
+        self.attempt = 0
+
+    def begin(self, task: Task, attempt: int) -> None:
+        """Send a task. A worker that has died in the meantime is noticed when it is waited for."""
+        self.task, self.attempt = task, attempt
+        with contextlib.suppress(OSError):
+            self.connection.send(task)
+
+    def end(self) -> None:
+        """Kill it; its sandbox goes with it."""
+        self.connection.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: bool) -> Iterator[tuple[Task, Outcome]]:
+    """Grade tasks in at most ``count`` workers.
+
+    Another worker is started only once the last one is ready, and only if there is a task for it. Starting is
+    importing PyTorch, twice for each worker: all at once they would slow each other down, and the first result with
+    them.
+    """
+    pool = _Pool(tasks, limits, unsafe)
+    try:
+        while pool.more() or pool.busy:
+            if pool.more() and len(pool.workers) < count and all(worker.ready for worker in pool.workers):
+                pool.workers.append(_Worker(limits, unsafe))
+            yield from pool.step()
+    finally:
+        for worker in pool.workers:
+            worker.end()
+
+
+class _Pool:
+    """Workers, tasks that wait, and tasks whose worker died."""
+
+    def __init__(self, tasks: Iterator[Task], limits: Limits, unsafe: bool) -> None:
+        self.workers: list[_Worker] = []
+        self._tasks, self._next = tasks, next(tasks, None)
+        self._again: list[tuple[Task, int]] = []  # with the number of the attempt that comes
+        self._stillborn = 0  # workers that died one after another before they were ready
+
+    @property
+    def busy(self) -> list[_Worker]:
+        """Workers that are at a task."""
+        return [worker for worker in self.workers if worker.task is not None]
+
+    def more(self) -> bool:
+        """Whether a task waits for a worker."""
+        return self._next is not None or bool(self._again)
+
+    def step(self) -> Iterator[tuple[Task, Outcome]]:
+        """Wait until a worker says something, or dies; yield what is done."""
+        said = wait([worker.connection for worker in self.workers])
+        for worker in [worker for worker in self.workers if worker.connection in said]:
+            task = worker.task
+            try:
+                message = worker.connection.recv()
+            except (EOFError, OSError, pickle.UnpicklingError):
+                yield from self._bury(worker)
+                continue
+            if not worker.ready:
+                if message != _READY:
+                    raise SandboxError(message)
+                worker.ready, self._stillborn = True, 0
+            worker.task = None
+            self._hand_out()  # before what is done is written: nobody waits for a disk
+            if task is not None:
+                yield task, accepted(message)
+        self._hand_out()
+
+    def _bury(self, worker: _Worker) -> Iterator[tuple[Task, Outcome]]:
+        worker.end()
+        self.workers.remove(worker)
+        if worker.task is None:
+            self._stillborn += not worker.ready
+            if self._stillborn >= ATTEMPTS:
+                raise EngineError(
+                    f"{ATTEMPTS} workers died while they started\n"
+                    "  → nothing is lost: run the same command again; if this comes again, try --workers 0"
+                )
+        elif worker.attempt < ATTEMPTS:
+            self._again.append((worker.task, worker.attempt + 1))
+        else:
+            yield worker.task, Failed(f"the worker died {ATTEMPTS} times while it was graded")
+
+    def _hand_out(self) -> None:
+        """Give each idle worker a task, those that were begun before first. A last attempt is made alone."""
+        self._again.sort(key=lambda item: item[1])
+        for worker in self.workers:
+            if not worker.ready or worker.task is not None or any(busy.attempt == ATTEMPTS for busy in self.busy):
+                continue
+            if self._again and (self._again[0][1] < ATTEMPTS or (not self.busy and self._next is None)):
+                worker.begin(*self._again.pop(0))
+            elif self._next is not None:
+                worker.begin(self._next, 1)
+                self._next = next(self._tasks, None)
+
+
+def main() -> None:
+    """A worker: warm up, then grade what comes until nobody is there to ask."""
+    # If the command is killed while this process grades, nobody would wait for what comes out.
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):
+        limits, unsafe = connection.recv()
+        connection.send(prepare(limits, unsafe) or _READY)
+        while True:
+            connection.send(grade_one(connection.recv()))
+    os._exit(0)  # the command is gone, and has no use for an orderly end
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""Reads a lecture's source (`solutions/NN_topic.py`, Jupytext's percent format) and checks its shape.
+
+An exercise is two cells with nbgrader's metadata: a solution cell whose ``grade_id`` is the exercise's name, with
+the reference between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, and right below it a test cell with
+``grade_id`` ``test_<name>`` and points, whose hidden part stands between ``### BEGIN HIDDEN TESTS`` and
+``### END HIDDEN TESTS``. The first code cell holds the imports; an exercise needs that cell and its own, no other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+
+from autograder import CourseError
+
+from .exercises import HIDDEN, SOLUTION, Exercise, ProblemSet
+
+_HEADER = re.compile(r"^# %%")
+_TAG = re.compile(r"^(item|error)-(\d+)$")
+_TIMED = "timed"
+
+
+class SourceError(CourseError):
+    """A source that cannot become a notebook: says which file and line, what is wrong, and what to do."""
+
+    def __init__(self, path: Path, line: int, problem: str, remedy: str) -> None:
+        super().__init__(f"{path}:{line}: {problem}\n  → {remedy}")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A cell that shows an item of the course, or teaches an error: ``cell`` is its index, ``line`` where it begins."""
+
+    kind: str
+    number: int
+    cell: int
+    line: int
+
+
+@dataclass(frozen=True)
+class Lecture:
+    """A lecture's source, read and checked.
+
+    ``proofs`` are the cells tagged ``item-7`` or ``error-12``, ``timed`` the indices of those tagged ``timed``: they
+    print or draw what was timed, and so something else on each run. All others repeat themselves.
+    """
+
+    name: str
+    path: Path
+    notebook: nbformat.NotebookNode
+    exercises: tuple[Exercise, ...]
+    proofs: tuple[Proof, ...]
+    timed: tuple[int, ...]
+
+    @property
+    def problems(self) -> ProblemSet:
+        """What grading needs of it."""
+        graded = {exercise.name for exercise in self.exercises} | {f"test_{e.name}" for e in self.exercises}
+        code = [c.source for c in self.notebook.cells if c.cell_type == "code" and c.id not in graded]
+        return ProblemSet(self.name, self.exercises, tuple(code[1:]))
+
+    @property
+    def points(self) -> float:
+        """What all exercises together are worth."""
+        return self.problems.points
+
+
+def lectures(folder: Path) -> list[Path]:
+    """The lecture sources in a folder, in order. Raises FileNotFoundError where there is none."""
+    found = sorted(folder.glob("[0-9][0-9]_*.py"))
+    if not found:
+        raise FileNotFoundError(f"no lecture sources NN_topic.py in {folder}; run this in the project's root")
+    return found
+
+
+def read(path: Path) -> Lecture:
+    """Read and check one source. Raises :class:`SourceError` for anything that would make a wrong notebook."""
+    if not path.is_file():
+        raise SourceError(path, 1, "there is no such source", "lectures are named solutions/NN_topic.py")
+    return parse(path, path.read_text(encoding="utf-8"))
+
+
+def parse(path: Path, text: str) -> Lecture:
+    """As `read`, from the text of a source; ``path`` only names it."""
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEADER.match(line)]
+    if not lines or text[: text.index("# %%")].strip():
+        raise SourceError(path, 1, "it does not begin with a cell", "write `# %%` or `# %% [markdown]` at the top")
+    all_lines = text.splitlines()
+    for start, end in zip(lines, [*lines[1:], len(all_lines) + 1], strict=True):
+        body = "\n".join(all_lines[start : end - 1]).strip()
+        if "[markdown]" in all_lines[start - 1] and body.startswith(('r"""', '"""')) and not body[4:].endswith('"""'):
+            raise SourceError(path, start, 'the """ of this text is not closed', 'end the cell with a line `"""`')
+    try:
+        notebook = jupytext.reads(text, fmt="py:percent")
+    except Exception as error:
+        raise SourceError(path, 1, f"Jupytext cannot read it: {error}", "compare it with another source") from error
+    cells = notebook.cells
+    if len(cells) != len(lines):
+        raise SourceError(path, 1, "its cells and its `# %%` lines do not agree", "look for a stray `# %%`")
+    proofs = _check_cells(path, cells, lines)
+    timed = tuple(i for i, cell in enumerate(cells) if _TIMED in cell.metadata.get("tags", []))
+    exercises = _exercises(path, cells, lines)
+    _finish(notebook)
+    return Lecture(path.stem, path, notebook, exercises, proofs, timed)
+
+
+def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof, ...]:
+    seen: dict[str, int] = {}
+    proofs: list[Proof] = []
+    for index, (cell, line) in enumerate(zip(cells, lines, strict=True)):
+        if stray := cell.metadata.get("title") or cell.metadata.get("incorrectly_encoded_metadata"):
+            raise SourceError(
+                path, line, f"the header of this cell is malformed: {stray!r}",
+                'metadata is key=JSON, as in `# %% nbgrader={"grade": false, …}` or `# %% tags=["item-7"]`',
+            )  # fmt: skip
+        for begin, end in (SOLUTION, HIDDEN):
+            marks = [s for part in cell.source.splitlines() if (s := part.strip()) in (begin, end)]
+            if marks != [begin, end] * (len(marks) // 2):
+                raise SourceError(
+                    path,
+                    line,
+                    f"`{begin}` and `{end}` do not come in pairs",
+                    "close each region in its own cell",
+                )
+        if cell.cell_type == "code" and not cell.source.strip():
+            raise SourceError(path, line, "this code cell is empty", "fill it or take it out")
+        for tag in (tag for tag in cell.metadata.get("tags", []) if tag != _TIMED):
+            if not (match := _TAG.match(tag)):
+                raise SourceError(path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, or timed")
+            if not re.search(r"\bassert\b|\bexpect\(", cell.source):
+                raise SourceError(path, line, f"this cell is tagged {tag} and proves nothing", "add an assert")
+            proofs.append(Proof(match[1], int(match[2]), index, line))
+        if grade_id := cell.metadata.get("nbgrader", {}).get("grade_id"):
+            if grade_id in seen:
+                raise SourceError(
+                    path, line, f"the grade_id {grade_id!r} is used twice, first in line {seen[grade_id]}",
+                    "give each cell a grade_id of its own",
+                )  # fmt: skip
+            seen[grade_id] = line
+    return tuple(proofs)
+
+
+def _exercises(path: Path, cells: list[Any], lines: list[int]) -> tuple[Exercise, ...]:
+    code = [(cell, line) for cell, line in zip(cells, lines, strict=True) if cell.cell_type == "code"]
+    if not code:
+        raise SourceError(path, lines[0], "there is no code cell", "begin with a cell of imports")
+    setup = code[0][0].source
+    found: list[Exercise] = []
+    tests_seen: set[int] = set()
+    for index, (cell, line) in enumerate(code):
+        meta = cell.metadata.get("nbgrader", {})
+        if not meta.get("solution"):
+            continue
+        name = meta["grade_id"]
+        if SOLUTION[0] not in cell.source:
+            raise SourceError(path, line, f"{name}: no `{SOLUTION[0]}`", "mark the lines that students write")
+        test, test_line = code[index + 1] if index + 1 < len(code) else (None, line)
+        test_meta = test.metadata.get("nbgrader", {}) if test is not None else {}
+        if test is None or test_meta.get("grade_id") != f"test_{name}" or not test_meta.get("grade"):
+            raise SourceError(
+                path, test_line, f"{name}: its test cell does not follow it",
+                f'put a cell with "grade": true and "grade_id": "test_{name}" right below the solution',
+            )  # fmt: skip
+        if not test_meta.get("points", 0) > 0 or not test_meta.get("locked"):
+            raise SourceError(path, test_line, f"{name}: its test cell is not worth points, or not locked",
+                              'give it "points" above 0 and "locked": true')  # fmt: skip
+        if HIDDEN[0] not in test.source:
+            raise SourceError(path, test_line, f"{name}: it has no hidden tests", f"add `{HIDDEN[0]}` … `{HIDDEN[1]}`")
+        tests_seen.add(index + 1)
+        found.append(Exercise(name, test_meta["points"], setup, cell.source, test.source, line))
+    for index, (cell, line) in enumerate(code):
+        if cell.metadata.get("nbgrader", {}).get("grade") and index not in tests_seen:
+            raise SourceError(path, line, "this test cell stands below no solution", "move it below its exercise")
+    return tuple(found)
+
+
+def _finish(notebook: nbformat.NotebookNode) -> None:
+    """Stable ids and only the metadata that JupyterLab and nbgrader need, so that a build repeats byte for byte."""
+    used: set[str] = set()
+    for cell in notebook.cells:
+        nbgrader = cell.metadata.get("nbgrader")
+        cell.metadata.clear()
+        base = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
+        if nbgrader:
+            cell.metadata["nbgrader"] = dict(nbgrader)
+            base = nbgrader["grade_id"]
+        count = 1
+        while (identity := base if count == 1 else f"{base}-{count}") in used:
+            count += 1
+        used.add(identity)
+        cell["id"] = identity
+    notebook.metadata.clear()
+    notebook.metadata.update(
+        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
+        language_info={"name": "python"},
+    )
+    notebook.nbformat, notebook.nbformat_minor = 4, 5

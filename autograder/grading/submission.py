@@ -1,0 +1,198 @@
+"""Reads what a student handed in, whatever state it is in, and says what a person should know about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from .exercises import ProblemSet
+from .key import key
+
+SIZE_LIMIT = 50_000_000  # bytes; a lecture with all its figures has well under one million
+CELL_LIMIT = 200_000  # characters; the longest reference has some 2,000
+PARTS_LIMIT = 2_000_000  # commas and brackets, which bound the memory and the time that reading takes
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a submission that a person should see: what it is, and what to do."""
+
+    path: Path
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}\n  → {self.remedy}"
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The text of the solution cells by exercise, as far as they can be read, and what was found on the way."""
+
+    path: Path
+    answers: dict[str, str]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """What one student handed in for one lecture, read once.
+
+    One of these holds: ``data`` has the bytes of a file; ``finding`` says why what is there is not read, a link or a
+    folder, say; ``error`` is a fault of this machine and of nobody else; or none of them, and nothing was handed in.
+    """
+
+    path: Path
+    data: bytes | None = None
+    finding: Finding | None = None
+    error: OSError | None = None
+
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing was handed in."""
+        return self.data is None and self.finding is None and self.error is None
+
+    def key(self, problems: ProblemSet) -> str:
+        """What a result of this would be a result of."""
+        return key(self.finding.problem.encode() if self.finding else self.data or b"", problems)
+
+
+def read(path: Path) -> HandedIn:
+    """What is at ``path``. Never raises for what a student may have put there, nor for what cannot be read of it."""
+    try:
+        return HandedIn(path, data=_content(path))
+    except _Broken as broken:
+        return HandedIn(path, finding=Finding(path, broken.problem, broken.remedy))
+    except FileNotFoundError:
+        return HandedIn(path)
+    except OSError as error:
+        return HandedIn(path, error=error)
+
+
+def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
+    """The answers in what was handed in. Never raises for what a student may have done to it: that is a finding."""
+    path = handed_in.path
+    if handed_in.data is None:
+        finding = handed_in.finding
+        if handed_in.error is not None:
+            problem = f"it cannot be read ({handed_in.error.strerror})"
+            finding = Finding(path, problem, "look at its permissions and at the disk")
+        elif finding is None:
+            remedy = f"a submission is STUDENT/{problems.lecture_name}/{problems.lecture_name}.ipynb"
+            finding = Finding(path, "there is no such notebook", remedy)
+        return Submission(path, {}, (finding,))
+    again = "ask the student to hand in again; nothing of it can be graded"
+    try:
+        texts, findings = _cells(path, handed_in.data)
+    except _Broken as broken:
+        return Submission(path, {}, (Finding(path, broken.problem, broken.remedy or again),))
+
+    counts = Counter(name for name, _, _ in texts)
+    wanted = {name for e in problems.exercises for name in (e.name, f"test_{e.name}")}
+    for exercise in problems.exercises:
+        if not counts[exercise.name]:
+            problem = f"the cell of exercise {exercise.name} is missing or lost its mark"
+            findings.append(Finding(path, problem, "it scores 0; look whether the answer stands in another cell"))
+        if not counts[f"test_{exercise.name}"]:
+            problem = f"the test cell of {exercise.name} is missing"
+            remedy = "`nbgrader autograde` cannot give its points: paste the answers into a fresh notebook"
+            findings.append(Finding(path, problem, remedy))
+    for name, count in sorted(counts.items()):
+        if count > 1:
+            problem = f"the cell {name} is there {count} times"
+            findings.append(Finding(path, problem, "delete the copies, or nbgrader stops at this submission"))
+        if name not in wanted:
+            problem = f"the cell {name} is not one of {problems.lecture_name}"
+            findings.append(Finding(path, problem, "it is not graded; check that this is the right assignment"))
+    known = {exercise.name for exercise in problems.exercises}
+    answers = {}
+    for name, kind, text in texts:
+        if name not in known or counts[name] != 1:
+            continue
+        if kind != "code":
+            problem, remedy = f"the cell of exercise {name} is of type {kind!r:.40}", "it scores 0; it must be code"
+            findings.append(Finding(path, problem, remedy))
+        elif len(text) > CELL_LIMIT:
+            problem = f"the cell of exercise {name} has {len(text):,} characters"
+            findings.append(Finding(path, problem, f"it scores 0; at most {CELL_LIMIT:,} are read"))
+        else:
+            answers[name] = text
+    return Submission(path, answers, tuple(findings))
+
+
+class _Broken(Exception):
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        self.problem, self.remedy = problem, remedy
+
+
+def _content(path: Path) -> bytes:
+    """What stands in the file, if it is one: no link is followed, no pipe is waited for, nothing endless is read."""
+    for part in (path, path.parent, path.parent.parent):
+        if part.is_symlink():
+            where = "it" if part == path else f"its folder {part.name}"
+            raise _Broken(f"{where} is a symbolic link, which is not followed", "ask for the file itself")
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except NotADirectoryError:
+        raise FileNotFoundError(path) from None
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise _Broken("it is a folder, a pipe or a device, and no file", "ask for the notebook itself")
+        if about.st_size > SIZE_LIMIT:
+            raise _Broken(f"it has {about.st_size:,} bytes", "ask for the notebook with its outputs cleared")
+        with open(handle, "rb", closefd=False) as file:
+            return file.read(SIZE_LIMIT + 1)
+    finally:
+        os.close(handle)
+
+
+def _cells(path: Path, content: bytes) -> tuple[list[tuple[str, str, str]], list[Finding]]:
+    """Name, type and text of the cells that have a name. Not by nbformat: its checks take hours for a hostile file."""
+    if not content.strip():
+        raise _Broken("it is not JSON: it is empty")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise _Broken("it is not text, so it is not a notebook") from None
+    if sum(map(text.count, ",[{")) > PARTS_LIMIT:
+        raise _Broken(f"it has more than {PARTS_LIMIT:,} parts", "ask for the notebook with its outputs cleared")
+    try:
+        notebook = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _Broken(f"it is not JSON: {error}"[:200]) from None
+    except (RecursionError, ValueError) as error:
+        raise _Broken(f"it is JSON but not a notebook ({type(error).__name__})") from None
+    odd = "it is JSON but not a notebook"
+    if not isinstance(notebook, dict) or not isinstance(notebook.get("nbformat"), int):
+        raise _Broken(f"{odd} (it has no nbformat)")
+    if notebook["nbformat"] != 4:
+        raise _Broken(f"it is in notebook format {notebook['nbformat']!r:.20}", "ask for it in format 4")
+    if not isinstance(cells := notebook.get("cells"), list):
+        raise _Broken(f"{odd} (it has no list of cells)")
+    found, findings, broken = [], [], 0
+    for cell in cells:
+        metadata = cell.get("metadata") if isinstance(cell, dict) else None
+        nbgrader = metadata.get("nbgrader", {}) if isinstance(metadata, dict) else None
+        name = nbgrader.get("grade_id", "") if isinstance(nbgrader, dict) else None
+        source = cell.get("source") if isinstance(cell, dict) else None
+        if isinstance(source, list) and all(isinstance(line, str) for line in source):
+            source = "".join(source)
+        if not isinstance(name, str) or not isinstance(source, str):
+            broken += 1
+        elif name:
+            found.append((name, str(cell.get("cell_type")), source))
+    if broken:
+        problem = f"{broken} of its {len(cells)} cells cannot be read"
+        findings.append(Finding(path, problem, "the others are graded; look whether an answer stands in one of these"))
+    kernel = notebook.get("metadata", {})
+    kernel = kernel.get("kernelspec", {}) if isinstance(kernel, dict) else None
+    language = kernel.get("language", "python") if isinstance(kernel, dict) else None
+    if language != "python":
+        problem = f"it was made with a kernel for {language!r:.40}"
+        findings.append(Finding(path, problem, "it is graded as Python; check that this is the right notebook"))
+    return found, findings

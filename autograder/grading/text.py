@@ -1,0 +1,33 @@
+"""Text from submissions, made safe to store, print and read."""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Control characters, those that only format (they hide, or turn the direction of what follows), lone surrogates, and
+# Unicode's own line ends.
+_ODD = ("Cc", "Cf", "Cs", "Zl", "Zp")
+# These two join letters, or keep them apart: Persian, Hindi and many emoji are misspelled without them.
+_JOINERS = "\u200c\u200d"
+
+
+def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
+    """``text`` with nothing in it that hides, reorders or cannot be encoded: such characters are spelled out.
+
+    An escape character becomes ``\\x1b``, for instance. What is in ``keep`` stays. Text longer than ``limit``
+    characters ends there, with an ellipsis.
+    """
+    if limit is not None and len(text) > limit:
+        text = text[:limit] + "…"
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c in keep or not _odd(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str) -> str:
+    """As `clean`, with line ends spelled out too: for names, in tables and in a terminal."""
+    return clean(text, keep="")
+
+
+def _odd(character: str) -> bool:
+    return unicodedata.category(character) in _ODD and character not in _JOINERS

@@ -1,0 +1,165 @@
+"""Grades one submission after another in a process of its own: a `Task` goes in, `Graded` or `Failed` comes out.
+
+Importing this must stay quick: a worker starts its sandbox and imports the judge, both with PyTorch, at the same time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.inside.limits import Limits
+
+from .exercises import ProblemSet
+from .key import key
+from .marks import Mark
+from .sandbox import Killed, Sandbox, SandboxError
+from .submission import HandedIn, parse
+from .text import clean
+
+ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
+_RECYCLE = 300  # submissions that one fork server serves
+_LIMIT = 4_000  # characters of what went wrong
+
+_LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a time in a process
+
+
+@dataclass(frozen=True)
+class Task:
+    """One submission to grade. All of it is data, so it can go to another process or machine.
+
+    ``key`` is what the sender takes it for: a worker that has another version of the course computes another one.
+    """
+
+    student: str
+    problems: ProblemSet
+    submission: bytes
+    key: str
+    limits: Limits
+    unsafe: bool = False
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What the judge found. ``notes`` are for a person; ``answers`` is what was read of the submission, by exercise."""
+
+    marks: tuple[Mark, ...]
+    notes: tuple[str, ...] = ()
+    answers: dict[str, str] | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Failed:
+    """It could not be graded here: a fault of ours or of the machine. ``refused``: there is no sandbox to be had."""
+
+    reason: str
+    refused: bool = False
+
+
+Outcome = Graded | Failed
+
+
+@dataclass
+class _Warm:
+    box: Sandbox
+    limits: Limits
+    unsafe: bool
+    left: int = _RECYCLE
+
+
+_warm: _Warm | None = None
+
+
+def _box(limits: Limits, unsafe: bool) -> Sandbox:
+    """This process's sandbox: kept warm, and a new one after some hundred submissions."""
+    global _warm
+    if _warm is None or (_warm.limits, _warm.unsafe) != (limits, unsafe) or _warm.left <= 0:
+        close_box()
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                _warm = _Warm(Sandbox(limits, unsafe=unsafe), limits, unsafe)
+                break
+            except SandboxError:
+                if attempt == ATTEMPTS:
+                    raise
+    assert _warm is not None
+    _warm.left -= 1
+    return _warm.box
+
+
+def close_box() -> None:
+    """End this process's sandbox."""
+    global _warm
+    if _warm is not None:
+        _warm.box.close()
+        _warm = None
+
+
+def prepare(limits: Limits, unsafe: bool) -> str:
+    """Start this worker's sandbox; why it cannot, or nothing."""
+    with ThreadPoolExecutor(1) as pool, _LOCK:
+        judge = pool.submit(importlib.import_module, f"{__package__}.judge")
+        try:
+            _box(limits, unsafe)
+        except SandboxError as error:
+            return str(error)
+        judge.result()
+    return ""
+
+
+def grade_one(task: Task) -> Outcome:
+    """Grade one submission. Never raises: what went wrong is in the outcome."""
+    from . import conversation, judge
+
+    with _LOCK:
+        started = time.monotonic()
+        try:
+            return _grade(task, started)
+        except (Exception, judge.TestError, conversation.Gone) as error:
+            return _failed(f"{type(error).__name__}: {error}")
+
+
+def _grade(task: Task, started: float) -> Outcome:
+    from . import judge
+
+    if key(task.submission, task.problems) != task.key:
+        return Failed("the worker runs another version of the course\n  → install the same one on every machine")
+    path = Path(f"{task.problems.lecture_name}.ipynb")  # it only names it
+    read = parse(HandedIn(path, data=task.submission), task.problems)
+    if not read.answers:
+        why = [f"{finding.problem}: {finding.remedy}" for finding in read.findings] or ["it is empty"]
+        return unreadable(task.problems, why[0])
+    reason = ""
+    for _ in range(ATTEMPTS):
+        try:
+            box = _box(task.limits, task.unsafe)
+        except SandboxError as error:
+            return _failed(str(error), refused=True)
+        try:
+            marks, notes = judge.grade(task.problems, read.answers, box)
+        except SandboxError as error:
+            if not isinstance(error, Killed):
+                close_box()
+            reason = str(error)
+            continue
+        found = [clean(finding.problem, limit=_LIMIT) for finding in read.findings]
+        return Graded(tuple(marks), (*found, *notes), read.answers, time.monotonic() - started)
+    return _failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
+
+
+def _failed(reason: str, *, refused: bool = False) -> Failed:
+    return Failed(clean(reason, limit=_LIMIT), refused)
+
+
+def unreadable(problems: ProblemSet, why: str) -> Graded:
+    """No point anywhere and a note for a person: nothing of the submission could be read."""
+    why = clean(why, limit=_LIMIT)
+    marks = (
+        Mark(e.name, 0.0, e.points, f"✗ {e.name}\n  Your notebook cannot be graded: {why}") for e in problems.exercises
+    )
+    return Graded(tuple(marks), (why,), {})

@@ -1,0 +1,138 @@
+"""The fork server: imports what the lectures use once, then forks a process for each submission.
+
+The sandbox starts it as ``python -c … SOCKET nobody``. Each message on the socket is one submission's `Limits`, with
+three file descriptors: where its process reads requests, where it writes answers, and memory that it shares with the
+judge. Between two messages the server watches what the submission takes, and at "end" it says how it ended.
+
+The server must stay a process that can be forked: it only imports. A thread, a pool of OpenMP or an open file that it
+had would be missing, stuck or shared in every submission.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from . import isolation
+from .limits import Limits
+from .preload import preload
+from .student import converse
+
+_TICK = 0.05  # seconds between two looks at what a submission's processes take
+
+
+def main() -> None:
+    """Import, say so, and fork a process for each message."""
+    preload()
+    import torch
+
+    torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
+    if os.getuid() == 0 and sys.argv[2:] == ["nobody"]:
+        isolation.become_nobody()
+    # Blocked here, so that a submission's waiting process (isolation._wait_outside) has them blocked from its start.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    control = socket.socket(fileno=int(sys.argv[1]))
+    gc.collect()
+    gc.freeze()  # a collection in a fork would write to every page of what was imported, and so copy it
+    control.send(b"ready")
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
+        if not message:
+            return
+        limits = Limits.from_json(message)
+        child = os.fork()
+        if child == 0:
+            control.close()
+            code = 1
+            try:
+                _child(limits, *descriptors)
+                code = 0
+            except OSError as error:
+                print(f"sandbox: {error}", file=sys.stderr, flush=True)
+            finally:
+                os._exit(code)  # never back into this loop, whatever happens
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.send(_follow(control, limits, child))
+
+
+def _child(limits: Limits, requests: int, answers: int, shared: int) -> None:
+    """Become a student's process, and answer until the judge closes the pipes."""
+    os.setsid()
+    if limits.isolate:
+        isolation.isolate(limits)
+    else:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    isolation.set_limits(limits)
+    os.chdir("/tmp")
+    # What the student prints goes nowhere unless a cell or an observation keeps it.
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nowhere, number)
+    with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
+        converse(incoming, outgoing, shared)
+
+
+def _follow(control: socket.socket, limits: Limits, child: int) -> bytes:
+    """Watch a submission until the judge says "end", end it, and say how it ended: "ended REASON" or "killed"."""
+    reason = _watch(control, limits, child)
+    if limits.isolate:
+        os.kill(child, signal.SIGTERM)
+    else:  # at least its group; a process that left the group lives on
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    # An isolated child is the waiting process, which a signal ends only where the machine killed the submission.
+    return b"killed" if limits.isolate and os.WIFSIGNALED(status) else b"ended " + reason.encode()
+
+
+def _watch(control: socket.socket, limits: Limits, child: int) -> str:
+    """Wait for the judge's "end". Until then, end a submission that goes beyond memory or processes, and say why.
+
+    The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all.
+    """
+    reason = ""
+    while not select.select([control], [], [], _TICK)[0]:
+        if reason or not limits.isolate:
+            continue
+        taken, threads = _takes()
+        if taken > limits.memory:
+            reason = f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
+        elif threads > limits.processes:
+            reason = f"it had more than {limits.processes} processes and threads"
+        if reason:
+            os.kill(child, signal.SIGTERM)
+    control.recv(16)  # "end", or nothing where the judge is gone
+    return reason
+
+
+def _takes() -> tuple[int, int]:
+    """What a submission's processes take: bytes beyond those of this server, and threads.
+
+    This sandbox holds one submission at a time, so its processes are all that /proc shows, except for the sandbox's
+    first process, this server's parent and the server itself.
+    """
+    own = {os.getpid(), os.getppid(), 1}
+    ours, _ = _status("self")  # a fork shows these too, without taking memory for them
+    taken = threads = 0
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and int(name) not in own:
+            with contextlib.suppress(OSError):
+                its, count = _status(name)
+                taken += max(0, its - ours)
+                threads += count
+    return taken, threads
+
+
+def _status(process: str) -> tuple[int, int]:
+    """Bytes of a process's own memory (no files), and its threads."""
+    lines = Path("/proc", process, "status").read_text().splitlines()
+    found = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines) if value.split()}
+    return 1024 * (int(found.get("RssAnon", 0)) + int(found.get("RssShmem", 0))), int(found.get("Threads", 0))

@@ -1,0 +1,159 @@
+"""What a submission's process cannot reach: namespaces, a filter for system calls, and the kernel's limits. Linux.
+
+The outer wall is the sandbox (bubblewrap), which hides the file system and the network. This is the inner wall: it
+keeps one submission from the next one and from the fork server, which all live in the same sandbox.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import struct
+from pathlib import Path
+
+from .limits import Limits
+
+NOBODY = 65534
+_NAMESPACES = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000  # user mnt pid net ipc uts
+_MOUNT_PRIVATE, _MOUNT_FLAGS = 0x4000 | 0x40000, 0x2 | 0x4  # MS_REC | MS_PRIVATE; nosuid, nodev
+# From <linux/prctl.h>
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
+_SECCOMP_MODE_FILTER = 2
+
+
+def become_nobody() -> None:
+    """Give up root for good. The kernel counts nobody's processes against a limit, and root's never."""
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+    # A process that changes its user belongs to root in /proc until it is made dumpable again, and could then not
+    # write its own uid_map.
+    ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
+
+
+def isolate(limits: Limits) -> None:
+    """Move into namespaces of one's own, with nothing to write but a small /tmp and /dev/shm, and no way back out.
+
+    Returns in a new process, the first one of the new pid namespace. The process that called stays outside: it waits
+    for that one, ends it when told to (SIGTERM), and never returns. Both signals must be blocked before. Raises OSError
+    where the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def check(result: int, what: str) -> None:
+        if result != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"{what}: {os.strerror(number)}")
+
+    user, group = os.getuid(), os.getgid()
+    # All in one call: the kernel makes the user namespace first, and in it we may make the others without being root.
+    check(libc.unshare(_NAMESPACES), "unshare")
+    # The order is the kernel's: without "deny" an ordinary user may not write a gid_map at all.
+    for name, text in (("setgroups", "deny"), ("uid_map", f"{NOBODY} {user} 1"), ("gid_map", f"{NOBODY} {group} 1")):
+        with open(f"/proc/self/{name}", "w") as mapping:
+            mapping.write(text)
+    # unshare moves only our children into the new pid namespace, so the submission has to be a child. It is the
+    # namespace's first process: when it ends, the kernel ends all others in there, daemons included.
+    if (child := os.fork()) != 0:
+        _wait_outside(child, limits)
+    os.setsid()  # a process can signal all of its group, even members that its namespace hides from it
+    libc.prctl(_SET_PDEATHSIG, signal.SIGKILL)  # if the fork server is killed, so is this process
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
+    # Otherwise our mounts would spread to the namespace that we came from.
+    check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
+    processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it at its first operation
+    # The kernel refuses a new proc in here, because the sandbox hides parts of the outer one; an empty one will do.
+    for place, size in ((b"/tmp", limits.scratch), (b"/dev/shm", limits.scratch), (b"/proc", 2**20)):
+        options = f"size={size},nr_inodes=10000,mode=1777".encode()
+        check(libc.mount(b"tmpfs", place, b"tmpfs", _MOUNT_FLAGS, options), f"mount {place.decode()}")
+    Path("/proc/cpuinfo").write_bytes(processor)
+    # From here on nothing can be regained. Whoever makes a user namespace has every capability in it, enough to unmount
+    # what was just put over /proc; so these go, the bounding set first, while we still have the right to shrink it.
+    check(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges")
+    for number in range(64):
+        libc.prctl(_CAPBSET_DROP, number, 0, 0, 0)  # refused beyond the last capability
+    check(libc.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()), "capset")
+    # The filter comes last: it refuses several of the calls above.
+    steps = _filter()
+    program = (ctypes.c_uint64 * len(steps))(*steps)
+    about = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
+    check(libc.prctl(_SET_SECCOMP, _SECCOMP_MODE_FILTER, about, 0, 0), "seccomp")
+
+
+def _wait_outside(child: int, limits: Limits) -> None:
+    """Wait until the submission's first process ends, or end it when told to. Never returns."""
+    # Both signals have been blocked since before the fork, so none is missed. A parent-death signal alone would not
+    # do, because a process can switch its own off.
+    told = signal.sigwait({signal.SIGTERM, signal.SIGCHLD}) == signal.SIGTERM
+    if told:
+        os.kill(child, signal.SIGKILL)
+    _, status, used = os.wait4(child, 0)
+    # Who killed it? From inside its namespace nobody can: the kernel drops such signals for a first process. The kernel
+    # itself does when the processor time is used up. Any other SIGKILL came from this machine, for want of memory, say:
+    # the student is not to blame, and the fork server learns of it from how this process ends.
+    own_fault = used.ru_utime + used.ru_stime > limits.cpu_seconds - 1
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and not told and not own_fault:
+        os.kill(os.getpid(), signal.SIGKILL)
+    os._exit(0)
+
+
+def set_limits(limits: Limits) -> None:
+    """The kernel's limits for this process and those that come from it."""
+    for kind, value in (
+        (resource.RLIMIT_AS, limits.address_space),
+        (resource.RLIMIT_DATA, limits.memory),
+        (resource.RLIMIT_CPU, limits.cpu_seconds),
+        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_FSIZE, limits.scratch),
+        (resource.RLIMIT_NOFILE, 256),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (value, value))
+
+
+# System calls that no lecture needs: new namespaces and mounts (with a tmpfs as large as memory), tracing, keys that
+# outlive a process, memory that belongs to no process, and the youngest parts of the kernel. x86_64, aarch64.
+_REFUSED = {
+    "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
+    "chroot": (161, 51), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
+    "open_tree": (428, 428), "move_mount": (429, 429), "mount_setattr": (442, 442), "ptrace": (101, 117),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438), "kcmp": (312, 272),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "bpf": (321, 280),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "open_by_handle_at": (304, 265),
+    "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186),
+    "semget": (64, 190), "mq_open": (240, 180),
+}  # fmt: skip
+_MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
+_CLONE3 = 435  # on both
+
+
+def _filter() -> list[int]:
+    """A seccomp program, in classic BPF, that refuses those calls; each instruction as one number of 64 bits.
+
+    A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 the
+    low half of its first argument. Jumps count the instructions that they skip.
+    """
+    if platform.machine() not in _MACHINES:
+        raise OSError(f"no list of system calls for {platform.machine()}: grade on x86_64 or aarch64")
+    audit, clone = _MACHINES[platform.machine()]
+    column = list(_MACHINES).index(platform.machine())
+    load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, no_permission, not_there = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW, _ERRNO
+
+    def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> int:
+        return code | then << 16 | otherwise << 24 | value << 32
+
+    # A 32-bit call on a 64-bit kernel has other numbers, which this list does not hold: refuse the machine.
+    steps = [step(load, 4), step(equal, audit, 1), step(give, no_permission), step(load, 0)]
+    steps += [step(at_least, 0x40000000, 0, 1), step(give, no_permission)]  # x86_64's second set of numbers
+    for numbers in _REFUSED.values():
+        steps += [step(equal, numbers[column], 0, 1), step(give, no_permission)]
+    # clone makes threads, and namespaces too if its flags say so. A filter cannot follow the pointer to clone3's flags;
+    # told that there is no clone3, the C library uses clone, whose flags are its first argument.
+    steps += [step(equal, _CLONE3, 0, 1), step(give, not_there)]
+    steps += [step(equal, clone, 0, 3), step(load, 16), step(any_bit, 0x7E020000, 0, 1), step(give, no_permission)]
+    return [*steps, step(give, allow)]

@@ -1,0 +1,35 @@
+"""What a submission may use. Both sides of the sandbox read it: the one that sets limits and the one that waits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bytes, seconds, processes and threads that one submission may use.
+
+    ``memory`` is for all of its processes together, ``address_space`` and ``cpu_seconds`` for each of them.
+    ``scratch`` is the size of its /tmp, and of its /dev/shm. ``seconds`` is wall time for one request; while the
+    submission's processes wait for a processor, only the processor time that they get counts, up to six times as long.
+    ``seconds_in_all`` is wall time for the whole submission. ``isolate`` is False only under ``--unsafe``.
+    """
+
+    isolate: bool = True
+    memory: int = 2 * 2**30
+    address_space: int = 16 * 2**30
+    scratch: int = 64 * 2**20
+    processes: int = 64
+    cpu_seconds: int = 300
+    seconds: float = 5.0
+    seconds_in_all: float = 300.0
+
+    def to_json(self) -> bytes:
+        """As one message for the fork server."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_json(cls, message: bytes) -> Limits:
+        """What `to_json` wrote."""
+        return cls(**json.loads(message))

@@ -1,0 +1,124 @@
+"""What the judge asks of a student's process, and what may come back.
+
+Each kind of message is a dataclass. On the wire it is plain data (:mod:`autograder.inside.wire`): a dict of its fields
+under its name. ``request`` and ``answer`` turn that back into the dataclass. The answer comes from a process that may
+be hostile, so ``answer`` accepts exactly these names, fields and types, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from course_utils.testing import Observation
+
+from .wire import WireError
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run a cell. ``title`` is its file name in tracebacks."""
+
+    source: str
+    title: str
+
+
+@dataclass(frozen=True)
+class ReadNames:
+    """Say which names a cell defines and uses, without running it."""
+
+    source: str
+
+
+@dataclass(frozen=True)
+class Call:
+    """Observe a call of ``name``: a name that the cells define, or a probe whose ``probe`` is its source."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    probe: str = ""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A cell was run: what stopped it, or "", and what it printed."""
+
+    error: str
+    printed: str
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a cell defines, and those that it uses."""
+
+    defined: list[str]
+    used: list[str]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The call was observed."""
+
+    observation: Observation
+
+
+@dataclass(frozen=True)
+class Mismatched:
+    """The observation itself failed, as `observe` does for what cannot be called; ``message`` is for the student."""
+
+    message: str
+
+
+@dataclass(frozen=True)
+class Missing:
+    """There is no such name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Unsendable:
+    """The call returned what no message can hold; ``reason`` says why."""
+
+    reason: str
+
+
+Request = Run | ReadNames | Call
+Answer = Ran | Names | Seen | Mismatched | Missing | Unsendable
+_REQUESTS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Run, ReadNames, Call)}
+_ANSWERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Ran, Names, Seen, Mismatched, Missing, Unsendable)}
+_TYPES: dict[str, type] = {"str": str, "tuple": tuple, "dict": dict, "list": list, "Observation": Observation}
+
+
+def plain(message: Request | Answer) -> dict[str, Any]:
+    """A message as plain data, for `wire.pack`."""
+    return {type(message).__name__: [getattr(message, each.name) for each in fields(message)]}
+
+
+def request(value: Any) -> Request:
+    """The request in plain data. Raises WireError for anything else."""
+    found: Request = _message(value, _REQUESTS)
+    return found
+
+
+def answer(value: Any) -> Answer:
+    """The answer in plain data. Raises WireError for anything else."""
+    found: Answer = _message(value, _ANSWERS)
+    if isinstance(found, Names) and not all(type(name) is str for name in found.defined + found.used):
+        raise WireError("a name that is no text")
+    return found
+
+
+def _message(value: Any, kinds: dict[str, type[Any]]) -> Any:
+    if type(value) is not dict or len(value) != 1:
+        raise WireError("no message")
+    ((name, content),) = value.items()
+    kind = kinds.get(name) if type(name) is str else None
+    if kind is None or type(content) is not list or len(content) != len(fields(kind)):
+        raise WireError("no message of a kind that was asked for")
+    for each, given in zip(fields(kind), content, strict=True):
+        # With `from __future__ import annotations` a field's type is its text: "str", "list[str]".
+        if type(given) is not _TYPES[str(each.type).partition("[")[0]]:
+            raise WireError(f"a {name} whose {each.name} is a {type(given).__name__}")
+    return kind(*content)

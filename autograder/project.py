@@ -1,0 +1,23 @@
+"""Where things are in this project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SOLUTIONS = ROOT / "solutions"
+ITEMS = SOLUTIONS / "items.toml"
+NOTEBOOKS = ROOT / "notebooks"
+ANSWERS = ROOT / "tests" / "answers"
+COVERAGE = ROOT / "docs" / "coverage.md"
+BUILD = ROOT / "build"
+
+
+def source_path(lecture_name: str) -> Path:
+    """Where a lecture's source is."""
+    return SOLUTIONS / f"{lecture_name}.py"
+
+
+def notebook_path(folder: Path, lecture_name: str) -> Path:
+    """Where nbgrader keeps the notebook of an assignment below a folder: ``folder/name/name.ipynb``."""
+    return folder / lecture_name / f"{lecture_name}.ipynb"

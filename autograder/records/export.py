@@ -1,0 +1,143 @@
+"""Grades as files for others: CSV, JSON, and what Canvas and Moodle import.
+
+A student without points (not submitted, queued, failed here) has an empty grade and their state beside it, never 0.
+Names come from folders: a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from autograder.grading.marks import Result, counts
+from autograder.grading.source import Lecture
+from autograder.grading.text import one_line
+
+from . import pages
+from .folder import ClassFolder
+from .roster import Student
+
+
+class Format(StrEnum):
+    """What can be written; the value is its name on the command line."""
+
+    CSV = "csv"
+    QUESTIONS = "questions"
+    JSON = "json"
+    CANVAS = "canvas"
+    MOODLE = "moodle"
+
+
+# Canvas leaves out every column whose name holds "Current Grade", so a state may stand there.
+CANVAS_STATE = "Current Grade (state)"
+
+
+def path_of(folder: ClassFolder, lecture_name: str, form: Format) -> Path:
+    """Where an export is: ``exports/LECTURE.csv``, ``exports/LECTURE.canvas.csv`` and so on."""
+    endings = {Format.CSV: "csv", Format.JSON: "json"}
+    return folder.exports / f"{lecture_name}.{endings.get(form, f'{form}.csv')}"
+
+
+def write(
+    folder: ClassFolder,
+    lecture: Lecture,
+    found: Mapping[str, Result],
+    students: Mapping[str, Student],
+    formats: Iterable[Format] = tuple(Format),
+) -> list[Path]:
+    """Write the exports; safe to repeat. ``students`` says what other systems know them by."""
+    written = []
+    for form in formats:
+        path = path_of(folder, lecture.name, form)
+        pages.write(path, _WRITERS[form](lecture, found, students))
+        written.append(path)
+    return written
+
+
+def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+    rows = [[name, one.state, _grade(one.points), _worth(lecture)] for name, one in found.items()]
+    return _table([["student", "state", "points", "worth"], *rows])
+
+
+def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+    rows = [["student", "state", "exercise", "points", "worth", "mistake"]]
+    for name, one in found.items():
+        marks = {mark.exercise: mark for mark in one.marks} if one.points is not None else {}
+        for exercise in lecture.exercises:
+            mark = marks.get(exercise.name)
+            earned = [_grade(mark.points if mark else None), f"{exercise.points:g}", (mark and mark.mistake) or ""]
+            rows.append([name, one.state, exercise.name, *earned])
+    return _table(rows)
+
+
+def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+    content = {
+        "lecture": lecture.name,
+        "worth": lecture.points,
+        "counts": {str(state): count for state, count in counts(found).items()},
+        "students": [
+            {
+                "student": name,
+                "state": str(one.state),
+                "points": one.points,
+                "exercises": [
+                    {"exercise": m.exercise, "points": m.points, "worth": m.worth, "mistake": m.mistake}
+                    for m in (one.marks if one.points is not None else ())
+                ],
+                "notes": list(one.notes),
+            }
+            for name, one in found.items()
+        ],
+    }
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _canvas(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+    head = ["Student", "ID", "SIS Login ID", "Section", lecture.name, CANVAS_STATE]
+    rows = [head, ["Points Possible", "", "", "", _worth(lecture), "(read only)"]]
+    for name, one in found.items():
+        who = students.get(name) or Student(name)
+        known = [who.name or name, who.canvas_id, who.login or name, who.section]
+        rows.append([*known, _grade(one.points), one.state])
+    return _table(rows)
+
+
+def _moodle(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+    rows = [["Username", "ID number", "Email address", lecture.name, "State"]]
+    for name, one in found.items():
+        who = students.get(name) or Student(name)
+        rows.append([who.login or name, who.id_number, who.email, _grade(one.points), one.state])
+    return _table(rows)
+
+
+_WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Student]], str]] = {
+    Format.CSV: _csv,
+    Format.QUESTIONS: _questions,
+    Format.JSON: _json,
+    Format.CANVAS: _canvas,
+    Format.MOODLE: _moodle,
+}
+
+
+def _grade(points: float | None) -> str:
+    return "" if points is None else f"{points:g}"
+
+
+def _worth(lecture: Lecture) -> str:
+    return f"{lecture.points:g}"
+
+
+def _table(rows: Iterable[Iterable[str]]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer).writerows([[cell(text) for text in row] for row in rows])
+    return buffer.getvalue()
+
+
+def cell(text: str) -> str:
+    """Text for a CSV cell: no formula to any spreadsheet, nothing in it that hides."""
+    plain = one_line(str(text))
+    return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@", "＝", "＋", "－", "＠") else plain

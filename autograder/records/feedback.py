@@ -1,0 +1,150 @@
+"""A page for each student: points, their own code, what `expect` said of it and the hint in it. Nothing else.
+
+Built from an allow-list. Everything that comes from a submission is text: escaped, with what hides or turns it spelt
+out, on a page that allows no script. A line of a hidden test that found its way into a message is taken out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
+from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
+
+from autograder.grading import submission
+from autograder.grading.exercises import Exercise
+from autograder.grading.marks import Mark, Result, State
+from autograder.grading.source import Lecture
+from autograder.grading.text import clean, one_line
+
+from . import pages
+from .folder import ClassFolder
+
+CODE_LIMIT = 20_000  # characters of a cell that are shown
+MESSAGE_LIMIT = 6_000
+_LONG = 12  # a line of a hidden test longer than this is nobody's by chance
+
+_HEADLINES = {
+    State.NOT_SUBMITTED: "Nothing was handed in.",
+    State.QUEUED: "Handed in, and not graded yet.",
+    State.FAILED_HERE: "Not graded yet: something failed on the grading side.",
+}
+_NOTES = {
+    State.NEEDS_REVIEW: "A person will look at this submission; the points may change.",
+    State.FAILED_HERE: "This is no fault of yours and costs no points. There is no need to hand in again.",
+}
+CHANGED = "Your notebook, or the grading, has changed since these points were given: they will be given again."
+
+
+@dataclass(frozen=True)
+class Page:
+    """Where a student's page lies, and whether its points are of what is handed in now."""
+
+    path: Path
+    current: bool
+
+
+def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) -> Iterator[Page]:
+    """Write a page for everybody; safe to repeat."""
+    template = pages.environment().get_template("feedback.html")
+    problems = lecture.problems
+    for student, result in found.items():
+        read = folder.read(student, lecture.name)
+        handed_in = None if result.state is State.NOT_SUBMITTED else submission.parse(read, problems)
+        current = True
+        if handed_in is not None and handed_in.answers and result.points is not None:
+            current = read.key(problems) == result.key
+        target = folder.feedback(student, lecture.name)
+        pages.write(target, page(template, lecture, result, handed_in, current=current))
+        yield Page(target, current)
+
+
+def page(
+    template: jinja2.Template,
+    lecture: Lecture,
+    result: Result,
+    handed_in: submission.Submission | None,
+    *,
+    current: bool = True,
+) -> str:
+    """One student's page. ``current`` is False where the result is of another submission than ``handed_in``."""
+    graded = result.points is not None
+    marks = {mark.exercise: mark for mark in result.marks}
+    titles = pages.exercise_titles(lecture)
+    answers = handed_in.answers if handed_in else {}
+    worth = lecture.points
+    notes = [_NOTES[result.state]] if result.state in _NOTES else []
+    notes += [] if current else [CHANGED]
+    # Only what is wrong with the file: remedies, paths and what the grader noted are for the instructor.
+    notes += [f"Your notebook: {one_line(finding.problem)}." for finding in (handed_in.findings if handed_in else ())]
+    secret = hidden_lines(lecture)
+    return template.render(
+        title=pages.title(lecture),
+        student=one_line(result.student),
+        headline=_HEADLINES.get(result.state) or f"{result.points:g} of {worth:g} points",
+        notes=notes,
+        graded=graded,
+        handed_in=handed_in is not None,
+        exercises=[
+            _exercise(e, titles[e.name], marks.get(e.name) if graded else None, answers.get(e.name, ""), secret)
+            for e in lecture.exercises
+        ],
+    )
+
+
+def _exercise(
+    exercise: Exercise, title: str, mark: Mark | None, code: str, secret: tuple[str, ...]
+) -> dict[str, object]:
+    full = mark is not None and mark.points >= exercise.points
+    facts, advice = split(without(mark.message[:MESSAGE_LIMIT], secret)) if mark else ("", "")
+    return {
+        "title": title,
+        "points": f"{mark.points:g}" if mark else "–",
+        "worth": f"{exercise.points:g}",
+        "verdict": "✓" if full else "✗" if mark else "",
+        "word": ": right" if full else ": not yet right" if mark else "",
+        "facts": facts,
+        "advice": advice,
+        "code": highlighted(code[:CODE_LIMIT]),
+        "shortened": len(code) > CODE_LIMIT,
+    }
+
+
+def highlighted(code: str) -> Markup:
+    """Python code as escaped HTML whose only tags are Pygments' ``<span class=…>``."""
+    if not code.strip():
+        return Markup()
+    # Pygments escapes all text that it is given.
+    return Markup(
+        highlight(
+            clean(code.replace("\r\n", "\n"), keep="\n\t"), PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)
+        )
+    )
+
+
+def split(message: str) -> tuple[str, str]:
+    """What `expect` saw (call, got, expected), and its advice: the lines that it indents by two."""
+    facts: list[str] = []
+    advice: list[str] = []
+    for text in message.splitlines():
+        (advice if text.startswith("  ") and text[2:3].strip() else facts).append(text)
+    return "\n".join(facts).strip("\n"), " ".join(text.strip() for text in advice)
+
+
+def hidden_lines(lecture: Lecture) -> tuple[str, ...]:
+    """Lines that stand in hidden tests and nowhere that students look, longest first."""
+    shown = {text.strip() for e in lecture.exercises for text in (e.setup + "\n" + e.visible_tests).splitlines()}
+    hidden = {text.strip() for e in lecture.exercises for text in e.tests.splitlines()} - shown
+    return tuple(sorted((text for text in hidden if len(text) > _LONG), key=lambda text: (-len(text), text)))
+
+
+def without(message: str, secret: tuple[str, ...]) -> str:
+    """A message without lines of hidden tests: a student's code is shown a probe's, and could raise it as an error."""
+    for text in secret:
+        message = message.replace(text, "…")
+    return message

@@ -1,0 +1,165 @@
+"""A class's folder: where everything about a class is, and what is true of each student in it.
+
+Every command asks this object, so that all of them agree: on the directories that nbgrader's configuration names, on
+whether somebody handed in, and on whether a stored result still counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from autograder import CourseError
+from autograder.grading import submission
+from autograder.grading.submission import HandedIn
+from autograder.grading.text import one_line
+
+CONFIG = "nbgrader_config.py"
+
+
+class FolderError(CourseError):
+    """A class's folder, or its configuration, that cannot be used: says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What nbgrader's configuration in the folder says, or its defaults."""
+
+    submitted: str = "submitted"
+    autograded: str = "autograded"
+    feedback: str = "feedback"
+    structure: str = "{nbgrader_step}/{student_id}/{assignment_id}"
+    db_url: str = ""
+    course_id: str = "default_course"
+
+
+class ClassFolder:
+    """The folder of a class, as `course init` makes it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __str__(self) -> str:
+        return str(self.root)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """From ``nbgrader_config.py``. Raises :class:`FolderError` where it cannot be read."""
+        if not (self.root / CONFIG).is_file():
+            return Settings()
+        from traitlets.config.loader import PyFileConfigLoader
+
+        try:
+            config = PyFileConfigLoader(CONFIG, path=str(self.root)).load_config()
+        except Exception as error:  # it is Python, and may raise anything
+            raise FolderError(
+                f"{self.root / CONFIG} cannot be read ({type(error).__name__}: {error})\n  → mend it"
+            ) from error
+        section: dict[str, Any] = config.get("CourseDirectory", {})
+        names = {"submitted": "submitted_directory", "autograded": "autograded_directory"}
+        names |= {"feedback": "feedback_directory", "structure": "directory_structure"}
+        names |= {"db_url": "db_url", "course_id": "course_id"}
+        return Settings(**{ours: str(section[theirs]) for ours, theirs in names.items() if theirs in section})
+
+    # ---- where things are
+
+    @property
+    def submitted(self) -> Path:
+        """The folder that submissions are in; a folder for each student, unless nbgrader's configuration says else."""
+        return self.root / self.settings.submitted
+
+    @property
+    def results(self) -> Path:
+        """The folder that results are in."""
+        return self.root / "results"
+
+    @property
+    def roster(self) -> Path:
+        """The list of students, if there is one."""
+        return self.root / "roster.csv"
+
+    @property
+    def exports(self) -> Path:
+        """The folder for files that other systems import."""
+        return self.root / "exports"
+
+    def assignment(self, student: str, lecture_name: str) -> Path:
+        """The folder of one student's submission."""
+        return self._step(self.settings.submitted, student, lecture_name)
+
+    def submission(self, student: str, lecture_name: str) -> Path:
+        """Where one student's notebook is."""
+        return self.assignment(student, lecture_name) / f"{lecture_name}.ipynb"
+
+    def autograded(self, student: str, lecture_name: str) -> Path:
+        """Where the notebook is that Formgrader shows."""
+        return self._step(self.settings.autograded, student, lecture_name) / f"{lecture_name}.ipynb"
+
+    def feedback(self, student: str, lecture_name: str) -> Path:
+        """Where one student's page is."""
+        return self.root / self.settings.feedback / student / f"{lecture_name}.html"
+
+    def result(self, student: str, lecture_name: str) -> Path:
+        """Where one student's result is."""
+        return self.results / lecture_name / f"{student}.json"
+
+    def report(self, lecture_name: str) -> Path:
+        """Where the page on the class is."""
+        return self.root / "reports" / f"{lecture_name}.html"
+
+    @property
+    def gradebook_url(self) -> str:
+        """The address of nbgrader's gradebook, for SQLAlchemy."""
+        return self.settings.db_url or f"sqlite:///{self.root.resolve() / 'gradebook.db'}"
+
+    def _step(self, step: str, student: str, lecture_name: str) -> Path:
+        try:
+            place = self.settings.structure.format(nbgrader_step=step, student_id=student, assignment_id=lecture_name)
+        except (KeyError, IndexError, ValueError) as error:
+            raise FolderError(
+                f"{self.root / CONFIG}: directory_structure is {self.settings.structure!r}, which cannot be filled in "
+                f"({type(error).__name__}: {error})\n  → use {{nbgrader_step}}, {{student_id}} and {{assignment_id}}"
+            ) from error
+        return self.root / place
+
+    # ---- what is true
+
+    def require(self) -> None:
+        """Raise :class:`FolderError` where there is no class here, or nowhere to hand in."""
+        if not self.root.is_dir():
+            raise FolderError(f"{self.root} is missing\n  → `course init {self.root}` makes a class's folder")
+        if not self.submitted.is_dir():
+            place = self.assignment("STUDENT", "LECTURE")
+            raise FolderError(f"{self.submitted} is missing\n  → put submissions into {place}/LECTURE.ipynb")
+
+    def present(self, lecture_name: str) -> set[str]:
+        """The names of all who handed something in, for whichever lecture, or have a result in this one."""
+        found = {path.stem for path in (self.results / lecture_name).glob("*.json")}
+        with contextlib.suppress(FileNotFoundError):
+            found |= {path.name for path in self._students(lecture_name).iterdir() if path.is_dir()}
+        return {name for name in found if not name.startswith(".")}
+
+    def _students(self, lecture_name: str) -> Path:
+        """The folder that has a folder for each student."""
+        mark = "\0"  # no folder is called so
+        place = self._step(self.settings.submitted, mark, lecture_name)
+        for each in (place, *place.parents):
+            if each.name == mark:
+                return each.parent
+        raise FolderError(
+            f"{self.root / CONFIG}: in directory_structure, {self.settings.structure!r}, no folder is a student's\n"
+            "  → make {student_id} a folder of its own"
+        )
+
+    def read(self, student: str, lecture_name: str) -> HandedIn:
+        """What a student handed in."""
+        return submission.read(self.submission(student, lecture_name))
+
+    def instead(self, student: str, lecture_name: str) -> list[str]:
+        """The names of files that a student handed in where there is no notebook; none where that cannot be seen."""
+        with contextlib.suppress(OSError):
+            return sorted(one_line(path.name) for path in self.assignment(student, lecture_name).iterdir())
+        return []

@@ -1,0 +1,231 @@
+"""Grades a class: reads what was handed in, has it graded where that is needed, and writes each result as it comes.
+
+Results are files, written here and nowhere else: whatever dies, and whenever, running again goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder.grading import engine, sandbox, source
+from autograder.grading.engine import EngineError
+from autograder.grading.exercises import ProblemSet
+from autograder.grading.marks import Result, State
+from autograder.grading.submission import HandedIn
+from autograder.grading.text import clean
+from autograder.grading.worker import Failed, Graded, Outcome, Task, unreadable
+from autograder.inside.limits import Limits
+from autograder.project import source_path
+
+from . import autograded, results
+from . import roster as rosters
+from .folder import ClassFolder
+
+Progress = Callable[[int, int, Result | None], None]
+
+
+@dataclass
+class Plan:
+    """Everybody; who of them wants grading, has a result for the same work, or handed in nothing."""
+
+    students: dict[str, rosters.Student]
+    wanted: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended: a result for everybody on the roster, and who of them was graded in this run."""
+
+    results: dict[str, Result]
+    graded: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    gradebook_problem: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing failed here and the gradebook is up to date."""
+        left = (State.FAILED_HERE, State.QUEUED)
+        return not self.gradebook_problem and not any(result.state in left for result in self.results.values())
+
+
+def grade_class(
+    folder: ClassFolder,
+    lecture_name: str,
+    *,
+    workers: int | None = None,
+    scheduler: str = "",
+    unsafe: bool = False,
+    again: bool = False,
+    roster: Path | None = None,
+    limits: Limits = Limits(),
+    database: str | None = "",
+    progress: Progress = lambda done, total, latest: None,
+    say: Callable[[str], None] = lambda message: None,
+) -> Summary:
+    """Grade what is not graded yet of one lecture, and derive the gradebook. Safe to repeat and to interrupt.
+
+    ``workers`` and ``scheduler`` are those of :func:`autograder.grading.engine.grade_all`; ``again`` grades those too
+    who have a result for the same work. ``database``: a SQLAlchemy URL, "" for the folder's own, None for no gradebook.
+    ``progress`` is told how many are done in this run, how many of this class at most, and the latest result. Raises
+    :class:`EngineError` or :class:`sandbox.SandboxError` where grading cannot go on.
+    """
+    lecture = source.read(source_path(lecture_name))
+    folder.require()
+    if not unsafe:
+        sandbox.require_hidden(folder.root)
+    with _alone(folder, lecture_name):
+        run = _Run(folder, lecture, again, limits, unsafe, progress)
+        run.everybody(roster)
+        for task, outcome in engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler):
+            run.finish(*_result(task, outcome))
+        problem = ""
+        if database is not None:
+            from . import gradebook  # with nbgrader, which takes longer to import than all the rest
+
+            try:
+                gradebook.derive(folder, lecture, run.standing, database, students=run.plan.students, say=say)
+            except gradebook.GradebookError as error:
+                problem = str(error)
+    return Summary(run.standing, tuple(run.graded), tuple(run.plan.remarks), problem)
+
+
+def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
+    """Who would be graded now; nothing is changed."""
+    run = _Run(folder, source.read(source_path(lecture_name)), again)
+    run.everybody(roster)
+    for student in run.plan.students:
+        run.look(student)
+    return run.plan
+
+
+class _Run:
+    """One run over a class: each submission is read once, and keyed once, when its turn comes."""
+
+    def __init__(
+        self,
+        folder: ClassFolder,
+        lecture: source.Lecture,
+        again: bool,
+        limits: Limits = Limits(),
+        unsafe: bool = False,
+        progress: Progress = lambda done, total, latest: None,
+    ) -> None:
+        self._folder, self._lecture, self._again = folder, lecture, again
+        self._limits, self._unsafe, self._progress = limits, unsafe, progress
+        self._problems: ProblemSet = lecture.problems
+        self.plan = Plan({})
+        self.standing: dict[str, Result] = {}
+        self.graded: list[str] = []
+
+    def everybody(self, roster: Path | None) -> None:
+        """Find out who is in the class."""
+        students = rosters.of(self._folder, self._lecture.name, roster)
+        self.plan = Plan(students)
+        if any(student.listed for student in students.values()):
+            strangers = [name for name, student in students.items() if not student.listed]
+            self.plan.remarks += [f"{name} is not on the roster, and counted" for name in strangers]
+
+    def look(self, student: str) -> tuple[HandedIn, str] | None:
+        """What a student handed in, with its key, if that has to be graded; else None. Notes which in the plan."""
+        name = self._lecture.name
+        handed_in = self._folder.read(student, name)
+        stands = self.standing[student] = results.standing(self._folder, name, student, handed_in)
+        if handed_in.nothing:
+            self.plan.absent.append(student)
+            if stands.state is not State.NOT_SUBMITTED:
+                self.plan.remarks.append(f"{student}'s {name}.ipynb is gone from submitted/; the earlier result stands")
+            if there := self._folder.instead(student, name):
+                self.plan.remarks.append(f"{student} handed in {', '.join(there[:5])}, and no {name}.ipynb")
+            return None
+        key = handed_in.key(self._problems)
+        if stands.points is not None and stands.key == key and not self._again:
+            self.plan.kept.append(student)
+            return None
+        self.plan.wanted.append(student)
+        return handed_in, key
+
+    def tasks(self) -> Iterator[Task]:
+        """The submissions that a worker has to grade. What cannot be read gets its result here."""
+        self._tell(None)
+        for student in self.plan.students:
+            if (found := self.look(student)) is None:
+                self._tell(None)
+                continue
+            handed_in, key = found
+            if handed_in.data is not None:
+                yield Task(student, self._problems, handed_in.data, key, self._limits, self._unsafe)
+            elif (error := handed_in.error) is not None:
+                note = clean(f"{handed_in.path} cannot be read: {error.strerror}")
+                stands = self.standing[student]
+                if stands.points is not None:  # nobody knows whether it has changed: what was found stands
+                    self.plan.remarks.append(f"{note}; the earlier result stands")
+                    key = stands.key
+                self.finish(Result(student, self._lecture.name, State.FAILED_HERE, key, (), (note,)), None)
+            elif (finding := handed_in.finding) is not None:
+                graded = unreadable(self._problems, f"{finding.problem}: {finding.remedy}")
+                marks, notes = graded.marks, graded.notes
+                self.finish(Result(student, self._lecture.name, State.NEEDS_REVIEW, key, marks, notes), graded)
+
+    def finish(self, result: Result, graded: Graded | None) -> None:
+        """Write what a submission got, and the notebook that Formgrader shows. Nothing of ours replaces a grade."""
+        before = self.standing[result.student]
+        if not (result.state is State.FAILED_HERE and before.key == result.key and before.points is not None):
+            try:
+                if graded is not None:
+                    autograded.write(self._folder, self._lecture, result, graded.answers or {})
+                results.write(self._folder, result)
+            except OSError as error:
+                raise EngineError(
+                    f"the result of {result.student} cannot be written: {error}\n"
+                    f"  → {len(self.graded)} results of this run are safe; make room on the disk (or mend the folder's "
+                    "permissions) and run the same command again: it goes on from there"
+                ) from error
+            self.standing[result.student] = result
+        if graded is not None and graded.seconds:
+            results.note_time(self._folder, self._lecture.name, result.student, graded.seconds)
+        self.graded.append(result.student)
+        self._tell(result)
+
+    def _tell(self, latest: Result | None) -> None:
+        most = len(self.plan.students) - len(self.plan.kept) - len(self.plan.absent)
+        self._progress(len(self.graded), most, latest)
+
+
+def _result(task: Task, outcome: Outcome) -> tuple[Result, Graded | None]:
+    about = task.student, task.problems.lecture_name
+    if isinstance(outcome, Failed):
+        return Result(*about, State.FAILED_HERE, task.key, (), (outcome.reason,)), None
+    state = State.NEEDS_REVIEW if outcome.notes else State.GRADED
+    return Result(*about, state, task.key, outcome.marks, outcome.notes), outcome
+
+
+@contextlib.contextmanager
+def _alone(folder: ClassFolder, lecture_name: str) -> Iterator[None]:
+    """One command at a time grades a lecture; the lock goes with the process, however it ends."""
+    place = folder.results / lecture_name
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        opened = open(place / ".lock", "w")  # noqa: SIM115 (the with below closes it)
+    except OSError as error:
+        raise EngineError(
+            f"{place} cannot be written: {error}\n"
+            "  → make room on the disk (or mend the folder's permissions) and run the same command again"
+        ) from error
+    with opened as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EngineError(
+                f"another command is grading {lecture_name} in {folder}\n"
+                "  → wait until it ends; this one changed nothing"
+            ) from None
+        for partial in place.glob(".*.partial"):  # of a run that was killed while it wrote
+            partial.unlink(missing_ok=True)
+        yield

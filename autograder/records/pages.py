@@ -1,0 +1,58 @@
+"""What our HTML pages share: templates that escape everything, files written whole."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import jinja2
+
+from autograder.grading.source import Lecture
+from autograder.grading.text import clean
+from course_utils.files import replacing
+
+_HEADING = re.compile(r"^#\s+(.+)$", re.MULTILINE)
+_EXERCISE = re.compile(r"^###\s+(Exercise [^\n]+)$", re.MULTILINE)
+
+
+def environment() -> jinja2.Environment:
+    """Jinja with our templates: everything is escaped, and a name that is not there is an error."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["clean"] = clean
+    return made
+
+
+def title(lecture: Lecture) -> str:
+    """A lecture's heading."""
+    texts = (cell.source for cell in lecture.notebook.cells if cell.cell_type == "markdown")
+    return next((found[1].strip() for text in texts if (found := _HEADING.search(text))), lecture.name)
+
+
+def exercise_titles(lecture: Lecture) -> dict[str, str]:
+    """The heading above each exercise, without its stars and minutes: ``Exercise 1.1 · How many bytes?``."""
+    titles: dict[str, str] = {}
+    heading = ""
+    for cell in lecture.notebook.cells:
+        if cell.cell_type == "markdown":
+            if found := _EXERCISE.findall(cell.source):
+                heading = found[-1].split("&nbsp;")[0].replace("`", "").strip()
+        elif cell.metadata.get("nbgrader", {}).get("solution"):
+            name = cell.metadata["nbgrader"]["grade_id"]
+            titles[name] = heading or name
+            heading = ""
+    return titles
+
+
+def write(path: Path, text: str) -> None:
+    """Write a page, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, durable=False) as file:
+        os.chmod(file.name, 0o644)  # pages are to be read, by a web server too
+        file.write(text.encode())

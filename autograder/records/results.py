@@ -1,0 +1,94 @@
+"""Results on disk: one file for each submission, written whole or not at all, and never a zero of ours.
+
+``results/LECTURE/STUDENT.json`` in a class's folder. A file says what was graded (its key), so that running again does
+only what is missing or changed; the same input gives the same bytes. Everything else is made from these files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from autograder import CourseError
+from autograder.grading.marks import Mark, Result, State
+from autograder.grading.submission import HandedIn
+from course_utils.files import replacing
+
+from .folder import ClassFolder
+
+_TIMES = ".times.jsonl"
+
+
+class ResultError(CourseError):
+    """A result file that cannot be read: says which and what to do."""
+
+
+def write(folder: ClassFolder, result: Result) -> None:
+    """Write a result, whole or not at all. Raises OSError where that fails; what was there is still there."""
+    path = folder.result(result.student, result.lecture)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(asdict(result), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    with replacing(path) as file:
+        os.chmod(file.name, 0o600)  # grades are for whoever grades
+        # A lone surrogate has no UTF-8, and JSON's own escape for it is what this makes.
+        file.write(text.encode("utf-8", "backslashreplace"))
+
+
+def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
+    """A result, or None where there is none yet. Raises :class:`ResultError` for a damaged file."""
+    path = folder.result(student, lecture_name)
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        marks = tuple(Mark(**mark) for mark in content.pop("marks"))
+        state, notes = State(content.pop("state")), tuple(content.pop("notes"))
+        return Result(state=state, marks=marks, notes=notes, **content)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise ResultError(f"{path} is damaged ({error})\n  → delete it; the next run grades it again") from error
+
+
+def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: HandedIn) -> Result:
+    """Where a student stands: the stored result, else queued, else not submitted.
+
+    A result that is damaged does not count, and a note says so.
+    """
+    notes: tuple[str, ...] = ()
+    try:
+        if (stored := read(folder, lecture_name, student)) is not None:
+            return stored
+    except ResultError as error:
+        notes = (str(error),)
+    state = State.NOT_SUBMITTED if handed_in.nothing else State.QUEUED
+    return Result(student, lecture_name, state, "", notes=notes)
+
+
+def table(folder: ClassFolder, lecture_name: str, students: Iterable[str]) -> dict[str, Result]:
+    """Where each of the students stands, by name."""
+    found = {}
+    for student in sorted(set(students)):
+        found[student] = standing(folder, lecture_name, student, folder.read(student, lecture_name))
+    return found
+
+
+def note_time(folder: ClassFolder, lecture_name: str, student: str, seconds: float) -> None:
+    """Note how long grading took, beside the results, whose bytes must not depend on it. Never raises OSError."""
+    line = json.dumps({"student": student, "seconds": round(seconds, 3)}) + "\n"
+    with contextlib.suppress(OSError), (folder.results / lecture_name / _TIMES).open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def times(folder: ClassFolder, lecture_name: str) -> dict[str, float]:
+    """Seconds that each student's submission took when it was last graded, as far as they were noted."""
+    found: dict[str, float] = {}
+    with contextlib.suppress(OSError), (folder.results / lecture_name / _TIMES).open(encoding="utf-8") as file:
+        for text in file:
+            # A line that was cut off when the command was killed says nothing.
+            with contextlib.suppress(ValueError, TypeError, KeyError):
+                noted = json.loads(text)
+                found[noted["student"]] = float(noted["seconds"])
+    return found

@@ -1,0 +1,48 @@
+"""Files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextlib.contextmanager
+def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """Open a file beside ``path`` that takes its place when the block ends well.
+
+    Whoever looks at ``path`` sees the old content or the new one, never half. If the block or the disk fails, the new
+    file is deleted and the old one stays. ``durable`` also waits until the bytes and the new name are on the disk, so
+    that this holds through a power failure; leave it out for what can be made again.
+
+    Raises:
+        OSError: the file could not be written; what was at ``path`` is still there.
+    """
+    # In the same folder: a rename is one operation only within a file system. And with a name of its own length: the
+    # longest name that a file system allows leaves no room for a suffix.
+    partial = path.with_name(f".{os.getpid()}-{secrets.token_hex(4)}.partial")
+    try:
+        with partial.open("wb") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())  # otherwise the rename may reach the disk before the bytes do
+        os.replace(partial, path)
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+    if durable:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name on disk too. Not every system can open a folder; there the name follows when it likes."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
