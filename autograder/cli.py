@@ -53,12 +53,12 @@ def _plain_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _known(lecture: str | None) -> str | None:
+def _known(lecture_name: str | None) -> str | None:
     """A lecture's name, or a usage error that lists them."""
     names = [path.stem for path in source.lectures(project.SOLUTIONS)]
-    if lecture is not None and lecture not in names:
-        raise typer.BadParameter(f"there is no lecture {lecture!r}; there are {', '.join(names)}")
-    return lecture
+    if lecture_name is not None and lecture_name not in names:
+        raise typer.BadParameter(f"there is no lecture {lecture_name!r}; there are {', '.join(names)}")
+    return lecture_name
 
 
 _Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The class's folder, as `course init` makes it.")]
@@ -91,17 +91,18 @@ def init(
 
 
 @app.command()
-def verify(folder: _Folder, lecture: _Assignment, roster_file: _Roster = None) -> None:
+def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
     """Say which submissions are broken, and how.
 
     For use before `nbgrader autograde`; `course grade` reports the same. Changes nothing. Exit 1 if one wants a look.
     """
     with _plain_errors():
-        course, problems = ClassFolder(folder), source.read(source_path(lecture)).problems
-        students = roster.of(course, lecture, roster_file)
-        handed_in = {name: course.read(name, lecture) for name in students}
+        course, problems = ClassFolder(folder), source.read(source_path(lecture_name)).problems
+        course.require_submissions(lecture_name)
+        students = roster.of(course, lecture_name, roster_file)
+        handed_in = {name: course.read(name, lecture_name) for name in students}
         # A student with a folder, but with nothing in it by the name that is graded, wants a look too.
-        there = [each for name, each in handed_in.items() if not each.nothing or course.instead(name, lecture)]
+        there = [each for name, each in handed_in.items() if not each.nothing or course.instead(name, lecture_name)]
         read = [submission.parse(each, problems) for each in there]
     findings = [finding for one in read for finding in one.findings]
     for finding in findings:
@@ -132,7 +133,7 @@ def _show(path: Path) -> None:
 @app.command()
 def grade(
     folder: _Folder,
-    lecture: _Assignment,
+    lecture_name: _Assignment,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -166,7 +167,7 @@ def grade(
         if dry_run:
             from autograder.records.grade import plan
 
-            todo = plan(ClassFolder(folder), lecture, again=again, roster=roster_file)
+            todo = plan(ClassFolder(folder), lecture_name, again=again, roster=roster_file)
             for student in todo.wanted:
                 console.print(f"would grade {student}", markup=False, highlight=False)
             console.print(
@@ -174,7 +175,7 @@ def grade(
             )
             return
         summary = _grade(
-            ClassFolder(folder), lecture, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again,
+            ClassFolder(folder), lecture_name, workers=workers, scheduler=scheduler, unsafe=unsafe, again=again,
             roster=roster_file, database=database, limits=Limits(seconds=seconds),
         )  # fmt: skip
     _print_summary(summary)
@@ -248,7 +249,7 @@ def _print_summary(summary: Summary) -> None:
 
 
 @app.command()
-def feedback(folder: _Folder, lecture: _Assignment, roster_file: _Roster = None) -> None:
+def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
     """Write each student's page: points, code, what went wrong.
 
     feedback/STUDENT/LECTURE.html shows nothing of a hidden test, and nothing of a submission but text. Safe to repeat.
@@ -257,16 +258,16 @@ def feedback(folder: _Folder, lecture: _Assignment, roster_file: _Roster = None)
 
     course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(course, lecture, roster_file)
+        read, found, _ = _class(course, lecture_name, roster_file)
         written = list(
             track(pages_of_feedback.write(course, read, found), "writing", len(found), console=console, transient=True)
         )
     _say_counts(found)
-    console.print(f"{len(written)} pages: {course.feedback('STUDENT', lecture)}", highlight=False)
+    console.print(f"{len(written)} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False)
     if changed := sum(not page.current for page in written):
         console.print(
             f"{changed} of them are older than the submission, the lecture or the grader: "
-            f"`course grade {folder} {lecture}` grades those again, then repeat this",
+            f"`course grade {folder} {lecture_name}` grades those again, then repeat this",
             highlight=False,
         )
 
@@ -274,7 +275,7 @@ def feedback(folder: _Folder, lecture: _Assignment, roster_file: _Roster = None)
 @app.command()
 def report(
     folder: _Folder,
-    lecture: _Assignment,
+    lecture_name: _Assignment,
     roster_file: _Roster = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
@@ -286,7 +287,7 @@ def report(
 
     course = ClassFolder(folder)
     with _plain_errors():
-        read, found, _ = _class(course, lecture, roster_file)
+        read, found, _ = _class(course, lecture_name, roster_file)
         path = page_of_report.write(course, read, found)
     _say_counts(found)
     console.print(f"{path}", highlight=False, soft_wrap=True)
@@ -297,7 +298,7 @@ def report(
 @app.command()
 def export(
     folder: _Folder,
-    lecture: _Assignment,
+    lecture_name: _Assignment,
     formats: Annotated[
         list[Format] | None,
         typer.Option(
@@ -316,7 +317,7 @@ def export(
 
     course = ClassFolder(folder)
     with _plain_errors():
-        read, found, students = _class(course, lecture, roster_file)
+        read, found, students = _class(course, lecture_name, roster_file)
         written = exports.write(course, read, found, students, formats or list(Format))
     _say_counts(found)
     for path in written:
@@ -346,8 +347,8 @@ def demo(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="An empty folder or a demo's own; build/demo if left out.")
     ] = None,
-    lecture: Annotated[
-        str, typer.Option(metavar="LECTURE", callback=_known, help="What the class handed in.")
+    lecture_name: Annotated[
+        str, typer.Option("--lecture", metavar="LECTURE", callback=_known, help="What the class handed in.")
     ] = "01_tensors",
     students: Annotated[int, typer.Option(min=1, max=1000, help="How many there are in the class.")] = 24,
     seed: Annotated[int, typer.Option(help="Another number makes another class.")] = 0,
@@ -366,10 +367,10 @@ def demo(
         from autograder.records import report as page_of_report
 
         course = ClassFolder(folder)
-        read = made_up.make_class(folder, source_path(lecture), students, seed)
-        summary = _grade(course, lecture, limits=made_up.LIMITS, unsafe=unsafe)
+        read = made_up.make_class(folder, source_path(lecture_name), students, seed)
+        summary = _grade(course, lecture_name, limits=made_up.LIMITS, unsafe=unsafe)
         written = list(pages_of_feedback.write(course, read, summary.results))
-        exports.write(course, read, summary.results, roster.of(course, lecture))
+        exports.write(course, read, summary.results, roster.of(course, lecture_name))
         path = page_of_report.write(course, read, summary.results)
     _say_counts(summary.results)
     console.print(f"feedback  {written[0].path} and {len(written) - 1} more", highlight=False, soft_wrap=True)
@@ -393,7 +394,7 @@ def notebooks() -> None:
 
 @app.command()
 def check(
-    lecture: Annotated[
+    lecture_name: Annotated[
         str | None, typer.Argument(metavar="LECTURE", callback=_known, help="As 01_tensors; all of them if left out.")
     ] = None,
     exercise: Annotated[
@@ -407,7 +408,7 @@ def check(
     from autograder.authoring import bank, mutants
 
     with _plain_errors():
-        paths = [source_path(lecture)] if lecture else source.lectures(project.SOLUTIONS)
+        paths = [source_path(lecture_name)] if lecture_name else source.lectures(project.SOLUTIONS)
         chosen = [
             (path.stem, found)
             for path in paths
@@ -415,7 +416,7 @@ def check(
             if exercise in ("", found.name)
         ]
         if not chosen:
-            raise FileNotFoundError(f"no exercise {exercise!r} in {lecture or 'solutions/'}")
+            raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'solutions/'}")
         table = Table("lecture", "exercise", "points", "wrong", "right", "mutants rejected", "problems")
         found_problems: list[str] = []
         for name, found in track(chosen, "checking", console=console, transient=True):

@@ -12,7 +12,8 @@ from autograder.authoring import bank, build
 from autograder.grading import source
 from autograder.grading.exercises import Exercise
 from autograder.inside.limits import Limits
-from autograder.project import ANSWERS, ROOT, notebook_path
+from autograder.project import ANSWERS, ROOT
+from autograder.records.folder import ClassFolder
 
 HOSTILE = ROOT / "tests" / "hostile" / "attacks"
 MARK = ".made-up-class"  # only a folder with this file in it is ever replaced
@@ -29,7 +30,7 @@ _HANGS = "while True:\n    pass"
 _CELL = re.compile(r"^# %% (\w+)\s*$", re.MULTILINE)
 
 
-def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) -> source.Lecture:
+def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> source.Lecture:
     """Write a class into ``folder``, the same one for a seed. Raises FileExistsError where something else is in it."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).is_file():
@@ -37,7 +38,8 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).write_text("made by `course demo`, which replaces this folder\n", encoding="utf-8")
-    (lecture,) = build.course_directory(folder, [lecture_path])
+    (lecture,) = build.course_directory(folder, [source_of])
+    course = ClassFolder(folder)
     chance = random.Random(seed)
     banks = {
         exercise.name: bank.read_bank(bank.bank_path(ANSWERS, lecture.name, exercise.name))
@@ -45,7 +47,7 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
     }
     names = [f"{name}{n or ''}" for n in range(size // len(_NAMES) + 1) for name in _NAMES][:size]
     roster = ["id,first_name,last_name", *(f"{name},{name.title()},Example" for name in names)]
-    (folder / "roster.csv").write_text("\n".join(roster) + "\n", encoding="utf-8")
+    course.roster.write_text("\n".join(roster) + "\n", encoding="utf-8")
     hostile, count = attacks(lecture), max(1, size // 8)
     hostile = hostile[:: max(1, len(hostile) // count)]
     last = lecture.exercises[-1].name
@@ -54,7 +56,7 @@ def make_class(folder: Path, lecture_path: Path, size: int = 24, seed: int = 0) 
         answers = {e.name: _answer(e, banks[e.name], skill, chance) for e in lecture.exercises}
         if number % 12 == 5:
             continue  # did not hand in
-        path = notebook_path(folder / "submitted" / name, lecture.name)
+        path = course.submission(name, lecture.name)
         path.parent.mkdir(parents=True)
         if number % 12 == 7:
             path.write_text('{"cells": [', encoding="utf-8")  # a file that was cut off
@@ -80,13 +82,17 @@ def attacks(lecture: source.Lecture) -> list[dict[str, str]]:
     known = {exercise.name for exercise in lecture.exercises}
     found = []
     for path in sorted(HOSTILE.glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        heads = list(_CELL.finditer(text))
-        ends = [head.start() for head in heads[1:]] + [len(text)]
-        cells = {head[1]: text[head.end() : end].strip("\n") for head, end in zip(heads, ends, strict=True)}
+        cells = cells_of(path.read_text(encoding="utf-8"))
         if cells and cells.keys() <= known:
             found.append(cells)
     return found
+
+
+def cells_of(text: str) -> dict[str, str]:
+    """The cells of a file of an attack, ``# %% exercise`` above each: the code by exercise."""
+    heads = list(_CELL.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    return {head[1]: text[head.end() : end].strip("\n") for head, end in zip(heads, ends, strict=True)}
 
 
 def hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> None:

@@ -26,6 +26,7 @@ from rich.console import Console
 
 PARTS = {  # the module of a part, and what its picture shows
     "grading": ("grading", "Seconds a submission for five ways to grade, and the floor"),
+    "start": ("start", "Seconds to import PyTorch, and to the first result of course grade with one or two workers"),
     "growth": ("growth", "Seconds of course grade for classes of ten to ten thousand, and a line"),
     "nbval": ("reexecution", "Seconds to re-execute all lectures on stock kernels and on warm ones"),
     "timing": ("timing_agreement", "Ratios of the two clocks' medians, near one"),

@@ -1,10 +1,10 @@
 """All solved notebooks re-executed by stock nbval, and by nbval on kernels that start warm, side by side in one run.
 
 Every lecture is executed once, which gives the outputs to compare with. Then the same command, `pytest --nbval` over
-all of them, takes turns on stock kernels and on warm ones (autograder.kernel), one notebook after another and two at a
-time (pytest-xdist). Nothing else differs: all run every cell, and compare every output. A warm run pays for its
-servers. Waiting threads of OpenMP sleep on all sides (OMP_WAIT_POLICY=passive), because on a busy machine they would
-make most of the time.
+all of them, takes turns on stock kernels and on warm ones (autograder.authoring.kernel), one notebook after another
+and two at a time (pytest-xdist). Nothing else differs: all run every cell, and compare every output. A warm run pays
+for its servers. Waiting threads of OpenMP sleep on all sides (OMP_WAIT_POLICY=passive), because on a busy machine
+they would make most of the time.
 
 Seconds to the end say what one waits for, seconds of all processors what was done for it. The floor is what the cells
 themselves took on warm kernels: starting kernels for nothing, and importing in no time, would come to that.

@@ -1,4 +1,4 @@
-"""Sphinx's settings for the web book; `autograder/book.py` lays out its pages and calls it."""
+"""Sphinx's settings for the web book; `autograder/authoring/book.py` lays out its pages and calls it."""
 
 import os
 import sys

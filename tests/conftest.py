@@ -1,9 +1,11 @@
-"""What all tests share: a small capstone, threads that wait asleep, and a browser for those that look at pages."""
+"""What all tests share: in which order they start, which of them are slow, where they may write, and a browser."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,14 +15,105 @@ import pytest
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+
+# What `make quick` leaves out; everything else is quick, and `make quick` stops a quick test that takes too long. This is
+# also the order in which the tests start, the longest first, so that at the end no worker waits for another one.
+SLOW = [
+    "browser/test_lectures.py",
+    "setup/test_book.py",
+    "course/test_grading.py",
+    "course/test_notebooks.py",
+    "setup/test_release.py",
+    "setup/test_bootstrap.py",
+    "setup/test_kernel.py",
+    "browser/test_lab.py",
+    "grading/test_engine.py",
+    "grading/test_machines.py",
+    "course/test_exercises.py",
+    "unit/test_widgets_costs.py",
+    "grading/test_parity.py",
+    "setup/test_gpu.py",
+    "grading/test_demo.py",
+    "unit/test_ranks_failures.py",
+    "unit/test_ranks.py",
+    "grading/test_gradebook.py",
+    "unit/test_progress.py",
+    "browser/test_formgrader.py",
+    "grading/test_hostile.py",
+    "grading/test_kills.py",
+]
+# Where a run may leave something in the checkout: git ignores it, and the next run is quicker for it.
+CACHES = {"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv", ".venv.installing"}
+
 os.environ.setdefault("COURSE_PRESET", "small")  # lecture 12 trains for seconds where notebooks are only tried out
 # A thread of OpenMP that waits keeps a processor busy. Several tests run side by side, and on two cores that costs most
 # of the time: lecture 07 takes seven times as long. Read when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--leave-nothing",
+        action="store_true",
+        help="fail if the run leaves something in the checkout (caches aside) or in the home directory",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Send what Jupyter, IPython, matplotlib and uv would write into the home directory elsewhere."""
+    if hasattr(config, "workerinput"):  # a worker of pytest-xdist has the environment of the process that started it
+        return
+    config.stash[LEFT] = _lying_around() if config.getoption("--leave-nothing") else set()
+    home = tempfile.TemporaryDirectory(prefix="course-tests-")
+    config.add_cleanup(home.cleanup)
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+        os.environ[name] = str(Path(home.name, name.lower()))
+    # These two are caches that take long to fill: matplotlib's list of fonts, and what uv knows of the package index.
+    for name in ("MPLCONFIGDIR", "UV_CACHE_DIR"):
+        os.environ[name] = str(ROOT / "build" / "caches" / name.lower())
+        Path(os.environ[name]).mkdir(parents=True, exist_ok=True)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow, and start the longest first."""
+    places = {TESTS / name: place for place, name in enumerate(SLOW)}
+    for item in items:
+        if item.path in places:
+            item.add_marker(pytest.mark.slow)
+    items.sort(key=lambda item: places.get(item.path, len(places)))  # stable
+
+
+LEFT = pytest.StashKey[set[str]]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that leaves something behind."""
+    if hasattr(session.config, "workerinput") or not session.config.getoption("--leave-nothing"):
+        return
+    if left := sorted(_lying_around() - session.config.stash[LEFT]):
+        print("\nThe run left this behind, or you made it meanwhile:", *left, sep="\n  ")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _lying_around() -> set[str]:
+    """What differs from git's last commit in the checkout, and what is in the home directory, caches aside."""
+    command = ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching"]
+    status = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
+    found = {entry for entry in status.split("\0") if not CACHES & set(entry[3:].rstrip("/").split("/"))}
+    home = Path.home()
+    for folder in (home, *(home / name for name in (".cache", ".config", ".local", ".local/share", ".local/state"))):
+        if folder.is_dir():
+            # pip keeps what it downloads for everybody; this folder is the only one that a run may make.
+            found |= {str(path) for path in folder.iterdir() if path != home / ".cache" / "pip"}
+    return found
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """Chromium without a screen: the system's, or the one that Playwright installed."""
     from playwright.sync_api import sync_playwright  # not there where only the GPU is tested
 
@@ -31,8 +124,11 @@ def browser() -> Iterator[Browser]:
             pytest.skip("no chromium here; `apt install chromium` or `playwright install chromium` brings one")
         # Chromium's own sandbox refuses to run as root, and its updates need a network.
         flags = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+        home = str(tmp_path_factory.mktemp("chromium"))
         browser = playwright.chromium.launch(
-            executable_path=executable, args=[*flags.split(), "--disable-component-update", "--disable-sync"]
+            executable_path=executable,
+            args=[*flags.split(), "--disable-component-update", "--disable-sync"],
+            env={**os.environ, "HOME": home, "XDG_CONFIG_HOME": home, "XDG_CACHE_HOME": home},
         )
         yield browser
         browser.close()

@@ -21,15 +21,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import CourseError
 from autograder.grading.exercises import Exercise
-from autograder.grading.in_process import judge_in_process
+from autograder.grading.in_process import judge_for_seeds
 
 WRONG_ANSWERS = 6  # at least, for each exercise
 RIGHT_ANSWERS = 3
+NAMED = 0.5  # of the wrong answers, at least: they meet a mistake that the tests know
 _CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
 _NOTE = {"wrong": "says", "equivalent": "why", "survivor": "why"}
 
@@ -82,31 +84,45 @@ def read_bank(path: Path) -> list[Answer]:
     return found
 
 
-def problems(exercise: Exercise, answers: list[Answer], seed: int = 0) -> list[str]:
-    """What is wrong with an exercise's tests or its bank, in words; empty where nothing is."""
-    found = []
-    if not (verdict := judge_in_process(exercise, exercise.solution, seed=seed)).passed:
-        found.append(f"the reference fails: {verdict.message}")
-    if (
-        judge_in_process(exercise, exercise.stub, seed=seed).passed
-        or judge_in_process(exercise, exercise.stub, hidden=False).passed
-    ):
-        found.append("the empty stub passes")
+def problems(exercise: Exercise, answers: list[Answer], seeds: Sequence[int] = (0,)) -> list[str]:
+    """What is wrong with an exercise's tests or its bank, in words; empty if nothing is.
+
+    Every answer is judged with every seed, unless the first run shows that the seed makes no difference to it.
+    """
+    found = [f"the reference fails: {why}" for why in _rejections(exercise, exercise.solution, seeds)]
+    for hidden in (False, True):
+        if any(verdict.passed for verdict in judge_for_seeds(exercise, exercise.stub, seeds, hidden=hidden)):
+            found.append("the empty stub passes" if hidden else "the empty stub passes the visible tests")
     for kind, least in (("wrong", WRONG_ANSWERS), ("right", RIGHT_ANSWERS)):
         if (count := sum(answer.kind == kind for answer in answers)) < least:
             found.append(f"only {count} {kind} answers in the bank, {least} wanted")
+    wrong = named = 0
     for answer in answers:
         where = f"line {answer.line}, {answer.title!r}"
         if answer.kind == "wrong":
-            verdict = judge_in_process(exercise, answer.code, seed=seed)
-            if verdict.passed:
-                found.append(f"{where} is wrong and passes")
-            elif answer.note not in verdict.message:
-                found.append(f"{where} is told {verdict.message!r} in place of {answer.note!r}")
+            verdicts = judge_for_seeds(exercise, answer.code, seeds)
+            wrong += 1
+            named += verdicts[0].mistake is not None
+            for seed, verdict in zip(seeds, verdicts, strict=True):
+                if verdict.passed:
+                    found.append(f"{where} is wrong and passes (seed {seed})")
+                elif answer.note not in verdict.message:
+                    found.append(f"{where} is told {verdict.message!r} in place of {answer.note!r} (seed {seed})")
         elif answer.kind == "right":
-            for hidden in (False, True):
-                verdict = judge_in_process(exercise, answer.code, seed=seed, hidden=hidden)
-                if not verdict.passed:
-                    found.append(f"{where} is right and fails: {verdict.message}")
-                    break
+            found += [f"{where} is right and fails: {why}" for why in _rejections(exercise, answer.code, seeds)]
+    if named < NAMED * wrong:
+        found.append(f"only {named} of {wrong} wrong answers meet a named mistake, {NAMED:.0%} wanted")
     return found
+
+
+def _rejections(exercise: Exercise, code: str, seeds: Sequence[int]) -> list[str]:
+    """What the tests say against an answer that should pass, with and without the hidden ones."""
+    # If the visible tests are how the cell begins, whatever passes the whole cell has passed them on the way; once is
+    # enough to see that they can stand alone.
+    some = seeds[:1] if exercise.tests.startswith(exercise.visible_tests) else seeds
+    return [
+        f"{verdict.message} (seed {seed})"
+        for hidden, with_seeds in ((False, some), (True, seeds))
+        for seed, verdict in zip(seeds, judge_for_seeds(exercise, code, with_seeds, hidden=hidden), strict=False)
+        if not verdict.passed
+    ]

@@ -16,16 +16,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
-from jupyter_client.provisioning.factory import KernelProvisionerFactory
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from autograder.grading import source
 from autograder.project import ROOT, notebook_path
-from course_utils.progress import FILE_VARIABLE
 
-from . import build
+from . import build, execution
 
 BOOK = ROOT / "book"
 # Beside the lectures; README.md is included by the front page.
@@ -47,8 +43,6 @@ def make_book(
     """
     if destination.exists() and any(destination.iterdir()) and not (destination / "searchindex.js").is_file():
         raise build.BuildError(f"{destination} holds something that is no book; name an empty folder or a new one")
-    if sys.platform == "linux":  # where kernels can start warm (autograder.authoring.kernel): a minute less
-        KernelProvisionerFactory.instance().default_provisioner_name = "warm"
     with tempfile.TemporaryDirectory() as scratch:
         # A mirror of the project, so that the links between its pages hold.
         pages, html = Path(scratch, "pages"), Path(scratch, "html")
@@ -58,7 +52,7 @@ def make_book(
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, pages / name)
         for lecture in build.course_directory(Path(scratch, "course"), lectures or ()):
             progress(lecture.name)
-            notebook = executed(lecture, Path(scratch, "course"))
+            notebook = page(lecture, Path(scratch, "course"))
             path = notebook_path(pages / "notebooks", lecture.name)
             path.parent.mkdir(parents=True)
             build.write_notebook(notebook, path)
@@ -76,27 +70,20 @@ def make_book(
     return destination / "index.html"
 
 
-def executed(lecture: source.Lecture, course: Path) -> NotebookNode:
+def page(lecture: source.Lecture, course: Path) -> NotebookNode:
     """The students' notebook of a lecture in ``course`` with the outputs that it has once its exercises are solved.
 
-    Raises BuildError where a cell fails.
+    Raises BuildError if a cell fails.
     """
-    folder = notebook_path(course / "source", lecture.name).parent
-    solved = lecture.notebook
-    quiet = ["--log-level=ERROR"]  # the kernel warns of its own sockets
-    client = NotebookClient(solved, timeout=900, extra_arguments=quiet, resources={"metadata": {"path": folder}})
-    try:
-        client.execute(env={**os.environ, FILE_VARIABLE: "off"})
-    except CellExecutionError as error:
-        raise build.BuildError(f"{lecture.name}: a cell fails:\n{error}") from None
-    page: NotebookNode = nbformat.read(build.release(course, lecture.name), as_version=4)
-    for cell, ran in zip(page.cells, solved.cells, strict=True):
+    solved = execution.executed(lecture)
+    shown: NotebookNode = nbformat.read(build.release(course, lecture.name), as_version=4)
+    for cell, ran in zip(shown.cells, solved.cells, strict=True):
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
             cell.outputs = [output for output in ran.outputs if _still(output)]
             for output in cell.outputs:
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
-    return page
+    return shown
 
 
 def _still(output: NotebookNode) -> bool:

@@ -14,10 +14,9 @@ from distributed.scheduler import KilledWorker
 from autograder.inside.limits import Limits
 
 from . import worker
-from .engine import EngineError, accepted
 from .sandbox import SandboxError
 from .text import clean
-from .worker import ATTEMPTS, Failed, Outcome, Task
+from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task
 
 _PATIENCE = 120.0  # seconds without any worker
 
@@ -106,7 +105,7 @@ def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outco
         for future in [future for future in flying if future.done()]:
             task, attempt = flying.pop(future)
             try:
-                yield task, accepted(future.result())
+                yield task, future.result()
                 continue
             except KilledWorker:
                 reason = "the worker died"
@@ -117,8 +116,6 @@ def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outco
                         "run the same command again"
                     ) from None
                 reason = "the scheduler dropped it"
-            except SandboxError:
-                raise
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}"
             if attempt < ATTEMPTS:

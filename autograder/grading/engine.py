@@ -8,9 +8,8 @@ submission did to the machine may be what killed it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
-from autograder import CourseError
 from autograder.inside.limits import Limits
 
 from . import sandbox, worker
@@ -18,31 +17,35 @@ from .sandbox import SandboxError
 from .worker import Failed, Outcome, Task
 
 
-class EngineError(CourseError):
-    """Grading cannot begin, or cannot go on: says why and what to do. What was graded is kept."""
-
-
 def grade_all(
     tasks: Iterator[Task], limits: Limits, *, unsafe: bool = False, workers: int | None = None, scheduler: str = ""
-) -> Iterator[tuple[Task, Outcome]]:
+) -> Generator[tuple[Task, Outcome]]:
     """Grade every task; ``limits`` and ``unsafe`` are those of all of them.
 
     ``workers``: processes on this machine, one for each processor if None; 0 grades in this process. ``scheduler``: the
-    address of a Dask scheduler, whose workers are used instead. Raises :class:`EngineError`, and
-    :class:`~autograder.grading.sandbox.SandboxError` where there is no sandbox to be had.
+    address of a Dask scheduler, whose workers are used instead. Raises :class:`~autograder.grading.worker.EngineError`,
+    and :class:`~autograder.grading.sandbox.SandboxError` where there is no sandbox to be had.
     """
+    for task, outcome in _spread(tasks, limits, unsafe, workers, scheduler):
+        if isinstance(outcome, Failed) and outcome.refused:
+            raise SandboxError(outcome.reason)  # the next one would have no sandbox either
+        yield task, outcome
+
+
+def _spread(
+    tasks: Iterator[Task], limits: Limits, unsafe: bool, workers: int | None, scheduler: str
+) -> Iterator[tuple[Task, Outcome]]:
     if scheduler:
         from .cluster import grade_on_cluster  # with Dask, which takes a second to import
 
-        yield from grade_on_cluster(tasks, scheduler, limits, unsafe)
-    elif workers == 0:
-        yield from _grade_here(tasks)
-    else:
-        from .pool import grade_in_pool
+        return grade_on_cluster(tasks, scheduler, limits, unsafe)
+    if workers == 0:
+        return _grade_here(tasks)
+    from .pool import grade_in_pool
 
-        if not unsafe:
-            sandbox.require()
-        yield from grade_in_pool(tasks, workers or processors(), limits, unsafe)
+    if not unsafe:
+        sandbox.require()
+    return grade_in_pool(tasks, workers or processors(), limits, unsafe)
 
 
 def processors() -> int:
@@ -53,13 +56,6 @@ def processors() -> int:
 def _grade_here(tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
     try:
         for task in tasks:
-            yield task, accepted(worker.grade_one(task))
+            yield task, worker.grade_one(task)
     finally:
         worker.close_box()
-
-
-def accepted(outcome: Outcome) -> Outcome:
-    """An outcome as it is. Raises SandboxError where there was no sandbox: the next task would have none either."""
-    if isinstance(outcome, Failed) and outcome.refused:
-        raise SandboxError(outcome.reason)
-    return outcome

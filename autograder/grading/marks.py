@@ -39,10 +39,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """What one submission got. ``notes`` say why a person should look, or what failed; ``lecture`` is a name."""
+    """What one submission got. ``notes`` say why a person should look, or what failed."""
 
     student: str
-    lecture: str
+    lecture_name: str
     state: State
     key: str
     marks: tuple[Mark, ...] = ()

@@ -20,9 +20,8 @@ from multiprocessing.connection import Connection, wait
 
 from autograder.inside.limits import Limits
 
-from .engine import EngineError, accepted
 from .sandbox import SandboxError
-from .worker import ATTEMPTS, Failed, Outcome, Task, grade_one, prepare
+from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare
 
 _READY = "ready"
 
@@ -113,7 +112,7 @@ class _Pool:
             worker.task = None
             self._hand_out()  # before what is done is written: nobody waits for a disk
             if task is not None:
-                yield task, accepted(message)
+                yield task, message
         self._hand_out()
 
     def _bury(self, worker: _Worker) -> Iterator[tuple[Task, Outcome]]:

@@ -45,18 +45,15 @@ class Sandbox:
 
     def __init__(self, limits: Limits = Limits(), *, unsafe: bool = False) -> None:
         self.limits = limits if not unsafe else replace(limits, isolate=False)
+        wall = [] if unsafe else _bubblewrap(os.geteuid() == 0)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         # As it was typed it may lead through folders that the sandbox does not show: ../.venv/bin/python.
         python = [os.path.abspath(sys.executable), "-I", "-c", _START, str(theirs.fileno())]
-        environment = dict(_ENVIRONMENT)
-        if unsafe:
-            command, environment["COURSE_GRADING_PATH"] = python, str(ROOT)
-        else:
-            command, environment["COURSE_GRADING_PATH"] = [*_bubblewrap(os.geteuid() == 0), *python, "nobody"], _INSIDE
+        self._log = b""
         self._process = subprocess.Popen(
-            command,
-            env=environment,
+            [*wall, *python] if unsafe else [*wall, *python, "nobody"],
+            env={**_ENVIRONMENT, "COURSE_GRADING_PATH": str(ROOT) if unsafe else _INSIDE},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -114,9 +111,9 @@ class Sandbox:
     @property
     def complaint(self) -> str:
         """What the sandbox wrote to its log, once it has ended."""
-        if self._process.poll() is None or self._process.stderr is None:
-            return "no reason given"
-        return self._process.stderr.read().decode(errors="replace")[-2000:].strip() or "no reason given"
+        if self._process.poll() is not None:
+            self._read_log()
+        return self._log.decode(errors="replace")[-2000:].strip() or "no reason given"
 
     def close(self) -> None:
         """End the fork server and all that came from it."""
@@ -125,6 +122,15 @@ class Sandbox:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        self._read_log()
+
+    def _read_log(self) -> None:
+        """Read what the sandbox wrote, and close its log; once is enough."""
+        log = self._process.stderr
+        if log is not None and not log.closed:
+            os.set_blocking(log.fileno(), False)  # a process that is about to end may still hold the other end
+            with log:
+                self._log = log.read() or b""
 
     def __enter__(self) -> Sandbox:
         return self

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from autograder import CourseError
 from autograder.inside.limits import Limits
 
 from .exercises import ProblemSet
@@ -26,6 +27,10 @@ _RECYCLE = 300  # submissions that one fork server serves
 _LIMIT = 4_000  # characters of what went wrong
 
 _LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a time in a process
+
+
+class EngineError(CourseError):
+    """Grading cannot begin, or cannot go on: says why and what to do. What was graded is kept."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, answers: Mappin
             about["checksum"], about["cell_type"] = checksum(cell), cell.cell_type
     path = folder.autograded(result.student, lecture.name)
     path.parent.mkdir(parents=True, exist_ok=True)
+    for partial in path.parent.glob(".*.partial"):  # of a run that was killed while it wrote
+        partial.unlink(missing_ok=True)
     with replacing(path, durable=False) as file:
         # Valid by its making: nbformat.writes would check it, copy it and indent it, which takes longer than grading.
         file.write(json.dumps(notebook, ensure_ascii=False).encode() + b"\n")
@@ -48,7 +50,10 @@ def checksum(cell: Any) -> str:
     Ours because the first result would otherwise wait two seconds until nbgrader is imported.
     """
     about = cell.metadata.nbgrader
-    parts = [cell.source, cell.cell_type, about["grade"], about["solution"], about["locked"], about["grade_id"]]
-    if about["grade"]:
+    grade, solution = about.get("grade", False), about.get("solution", False)
+    # To nbgrader a student's cell is never locked and a test cell always, whatever their metadata say.
+    locked = not solution and (grade or about.get("locked", False))
+    parts = [cell.source, cell.cell_type, grade, solution, locked, about["grade_id"]]
+    if grade:
         parts.append(float(about["points"]))
     return hashlib.md5("".join(map(str, parts)).encode(), usedforsecurity=False).hexdigest()

@@ -101,7 +101,9 @@ def _exercise(
     exercise: Exercise, title: str, mark: Mark | None, code: str, secret: tuple[str, ...]
 ) -> dict[str, object]:
     full = mark is not None and mark.points >= exercise.points
-    facts, advice = split(without(mark.message[:MESSAGE_LIMIT], secret)) if mark else ("", "")
+    # The judge's messages are clean already, but a result is a file that anybody may have written.
+    message = clean(without(mark.message[:MESSAGE_LIMIT], secret)) if mark else ""
+    facts, advice = split(message)
     return {
         "title": title,
         "points": f"{mark.points:g}" if mark else "–",

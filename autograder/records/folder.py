@@ -67,11 +67,6 @@ class ClassFolder:
     # ---- where things are
 
     @property
-    def submitted(self) -> Path:
-        """The folder that submissions are in; a folder for each student, unless nbgrader's configuration says else."""
-        return self.root / self.settings.submitted
-
-    @property
     def results(self) -> Path:
         """The folder that results are in."""
         return self.root / "results"
@@ -113,46 +108,69 @@ class ClassFolder:
     @property
     def gradebook_url(self) -> str:
         """The address of nbgrader's gradebook, for SQLAlchemy."""
-        return self.settings.db_url or f"sqlite:///{self.root.resolve() / 'gradebook.db'}"
+        url = self.settings.db_url or "sqlite:///gradebook.db"
+        file = url.removeprefix("sqlite:///")
+        # nbgrader's commands run in the class's folder, so a relative path starts there.
+        relative = file not in (url, "") and not file.startswith(("/", ":memory:", "file:"))
+        return f"sqlite:///{self.root.resolve() / file}" if relative else url
 
     def _step(self, step: str, student: str, lecture_name: str) -> Path:
+        return self.root / self._filled(step, student, lecture_name)
+
+    def _filled(self, step: str, student: str, lecture_name: str) -> str:
         try:
-            place = self.settings.structure.format(nbgrader_step=step, student_id=student, assignment_id=lecture_name)
+            return self.settings.structure.format(nbgrader_step=step, student_id=student, assignment_id=lecture_name)
         except (KeyError, IndexError, ValueError) as error:
             raise FolderError(
                 f"{self.root / CONFIG}: directory_structure is {self.settings.structure!r}, which cannot be filled in "
                 f"({type(error).__name__}: {error})\n  → use {{nbgrader_step}}, {{student_id}} and {{assignment_id}}"
             ) from error
-        return self.root / place
 
     # ---- what is true
 
     def require(self) -> None:
-        """Raise :class:`FolderError` where there is no class here, or nowhere to hand in."""
+        """Raise :class:`FolderError` where there is no class here."""
         if not self.root.is_dir():
             raise FolderError(f"{self.root} is missing\n  → `course init {self.root}` makes a class's folder")
-        if not self.submitted.is_dir():
-            place = self.assignment("STUDENT", "LECTURE")
-            raise FolderError(f"{self.submitted} is missing\n  → put submissions into {place}/LECTURE.ipynb")
+
+    def require_submissions(self, lecture_name: str) -> None:
+        """Raise :class:`FolderError` where there is no class here, or nowhere to hand in."""
+        self.require()
+        students, _ = self._students(lecture_name)
+        if not students.is_dir():
+            place = self.submission("STUDENT", lecture_name)
+            raise FolderError(f"{students} is missing\n  → put submissions into {place}")
 
     def present(self, lecture_name: str) -> set[str]:
         """The names of all who handed something in, for whichever lecture, or have a result in this one."""
         found = {path.stem for path in (self.results / lecture_name).glob("*.json")}
+        students, below = self._students(lecture_name)
         with contextlib.suppress(FileNotFoundError):
-            found |= {path.name for path in self._students(lecture_name).iterdir() if path.is_dir()}
+            for path in students.iterdir():
+                dangling = path.is_symlink() and not path.exists()  # somebody put it there, so it wants a look
+                if dangling or (path / below).is_dir():
+                    found.add(path.name)
         return {name for name in found if not name.startswith(".")}
 
-    def _students(self, lecture_name: str) -> Path:
-        """The folder that has a folder for each student."""
-        mark = "\0"  # no folder is called so
-        place = self._step(self.settings.submitted, mark, lecture_name)
-        for each in (place, *place.parents):
-            if each.name == mark:
-                return each.parent
-        raise FolderError(
-            f"{self.root / CONFIG}: in directory_structure, {self.settings.structure!r}, no folder is a student's\n"
-            "  → make {student_id} a folder of its own"
-        )
+    def _students(self, lecture_name: str) -> tuple[Path, Path]:
+        """The folder that has a folder for each student, and what must be in a student's folder to tell it from others.
+
+        The second is empty unless ``directory_structure`` names the student before the step.
+        """
+        student, step = "\0", "\1"  # no folder is called so
+        parts = Path(self._filled(step, student, lecture_name)).parts
+        if student not in parts:
+            raise FolderError(
+                f"{self.root / CONFIG}: in directory_structure, {self.settings.structure!r}, no folder is a student's\n"
+                "  → make {student_id} a folder of its own"
+            )
+
+        def path(some: tuple[str, ...]) -> Path:
+            return Path(*(part.replace(step, self.settings.submitted) for part in some))
+
+        at = parts.index(student)
+        steps = [place for place, part in enumerate(parts) if place > at and step in part]
+        return self.root / path(parts[:at]), path(parts[at + 1 : steps[-1] + 1] if steps else ())
 
     def read(self, student: str, lecture_name: str) -> HandedIn:
         """What a student handed in."""

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.grading import engine, sandbox, source
-from autograder.grading.engine import EngineError
 from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn
 from autograder.grading.text import clean
-from autograder.grading.worker import Failed, Graded, Outcome, Task, unreadable
+from autograder.grading.worker import EngineError, Failed, Graded, Outcome, Task, unreadable
 from autograder.inside.limits import Limits
 from autograder.project import source_path
 
@@ -77,14 +76,16 @@ def grade_class(
     :class:`EngineError` or :class:`sandbox.SandboxError` where grading cannot go on.
     """
     lecture = source.read(source_path(lecture_name))
-    folder.require()
+    folder.require_submissions(lecture_name)
     if not unsafe:
         sandbox.require_hidden(folder.root)
     with _alone(folder, lecture_name):
         run = _Run(folder, lecture, again, limits, unsafe, progress)
         run.everybody(roster)
-        for task, outcome in engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler):
-            run.finish(*_result(task, outcome))
+        outcomes = engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
+        with contextlib.closing(outcomes):  # whatever stops this, its workers end now
+            for task, outcome in outcomes:
+                run.finish(*_result(task, outcome))
         problem = ""
         if database is not None:
             from . import gradebook  # with nbgrader, which takes longer to import than all the rest
@@ -98,6 +99,7 @@ def grade_class(
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
     """Who would be graded now; nothing is changed."""
+    folder.require_submissions(lecture_name)
     run = _Run(folder, source.read(source_path(lecture_name)), again)
     run.everybody(roster)
     for student in run.plan.students:

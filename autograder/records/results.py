@@ -29,7 +29,7 @@ class ResultError(CourseError):
 
 def write(folder: ClassFolder, result: Result) -> None:
     """Write a result, whole or not at all. Raises OSError where that fails; what was there is still there."""
-    path = folder.result(result.student, result.lecture)
+    path = folder.result(result.student, result.lecture_name)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(asdict(result), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     with replacing(path) as file:

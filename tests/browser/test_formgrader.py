@@ -24,7 +24,7 @@ LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
 FIRST, SECOND = LECTURE.exercises[:2]
 WRONG = next(a for a in bank.read_bank(bank.bank_path(project.ANSWERS, NAME, FIRST.name)) if a.kind == "wrong")
 
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = pytest.mark.xdist_group("formgrader")
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,18 @@ ROOT = Path(__file__).parents[2]
 LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 SCREENSHOTS = os.environ.get("COURSE_SCREENSHOTS", "")
 SLOW = 5.0  # seconds that an explorer may take to answer beside other tests
-# Measures in the page how long after an event the picture is another; what Playwright adds is left out.
+QUIET = 0.5  # seconds for the page itself: to send what was done, and to draw what the kernel answered
+# Measures in the page how long after an event the picture is another; what Playwright adds is left out. `waiting` holds
+# the messages to the kernel that it has not dealt with yet.
 WATCH = """explorer => {
   let start = 0;
+  explorer.waiting = new Set();
+  jupyterapp.shell.currentWidget.sessionContext.session.kernel.anyMessage.connect((_, {msg, direction}) => {
+    if (direction === "send" && msg.header.msg_type === "comm_msg") explorer.waiting.add(msg.header.msg_id);
+    if (msg.header.msg_type === "status" && msg.content.execution_state === "idle")
+      explorer.waiting.delete(msg.parent_header.msg_id);
+    explorer.heard = performance.now();
+  });
   explorer.answers = [];
   for (const kind of ["pointerdown", "keydown", "change"])
     explorer.addEventListener(kind, () => { start = performance.now(); }, true);
@@ -32,8 +41,9 @@ WATCH = """explorer => {
     start = 0;
   }).observe(explorer.querySelector(":scope > .widget-html"), {childList: true, subtree: true});
 }"""
+SETTLED = f"explorer => !explorer.waiting.size && performance.now() - explorer.heard > {1000 * QUIET}"
 
-pytestmark = pytest.mark.xdist_group("lab")
+pytestmark = pytest.mark.xdist_group("lectures")
 
 
 @pytest.fixture(scope="module")
@@ -110,12 +120,14 @@ def move(explorer: Locator, page: Page) -> None:
     def does(kind: str, how: str, act: Callable[[], object]) -> None:
         answered.setdefault((kind, how), 0)
         before, start = look(explorer), time.perf_counter()
+        explorer.evaluate("explorer => { explorer.heard = performance.now(); }")
         act()
-        while time.perf_counter() - start < SLOW:
-            if look(explorer) != before:
-                answered[kind, how] += 1
+        while look(explorer) == before:
+            if time.perf_counter() - start > SLOW or explorer.evaluate(SETTLED):
                 break
             page.wait_for_timeout(15)
+        else:
+            answered[kind, how] += 1
         assert explorer.locator(".course-explorer-error").count() == 0, explorer.inner_text()
 
     # First small steps, then large ones: after those a setting may be impossible, and stay so one step further.

@@ -1,31 +1,48 @@
-"""A class of five, graded with nbgrader's own commands: every point is the one that was planned.
+"""A class of five, graded with nbgrader: every point is the one that was planned.
 
-The first lecture on stock kernels, as instructors run it; the others on warm ones, which are quicker.
+The first lecture as instructors run it: the whole notebook, stock kernels, a process for each command. For the others
+what a point can depend on: the setup cell, the exercises, and the lecture's cells that an answer uses; on warm kernels,
+with the same commands called in this process. Their other cells run in test_notebooks.py and in the browser.
 """
 
+import copy
 import csv
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 import pytest
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from nbgrader.api import Gradebook
+from nbgrader.apps import AutogradeApp, ExportApp, GenerateAssignmentApp, GenerateFeedbackApp
 
 from autograder import project
 from autograder.authoring import bank, build
 from autograder.grading import source
+from autograder.grading.judge import _demonstrations
+from autograder.inside.messages import Names
+from autograder.inside.names import defined, used
 
-LECTURES = source.lectures(project.SOLUTIONS)
+FIRST, *OTHERS = source.lectures(project.SOLUTIONS)
+COMMANDS = {
+    "generate_assignment": GenerateAssignmentApp,
+    "autograde": AutogradeApp,
+    "generate_feedback": GenerateFeedbackApp,
+    "export": ExportApp,
+}
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # nbgrader starts alembic
+Plan = dict[str, dict[str, tuple[str, float]]]
 
 
-def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
+def plan(lecture: source.Lecture) -> Plan:
     """For each student and exercise: the answer handed in and the points it must get.
 
     The mixed students take turns between the reference, a wrong answer, an unusual right one and nothing at all.
     """
-    students: dict[str, dict[str, tuple[str, float]]] = {"blank": {}, "reference": {}, "ada": {}, "bob": {}, "cy": {}}
+    students: Plan = {"blank": {}, "reference": {}, "ada": {}, "bob": {}, "cy": {}}
     for number, exercise in enumerate(lecture.exercises):
         answers = bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, exercise.name))
         wrong = [a.code for a in answers if a.kind == "wrong"]
@@ -43,47 +60,78 @@ def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
     return students
 
 
-def nbgrader(course: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    command = [sys.executable, "-m", "nbgrader", *arguments]
-    ran = subprocess.run(command, capture_output=True, text=True, cwd=course, env=environment)
+def in_a_process(course: Path, command: str, *arguments: str) -> None:
+    whole = [sys.executable, "-m", "nbgrader", command, *arguments]
+    ran = subprocess.run(whole, capture_output=True, text=True, cwd=course, env={**os.environ, "PATH": PATH})
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-4000:]
-    return ran.stdout + ran.stderr
 
 
-@pytest.mark.timeout(1500)
-@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
-def test_a_class(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if path != LECTURES[0] and sys.platform == "linux":
-        monkeypatch.setenv("JUPYTER_DEFAULT_PROVISIONER_NAME", "warm")
+def in_this_process(course: Path, command: str, *arguments: str) -> None:
+    app = COMMANDS[command]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course)
+        patch.setenv("PATH", PATH)
+        app.initialize(list(arguments))
+        app.start()  # exits where something fails
+
+
+def without_prose_and_demonstrations(lecture: source.Lecture, planned: Plan) -> nbformat.NotebookNode:
+    """A lecture's notebook with the cells that a point can depend on."""
+    texts = [text for answers in planned.values() for text, _ in answers.values()]
+    needed = _demonstrations(lecture.problems, [Names(defined(text), used(text)) for text in texts])
+    notebook = copy.deepcopy(lecture.notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    notebook.cells = [c for c in code if c is code[0] or "nbgrader" in c.metadata or c.source in needed]
+    return notebook
+
+
+def test_a_class_gets_the_planned_points_from_whole_notebooks_and_nbgraders_commands(tmp_path: Path) -> None:
+    (lecture,) = build.course_directory(tmp_path, [FIRST])
+    grade_and_compare(tmp_path, lecture, plan(lecture), in_a_process)
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_a_class_gets_the_planned_points(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform == "linux":
+        monkeypatch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
     (lecture,) = build.course_directory(tmp_path, [path])
-    name = lecture.name
-    nbgrader(tmp_path, "generate_assignment", name)
-    released = project.notebook_path(tmp_path / "release", name)
     planned = plan(lecture)
+    notebook = without_prose_and_demonstrations(lecture, planned)
+    build.write_notebook(notebook, project.notebook_path(tmp_path / "source", lecture.name))
+    grade_and_compare(tmp_path, lecture, planned, in_this_process)
+
+
+def grade_and_compare(
+    course: Path, lecture: source.Lecture, planned: Plan, nbgrader: Callable[..., None]
+) -> None:
+    """Hand in what was planned, grade it, and look at the gradebook, the exported table and the feedback pages."""
+    name = lecture.name
+    nbgrader(course, "generate_assignment", name)
+    released = project.notebook_path(course / "release", name)
     for student, answers in planned.items():
         notebook = nbformat.read(released, as_version=4)
         for cell in notebook.cells:
             if cell.id in answers:
                 cell.source = answers[cell.id][0]
-        submitted = project.notebook_path(tmp_path / "submitted" / student, name)
+        submitted = project.notebook_path(course / "submitted" / student, name)
         submitted.parent.mkdir(parents=True)
         nbformat.write(notebook, submitted)
 
-    nbgrader(tmp_path, "autograde", name)
-    nbgrader(tmp_path, "generate_feedback", name)
-    nbgrader(tmp_path, "export", "--to", "grades.csv")
+    nbgrader(course, "autograde", name)
+    nbgrader(course, "generate_feedback", name)
+    nbgrader(course, "export", "--to", "grades.csv")
 
-    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as gradebook:
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
         for student, answers in planned.items():
             notebook = gradebook.find_submission_notebook(name, name, student)
             got = {grade.name: grade.score for grade in notebook.grades}
             assert got == {f"test_{exercise}": points for exercise, (_, points) in answers.items()}, student
-    totals = {row["student_id"]: float(row["score"]) for row in csv.DictReader((tmp_path / "grades.csv").open())}
+    with (course / "grades.csv").open() as file:
+        totals = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
     whole = sum(exercise.points for exercise in lecture.exercises)
     assert totals == {student: sum(p for _, p in answers.values()) for student, answers in planned.items()}
     assert totals["blank"] == 0 and totals["reference"] == whole
     assert all(0 < totals[student] < whole for student in ("ada", "bob", "cy"))
     for student in planned:
-        page = (tmp_path / "feedback" / student / name / f"{name}.html").read_text()
+        page = (course / "feedback" / student / name / f"{name}.html").read_text()
         assert f"{totals[student]:g}" in page

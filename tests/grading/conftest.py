@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from autograder.grading import conversation, sandbox
+from autograder.inside.messages import Run
 
 
 @cache

@@ -12,9 +12,12 @@ import pytest
 
 from autograder import project
 from autograder.grading import source
-from autograder.grading.submission import CELL_LIMIT, SIZE_LIMIT, read_submission, submissions
+from autograder.grading.submission import CELL_LIMIT, SIZE_LIMIT, Submission, parse, read
+from autograder.records import roster
+from autograder.records.folder import ClassFolder
 
 LECTURE = source.read(project.SOLUTIONS / "01_tensors.py")
+PROBLEMS = LECTURE.problems
 NAMES = [exercise.name for exercise in LECTURE.exercises]
 RELEASED = json.loads((project.NOTEBOOKS / LECTURE.name / f"{LECTURE.name}.ipynb").read_text())
 BREAKS: dict[str, tuple[Callable[[Path], object], str, int]] = {}
@@ -274,44 +277,52 @@ def place(tmp_path: Path) -> Path:
     return folder / f"{LECTURE.name}.ipynb"
 
 
-def test_there_are_enough() -> None:
+def read_class(folder: Path) -> list[Submission]:
+    """What every student handed in, as `course verify` and `course grade` find it."""
+    course = ClassFolder(folder)
+    students = roster.of(course, LECTURE.name)
+    return [parse(course.read(student, LECTURE.name), PROBLEMS) for student in students]
+
+
+def test_there_are_at_least_25_kinds_of_broken_files() -> None:
     assert len(BREAKS) >= 25
 
 
 @pytest.mark.timeout(60)  # a pipe without a writer, or a check that never ends
 @pytest.mark.parametrize("name", BREAKS)
-def test_a_broken_notebook_is_reported(name: str, place: Path, tmp_path: Path) -> None:
+def test_a_broken_notebook_is_reported_and_the_one_beside_it_is_read(name: str, place: Path, tmp_path: Path) -> None:
     write, says, answers = BREAKS[name]
     write(place)
-    read = read_submission(place, LECTURE)
-    assert any(says in finding.problem for finding in read.findings), read.findings
-    assert all(finding.remedy and len(str(finding)) < 1000 for finding in read.findings)
-    assert len(read.answers) == answers and all(isinstance(text, str) for text in read.answers.values())
+    found = parse(read(place), PROBLEMS)
+    assert any(says in finding.problem for finding in found.findings), found.findings
+    assert all(finding.remedy and len(str(finding)) < 1000 for finding in found.findings)
+    assert len(found.answers) == answers and all(isinstance(text, str) for text in found.answers.values())
 
     beside = tmp_path / "submitted" / "bob" / LECTURE.name
     beside.mkdir(parents=True)
     (beside / place.name).write_text(json.dumps(RELEASED))
-    both = submissions(tmp_path, LECTURE)
-    assert [sorted(one.answers) for one in both] == [sorted(read.answers), sorted(NAMES)]
+    both = read_class(tmp_path)
+    assert both[0] == found and [sorted(one.answers) for one in both] == [sorted(found.answers), sorted(NAMES)]
     assert both[1].findings == ()
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), OSError(5, "Input/output error")])
-def test_what_cannot_be_opened_is_reported(error: OSError, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(error: OSError, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> int:
         raise error
 
     monkeypatch.setattr(os, "open", refuse)
-    read = read_submission(place, LECTURE)
-    assert error.strerror in read.findings[0].problem and read.answers == {}
+    handed_in = read(place)
+    assert handed_in.error is error and not handed_in.nothing
+    found = parse(handed_in, PROBLEMS)
+    assert error.strerror in found.findings[0].problem and found.answers == {}
 
 
-def test_what_is_odd_and_fine(place: Path) -> None:
-    """Lines in a list, a byte-order mark, colours of no account: nothing is lost and nothing reported."""
+def test_a_byte_order_mark_lines_in_a_list_and_another_order_cost_nothing(place: Path) -> None:
     notebook = copy.deepcopy(RELEASED)
     cell(notebook, NAMES[0])["source"] = ["a = 1\n", "b = '\ud800'"]
     notebook["cells"].reverse()
     place.write_bytes(b"\xef\xbb\xbf" + json.dumps(notebook).encode())
-    read = read_submission(place, LECTURE)
-    assert read.findings == () and len(read.answers) == len(NAMES)
-    assert read.answers[NAMES[0]] == "a = 1\nb = '\ud800'"
+    found = parse(read(place), PROBLEMS)
+    assert found.findings == () and len(found.answers) == len(NAMES)
+    assert found.answers[NAMES[0]] == "a = 1\nb = '\ud800'"

@@ -12,23 +12,26 @@ from typer.testing import CliRunner
 from autograder import demo, project
 from autograder.cli import app
 from autograder.grading import source, submission
+from autograder.records.folder import ClassFolder
 
 LECTURE = project.SOLUTIONS / "01_tensors.py"
 
 
-def test_it_is_the_same_for_a_seed_and_holds_no_solution(tmp_path: Path) -> None:
+def test_the_class_is_the_same_for_a_seed_and_holds_no_solution(tmp_path: Path) -> None:
     made = []
     for folder, seed in (("a", 0), ("b", 0), ("c", 1)):
         lecture = demo.make_class(tmp_path / folder, LECTURE, 12, seed)
-        handed_in = sorted((tmp_path / folder / "submitted").rglob("*.ipynb"))
-        made.append([path.read_bytes() for path in handed_in])
+        paths = sorted((tmp_path / folder / "submitted").rglob("*.ipynb"))
+        made.append([path.read_bytes() for path in paths])
     assert made[0] == made[1] != made[2] and len(made[0]) == 11  # one did not hand in
-    read = submission.submissions(tmp_path / "a", lecture)
-    assert sum(bool(one.findings) for one in read) == 1  # and one file is broken
+    course = ClassFolder(tmp_path / "a")
+    handed_in = [course.read(student, lecture.name) for student in course.present(lecture.name)]
+    assert len(handed_in) == 11
+    assert sum(bool(submission.parse(each, lecture.problems).findings) for each in handed_in) == 1  # one is broken
     assert all("BEGIN HIDDEN" not in text.decode() and "BEGIN SOLUTION" not in text.decode() for text in made[0])
 
 
-def test_only_a_demos_own_folder_is_replaced(tmp_path: Path) -> None:
+def test_only_a_folder_that_a_demo_made_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "grades.csv").write_text("precious")
     ran = CliRunner().invoke(app, ["demo", str(tmp_path)])
     assert ran.exit_code == 1 and (tmp_path / "grades.csv").read_text() == "precious"
@@ -47,7 +50,7 @@ def test_an_attack_is_taken_whole_and_only_for_its_lecture(tmp_path: Path, monke
 
 
 @pytest.mark.sandboxed
-def test_the_command_shows_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_grades_the_class_and_writes_every_page_and_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     folder = tmp_path / "demo"

@@ -5,7 +5,6 @@ import shutil
 import signal
 import sqlite3
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,10 @@ from typer.testing import CliRunner
 
 from autograder import cli, project
 from autograder.authoring import build
-from autograder.grading import conversation, engine, judge, marks, sandbox, worker
+from autograder.grading import conversation, judge, marks, sandbox, worker
 from autograder.grading.marks import State
 from autograder.inside.limits import Limits
+from autograder.inside.messages import Ran, Run
 from autograder.records import grade, gradebook, results, roster
 from autograder.records.folder import ClassFolder
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.sandboxed
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, grade.Summary]:
-    """A class graded once by one Dask worker."""
+    """A class graded once, by one worker."""
     course = tmp_path_factory.mktemp("class")
     build.course_directory(course, [LECTURE.path])
     hand_in(course, "ada")
@@ -72,7 +72,9 @@ def test_states_add_up_and_say_why(graded: tuple[Path, grade.Summary]) -> None:
     assert "cannot be graded: it is not JSON" in found["broken"].marks[0].message
     assert "misnamed handed in my answers.ipynb" in "\n".join(summary.remarks)
     assert "ada is not on the roster" not in "\n".join(summary.remarks)
-    assert "\x1b" not in (text := found["odd"].marks[0].message) and "ValueError" in text
+    text = found["odd"].marks[0].message
+    assert "\x1b" not in text and "\ud800" not in text
+    assert "Your cell stopped with ValueError: \\ud800 \\x1b[31m <script>" in text  # spelled out
     assert summary.complete
 
 
@@ -93,7 +95,7 @@ def test_the_gradebook_has_the_same_points(graded: tuple[Path, grade.Summary]) -
     nbformat.validate(shown)
 
 
-def test_again_grades_nothing_and_changes_nothing(course: Path) -> None:
+def test_the_same_class_again_grades_nothing_and_changes_nothing(course: Path) -> None:
     before = files(course)
     summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert summary.graded == () and files(course) == before
@@ -129,7 +131,7 @@ def test_a_full_disk_stops_with_a_message_and_loses_nothing(course: Path, monkey
         real(*args)
 
     monkeypatch.setattr(results, "write", write)
-    with pytest.raises(engine.EngineError, match=r"result of blank cannot be written: .*No space left(.|\n)*make room"):
+    with pytest.raises(worker.EngineError, match=r"result of blank cannot be written: .*No space left(.|\n)*make room"):
         grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert {name for name, content in files(course).items() if content != before[name]} == {"ada.json"}
     monkeypatch.undo()
@@ -158,14 +160,14 @@ def test_a_lost_sandbox_is_replaced_and_in_the_end_no_zero(course: Path, monkeyp
     hand_in(course, "blank", **{FIRST.name: FIRST.stub})
     real, lost = judge.grade, []
 
-    def grade(lecture: Any, answers: Any, box: sandbox.Sandbox) -> Any:
+    def lose(problems: Any, answers: Any, box: sandbox.Sandbox) -> Any:
         if len(lost) < times:
             lost.append(box)
             box._process.kill()
             box._process.wait()
-        return real(lecture, answers, box)
+        return real(problems, answers, box)
 
-    monkeypatch.setattr(judge, "grade", grade)
+    monkeypatch.setattr(judge, "grade", lose)
     times = worker.ATTEMPTS
     summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     result = summary.results["blank"]
@@ -180,7 +182,7 @@ def test_a_lost_sandbox_is_replaced_and_in_the_end_no_zero(course: Path, monkeyp
 
 def test_a_failed_regrading_keeps_the_grade(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files(course)
-    monkeypatch.setattr(worker, "grade_one", lambda task: {"failed": "the roof came down"})
+    monkeypatch.setattr(worker, "grade_one", lambda task: worker.Failed("the roof came down"))
     summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS, again=True)
     assert len(summary.graded) == 7 and files(course) == before
 
@@ -193,8 +195,8 @@ def test_a_damaged_result_is_graded_again(course: Path) -> None:
     assert files(course) == before
 
 
-def test_one_command_at_a_time(course: Path) -> None:
-    with grade._alone(ClassFolder(course), NAME), pytest.raises(engine.EngineError, match="another command is grading"):
+def test_a_second_command_on_the_same_lecture_is_refused(course: Path) -> None:
+    with grade._alone(ClassFolder(course), NAME), pytest.raises(worker.EngineError, match="another command is grading"):
         grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
 
 
@@ -208,12 +210,15 @@ def test_the_command_says_what_it_did(course: Path) -> None:
     assert told.exit_code == 0, told.output
     assert "1 graded now" in told.output and "hang, needs review" in told.output
     told = runner.invoke(cli.app, ["grade", str(course / "nowhere"), NAME])
-    assert told.exit_code == 1 and "put submissions into" in told.output and not (course / "nowhere").exists()
+    assert told.exit_code == 1 and "course init" in told.output and not (course / "nowhere").exists()
+    (course / "empty").mkdir()
+    told = runner.invoke(cli.app, ["grade", str(course / "empty"), NAME])
+    assert told.exit_code == 1 and "put submissions into" in told.output and not list((course / "empty").iterdir())
     told = runner.invoke(cli.app, ["grade", str(course), "17_nothing"])
     assert told.exit_code == 2 and "there is no lecture '17_nothing'; there are 00_napkin_math," in told.output
 
 
-def test_names_that_are_no_names(course: Path) -> None:
+def test_a_folder_that_cannot_be_a_students_name_is_refused(course: Path) -> None:
     (course / "submitted" / "new\nline" / NAME).mkdir(parents=True)
     with pytest.raises(roster.RosterError, match="no names for a student"):
         grade.plan(ClassFolder(course), NAME)
@@ -239,12 +244,12 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, graded: tuple[Path, grade.S
         if done == 1 and not killed:
             children = " ".join(path.read_text() for path in Path("/proc/self/task").glob("*/children"))
             for child in map(int, children.split()):
-                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                if b"autograder.grading.pool" in Path(f"/proc/{child}/cmdline").read_bytes():
                     killed.append(child)
                     os.kill(child, signal.SIGKILL)
 
     summary = grade.grade_class(ClassFolder(tmp_path), NAME, workers=1, limits=LIMITS, progress=kill)
-    assert killed
+    assert len(killed) == 1
     assert set(summary.graded) == {"ada", "crash"}
     for student in ("ada", "crash"):
         assert files(tmp_path)[f"{student}.json"] == files(graded[0])[f"{student}.json"]
@@ -262,7 +267,7 @@ def test_a_process_that_the_machine_kills_is_no_zero() -> None:
 
         for depth in (3, 4):  # bwrap, its first process, the warm process, its child; the student's process
             with pytest.raises(sandbox.Killed, match="killed the student's process"), box.conversation() as talk:
-                assert talk.ask(Run("x = 1", "cell"))["error"] is None
+                assert talk.ask(Run("x = 1", "cell")) == Ran("", "")
                 os.kill(inner(box._process.pid, depth), signal.SIGKILL)
                 with pytest.raises(conversation.Gone, match="the process ended"):
                     talk.ask(Run("x = 2", "cell"))
@@ -284,7 +289,7 @@ def test_a_sandbox_that_dies_while_it_starts_is_started_again(monkeypatch: pytes
     monkeypatch.setattr(sandbox.Sandbox, "_receive", receive)
     worker.close_box()
     started = time.monotonic()
-    said = worker.prepare(asdict(LIMITS), False)
+    said = worker.prepare(LIMITS, False)
     worker.close_box()
     assert ("the sandbox did not start" in said) == (times == worker.ATTEMPTS) and len(lost) == times
     assert time.monotonic() - started < 100, "it waited for what is dead"

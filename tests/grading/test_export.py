@@ -50,7 +50,7 @@ def written(course: Path, lecture: source.Lecture, found: dict[str, Result], for
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
 
 
-def test_points_by_student(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+def test_csv_has_the_points_and_state_of_every_student(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
     rows = written(tmp_path, lecture, found, Format.CSV)
     assert {row["student"]: row["state"] for row in rows} == {name: str(state) for name, state in STATES.items()}
     assert {r["student"]: float(r["points"]) for r in rows if r["points"]} == POINTS
@@ -82,7 +82,7 @@ def test_json_has_everything(lecture: source.Lecture, found: dict[str, Result], 
         assert bool(student["exercises"]) == (student["student"] in POINTS)
 
 
-def test_canvas_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+def test_the_canvas_file_has_the_columns_that_canvas_imports(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text(
         'ID,Name,LMS_User_ID,Login,Section\ngraded-ada,"Lovelace, Ada",17,ada@x.org,A\n', encoding="utf-8-sig"
     )
@@ -100,7 +100,7 @@ def test_canvas_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_
     assert [row[export.CANVAS_STATE] for row in rows[1:]] == [str(state) for state in STATES.values()]
 
 
-def test_moodle_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+def test_the_moodle_file_has_the_columns_that_moodle_imports(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
     (tmp_path / "roster.csv").write_text("id,first_name,email,id_number\nabsent,Ann,a@x.org,007\n", encoding="utf-8")
     rows = written(tmp_path, lecture, found, Format.MOODLE)
     by_name = {row["Username"]: row for row in rows}
@@ -111,20 +111,19 @@ def test_moodle_takes_it(lecture: source.Lecture, found: dict[str, Result], tmp_
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", " =", "\t=", "\r=", "＝"])
-def test_no_cell_is_a_formula(lecture: source.Lecture, tmp_path: Path, start: str) -> None:
+def test_no_cell_starts_a_formula(lecture: source.Lecture, tmp_path: Path, start: str) -> None:
     name = f"{start}cmd|'/C calc'!A0"
     given = tuple(Mark(e.name, 0.0, e.points, "", name) for e in lecture.exercises)
     found = {name: Result(name, lecture.name, State.GRADED, "", given)}
-    for path in export.write(
-        ClassFolder(tmp_path), lecture, found, {name: roster.Student(name, name, name, name, name, name, name)}
-    ):
+    students = {name: roster.Student(name, name, name, name, name, name, name)}
+    for path in export.write(ClassFolder(tmp_path), lecture, found, students):
         if path.suffix == ".csv":
             for row in csv.reader(io.StringIO(path.read_text(encoding="utf-8"))):
                 assert [c for c in row if c.lstrip()[:1] in tuple("=+-@\t\r＝")] == [], path
 
 
 @pytest.mark.parametrize("name", ["", 'a "quoted", name', "two\nlines", "é 漢", "'already", "a=b", "007"])
-def test_other_names_come_through(lecture: source.Lecture, tmp_path: Path, name: str) -> None:
+def test_ordinary_and_odd_names_survive_the_csv(lecture: source.Lecture, tmp_path: Path, name: str) -> None:
     found = {name: Result(name, lecture.name, State.NOT_SUBMITTED, "")}
     [row] = written(tmp_path, lecture, found, Format.CSV)
     assert row["student"] == name.replace("\n", "\\n")
@@ -143,7 +142,7 @@ def test_the_command_writes_all_or_what_is_asked_for(lecture: source.Lecture, tm
     assert contents[0] == contents[1] and len(contents[0]) == len(Format)
 
 
-def test_an_empty_class_exports_heads_only(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_an_empty_class_exports_only_headers(lecture: source.Lecture, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["export", str(tmp_path), lecture.name]).exit_code == 0
     assert (tmp_path / "exports" / "01_tensors.csv").read_text().splitlines() == ["student,state,points,worth"]
     assert json.loads((tmp_path / "exports" / "01_tensors.json").read_text())["students"] == []
@@ -159,7 +158,7 @@ def test_an_empty_class_exports_heads_only(lecture: source.Lecture, tmp_path: Pa
         ("student_id,x\na\x1bb,1\n", "cannot be a folder"),
     ],
 )
-def test_a_roster_that_is_no_good_is_refused(lecture: source.Lecture, tmp_path: Path, text: str, says: str) -> None:
+def test_a_roster_without_ids_or_with_an_id_that_is_no_folder_is_refused(lecture: source.Lecture, tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "roster.csv").write_text(text, encoding="utf-8")
     with pytest.raises(roster.RosterError, match=says):
         roster.of(ClassFolder(tmp_path), lecture.name)

@@ -15,6 +15,7 @@ from autograder import demo, project
 from autograder.authoring import bank
 from autograder.cli import app
 from autograder.grading import in_process, source, submission
+from autograder.grading.key import key
 from autograder.grading.marks import Mark, Result, State
 from autograder.records import feedback, report, results
 from autograder.records.folder import ClassFolder
@@ -40,20 +41,17 @@ def marks(lecture: source.Lecture, message: str = "", mistake: str | None = None
 
 
 def graded(course: Path, lecture: source.Lecture, path: Path, given: tuple[Mark, ...]) -> Result:
-    key = results.key(path.read_bytes(), lecture.path.read_bytes())
-    result = Result(path.parts[-3], lecture.name, State.GRADED, key, given)
+    made = key(path.read_bytes(), lecture.problems)
+    result = Result(path.parts[-3], lecture.name, State.GRADED, made, given)
     results.write(ClassFolder(course), result)
     return result
 
 
 def written(course: Path, lecture: source.Lecture) -> dict[str, feedback.Page]:
+    folder = ClassFolder(course)
     students = [path.name for path in (course / "submitted").iterdir()]
-    return {
-        p.path.parent.name: p
-        for p in feedback.write(
-            ClassFolder(course), lecture, results.table(ClassFolder(course), lecture.name, students)
-        )
-    }
+    pages = feedback.write(folder, lecture, results.table(folder, lecture.name, students))
+    return {page.path.parent.name: page for page in pages}
 
 
 def secret_lines(lecture: source.Lecture) -> set[str]:
@@ -64,11 +62,10 @@ def secret_lines(lecture: source.Lecture) -> set[str]:
     return {line for line in hidden - shown if len(line) > 12}
 
 
-def test_it_shows_points_code_message_and_hint(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_a_page_shows_points_code_message_and_hint(lecture: source.Lecture, tmp_path: Path) -> None:
     first, second = lecture.exercises[:2]
-    path = hand_in(
-        tmp_path, lecture, "ada", {first.name: "def tensor_bytes(x):\n    return x.numel() # <mine> & yours"}
-    )
+    code = "def tensor_bytes(x):\n    return x.numel() # <mine> & yours"
+    path = hand_in(tmp_path, lecture, "ada", {first.name: code})
     message = "✗ tensor_bytes(float32[4, 8])\n    got       32\n    expected  128\n  Each takes several bytes."
     given = (Mark(first.name, 0.0, first.points, message, "Each"), Mark(second.name, second.points, second.points))
     graded(tmp_path, lecture, path, given)
@@ -86,7 +83,7 @@ def test_it_shows_points_code_message_and_hint(lecture: source.Lecture, tmp_path
 
 
 @pytest.mark.parametrize("nasty", NASTY)
-def test_nothing_of_a_submission_is_more_than_text(lecture: source.Lecture, tmp_path: Path, nasty: str) -> None:
+def test_everything_from_a_submission_is_plain_text(lecture: source.Lecture, tmp_path: Path, nasty: str) -> None:
     student = nasty.replace("/", "∕")
     path = hand_in(tmp_path, lecture, student, {e.name: f"x = 1  # {nasty}\n'''{nasty}" for e in lecture.exercises})
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -111,7 +108,7 @@ def test_nothing_of_a_submission_is_more_than_text(lecture: source.Lecture, tmp_
     assert f"the cell {nasty} is not one of" in page.text
 
 
-def test_nothing_of_the_hostile_class_is_more_than_text(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_everything_from_the_hostile_class_is_plain_text(lecture: source.Lecture, tmp_path: Path) -> None:
     """Every attack's code, and the same text once more where a message stands; and every broken file."""
     attacks = demo.attacks(lecture)
     assert len(attacks) == len(list(demo.HOSTILE.glob("*.py")))
@@ -134,7 +131,7 @@ def test_nothing_of_the_hostile_class_is_more_than_text(lecture: source.Lecture,
     harmless(report.page(lecture, results.table(ClassFolder(tmp_path), lecture.name, pages)))
 
 
-def test_what_hides_or_turns_is_spelt_out(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_characters_that_hide_or_reorder_text_are_spelled_out(lecture: source.Lecture, tmp_path: Path) -> None:
     first = lecture.exercises[0]
     code = "x = '\u202eevil\u2066' # \x1b[2J \x00 \ud800 \ufeff\u2028 ordinary: é 漢 👍🏽"
     path = hand_in(tmp_path, lecture, "ada", {first.name: "x = 1"})
@@ -182,12 +179,11 @@ def test_no_hidden_line_is_on_any_page(lecture: source.Lecture, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("state", [State.NOT_SUBMITTED, State.QUEUED, State.FAILED_HERE])
-def test_who_has_no_points_is_told_why_and_given_no_zero(lecture: source.Lecture, tmp_path: Path, state: State) -> None:
+def test_a_student_without_points_is_told_why_and_given_no_zero(lecture: source.Lecture, tmp_path: Path, state: State) -> None:
     hand_in(tmp_path, lecture, "ada", {})
     note = "Traceback: /home/teacher/grades/secret.db is locked"
-    [page] = feedback.write(
-        ClassFolder(tmp_path), lecture, {"ada": Result("ada", lecture.name, state, "", (), (note,))}
-    )
+    result = Result("ada", lecture.name, state, "", (), (note,))
+    [page] = feedback.write(ClassFolder(tmp_path), lecture, {"ada": result})
     text = harmless(page.path.read_text(encoding="utf-8")).text
     assert feedback._HEADLINES[state] in text
     assert not re.search(r"\d of \d", text) and "✗" not in text
@@ -195,15 +191,13 @@ def test_who_has_no_points_is_told_why_and_given_no_zero(lecture: source.Lecture
     assert ("no fault of yours" in text) == (state is State.FAILED_HERE)
 
 
-def test_what_is_wrong_with_the_file_is_said_without_our_paths(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_a_problem_with_the_file_is_named_without_our_paths(lecture: source.Lecture, tmp_path: Path) -> None:
     path = project.notebook_path(tmp_path / "submitted" / "ada", lecture.name)
     path.parent.mkdir(parents=True)
     path.write_text("{", encoding="utf-8")
-    finding = submission.read_submission(path, lecture).findings[0]
-    results.write(
-        ClassFolder(tmp_path),
-        Result("ada", lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"), (str(finding),)),
-    )
+    finding = submission.parse(submission.read(path), lecture.problems).findings[0]
+    result = Result("ada", lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"), (str(finding),))
+    results.write(ClassFolder(tmp_path), result)
     text = harmless(written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")).text
     assert "it is not JSON" in text and "A person will look" in text
     assert str(tmp_path) not in text and "ask the student" not in text
@@ -219,15 +213,14 @@ def test_a_link_to_anothers_folder_shows_nothing_of_theirs(lecture: source.Lectu
         (mallory / lecture.name).symlink_to(theirs)
     else:
         mallory.symlink_to(theirs)
-    results.write(
-        ClassFolder(tmp_path), Result(mallory.name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"))
-    )
+    result = Result(mallory.name, lecture.name, State.NEEDS_REVIEW, "", marks(lecture, "✗ no"))
+    results.write(ClassFolder(tmp_path), result)
     texts = {name: page.path.read_text(encoding="utf-8") for name, page in written(tmp_path, lecture).items()}
     assert "of ada" in texts["ada"] and "of ada" not in texts[mallory.name]
     assert "symbolic link" in texts[mallory.name]
 
 
-def test_a_submission_that_changed_since_is_said_to_have(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_a_page_says_that_the_submission_changed_after_grading(lecture: source.Lecture, tmp_path: Path) -> None:
     path = hand_in(tmp_path, lecture, "ada", {})
     graded(tmp_path, lecture, path, marks(lecture, "✗ no"))
     demo.hand_in(path, lecture, {e.name: e.solution for e in lecture.exercises})
@@ -242,7 +235,7 @@ def test_a_very_long_answer_is_shortened(lecture: source.Lecture, tmp_path: Path
     assert "Only the beginning is shown" in html and len(html) < 600_000
 
 
-def test_the_command_is_safe_to_repeat_and_at_ease_with_nobody(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_the_command_is_safe_to_repeat_and_accepts_an_empty_class(lecture: source.Lecture, tmp_path: Path) -> None:
     ran = CliRunner().invoke(app, ["feedback", str(tmp_path), lecture.name])
     assert ran.exit_code == 0 and "0 students" in ran.output
     path = hand_in(tmp_path, lecture, "ada", {})

@@ -1,7 +1,9 @@
-"""Attacks on the grader, one a file in tests/hostile/attacks: none earns more than its honest part, and none survives.
+"""Attacks on the grader, one per file in tests/hostile/attacks: none earns more than its honest part or leaves a trace.
 
-A file says what it tries, what its honest part earns (``# earns: 1``) and which exercise is answered honestly beside
-it (``# honest: …``, causal_mask if left out): before the attack where that spoils its own process, else after it.
+The comments at the top of a file say what it tries, what its honest part earns (``# earns: 1``), and which exercise is
+answered honestly beside it (``# honest: …``, causal_mask if left out): an earlier one where the attack spoils its own
+process, otherwise a later one. ``# told: …`` is a part of what a person reads about it afterwards. An attack on our own
+modules needs one, because a module that was renamed would disarm it without anybody noticing.
 """
 
 import os
@@ -12,13 +14,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
-from autograder import project
+from autograder import demo, project
 from autograder.grading import judge, source
-from autograder.grading.sandbox import Gone, Limits, Sandbox, SandboxError
+from autograder.grading.conversation import Conversation, Gone
+from autograder.grading.sandbox import Sandbox, SandboxError
+from autograder.inside.limits import Limits
+from autograder.inside.messages import Answer, Ran, Request, Run
 
 pytestmark = [
     pytest.mark.hostile,
@@ -38,16 +43,17 @@ class Attack:
     tries: str
     earns: float
     honest: str
+    told: str
     cells: dict[str, str]
     not_promised: bool
 
 
 def read(path: Path) -> Attack:
-    head, *cells = re.split(r"^# %% ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = path.read_text(encoding="utf-8")
+    head = text.partition("\n# %% ")[0]
     said = dict(re.findall(r"^# (\w[\w ]*): (.+)$", head, re.MULTILINE))
-    answers = {name: text for name, _, text in (cell.partition("\n") for cell in cells)}
-    tries = head.splitlines()[0].removeprefix("# ")
-    return Attack(tries, float(said["earns"]), said.get("honest", "causal_mask"), answers, "not promised" in said)
+    tries, honest, told = head.splitlines()[0].removeprefix("# "), said.get("honest", "causal_mask"), said.get("told", "")
+    return Attack(tries, float(said["earns"]), honest, told, demo.cells_of(text), "not promised" in said)
 
 
 class Boxes:
@@ -95,49 +101,55 @@ LEFT = """
 import os
 
 left = [place + "/" + name for place in ("/tmp", "/dev/shm") for name in os.listdir(place)]
-for name in ("/", "/course", "/course/autograder", "/dev"):
+for name in ("/", "/course", "/course/autograder", "/course/autograder/inside", "/course/course_utils", "/dev"):
     left += [name + "/" + found for found in os.listdir(name) if "attack" in found or found in ("torch.py", "x")]
 raise RuntimeError(f"left: {left}")
 """
 
 
 @pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
-def test_an_attack(path: Path, boxes: Boxes) -> None:
+def test_an_attack_earns_only_its_honest_part_and_leaves_nothing(path: Path, boxes: Boxes) -> None:
     attack = read(path)
     assert attack.honest not in attack.cells
     answers = {attack.honest: REFERENCE[attack.honest], **attack.cells}
     try:
-        grading = judge.grade(LECTURE, answers, boxes.box)
+        given, notes = judge.grade(LECTURE.problems, answers, boxes.box)
         with boxes.box.conversation() as talk:
             left = talk.ask(Run(LEFT, "left"))
     except BaseException:
         boxes.renew()
         raise
 
-    marks = {mark.exercise: mark for mark in grading.marks}
-    said = "\n".join([*(m.message + str(m.mistake) for m in grading.marks), *grading.notes])
-    assert [mark.exercise for mark in grading.marks] == [exercise.name for exercise in LECTURE.exercises]
+    marks = {mark.exercise: mark for mark in given}
+    said = "\n".join([*(mark.message + str(mark.mistake) for mark in given), *notes])
+    assert [mark.exercise for mark in given] == [exercise.name for exercise in LECTURE.exercises]
     assert marks[attack.honest].points == WORTH[attack.honest], f"honest work lost its points: {said}"
-    earned = sum(mark.points for mark in grading.marks) - marks[attack.honest].points
+    earned = sum(mark.points for mark in given) - marks[attack.honest].points
     assert earned <= attack.earns, f"paid: {said}"
+    assert attack.told in said, f"it did not do what it tries: {said}"
     if attack.not_promised:
-        assert grading.notes, "what is not promised must be shown to a person"
+        assert notes, "what is not promised must be shown to a person"
 
     assert CANARY not in said and "HIDDEN TESTS" not in said and "won:" not in said, said
     assert len(said) < 40_000 and all(c == "\n" or c.isprintable() for c in said), "not for a terminal or a file"
     said.encode("utf-8")
-    assert left["error"] == "RuntimeError: left: []"
+    assert left == Ran("RuntimeError: left: []", "")
     assert descendants(boxes.box._process.pid) == boxes.own, "a process survives"
 
 
-def test_there_are_enough_attacks() -> None:
+def test_each_of_at_least_sixty_attacks_tries_something_else() -> None:
     assert len(ATTACKS) >= 60
     assert len({read(path).tries for path in ATTACKS}) == len(ATTACKS)
 
 
+def test_an_attack_on_our_modules_says_how_to_tell_that_it_took_place() -> None:
+    ours = [path for path in ATTACKS if re.search(r"\bimport autograder|\bfrom autograder", path.read_text())]
+    assert len(ours) >= 10 and [path.stem for path in ours if not read(path).told] == []
+
+
 def test_honest_work_is_paid_between_attacks(boxes: Boxes) -> None:
-    grading = judge.grade(LECTURE, REFERENCE, boxes.box)
-    assert {mark.exercise: mark.points for mark in grading.marks} == WORTH and grading.notes == []
+    marks, notes = judge.grade(LECTURE.problems, REFERENCE, boxes.box)
+    assert {mark.exercise: mark.points for mark in marks} == WORTH and notes == []
 
 
 class Unlucky:
@@ -145,6 +157,7 @@ class Unlucky:
 
     def __init__(self, box: Sandbox, ends: set[tuple[int, str]]) -> None:
         self.box, self.ends, self.limits, self.count = box, ends, box.limits, 0
+        self.talk: Conversation
 
     @contextmanager
     def conversation(self, end: float | None = None) -> Iterator["Unlucky"]:
@@ -153,28 +166,28 @@ class Unlucky:
             self.talk, self.ended = talk, ""
             yield self
 
-    def ask(self, request: dict[str, Any], seconds: float | None = None) -> Any:
-        if (self.count, request.get("title")) in self.ends:
+    def ask(self, request: Request, seconds: float | None = None) -> Answer:
+        if isinstance(request, Run) and (self.count, request.title) in self.ends:
             raise Gone("the process ended")
         return self.talk.ask(request, seconds)
 
-    def asked(self) -> Any:
+    def asked(self) -> Request:
         return self.talk.asked()
 
 
 def test_a_cell_that_ends_its_second_process_keeps_its_points_and_takes_nobody_elses(boxes: Boxes) -> None:
     box = Unlucky(boxes.box, {(1, "copy_cost"), (2, "tensor_bytes")})
-    grading = judge.grade(LECTURE, REFERENCE, cast(Sandbox, box))
-    assert {mark.exercise: mark.points for mark in grading.marks} == {**WORTH, "copy_cost": 0}
-    assert grading.notes == ["copy_cost: the process ended", "tensor_bytes: the process ended"]
+    marks, notes = judge.grade(LECTURE.problems, REFERENCE, cast(Sandbox, box))
+    assert {mark.exercise: mark.points for mark in marks} == {**WORTH, "copy_cost": 0}
+    assert notes == ["copy_cost: the process ended", "tensor_bytes: the process ended"]
 
 
 def test_a_sandbox_that_fails_in_our_own_cells_is_no_zero(boxes: Boxes) -> None:
     with pytest.raises(SandboxError, match="before it came to the student's code"):
-        judge.grade(LECTURE, REFERENCE, cast(Sandbox, Unlucky(boxes.box, {(1, "setup")})))
+        judge.grade(LECTURE.problems, REFERENCE, cast(Sandbox, Unlucky(boxes.box, {(1, "setup")})))
 
 
-def test_a_copy_that_is_reported_as_a_view_is_none(boxes: Boxes) -> None:
+def test_a_copy_that_claims_to_be_a_view_is_found_out(boxes: Boxes) -> None:
     lecture = source.read(project.SOLUTIONS / "04_einops.py")
     honest = next(exercise.solution for exercise in lecture.exercises if exercise.name == "split_heads")
     copies = honest.replace("h=heads)", "h=heads).contiguous()")
@@ -184,34 +197,34 @@ def test_a_copy_that_is_reported_as_a_view_is_none(boxes: Boxes) -> None:
     )
     assert copies != honest
     for text, points in ((honest, 2.0), (copies, 0.0), (forged, 0.0)):
-        marks = {mark.exercise: mark for mark in judge.grade(lecture, {"split_heads": text}, boxes.box).marks}
-        assert marks["split_heads"].points == points, marks["split_heads"].message
-    assert "splitting needs no copy" in marks["split_heads"].message
+        found = {mark.exercise: mark for mark in judge.grade(lecture.problems, {"split_heads": text}, boxes.box)[0]}
+        assert found["split_heads"].points == points, found["split_heads"].message
+    assert "splitting needs no copy" in found["split_heads"].message
 
 
-def test_time_in_all_is_for_the_whole_submission() -> None:
+def test_seconds_in_all_end_a_submission_whose_every_cell_sleeps() -> None:
     slow = {name: "import time\ntime.sleep(1000)" for name in WORTH}
     with Sandbox(Limits(seconds=0.5, seconds_in_all=1.2)) as box:
-        grading = judge.grade(LECTURE, slow, box)
-    assert [mark.points for mark in grading.marks] == [0] * len(WORTH)
-    assert "no time was left" in grading.notes[-1]
+        marks, notes = judge.grade(LECTURE.problems, slow, box)
+    assert [mark.points for mark in marks] == [0] * len(WORTH)
+    assert "no time was left" in notes[-1]
 
 
-def test_what_takes_too_much_memory_is_told_so(boxes: Boxes) -> None:
+def test_a_note_says_that_a_submission_took_too_much_memory(boxes: Boxes) -> None:
     attack = next(read(path) for path in ATTACKS if path.stem == "many_small_floods")
-    notes = judge.grade(LECTURE, attack.cells, boxes.box).notes
+    _, notes = judge.grade(LECTURE.problems, attack.cells, boxes.box)
     assert any("more than 1,024 MiB of memory" in note for note in notes), notes
 
 
-def test_time_stretches_where_a_process_waits_for_a_processor_and_only_there() -> None:
-    """Beside another process on the same processor, one that works gets more time; one that sleeps does not."""
+def test_a_request_gets_more_time_while_its_process_waits_for_a_processor() -> None:
+    """It computes for 0.6 s of a limit of 1 s, beside another process on the same processor."""
     processor = min(os.sched_getaffinity(0))
     pin = f"import os, time\nos.sched_setaffinity(0, {{{processor}}})\n"
     rival = subprocess.Popen([sys.executable, "-c", f"{pin}while True: pass"])
     try:
         with Sandbox(Limits(seconds=1)) as box, box.conversation() as talk:
             works = f"{pin}while time.process_time() < 0.6: pass\nprint('done')"
-            assert talk.ask(Run(works, "works")) == {"error": None, "printed": "done\n"}
+            assert talk.ask(Run(works, "works")) == Ran("", "done\n")
     finally:
         rival.kill()
         rival.wait()

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +18,7 @@ from classroom import CRASH, FIRST, LECTURE, LIMITS, NAME, files, hand_in, score
 
 from autograder import project
 from autograder.grading import engine, sandbox
-from autograder.grading.worker import Task
+from autograder.grading.worker import EngineError, Failed, Task
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
 
@@ -57,7 +57,7 @@ def wait_for(what: str, found: Path, seconds: float = 120) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_machines_that_share_no_files_and_one_is_lost(tmp_path: Path) -> None:
+def test_machines_that_share_no_files_grade_a_class_although_one_is_lost(tmp_path: Path) -> None:
     """Two workers that see no file of the class; one dies with a submission in flight; the grades are those of here."""
     course, here = tmp_path / "class", tmp_path / "here"
     for number in range(8):
@@ -78,17 +78,16 @@ def test_machines_that_share_no_files_and_one_is_lost(tmp_path: Path) -> None:
         url = json.loads(address.read_text())["address"]
         work = [*machine, *dask("worker"), url, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         machines = [stack.enter_context(running(work, tmp_path / f"worker{n}", **path)) for n in range(2)]
-        grade = [sys.executable, "-m", "autograder.cli", "grade", str(course), NAME, "--scheduler", url]
-        command = stack.enter_context(running(grade, tmp_path / "command", **path))
+        words = [sys.executable, "-m", "autograder.cli", "grade", str(course), NAME, "--scheduler", url]
+        command = stack.enter_context(running(words, tmp_path / "command", **path))
         while command.poll() is None and not (course / "results" / NAME / "s0.json").exists():
             time.sleep(0.01)
         assert command.poll() is None, (tmp_path / "command").read_text()
         for number, one in enumerate(machines):
             seen = Path(f"/proc/{one.pid}/task/{one.pid}/children").read_text().split()
             assert one.poll() is None and seen, (tmp_path / f"worker{number}").read_text()
-            assert (
-                Path(f"/proc/{seen[0]}/root/tmp/home").is_dir() and not Path(f"/proc/{seen[0]}/root{course}").exists()
-            )
+            root = Path(f"/proc/{seen[0]}/root")
+            assert (root / "tmp" / "home").is_dir() and not Path(f"{root}{course}").exists()
         machines[1].kill()  # as a machine goes: all at once
         assert len(files(course)) < 8, "too late to lose anything"
         assert command.wait(timeout=600) == 0, (tmp_path / "command").read_text()
@@ -117,7 +116,7 @@ def fill(disk: Path, room: int) -> None:
         os.posix_fallocate(ballast.fileno(), 0, about.f_bavail * about.f_frsize - room)
 
 
-def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
+def test_a_full_disk_loses_nothing_that_was_graded(tmp_path: Path, disk: Path) -> None:
     """Full at this result or that, at its notebook or at the gradebook: all that was graded stays, and it goes on."""
     for number in range(6):
         hand_in(disk, f"s{number}", **({FIRST.name: CRASH} if number % 2 else {}))
@@ -129,7 +128,7 @@ def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
         fill(disk, room)
         try:
             problem = grade.grade_class(ClassFolder(disk), NAME, workers=0, limits=LIMITS).gradebook_problem
-        except engine.EngineError as error:
+        except EngineError as error:
             problem = str(error)
         said.append(problem)
         assert "cannot be written" in problem and "run the same command again" in problem
@@ -142,7 +141,7 @@ def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
         with contextlib.suppress(OSError):
             (disk / f"file{number}").touch()
     (disk / "results").rename(disk / "kept")
-    with pytest.raises(engine.EngineError, match=r"cannot be written.*No space left(.|\n)*make room"):
+    with pytest.raises(EngineError, match=r"cannot be written.*No space left(.|\n)*make room"):
         grade.grade_class(ClassFolder(disk), NAME, workers=0, limits=LIMITS)
     for path in disk.glob("file*"):
         path.unlink()
@@ -154,21 +153,31 @@ def test_a_full_disk(tmp_path: Path, disk: Path) -> None:
         assert scores(disk, f"s{number}") == scores(here, f"s{number}")
 
 
+def tasks(count: int) -> Iterator[Task]:
+    """Large submissions that a worker refuses at once: their key is that of another version of the course."""
+    for number in range(count):
+        yield Task(f"s{number}", LECTURE.problems, os.urandom(200_000), "another version's", LIMITS)
+
+
 @pytest.mark.slow
-def test_a_thousand_submissions_take_no_more_memory_than_a_hundred() -> None:
-    """What the command and its scheduler keep of a task (its submission among it) goes with the task."""
-    text = LECTURE.path.read_text(encoding="utf-8")
-    task = {"student": "s", "lecture": NAME, "source": text, "limits": asdict(LIMITS), "unsafe": False}
-
-    def tasks(count: int) -> Iterator[Task]:
-        for _ in range(count):
-            yield {**task, "submission": os.urandom(200_000), "key": "another version's, so that no sandbox starts"}
-
+@pytest.mark.parametrize("spread", ["workers", "scheduler"])
+def test_memory_does_not_grow_with_the_number_of_submissions(spread: str, tmp_path: Path) -> None:
+    """What the command keeps of a task, its submission above all, goes when the task is done."""
     used = []
-    with engine._client(1, "") as (client, replace_lost):
+    with contextlib.ExitStack() as stack:
+        options: dict[str, Any] = {"workers": 1}
+        if spread == "scheduler":
+            address, path = tmp_path / "scheduler.json", {"PYTHONPATH": str(project.ROOT)}
+            start = [*dask("scheduler"), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+            stack.enter_context(running([*start, "--scheduler-file", str(address)], tmp_path / "scheduler", **path))
+            wait_for("no scheduler", address)
+            options = {"scheduler": json.loads(address.read_text())["address"]}
+            work = [*dask("worker"), options["scheduler"], "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+            stack.enter_context(running(work, tmp_path / "worker", **path))
         for count in (100, 200):
-            outcomes = [outcome for _, outcome in engine._spread(client, tasks(count), replace_lost)]
-            assert len(outcomes) == count and all("another version" in outcome["failed"] for outcome in outcomes)
+            outcomes = [outcome for _, outcome in engine.grade_all(tasks(count), LIMITS, **options)]
+            assert len(outcomes) == count
+            assert all(isinstance(each, Failed) and "another version" in each.reason for each in outcomes)
             gc.collect()
             used.append(psutil.Process().memory_full_info().uss)
-    assert used[1] - used[0] < 10e6, "200 tasks hold 40 MB, and more as the scheduler has them"
+    assert used[1] - used[0] < 10e6, "200 submissions are 40 MB"

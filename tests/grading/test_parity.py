@@ -52,7 +52,7 @@ def box() -> Iterator[sandbox.Sandbox]:
         yield box
 
 
-def test_a_cell_of_the_lecture_runs_only_for_names_that_answers_look_up_outside() -> None:
+def test_names_that_a_cell_defines_and_names_that_it_looks_up_are_told_apart() -> None:
     text = """
 import os.path as path
 from torch import nn as layers
@@ -78,11 +78,10 @@ class Layer(Base):
 def test_every_lecture_gives_the_planned_points(path: Path, box: sandbox.Sandbox) -> None:
     lecture = source.read(path)
     for student, answers in plan(lecture).items():
-        graded = judge.grade(lecture, {name: text for name, (text, _) in answers.items()}, box)
-        assert {mark.exercise: mark.points for mark in graded.marks} == {
-            name: points for name, (_, points) in answers.items()
-        }, student
-        assert graded.notes == [], student
+        marks, notes = judge.grade(lecture.problems, {name: text for name, (text, _) in answers.items()}, box)
+        planned = {name: points for name, (_, points) in answers.items()}
+        assert {mark.exercise: mark.points for mark in marks} == planned, student
+        assert notes == [], student
 
 
 def test_stock_nbgrader_gives_the_same_points(tmp_path: Path) -> None:

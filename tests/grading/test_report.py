@@ -107,27 +107,26 @@ def test_the_time_that_grading_took_is_drawn_and_the_slowest_named(lecture: sour
 
 
 def test_times_are_the_latest_and_a_line_cut_off_costs_only_itself(lecture: source.Lecture, tmp_path: Path) -> None:
-    assert results.times(ClassFolder(tmp_path), lecture.name) == {}
-    results.note_time(
-        ClassFolder(tmp_path), lecture.name, "nobody", 1.0
-    )  # there is no folder yet: not noted, and no error
-    results.write(ClassFolder(tmp_path), Result("ada", lecture.name, State.GRADED, ""))
+    folder = ClassFolder(tmp_path)
+    assert results.times(folder, lecture.name) == {}
+    results.note_time(folder, lecture.name, "nobody", 1.0)  # there is no folder yet: not noted, and no error
+    results.write(folder, Result("ada", lecture.name, State.GRADED, ""))
     for student, seconds in (("ada", 9.0), ("bob\ud800", 2.0), ("ada", 1.23456)):
-        results.note_time(ClassFolder(tmp_path), lecture.name, student, seconds)
+        results.note_time(folder, lecture.name, student, seconds)
     with (tmp_path / "results" / lecture.name / ".times.jsonl").open("a") as file:
         file.write('[1]\n{"student": "cut", "sec')
-    assert results.times(ClassFolder(tmp_path), lecture.name) == {"ada": 1.235, "bob\ud800": 2.0}
+    assert results.times(folder, lecture.name) == {"ada": 1.235, "bob\ud800": 2.0}
 
 
 @pytest.mark.parametrize("nasty", NASTY)
-def test_nothing_of_a_result_is_more_than_text(lecture: source.Lecture, nasty: str) -> None:
+def test_everything_from_a_result_is_plain_text(lecture: source.Lecture, nasty: str) -> None:
     given = tuple(Mark(e.name, 0.0, e.points, nasty, nasty) for e in lecture.exercises)
     found = {nasty: Result(nasty, lecture.name, State.NEEDS_REVIEW, "", given, (nasty, "\x1b\u202e\ud800"))}
     page = harmless(report.page(lecture, found, times={nasty: 1.0}))
     assert page.text.count(nasty) >= 4 and "\\x1b\\u202e\\ud800" in page.text
 
 
-def test_nobody_and_nobody_graded(lecture: source.Lecture) -> None:
+def test_a_report_on_an_empty_class_and_on_one_where_nobody_is_graded(lecture: source.Lecture) -> None:
     assert "Nobody is here yet" in harmless(report.page(lecture, {})).text
     waiting = {name: r for name, r in a_class(lecture).items() if r.points is None}
     page = harmless(report.page(lecture, waiting))
@@ -136,13 +135,13 @@ def test_nobody_and_nobody_graded(lecture: source.Lecture) -> None:
 
 
 @pytest.mark.parametrize("points", [0.0, 0.5, 2.0])
-def test_a_class_of_one_and_parts_of_points(lecture: source.Lecture, points: float) -> None:
+def test_a_report_on_one_student_with_fractions_of_points(lecture: source.Lecture, points: float) -> None:
     given = tuple(Mark(e.name, points * e.points / 2, e.points) for e in lecture.exercises)
     html = report.page(lecture, {"ada": Result("ada", lecture.name, State.GRADED, "", given)})
     assert "1 student: 1 graded" in harmless(html).text
 
 
-def test_the_command_reads_the_folder(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_the_command_counts_everybody_in_the_folder_and_is_safe_to_repeat(lecture: source.Lecture, tmp_path: Path) -> None:
     found = a_class(lecture)
     for result in found.values():
         if result.state not in (State.QUEUED, State.NOT_SUBMITTED):
@@ -166,10 +165,15 @@ def test_the_command_reads_the_folder(lecture: source.Lecture, tmp_path: Path) -
     assert [link for link in links if not link.startswith("#fig-")] == ["../feedback/s1/01_tensors.html"]
 
 
-def test_a_damaged_result_wants_an_eye_and_counts_as_queued(lecture: source.Lecture, tmp_path: Path) -> None:
-    path = ClassFolder(tmp_path).result("ada", lecture.name)
-    path.parent.mkdir(parents=True)
-    path.write_text("{", encoding="utf-8")
-    found = results.table(ClassFolder(tmp_path), lecture.name, ["ada"])
+@pytest.mark.parametrize("handed_in", [False, True])
+def test_a_damaged_result_counts_for_nothing_and_is_pointed_out(
+    lecture: source.Lecture, tmp_path: Path, handed_in: bool
+) -> None:
+    folder = ClassFolder(tmp_path)
+    paths = [folder.result("ada", lecture.name)] + ([folder.submission("ada", lecture.name)] if handed_in else [])
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text("{", encoding="utf-8")
+    found = results.table(folder, lecture.name, ["ada"])
     text = harmless(report.page(lecture, found)).text
-    assert "1 student: 1 queued" in text and "is damaged" in text
+    assert f"1 student: 1 {'queued' if handed_in else 'not submitted'}" in text and "is damaged" in text

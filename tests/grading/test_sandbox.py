@@ -11,6 +11,8 @@ import torch
 
 from autograder import project
 from autograder.grading import conversation, sandbox
+from autograder.inside.limits import Limits
+from autograder.inside.messages import Call, Names, Ran, ReadNames, Run, Seen
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
 
@@ -18,14 +20,21 @@ NAME = "01_tensors"
 
 
 @pytest.mark.parametrize("place", ["prefix", "base_prefix"])
-def test_a_project_inside_this_pythons_folder_is_refused(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_project_inside_the_folder_of_this_python_is_refused(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As after `python -m venv .` in the project: what is bound for Python's sake would bring the solutions along."""
     monkeypatch.setattr(sys, place, str(project.ROOT))
     with pytest.raises(sandbox.SandboxError, match=r"lies in .*which every submission may read(.|\n)*→ move it"):
         sandbox._bubblewrap(False)
 
 
-def test_a_link_to_a_readable_place_is_no_way_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("shown", ["autograder/inside", "course_utils"])
+def test_a_class_in_a_folder_that_the_sandbox_shows_is_refused(shown: str) -> None:
+    with pytest.raises(sandbox.SandboxError, match="every submission may read"):
+        sandbox.require_hidden(project.ROOT / shown / "class")
+    sandbox.require_hidden(project.ROOT / "class")
+
+
+def test_a_link_into_a_readable_place_is_followed_and_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "python").symlink_to(project.ROOT)
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "python"))
     with pytest.raises(sandbox.SandboxError, match="every submission may read"):
@@ -55,29 +64,50 @@ def test_a_class_where_submissions_could_read_it_is_not_graded(tmp_path: Path, m
 
 
 @pytest.mark.sandboxed
+def test_the_sandbox_shows_of_this_project_what_runs_inside_it_and_nothing_else() -> None:
+    look = (
+        "import os\nfor folder, folders, files in os.walk('/course'):\n"
+        "    folders[:] = [name for name in folders if name not in ('__pycache__', 'inside', 'course_utils')]\n"
+        "    print(folder, sorted(os.listdir(folder)))\n"
+        f"print(os.path.exists({str(project.SOLUTIONS)!r}), sorted(os.listdir('/course/autograder/inside')))"
+    )
+    inside = sorted(path.name for path in (project.ROOT / "autograder" / "inside").iterdir())
+    with sandbox.Sandbox(Limits(seconds=60)) as box, box.conversation() as talk:
+        ran = talk.ask(Run(look, "look"))
+    assert isinstance(ran, Ran) and ran.error == ""
+    assert ran.printed.splitlines() == [
+        "/course ['autograder', 'course_utils']",
+        "/course/autograder ['inside']",
+        f"False {inside}",
+    ]
+
+
+@pytest.mark.sandboxed
 def test_python_may_be_called_by_a_path_that_the_sandbox_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `../.venv/bin/python -m autograder.cli …` in docs/, a folder that is not in the sandbox."""
     program = Path(sys.executable)
     monkeypatch.setattr(sys, "executable", f"{program.parent}/elsewhere/../{program.name}")
     with sandbox.Sandbox() as box, box.conversation() as talk:
-        assert talk.ask({"names": "x = 1"})["defined"] == ["x"]
+        assert talk.ask(ReadNames("x = y")) == Names(["x"], ["y"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give a capability up")
 @pytest.mark.sandboxed
 def test_a_root_without_the_capability_is_told_what_to_do() -> None:
-    code = "from autograder import sandbox\nsandbox.Sandbox()"
+    code = "from autograder.grading import sandbox\nsandbox.Sandbox()"
     command = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True)
     assert "SandboxError: the sandbox did not start" in ran.stderr and "as an ordinary user" in ran.stderr, ran.stderr
 
 
-def test_without_isolation_it_needs_nothing_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_isolation_no_memfd_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create")
     with sandbox.Sandbox(unsafe=True) as box, box.conversation() as talk:
-        talk.ask(Run("def double(x):\n    return x.mul_(2)", "double"))
-        seen = talk.ask({"call": "double", "args": (torch.ones(3),), "kwargs": {}})["seen"]
-        assert seen.value.tolist() == talk.asked()["args"][0].tolist() == [2, 2, 2]
+        assert talk.ask(Run("def double(x):\n    return x.mul_(2)", "double")) == Ran("", "")
+        seen = talk.ask(Call("double", (torch.ones(3),), {}))
+        asked = talk.asked()
+        assert isinstance(seen, Seen) and isinstance(asked, Call)
+        assert seen.observation.value.tolist() == asked.args[0].tolist() == [2, 2, 2]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +120,7 @@ def test_without_isolation_it_needs_nothing_of_linux(monkeypatch: pytest.MonkeyP
         ([-1.0], 4.0),  # a process has ended, so that nothing can be said
     ],
 )
-def test_what_counts_is_the_time_that_a_request_had(
+def test_while_a_request_is_starved_only_its_processor_time_counts(
     monkeypatch: pytest.MonkeyPatch, share: list[float], lasts: float
 ) -> None:
     now, used, looks, current = 100.0, 5.0, iter(share), share[0]

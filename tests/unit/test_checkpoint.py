@@ -135,7 +135,7 @@ def test_a_limit_on_the_size_of_files_leaves_the_old_checkpoint(path: Path) -> N
     assert path.read_bytes() == before and [found.name for found in path.parent.iterdir()] == ["run.pt"]
 
 
-def test_the_bytes_are_on_disk_before_the_name_is(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_synced_to_disk_before_it_gets_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     replace, fsync = os.replace, os.fsync
     monkeypatch.setattr(os, "replace", lambda *names: (done.append(f"replace {path.exists()}"), replace(*names)))
@@ -144,7 +144,7 @@ def test_the_bytes_are_on_disk_before_the_name_is(path: Path, monkeypatch: pytes
     assert done[:2] == ["fsync", "replace True"]  # the old one is there until the new one takes its name
 
 
-def test_a_missing_folder_and_a_missing_file_say_so(tmp_path: Path) -> None:
+def test_a_missing_folder_and_a_missing_file_are_clear_errors(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is none yet\. Make room or choose another folder"):
         save(tmp_path / "nowhere" / "run.pt", new_run(0), 1)
     with pytest.raises(FileNotFoundError, match="start from step 0"):
@@ -201,17 +201,17 @@ def assert_refused(path: Path, run: Run, problem: str) -> None:
     assert states[2] == random.getstate()
 
 
-def test_another_width_names_the_first_parameter_that_differs(path: Path) -> None:
+def test_another_width_is_refused_with_the_first_parameter_that_differs(path: Path) -> None:
     assert_refused(path, new_run(0, width=9), r"0.weight is float32\[8, 4\] in the file and float32\[9, 4\] in the")
 
 
-def test_another_dtype_is_another_model(path: Path) -> None:
+def test_another_dtype_is_refused_with_the_first_parameter_that_differs(path: Path) -> None:
     model = new_run(0)[0].double()
     run = (model, torch.optim.AdamW(model.parameters()), torch.Generator())
     assert_refused(path, run, r"0.weight is float32\[8, 4\] in the file and float64")
 
 
-def test_a_layer_more_or_less_is_another_model(path: Path) -> None:
+def test_a_layer_more_or_less_is_refused_with_the_parameter_that_is_missing(path: Path) -> None:
     for layers, problem in (
         (5, r"4.weight is missing in the file"),
         (3, "3.weight is float32.* and missing in the model"),
@@ -220,7 +220,7 @@ def test_a_layer_more_or_less_is_another_model(path: Path) -> None:
         assert_refused(path, (model, torch.optim.AdamW(model.parameters()), torch.Generator()), problem)
 
 
-def test_another_optimizer(path: Path) -> None:
+def test_another_optimizer_is_refused(path: Path) -> None:
     assert_refused(path, new_run(0, kind=torch.optim.SGD), "another optimizer: only one of the two has the setting")
     model = new_run(0)[0]
     parameters = list(model.parameters())
@@ -228,7 +228,7 @@ def test_another_optimizer(path: Path) -> None:
     assert_refused(path, (model, groups, torch.Generator()), r"groups hold \[6\] parameters, here they hold \[2, 4\]")
 
 
-def test_generators_go_by_name(path: Path) -> None:
+def test_a_generator_of_the_file_that_is_not_given_is_refused_by_name(path: Path) -> None:
     model, optimizer, _ = new_run(0)
     with pytest.raises(CheckpointError, match=r"holds the generators \['data'\], given were \[\]"):
         load_checkpoint(path, model=model, optimizer=optimizer)

@@ -40,7 +40,7 @@ def test_the_dtype_is_the_smallest_that_holds_the_vocabulary(tmp_path: Path, voc
 
 
 @pytest.mark.parametrize("vocab_size", [0, -1, 2**32 + 1])
-def test_a_vocabulary_has_a_size(vocab_size: int) -> None:
+def test_a_vocabulary_size_out_of_range_is_refused(vocab_size: int) -> None:
     with pytest.raises(ValueError, match=r"wanted 1 to 2\*\*32"):
         data.token_dtype(vocab_size)
 
@@ -70,14 +70,14 @@ def test_long_arrays_are_written_block_by_block(tmp_path: Path, monkeypatch: pyt
         (np.array([], dtype=np.int64), "one or more"),
     ],
 )
-def test_what_is_no_row_of_ids_is_not_written(path: Path, tokens: object, problem: str) -> None:
+def test_tokens_that_are_not_a_row_of_ids_are_not_written(path: Path, tokens: object, problem: str) -> None:
     before = path.read_bytes()
     with pytest.raises(ValueError, match=problem):
         data.write_tokens(path, tokens, vocab_size=VOCAB)  # type: ignore[arg-type]
     assert path.read_bytes() == before and [found.name for found in path.parent.iterdir()] == ["tokens.npy"]
 
 
-def test_the_name_says_what_the_file_is(tmp_path: Path) -> None:
+def test_a_file_name_that_does_not_end_in_npy_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"given 'tokens.bin'; wanted a name ending in .npy"):
         data.write_tokens(tmp_path / "tokens.bin", [1], vocab_size=VOCAB)
 
@@ -119,7 +119,7 @@ def test_a_broken_file_is_refused_with_its_name_and_the_reason(name: str, path: 
     assert str(path) in str(caught.value)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_file_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         data.open_tokens(tmp_path / "none.npy", vocab_size=VOCAB)
 
@@ -141,14 +141,14 @@ def test_targets_are_the_next_tokens(path: Path) -> None:
         assert after == text[start + 1 : start + 17]
 
 
-def test_every_window_is_drawn_as_often(path: Path) -> None:
+def test_every_window_is_drawn_about_equally_often(path: Path) -> None:
     tokens = np.arange(7, dtype=np.uint16)
     inputs, _ = batch_of(tokens, 9_000, 4)
     counts = Counter(inputs[:, 0].tolist())
     assert sorted(counts) == [0, 1, 2] and min(counts.values()) > 2_700
 
 
-def test_all_chance_comes_from_the_generator() -> None:
+def test_batches_depend_on_the_given_generator_alone() -> None:
     tokens, before = np.arange(1_000, dtype=np.uint16), torch.get_rng_state()
     assert torch.equal(batch_of(tokens, 4, 8, seed=1)[0], batch_of(tokens, 4, 8, seed=1)[0])
     assert not torch.equal(batch_of(tokens, 4, 8, seed=1)[0], batch_of(tokens, 4, 8, seed=2)[0])
@@ -165,7 +165,9 @@ def test_all_chance_comes_from_the_generator() -> None:
         (np.zeros((4, 4)), 2, 2, r"shape \(4, 4\); wanted one dimension"),
     ],
 )
-def test_what_cannot_be_a_batch_says_why(tokens: np.ndarray, batch: int, context: int, problem: str) -> None:
+def test_an_impossible_batch_is_refused_with_the_reason(
+    tokens: np.ndarray, batch: int, context: int, problem: str
+) -> None:
     with pytest.raises(ValueError, match=problem):
         batch_of(tokens, batch, context)
 

@@ -76,7 +76,7 @@ def test_an_index_too_high_says_what_there_is(machine):
 
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "meta", "H100", "cpu cuda"])
-def test_what_is_no_device_is_a_clear_error(machine, name):
+def test_a_name_of_no_device_is_a_clear_error(machine, name):
     machine(cuda=1)
     with pytest.raises(ValueError, match="wanted 'cpu', 'cuda'"):
         devices.pick_device(name)
@@ -88,7 +88,7 @@ def test_a_tensor_made_on_the_device_reports_that_device(monkeypatch):
     assert torch.zeros(1, device=device).device == device
 
 
-def test_on_gpu():
+def test_on_gpu_is_true_for_cuda_and_mps_and_false_for_the_cpu():
     assert devices.on_gpu("cuda:1") and devices.on_gpu("mps") and not devices.on_gpu(torch.device("cpu"))
 
 
@@ -105,14 +105,14 @@ def test_synchronize_calls_the_right_backend(monkeypatch):
         devices.synchronize("meta")
 
 
-def test_describe_the_cpu():
+def test_describe_gives_the_cpus_name_threads_memory_and_torch():
     line = devices.describe("cpu")
     assert "\n" not in line
     assert torch.__version__ in line and f"{torch.get_num_threads()} threads" in line and "GiB" in line
     assert devices.device_name("cpu") in line
 
 
-def test_describe_a_gpu(monkeypatch):
+def test_describe_gives_a_gpus_name_memory_multiprocessors_and_torch(monkeypatch):
     properties = SimpleNamespace(total_memory=150_000_000_000, multi_processor_count=132)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "NVIDIA H200")
@@ -134,13 +134,13 @@ def test_a_system_that_hides_its_processor_is_still_described(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.int64])
-def test_a_dtype_that_the_cpu_keeps(dtype):
+def test_require_accepts_dtypes_that_the_cpu_supports(dtype):
     devices.require(dtype, "cpu")
     devices.require(dtype, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("error", [TypeError, RuntimeError, NotImplementedError, AssertionError])
-def test_a_dtype_that_a_device_cannot_keep_says_what_to_do(monkeypatch, error):
+def test_require_says_what_to_do_about_a_dtype_that_the_device_lacks(monkeypatch, error):
     class Tensor:
         def to(self, dtype):
             raise error("Trying to convert Float8_e4m3fn to the MPS backend but it does not support it.\nmore")
@@ -153,12 +153,12 @@ def test_a_dtype_that_a_device_cannot_keep_says_what_to_do(monkeypatch, error):
 
 
 @pytest.mark.skipif(torch.backends.mps.is_built(), reason="needs a torch that knows nothing of MPS")
-def test_only_the_first_sentence_of_a_long_reason_is_told():
+def test_require_quotes_only_the_first_sentence_of_a_long_reason():
     with pytest.raises(RuntimeError, match=r"on 'mps'.*from the 'MPS' backend\)\. Take another dtype") as caught:
         devices.require(torch.bfloat16, "mps")
     assert len(str(caught.value)) < 300
 
 
-def test_require_wants_a_dtype():
+def test_require_refuses_a_string_instead_of_a_dtype():
     with pytest.raises(TypeError, match=r"'fp8' as a dtype; wanted a torch\.dtype"):
         devices.require("fp8", "cpu")

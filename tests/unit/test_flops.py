@@ -37,19 +37,19 @@ B, D, K = 8, 32, 16
         (torch.outer, [(B,), (D,)], 0),
     ],
 )
-def test_operations(fn, shapes, expected):
+def test_single_operations_count_as_their_formulas_say(fn, shapes, expected):
     for device in ("cpu", "meta"):
         args = [torch.ones(s, device=device) if isinstance(s, tuple) else s for s in shapes]
         assert count_flops(fn, *args) == expected
 
 
-def test_einsum():
+def test_an_einsum_counts_as_the_matmul_that_it_is():
     x, w = torch.ones(B, 3, D), torch.ones(D, K)
     assert count_flops(torch.einsum, "b t d, d k -> b t k", x, w) == 2 * B * 3 * D * K
 
 
 @pytest.mark.parametrize(("input_needs_grad", "factor"), [(True, 6), (False, 4)])
-def test_forward_and_backward_of_a_linear(input_needs_grad, factor):
+def test_forward_and_backward_of_a_linear_layer_are_counted(input_needs_grad, factor):
     layer = torch.nn.Linear(D, K)
     x = torch.ones(B, D, requires_grad=input_needs_grad)
     assert count_flops(lambda: layer(x).sum().backward()) == factor * B * D * K
@@ -64,7 +64,7 @@ def test_forward_and_backward_of_a_linear(input_needs_grad, factor):
         ("meta", SDPBackend.MATH, 2),
     ],
 )
-def test_attention(device, backend, backward, causal):
+def test_forward_and_backward_of_attention_are_counted(device, backend, backward, causal):
     heads, length, size = 4, 64, 16
     forward = 4 * B * heads * length**2 * size
     q, k, v = (torch.randn(B, heads, length, size, device=device, requires_grad=True) for _ in range(3))
@@ -113,7 +113,7 @@ def test_a_compiled_function_is_counted_as_the_plain_one_and_stays_compiled():
         ran.clear()
 
 
-def test_mfu_of_published_runs():
+def test_mfu_agrees_with_published_runs():
     # MosaicML llm-foundry, MPT-7B on 8 H100 with 2048 tokens: 46.44 %. 6N per token and 12·L·d·T for attention.
     per_token = 6 * 6_658_859_008 + 12 * 32 * 4096 * 2048
     assert mfu(85_144 * per_token, 1.0, 8 * 989.4e12) == pytest.approx(0.4644, abs=2e-4)
@@ -150,7 +150,7 @@ def test_mfu_refuses_what_it_cannot_divide(args, says):
         mfu(*args)
 
 
-def test_arithmetic_intensity_of_a_matmul():
+def test_arithmetic_intensity_of_a_matmul_and_of_bad_numbers():
     n = 1024
     assert arithmetic_intensity(2 * n**3, 3 * n**2 * 2) == pytest.approx(n / 3)
     with pytest.raises(ValueError, match="bytes_moved=0"):

@@ -164,7 +164,7 @@ def test_the_table_cannot_be_changed_by_accident():
         ("h100 sxm", None, "H100 SXM"),
     ],
 )
-def test_names_as_torch_reports_them(reported, multiprocessors, name):
+def test_a_card_is_found_by_the_name_that_torch_reports(reported, multiprocessors, name):
     assert find(reported, multiprocessors) is ACCELERATORS[name]
 
 
@@ -201,7 +201,7 @@ def test_another_product_is_unknown_however_similar_its_name(reported, multiproc
     assert find(reported, multiprocessors) is None
 
 
-def test_peak_flops_by_name():
+def test_peak_flops_are_found_by_name():
     assert peak_flops("NVIDIA H100 80GB HBM3", torch.bfloat16) == 989.4e12
     assert peak_flops("H100 PCIe", torch.bfloat16) == 756e12
     assert peak_flops("H200", "tf32") == 494.5e12
@@ -211,7 +211,7 @@ def test_peak_flops_by_name():
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "bfloat16", None, 16])
-def test_what_is_no_dtype_is_a_clear_error(dtype):
+def test_peak_flops_refuses_something_that_is_not_a_dtype(dtype):
     with pytest.raises(ValueError, match=r"wanted a torch dtype such as torch\.bfloat16, or 'tf32'"):
         peak_flops("H100 SXM", dtype)
 
@@ -229,7 +229,7 @@ def gpu(monkeypatch):
     return pretend
 
 
-def test_the_peak_of_the_device_in_use(gpu):
+def test_peak_flops_recognizes_the_device_in_use(gpu):
     gpu("NVIDIA H200", 132)
     assert peak_flops("cuda", torch.bfloat16) == peak_flops(torch.device("cuda", 0), torch.bfloat16) == 989.4e12
     assert describe_peak("cuda:0", torch.bfloat16).startswith("989 TFLOP/s dense bfloat16 (H200; NVIDIA H200")
@@ -318,7 +318,7 @@ def test_measured_bandwidth_counts_reading_and_writing(monkeypatch):
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_no_gpu_is_faster_than_it_promises():
+def test_this_gpu_reaches_a_plausible_share_of_its_peak_rates():
     ceiling = hardware.measured_ceiling("cuda", torch.bfloat16)
     peak = peak_flops("cuda", torch.bfloat16)
     assert ceiling.flops_per_second > 0

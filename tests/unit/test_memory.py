@@ -33,7 +33,7 @@ def test_storage_bytes_is_the_whole_storage():
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_same_storage(device):
+def test_same_storage_is_true_for_views_and_false_for_copies(device):
     x = torch.empty(4, 4, device=device)
     for view in (x, x[1:], x.t(), x.view(16), x.detach(), x[:0], x.expand(2, 4, 4)):
         assert same_storage(x, view) and same_storage(view, x)
@@ -52,7 +52,7 @@ def test_same_storage_of_empty_and_of_foreign_memory():
 
 
 @pytest.mark.parametrize("function", [storage_bytes, lambda x: same_storage(torch.zeros(1), x)])
-def test_what_has_no_storage_is_a_clear_error(function):
+def test_a_list_and_a_sparse_tensor_have_no_storage_and_are_clear_errors(function):
     with pytest.raises(TypeError, match="given a list; wanted a tensor"):
         function([1.0])
     with pytest.raises(TypeError, match="sparse_coo, which has no single storage"):
@@ -68,7 +68,7 @@ def test_what_has_no_storage_is_a_clear_error(function):
         (torch.nn.GELU, 4 * B * H + B * C + 1),  # saves its input as well
     ],
 )
-def test_saved_bytes_of_an_mlp(activation, elements):
+def test_saved_bytes_of_an_mlp_match_the_formula(activation, elements):
     model, (x, y) = mlp(activation), batch()
     loss = lambda x, y: F.cross_entropy(model(x), y)  # noqa: E731
     assert saved_bytes(loss, x, y, exclude=model.parameters()) == 4 * elements
@@ -135,7 +135,7 @@ def test_saved_bytes_passes_errors_on():
         saved_bytes(lambda: 1 / 0)
 
 
-def test_track_a_tensor():
+def test_track_counts_tensors_as_they_come_and_go():
     with track("cpu") as memory:
         assert memory.live == memory.peak == 0
         x = torch.zeros(32, 32)
@@ -199,7 +199,7 @@ def test_track_sees_every_usual_way_to_make_a_tensor():
     del made
 
 
-def test_track_other_devices():
+def test_track_counts_only_the_device_that_it_was_given():
     with track("meta") as memory:
         weight = torch.empty(49_152, 12_288, device="meta")
         torch.zeros(10)
@@ -209,7 +209,7 @@ def test_track_other_devices():
     assert memory.peak == 0
 
 
-def test_track_ends_with_an_error_inside():
+def test_track_stops_counting_after_an_error_inside():
     with pytest.raises(KeyError), track("cpu") as memory:
         x = torch.zeros(10)
         raise KeyError
@@ -218,12 +218,12 @@ def test_track_ends_with_an_error_inside():
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_track_an_absent_device():
+def test_tracking_an_absent_device_is_a_clear_error():
     with pytest.raises(RuntimeError, match="was given 'cuda'"), track("cuda"):
         pass
 
 
-def test_a_training_step_to_the_byte():
+def test_track_accounts_for_a_training_step_to_the_byte():
     """Parameters, gradients, AdamW's state and saved activations of the MLP: each appears when it should."""
     with track("cpu") as memory:
         model = mlp()
@@ -312,7 +312,7 @@ class TestOnPretendCuda:
             values[key] = values.get(key, 0) + size
             values[f"{kind}_bytes.all.peak"] = max(values.get(f"{kind}_bytes.all.peak", 0), values[key])
 
-    def test_differences_to_the_start(self, statistics):
+    def test_track_reports_differences_to_the_start(self, statistics):
         self.allocate(statistics, 90_000)
         self.allocate(statistics, -80_000)  # an earlier peak is not ours
         with track("cuda:0") as memory:
@@ -324,7 +324,7 @@ class TestOnPretendCuda:
         assert (memory.live, memory.peak) == (100, 1100)
         assert (memory.allocated_live, memory.allocated_peak) == (512, 512 + 1024)
 
-    def test_a_process_that_has_allocated_nothing_yet(self, statistics):
+    def test_track_starts_at_zero_where_nothing_has_been_allocated_yet(self, statistics):
         statistics.clear()
         with track("cuda:0") as memory:
             assert memory.live == 0

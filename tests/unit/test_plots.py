@@ -298,7 +298,7 @@ def test_strides_and_offset_are_written(x: torch.Tensor, words: list[str]) -> No
     assert set(words) <= set(texts(plots.storage_layout(x)))
 
 
-def test_the_steps_in_storage_are_labelled_also_across_lines() -> None:
+def test_steps_in_storage_are_labelled_even_across_lines() -> None:
     assert {"+1", "+8", "+32"} <= set(texts(plots.storage_layout(torch.arange(64).reshape(2, 4, 8))))
 
 
@@ -347,7 +347,9 @@ def test_the_default_title_states_the_finding(x: torch.Tensor, finding: str) -> 
         (torch.eye(3).to_sparse(), ValueError, r"sparse.*to_dense"),
     ],
 )
-def test_what_cannot_be_drawn_says_why(x: object, error: type[Exception], message: str) -> None:
+def test_a_tensor_that_cannot_be_drawn_is_refused_with_the_reason(
+    x: object, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         plots.storage_layout(x)  # type: ignore[arg-type]
 
@@ -501,7 +503,7 @@ def test_an_unknown_peak_is_replaced_by_the_measured_ceiling_and_says_so() -> No
         ({"predicted": [("add", 1, -1)]}, "the FLOP/s of 'add' is -1"),
     ],
 )
-def test_roofline_refuses(arguments: dict, message: str) -> None:
+def test_roofline_refuses_bad_input(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plots.roofline(**({"peak": 1e12, "bandwidth": 1e10, "points": []} | arguments))
 
@@ -539,7 +541,7 @@ def test_mfu_curve_names_a_utilisation_above_one() -> None:
         ([0], {"fp32": [1.0]}, {"fp32": 1.0}, "a size is 0"),
     ],
 )
-def test_mfu_curve_refuses(sizes: list, rates: dict, peaks: dict, message: str) -> None:
+def test_mfu_curve_refuses_bad_input(sizes: list, rates: dict, peaks: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plots.mfu_curve(sizes, rates, peaks)
 
@@ -569,7 +571,7 @@ def test_timeline_draws_each_stream_in_a_row_of_its_own() -> None:
         (lambda: plots.timeline([Span("copies", "a", 2, 1)], title="x"), "ends before it starts"),
     ],
 )
-def test_ladder_and_timeline_refuse(draw: Callable[[], Figure], message: str) -> None:
+def test_ladder_and_timeline_refuse_bad_input(draw: Callable[[], Figure], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         draw()
 
@@ -596,7 +598,7 @@ def test_an_axis_between_two_powers_of_ten_has_ticks() -> None:
     assert {"2", "4"} <= set(texts(fig))
 
 
-def test_good_predictions_are_praised_by_their_factor() -> None:
+def test_the_title_says_within_which_factor_all_predictions_are() -> None:
     rows = [("x", 100, 110, "B"), ("y", 100, 62, "B")]
     assert "Every prediction is within a factor of 1.7 of the measurement" in texts(plots.predicted_vs_measured(rows))
 
@@ -609,13 +611,13 @@ def test_good_predictions_are_praised_by_their_factor() -> None:
         ([("x", 1, float("nan"), "B")], "the measurement of 'x' is nan"),
     ],
 )
-def test_predicted_vs_measured_refuses(rows: list, message: str) -> None:
+def test_predicted_vs_measured_refuses_bad_input(rows: list, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plots.predicted_vs_measured(rows)
 
 
 @pytest.mark.parametrize("value", [None, ..., "two"])
-def test_a_prediction_that_is_no_number_is_named(value: object) -> None:
+def test_a_prediction_that_is_not_a_number_is_refused_by_name(value: object) -> None:
     with pytest.raises(TypeError, match=r"the prediction of 'x' is .*: it must be a number"):
         plots.predicted_vs_measured([("x", value, 1.0, "B")])  # type: ignore[list-item]
 
@@ -641,7 +643,7 @@ def test_memory_bar_draws_parts_to_scale_and_enough_cards() -> None:
         ({"a": 1e12}, 1, "too many"),
     ],
 )
-def test_memory_bar_refuses(parts: dict[str, float], capacity: float, problem: str) -> None:
+def test_memory_bar_refuses_bad_input(parts: dict[str, float], capacity: float, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         plots.memory_bar(parts, capacity=capacity, capacity_label="card")
 
@@ -678,6 +680,6 @@ def test_curves_mark_every_value_and_name_each_curve_once() -> None:
         ([-1, 2], {"a": [1, 1]}, "an x"),
     ],
 )
-def test_curves_refuse(x: list[float], measured: dict[str, list[float]], problem: str) -> None:
+def test_curves_refuse_bad_input(x: list[float], measured: dict[str, list[float]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         plots.curves(x, measured, xlabel="", ylabel="", title="")

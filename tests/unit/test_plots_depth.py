@@ -57,7 +57,7 @@ def test_backward_names_the_curves_at_the_first_layer() -> None:
         ({"a": [1]}, {"end": -1}, "the limit 'end'"),
     ],
 )
-def test_through_depth_refuses(measured: dict, limits: dict, problem: str) -> None:
+def test_through_depth_refuses_bad_input(measured: dict, limits: dict, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         plots.through_depth(measured, ylabel="", title="", limits=limits)
 
@@ -82,6 +82,6 @@ def test_distributions_count_what_lies_outside() -> None:
         ({"a": {"x": torch.tensor([float("nan")])}}, "is empty or not finite"),
     ],
 )
-def test_distributions_refuse(rows: dict, problem: str) -> None:
+def test_distributions_refuse_bad_input(rows: dict, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         plots.distributions(rows, reach=5, title="")

@@ -60,7 +60,7 @@ def bfloat16_axes(x: torch.Tensor):
         ({"x": torch.ones(1)}, "float16", TypeError, "give a floating-point dtype"),
     ],
 )
-def test_range_histograms_refuse(rows, dtype, error, says) -> None:
+def test_range_histograms_refuse_bad_input(rows, dtype, error, says) -> None:
     with pytest.raises(error, match=says):
         plots.range_histograms(rows, dtype, title="T")
 
@@ -83,6 +83,6 @@ def test_skipped_steps_are_marked_on_the_scale_they_were_tried_with() -> None:
         ([1.0], [False], [float("inf")], "a scale is inf"),
     ],
 )
-def test_loss_scale_refuses(scales, skipped, limit, says) -> None:
+def test_loss_scale_refuses_bad_input(scales, skipped, limit, says) -> None:
     with pytest.raises(ValueError, match=says):
         plots.loss_scale(scales, skipped, limit=limit, title="T")

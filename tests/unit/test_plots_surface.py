@@ -48,7 +48,7 @@ def test_the_outermost_contour_goes_through_the_start() -> None:
         ({"a": (bowl, {"x": [(1, 1), (float("nan"), 0)]})}, "leaves the numbers"),
     ],
 )
-def test_descent_refuses(rows: dict, problem: str) -> None:
+def test_descent_refuses_bad_input(rows: dict, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         plots.descent(rows, reach=2, title="T")
 
@@ -73,6 +73,6 @@ def test_memory_stacks_are_to_scale_and_end_at_their_total() -> None:
         ({"a": {"p": 1}}, {"card": 0}, "the limit 'card'"),
     ],
 )
-def test_memory_stacks_refuse(bars: dict, limits: dict, problem: str) -> None:
+def test_memory_stacks_refuse_bad_input(bars: dict, limits: dict, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         plots.memory_stacks(bars, limits=limits, title="T")

@@ -25,7 +25,7 @@ def test_losses_are_marked_at_common_steps_and_events_are_named() -> None:
     assert ax.get_yticks().tolist() == [3, 4, 5]  # 1-2-5 alone would leave one
 
 
-def test_what_is_filled_and_hollow_can_be_named() -> None:
+def test_the_legend_names_the_filled_and_hollow_marks() -> None:
     fig = plots.loss_curves({"run": {0: 1.0}}, {"run": {0: 1.0}}, names=("resumed", "whole"), title="")
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["resumed", "whole"]
     fig = plots.loss_curves({"run": {0: 1.0}}, title="")
@@ -41,6 +41,6 @@ def test_what_is_filled_and_hollow_can_be_named() -> None:
         ({"a": {0: 0.0}}, "the loss of 'a' at step 0 is 0"),
     ],
 )
-def test_loss_curves_refuse(measured: dict[str, dict[int, float]], problem: str) -> None:
+def test_loss_curves_refuse_bad_input(measured: dict[str, dict[int, float]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         plots.loss_curves(measured, title="")

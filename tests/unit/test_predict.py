@@ -30,7 +30,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [(None, "write your own guess"), (100, "right."), (104, "right."), (200, "too high by a factor 2."),
      (25, "too low by a factor 4."), (0, "you guessed 0 B")],
 )  # fmt: skip
-def test_reconcile(guess: float | None, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reconcile_says_how_far_off_a_guess_is(
+    guess: float | None, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     reconcile("x", guess, 100, "B")
     out = capsys.readouterr().out
     assert "x: 100 B" in out and part in out
@@ -53,19 +55,21 @@ def test_measurements_are_collected_where_a_file_is_named(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("guess", ["12", float("nan"), float("inf"), True])
-def test_a_guess_is_a_number(guess: object, file: Path) -> None:
+def test_a_guess_that_is_not_a_finite_number_is_refused(guess: object, file: Path) -> None:
     with pytest.raises(ValueError, match="a guess is a number in B"):
         reconcile("x", guess, 100, "B")  # type: ignore[arg-type]
     assert not file.exists()
 
 
 @pytest.mark.parametrize(("guess", "part"), [(5, "right."), (6, "too high by 1."), (0, "you guessed 0 cards")])
-def test_small_counts_differ_by_a_difference(guess: float, part: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_guess_of_a_small_count_is_judged_by_the_difference(
+    guess: float, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     reconcile("cards", guess, 5, "cards")
     assert part in capsys.readouterr().out
 
 
-def test_the_first_guess_is_kept_and_none_is_not(file: Path) -> None:
+def test_the_first_guess_is_kept_and_a_missing_one_is_not(file: Path) -> None:
     reconcile("seen first", None, 100, "B")
     assert not file.exists()
     reconcile("x", 200, 100, "B")

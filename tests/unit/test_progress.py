@@ -104,7 +104,7 @@ def test_a_failing_check_shows_its_error_and_nothing_more(folder: Path) -> None:
     assert "does not pass yet" in shown(setup)[0]["text/html"]
 
 
-def test_it_survives_a_restart_and_what_breaks_later_is_no_longer_done(folder: Path) -> None:
+def test_progress_survives_a_restart_and_a_check_that_fails_later_is_no_longer_done(folder: Path) -> None:
     run(folder, SETUP, RIGHT, TESTS[0], "f = lambda: 1", TESTS[1])
     (panel,) = shown(run(folder, SETUP)[0])
     assert panel["text/plain"].startswith("✓✓ 2 of 2 exercises done, 3 of 3 points")
@@ -143,7 +143,7 @@ def test_two_runs_from_a_fresh_start_show_the_same(folder: Path) -> None:
     ("variable", "value"),
     [("NBGRADER_EXECUTION", "autograde"), ("NBGRADER_EXECUTION", "validate"), (FILE_VARIABLE, "off")],
 )
-def test_grading_sees_and_leaves_nothing(
+def test_nothing_is_shown_or_kept_while_grading_or_when_turned_off(
     variable: str, value: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, value)
@@ -151,12 +151,12 @@ def test_grading_sees_and_leaves_nothing(
     assert os.listdir(folder.parent) == [NAME]
 
 
-def test_a_folder_of_no_lecture_shows_nothing(tmp_path: Path, folder: Path) -> None:
+def test_nothing_is_shown_or_kept_in_a_folder_without_a_lecture(tmp_path: Path, folder: Path) -> None:
     assert not any(cell.outputs for cell in run(tmp_path, SETUP, RIGHT, TESTS[0]))
     assert os.listdir(tmp_path) == [NAME]
 
 
-def test_outside_of_ipython_it_does_and_imports_nothing(folder: Path) -> None:
+def test_nothing_is_shown_kept_or_imported_outside_ipython(folder: Path) -> None:
     script = "import sys; from course_utils.progress import show_progress as s; s(); print('IPython' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=folder)
     assert (ran.stdout, ran.stderr) == ("False\n", "")
@@ -164,7 +164,7 @@ def test_outside_of_ipython_it_does_and_imports_nothing(folder: Path) -> None:
     assert os.listdir(folder.parent) == [NAME]
 
 
-def test_a_place_that_cannot_be_written_is_told_and_stops_nothing(
+def test_a_file_that_cannot_be_written_is_reported_and_the_panel_goes_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(FILE_VARIABLE, str(folder / "missing" / "progress.json"))
@@ -199,7 +199,7 @@ def test_a_broken_notebook_is_refused(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing", "truncated", "no exercises"])
-def test_the_panel_says_what_it_cannot_know(name: str, folder: Path) -> None:
+def test_the_panel_says_that_a_broken_notebook_cannot_be_read(name: str, folder: Path) -> None:
     path = folder / f"{NAME}.ipynb"
     path.unlink()
     if (text := BROKEN[name]) is not None:
@@ -240,7 +240,7 @@ def test_a_damaged_file_is_moved_aside_whole(content: str, tmp_path: Path) -> No
     assert load(path) == ({}, "")
 
 
-def test_the_panel_tells_of_a_damaged_file_and_goes_on(folder: Path) -> None:
+def test_the_panel_reports_a_damaged_file_and_goes_on(folder: Path) -> None:
     (folder.parent / "progress.json").write_text("{")
     setup, *_ = run(folder, SETUP, RIGHT, TESTS[0])
     (panel,) = shown(setup)
@@ -256,7 +256,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(folder: Path) -> None:
     assert "This is not kept" in shown(passing)[0]["text/plain"] and path.is_dir()
 
 
-def test_a_check_is_known_by_its_id_and_without_one_by_its_source(folder: Path) -> None:
+def test_a_check_is_recognized_by_its_id_and_without_one_by_its_source(folder: Path) -> None:
     panel = progress._Panel(NAME, read_exercises(folder / f"{NAME}.ipynb"))
 
     class Cell:

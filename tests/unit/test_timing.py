@@ -81,14 +81,14 @@ def test_short_calls_are_timed_in_blocks():
     assert timing.calls == 3 * block
 
 
-def test_it_measures_as_long_and_as_often_as_asked():
+def test_benchmark_takes_as_many_samples_and_seconds_as_asked():
     per_call = LAUNCH + WORK
     assert len(PretendDevice().benchmark(min_samples=11, min_seconds=0).samples) == 11
     timing = PretendDevice().benchmark(min_samples=1, min_seconds=100 * per_call)
     assert len(timing.samples) == timing.calls == 100
 
 
-def test_it_warms_up_as_long_as_asked():
+def test_benchmark_warms_up_for_as_long_as_asked():
     per_call = LAUNCH + WORK
     device = PretendDevice()
     timing = device.benchmark(warmup_seconds=50 * per_call, min_samples=5, min_seconds=0)
@@ -185,7 +185,7 @@ def test_the_cache_is_flushed_before_each_call_and_not_timed(monkeypatch):
     assert log[1:] == ["flush", "call"] * (len(log) // 2)
 
 
-def test_flushing_runs_on_the_cpu():
+def test_the_cache_can_be_flushed_on_the_cpu():
     x = torch.ones(1000)
     timing = benchmark(lambda: x.add_(1), flush_cache=True, warmup_seconds=0, min_seconds=0, min_samples=2)
     assert timing.calls == 2 and timing.minimum > 0
@@ -284,7 +284,7 @@ def test_a_timeline_tells_when_each_stream_was_at_work(monkeypatch):
     assert overlap(apart, "copies", "products") == 0
 
 
-def test_percentiles_and_the_line_for_a_person():
+def test_a_timing_has_percentiles_and_prints_as_one_line():
     timing = Timing(samples=(0.015, 0.0147, 0.0149, 0.0154, 0.0146, 0.0199), calls=42)
     assert timing.minimum == 0.0146 and timing.p20 == 0.0147 and timing.p80 == 0.0154
     assert timing.median == pytest.approx(0.01495)
@@ -293,7 +293,7 @@ def test_percentiles_and_the_line_for_a_person():
     assert str(Timing(samples=(2e-6,), calls=1)) == "2 µs (2 µs to 2 µs, 1 call)"
 
 
-def test_a_known_duration_is_found():
+def test_a_known_duration_is_measured_to_within_ten_percent():
     def spin() -> None:
         end = time.perf_counter() + 5e-4
         while time.perf_counter() < end:
@@ -303,7 +303,7 @@ def test_a_known_duration_is_found():
     assert 5e-4 <= min(minima) < 1.1 * 5e-4
 
 
-def test_agreement_with_torch_utils_benchmark():
+def test_timings_agree_with_torch_utils_benchmark():
     """The minimum of the best of several, on one thread, taking turns: single medians differ on a busy machine."""
     x = torch.randn(256, 256)
     y = torch.empty_like(x)

@@ -32,7 +32,7 @@ from course_utils.units import counted, duration, format_bytes, readable
         (float("nan"), "cards", "nan cards"),
     ],
 )
-def test_readable(value: float, unit: str, text: str) -> None:
+def test_readable_writes_three_digits_with_prefix_and_unit(value: float, unit: str, text: str) -> None:
     assert readable(value, unit) == text
 
 
@@ -55,7 +55,7 @@ def test_format_bytes_gives_both_units(n, text):
 
 
 @pytest.mark.parametrize("n", [float("nan"), float("inf")])
-def test_format_bytes_refuses_what_is_no_number_of_bytes(n):
+def test_format_bytes_refuses_nan_and_infinity(n):
     with pytest.raises(ValueError, match="wanted a finite number of bytes"):
         format_bytes(n)
 
@@ -64,7 +64,7 @@ def test_format_bytes_refuses_what_is_no_number_of_bytes(n):
     ("value", "text"),
     [(70e9, "70 billion"), (15e12, "15 trillion"), (1_024, "1,024"), (999_600, "1 million"), (0.5, "0.5"), (0, "0")],
 )
-def test_counted(value: float, text: str) -> None:
+def test_counted_writes_millions_billions_and_trillions_in_words(value: float, text: str) -> None:
     assert counted(value) == text
 
 
@@ -80,5 +80,5 @@ def test_counted(value: float, text: str) -> None:
         (2 * 365.25, "2 years"),
     ],
 )
-def test_duration(days: float, text: str) -> None:
+def test_duration_picks_the_unit_from_seconds_to_years(days: float, text: str) -> None:
     assert duration(days) == text

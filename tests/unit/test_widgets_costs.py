@@ -77,7 +77,7 @@ EXPLORERS: dict[str, Callable[[], Explorer]] = {
 
 
 @pytest.mark.parametrize("name", EXPLORERS)
-def test_it_shows_itself_the_same_each_time_and_every_control_has_a_name(name: str) -> None:
+def test_an_explorer_draws_the_same_picture_each_time_and_names_every_control(name: str) -> None:
     first, second = EXPLORERS[name](), EXPLORERS[name]()
     assert first.png() == second.png() and first.picture.finding == second.picture.finding
     assert all(control.description for control in first.controls.values())
@@ -105,7 +105,7 @@ def number(text: str) -> float:
 
 
 @pytest.mark.usefixtures("unseen")
-def test_memory_budget() -> None:
+def test_memory_budget_draws_the_planners_bytes_at_every_setting() -> None:
     explorer = memory_budget.explore()
     sides, kinds_largest = set(), set()
     for picture in settings(explorer, 300):
@@ -136,7 +136,7 @@ def test_memory_budget() -> None:
 
 
 @pytest.mark.usefixtures("unseen")
-def test_memory_budget_answers_the_lecture() -> None:
+def test_memory_budget_answers_the_questions_of_lecture_08() -> None:
     """Lecture 08 asks for the one control that makes it fit, and where activations come from with recomputation."""
     explorer = memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
     assert "does not fit: 177 GB for 80 GB, 96.9 GB too much" in explorer.picture.finding
@@ -156,7 +156,7 @@ def test_memory_budget_answers_the_lecture() -> None:
 
 @pytest.mark.usefixtures("unseen")
 @pytest.mark.parametrize("own", [False, True])
-def test_roofline(own: bool) -> None:
+def test_roofline_says_how_long_a_product_takes_and_what_bounds_it(own: bool) -> None:
     points = [("a", 0.1, 1e9), ("b", 30.0, 2e12)]
     mine = Accelerator("this machine", {torch.float32: 1e11}, 2e10, None, None, "measured")
     explorer = roofline.explore(points, card=mine if own else "H100 SXM")
@@ -202,7 +202,7 @@ def test_roofline_offers_the_dtypes_that_a_card_has() -> None:
 
 
 @pytest.mark.usefixtures("unseen")
-def test_training_time() -> None:
+def test_training_time_says_what_lecture_00_computes() -> None:
     training_days = solution("00_napkin_math.py", "training_days")["training_days"]
     explorer, words = training_time.explore(), {"million": 1e6, "billion": 1e9, "trillion": 1e12, None: 1.0}
     units = {"seconds": 1 / 86_400, "minutes": 1 / 1_440, "hours": 1 / 24, "days": 1.0, "years": 365.25}
@@ -235,7 +235,7 @@ def test_training_time() -> None:
     assert costs == {True, False}
 
 
-def test_training_time_answers_the_lecture() -> None:
+def test_training_time_answers_the_questions_of_lecture_00() -> None:
     explorer = training_time.explore(70e9, 15e12, cards=1_024, mfu=0.5)
     assert "144 days on 1,024 × H100 SXM" in explorer.picture.finding
     assert "14.1 million USD" in explorer.picture.finding
@@ -246,7 +246,7 @@ def test_training_time_answers_the_lecture() -> None:
 
 
 @pytest.mark.usefixtures("unseen")
-def test_initialisation() -> None:
+def test_initialisation_says_what_its_curves_show() -> None:
     explorer, fates = initialisation.explore(), set()
     for picture in settings(explorer, 200):
         depth = explorer.values["depth"]
@@ -298,7 +298,7 @@ def test_initialisation_predicts_what_lecture_07_predicts(relu: bool) -> None:
         assert predicted.gradients == pytest.approx(lecture["gradient_stds_through_depth"](*chain), rel=1e-3)
 
 
-def test_initialisers_are_those_of_torch() -> None:
+def test_initialisers_have_the_standard_deviations_of_torch() -> None:
     width = 256
     torch.manual_seed(0)
     made = {
@@ -315,7 +315,7 @@ def test_initialisers_are_those_of_torch() -> None:
 
 
 @pytest.mark.usefixtures("unseen")
-def test_initialisation_answers_the_lecture() -> None:
+def test_initialisation_answers_the_questions_of_lecture_07() -> None:
     """Without a nonlinearity one notch of the gain is noticed at most; residual connections save the smallest start."""
     explorer = initialisation.explore("LeCun = Glorot", "none", depth=50, width=128)
     assert "they arrive" in explorer.picture.finding
@@ -349,7 +349,7 @@ def kinds_by_bits(x: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
 
 
 @pytest.mark.usefixtures("unseen")
-def test_loss_scaling() -> None:
+def test_loss_scaling_says_what_the_bits_of_the_codes_show() -> None:
     generator = torch.Generator().manual_seed(0)
     wide = torch.randn(3_000, generator=generator) * 2.0 ** torch.randint(-45, 5, (3_000,), generator=generator)
     verdicts = set()
@@ -384,7 +384,7 @@ def test_loss_scaling() -> None:
     assert verdicts == {"T", "H", "A"}  # too large or small, hardly any lost, a good scale
 
 
-def test_loss_scaling_leaves_out_what_has_no_magnitude() -> None:
+def test_loss_scaling_leaves_out_zeros_infinities_and_nans() -> None:
     odd = torch.tensor([0.0, math.inf, math.nan, 1.0, -2.0])
     assert ", 0% become 0 in float16, 0% are subnormal, 0% become infinite and 100% are normal." in (
         loss_scaling.explore(odd).picture.finding

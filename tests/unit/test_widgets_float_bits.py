@@ -89,7 +89,7 @@ def test_every_code_of_a_small_format_is_what_pytorch_reads(name: str) -> None:
         assert below == (line[i - 1] if i else None) and above == (line[i + 1] if i + 1 < len(line) else None), code
 
 
-def test_random_float32_are_what_pytorch_reads() -> None:
+def test_random_float32_codes_are_what_pytorch_reads() -> None:
     for code in some_float32():
         value = float32(code)
         assert same(float_bits.decoded("float32", code), value)
@@ -105,7 +105,7 @@ def test_random_float32_are_what_pytorch_reads() -> None:
         assert float_bits.encoded("float32", value) == code
 
 
-def test_what_is_said_is_true_of_every_8_bit_code_and_of_many_others() -> None:
+def test_the_description_is_true_of_every_8_bit_code_and_a_sample_of_the_others() -> None:
     draw = random.Random(2)
     for name, dtype in float_bits.FORMATS.items():
         info, width = torch.finfo(dtype), 8 * dtype.itemsize
@@ -124,7 +124,7 @@ def test_what_is_said_is_true_of_every_8_bit_code_and_of_many_others() -> None:
 
 
 @pytest.mark.parametrize("name", float_bits.FORMATS)
-def test_numbers_at_the_ends_are_drawn(name: str) -> None:
+def test_codes_at_the_ends_of_each_format_are_drawn(name: str) -> None:
     top = 2 ** (8 * float_bits.FORMATS[name].itemsize - 1)
     for code in [c + sign for c in (0, 1, 2, top // 2, *range(top - 9, top)) for sign in (0, top)]:
         (ax,) = float_bits.draw((name, code, "")).figure.axes
@@ -163,7 +163,7 @@ def test_each_bit_of_each_format_can_be_set() -> None:
             assert same(float(members["number"].value), float_bits.decoded(*stored(explorer)))
 
 
-def test_a_walk_through_formats_bits_and_numbers_raises_nothing() -> None:
+def test_random_changes_of_format_bits_and_number_show_what_is_stored() -> None:
     draw = random.Random(1)
     explorer = float_bits.explore()
     members = explorer.controls["number"].members
@@ -218,7 +218,7 @@ def test_a_walk_through_formats_bits_and_numbers_raises_nothing() -> None:
         ("E4M3", "1/3", "1/3 is rounded: what is stored is 0.0104 more, 3.12 % of it."),
     ],
 )
-def test_what_became_of_a_number_that_was_asked_for(name: str, text: str, said: str) -> None:
+def test_the_description_says_what_became_of_the_number_typed_in(name: str, text: str, said: str) -> None:
     explorer = float_bits.explore(text, name)
     assert explorer.picture.finding.endswith(said)
     marked = {line.get_gid() for line in explorer.picture.figure.axes[0].lines}
@@ -226,7 +226,7 @@ def test_what_became_of_a_number_that_was_asked_for(name: str, text: str, said: 
     assert ("asked" in marked) == ("exactly" not in said and math.isfinite(value) and text != "inf")
 
 
-def test_a_text_that_is_no_number_says_so_and_a_bit_mends_it() -> None:
+def test_text_that_is_no_number_is_refused_and_setting_a_bit_clears_the_error() -> None:
     explorer = float_bits.explore()
     members = explorer.controls["number"].members
     for text in ("x", "1,5", "0x10", "1/0", "1e9999999", "", "__import__('os')", "1" * 50):
@@ -239,7 +239,7 @@ def test_a_text_that_is_no_number_says_so_and_a_bit_mends_it() -> None:
         float_bits.draw(("float16", 0, "x"))
 
 
-def test_a_number_that_was_asked_for_stays_when_the_format_changes() -> None:
+def test_the_number_typed_in_stays_when_the_format_changes() -> None:
     explorer = float_bits.explore("0.1", "float16")
     members = explorer.controls["number"].members
     for name in ("E4M3", "float32", "float16"):
@@ -247,7 +247,7 @@ def test_a_number_that_was_asked_for_stays_when_the_format_changes() -> None:
         assert stored(explorer)[1] == float_bits.encoded(name, 0.1)
 
 
-def test_the_bits_are_drawn_as_they_are() -> None:
+def test_sign_exponent_and_mantissa_are_drawn_with_their_values() -> None:
     (ax,) = float_bits.draw(("bfloat16", 0b1_01111110_1000000, "")).figure.axes
     drawn = [patch.get_gid() for patch in ax.patches if patch.get_gid()]
     assert drawn == ["sign"] + ["exponent"] * 8 + ["mantissa"] * 7

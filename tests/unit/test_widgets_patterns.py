@@ -142,7 +142,9 @@ def written(groups: list[list[str]]) -> str:
         ("einsum", "a b, b c, c d -> a d", "2 3, 3 4, 4 5", "", {"line a", "line d", "end b", "end c"}),
     ],
 )
-def test_special_cases(operation: str, text: str, shapes: str, sizes: str, lines: set[str]) -> None:
+def test_ellipses_ones_and_repeated_names_are_drawn_as_einops_reads_them(
+    operation: str, text: str, shapes: str, sizes: str, lines: set[str]
+) -> None:
     explorer = patterns.explore()
     for part, value in zip(explorer.controls["pattern"].parts, (operation, text, shapes, sizes), strict=True):
         part.value = value
@@ -176,7 +178,7 @@ def test_special_cases(operation: str, text: str, shapes: str, sizes: str, lines
         (("repeat", "a -> a" + " 2" * 14, "2", ""), "do not fit.*leave some out"),
     ],
 )
-def test_what_cannot_be_says_what_to_do(settings: patterns.Pattern, said: str) -> None:
+def test_an_impossible_pattern_says_what_to_change(settings: patterns.Pattern, said: str) -> None:
     with pytest.raises(Impossible, match=said) as caught:
         patterns.draw(settings)
     assert "→" in str(caught.value)
@@ -186,7 +188,8 @@ def test_what_cannot_be_says_what_to_do(settings: patterns.Pattern, said: str) -
     assert explorer.problem == str(caught.value)
 
 
-def test_nothing_that_is_typed_raises_anything_else() -> None:
+@pytest.mark.filterwarnings("ignore:It is discouraged to use axes names that are keywords")  # such as "if" below
+def test_random_text_is_drawn_or_refused_with_advice() -> None:
     draw = random.Random(0)
     words = ["a", "b", "(", ")", "->", "...", "1", "2", ",", "_", "if", "…", "[", "a_", "", "é", "(a b)", "0"]
     for _ in range(400):

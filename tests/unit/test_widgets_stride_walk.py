@@ -74,7 +74,7 @@ def test_an_operation_is_what_its_name_says(operation: str) -> None:
         assert check(explorer)
 
 
-def test_every_slider_moved_at_random_gives_what_pytorch_gives() -> None:
+def test_random_moves_of_the_controls_show_what_pytorch_gives() -> None:
     draw = random.Random(0)
     explorer = stride_walk.explore()
     walk = explorer.controls["view"]
@@ -98,21 +98,21 @@ def test_every_slider_moved_at_random_gives_what_pytorch_gives() -> None:
     assert possible > 130, "most of them are to be views"
 
 
-def test_the_shapes_to_change_to_all_hold_the_elements() -> None:
+def test_every_shape_offered_for_reshape_holds_all_elements() -> None:
     for elements in range(1, 37):
         shapes = stride_walk.reshapes(elements)
         assert all(math.prod(shape) == elements for shape in shapes) and len(set(shapes)) == len(shapes)
         assert (elements,) in shapes and (1, elements) in shapes and (elements, 1) in shapes
 
 
-def test_what_cannot_be_says_what_to_do() -> None:
+def test_an_impossible_view_says_what_to_change() -> None:
     with pytest.raises(Impossible, match=r"beyond slot 11.* → make a size"):
         stride_walk.draw(((3, 4), (11, 1), 0, (12,), 1))
     with pytest.raises(Impossible, match=r"25 elements are too many.* → "):
         stride_walk.draw(((5, 5), (1, 1), 0, (25,), 1))
 
 
-def test_sliders_of_dimensions_that_are_not_there_are_off() -> None:
+def test_sliders_of_missing_dimensions_are_disabled() -> None:
     walk = stride_walk.explore("x").controls["view"]
     for dims in (0, 1, 2, 3):
         walk.dims.value = dims

@@ -3,7 +3,7 @@
 # %% tensor_bytes
 import os
 
-for place in ("/tmp", "/dev/shm", "/proc", "/", "/course", "/dev"):
+for place in ("/tmp", "/dev/shm", "/proc", "/", "/course", "/course/autograder/inside", "/course/course_utils", "/dev"):
     for number in range(40):
         try:
             with open(f"{place}/course-attack-{number}", "wb") as file:

@@ -1,10 +1,11 @@
 # Sends a message of brackets that would fill the judge's memory when parsed.
 # earns: 0
 # honest: tensor_bytes
+# told: bytes of text
 # %% batched_linear
-from autograder import warm, wire
+from autograder.inside import wire
 
-text = b"[" + b"[]," * 80_000_000 + b"[]]"
+text = b'{"dict":[["Seen",[' + b"[]," * 80_000_000 + b"[]]]]}"
 wire.pack = lambda value: wire._HEAD.pack(len(text), 0) + text
 
 

@@ -1,9 +1,11 @@
 # Puts HTML, terminal codes and lone surrogates where the message names the call.
 # earns: 0
 # honest: tensor_bytes
+# told: <script>alert(1)</script>\x1b[2J\ud800\u202e\x00AAA
 # %% batched_linear
-import autograder.warm
+from autograder.inside import messages, student
 from course_utils.testing import Observation, Raised
 
-what = "<script>alert(1)</script>\x1b[2J\ud800\u202e\x00" + "A" * 5_000_000
-autograder.warm.Student.answer = lambda self, request: {"seen": Observation(what, Raised(what, what, what), what, what)}
+what = "<script>alert(1)</script>\x1b[2J\ud800\u202e\x00" + "A" * 1_000_000
+seen = messages.Seen(Observation(what, Raised(what, what, what), what, what))
+student.Notebook.answer = lambda self, request: seen

@@ -1,7 +1,9 @@
 # Claims a mismatch of its own, with a text as long as a book.
 # earns: 0
 # honest: tensor_bytes
+# told: <b>You passed!</b>\ud800<b>
 # %% batched_linear
-import autograder.warm
+from autograder.inside import messages, student
 
-autograder.warm.Student.answer = lambda self, request: {"mismatch": "<b>You passed!</b>\ud800" * 100_000}
+mismatch = messages.Mismatched("<b>You passed!</b>\ud800" * 100_000)
+student.Notebook.answer = lambda self, request: mismatch

@@ -4,7 +4,7 @@
 import os
 
 for number, target in enumerate(("/work", "/root", "/etc/passwd", "/proc/1/root", "../../gradebook.db")):
-    for place in ("/tmp", "/dev/shm", "/course"):
+    for place in ("/tmp", "/dev/shm", "/course", "/course/autograder/inside", "/course/course_utils"):
         try:
             os.symlink(target, f"{place}/course-attack-{number}")
         except OSError:

@@ -5,7 +5,8 @@ import os
 import site
 import sys
 
-places = ["/", "/course", "/course/autograder", "/dev", "/usr", "/usr/lib", "/etc", sys.prefix, *site.getsitepackages()]
+places = ["/", "/dev", "/usr", "/usr/lib", "/etc", sys.prefix, *site.getsitepackages()]
+places += ["/course", "/course/autograder", "/course/autograder/inside", "/course/course_utils"]
 won = []
 for place in places:
     for name in ("torch.py", "sitecustomize.py", "gradebook.db", "course-attack.pth"):

@@ -1,0 +1,126 @@
+"""Runs a lecture with its solutions, and keeps the outputs until something changes that they depend on.
+
+The web book prints these outputs, and the tests compare a second run with them. A notebook that was run lies in
+``build/executed/``. Its name holds a hash of the lecture, the helpers, the installed packages, Python, the machine, and
+the environment variables that lectures read, so an outdated one is never found. Delete the folder to run everything
+again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode
+
+from autograder.grading.source import Lecture
+from autograder.project import BUILD, ROOT, notebook_path
+from course_utils.files import replacing
+from course_utils.progress import FILE_VARIABLE
+
+from . import build
+
+KEPT = BUILD / "executed"
+_VERSIONS = 2  # of a lecture that are kept; one is usual, another comes from `COURSE_PRESET=small`
+_SECONDS = 900  # for a cell: at its full size the capstone trains for minutes
+_READ = ("COURSE_PRESET", "COURSE_DEVICE", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+# Whatever a lecture imports from here, and whatever starts its kernel.
+_CODE = ("course_utils", "autograder/authoring/execution.py", "autograder/authoring/kernel.py", "autograder/inside")
+
+
+def executed(lecture: Lecture) -> NotebookNode:
+    """The instructor's notebook of a lecture with the outputs of a run from top to bottom.
+
+    Runs it if there is no such run yet. Processes that ask for the same lecture wait for the first of them (on Windows
+    each runs it itself). Raises BuildError if a cell fails; then nothing is kept.
+    """
+    path = KEPT / f"{lecture.name}.{_key(lecture)}.ipynb"
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(KEPT / f"{lecture.name}.lock"):
+        if not path.exists():
+            notebook = _run(lecture)
+            with replacing(path, durable=False) as file:
+                file.write(nbformat.writes(notebook).encode())
+            versions = sorted(KEPT.glob(f"{lecture.name}.*.ipynb"), key=lambda each: each.stat().st_mtime_ns)
+            for old in versions[:-_VERSIONS]:
+                old.unlink()
+        found: NotebookNode = nbformat.read(path, as_version=4)
+    return found
+
+
+def _run(lecture: Lecture) -> NotebookNode:
+    notebook = copy.deepcopy(lecture.notebook)
+    with tempfile.TemporaryDirectory() as scratch, _warm_kernels():
+        path = notebook_path(Path(scratch), lecture.name)  # in a folder of its own, as a reader runs it
+        path.parent.mkdir()
+        build.write_notebook(notebook, path)
+        quiet = ["--log-level=ERROR"]  # the kernel warns of its own sockets
+        resources = {"metadata": {"path": path.parent}}
+        client = NotebookClient(notebook, timeout=_SECONDS, extra_arguments=quiet, resources=resources)
+        try:
+            client.execute(env={**os.environ, FILE_VARIABLE: "off"})
+        except CellExecutionError as error:
+            raise build.BuildError(f"{lecture.name}: a cell fails:\n{error}") from None
+    return notebook
+
+
+@contextlib.contextmanager
+def _warm_kernels() -> Iterator[None]:
+    """Inside, kernels of this process start warm (`autograder.authoring.kernel`) where the system allows it."""
+    factory = KernelProvisionerFactory.instance()
+    before = factory.default_provisioner_name
+    if sys.platform == "linux":
+        factory.default_provisioner_name = "warm"
+    try:
+        yield
+    finally:
+        factory.default_provisioner_name = before
+
+
+def _key(lecture: Lecture) -> str:
+    """A hash of everything that a lecture's outputs depend on."""
+    files = [path for name in _CODE for path in ([ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*"))]
+    parts = [
+        nbformat.writes(lecture.notebook),
+        {str(path.relative_to(ROOT)): _hash(path.read_bytes()) for path in sorted(files) if path.suffix == ".py"},
+        sorted(f"{each.name}=={each.version}" for each in importlib.metadata.distributions()),
+        [sys.version, platform.platform(), _processor(), os.cpu_count()],
+        {name: os.environ.get(name) for name in _READ},
+    ]
+    return _hash(json.dumps(parts, sort_keys=True).encode())[:16]
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _processor() -> str:
+    """The processor's name: a library may choose other instructions for another one, which round differently."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next((line for line in lines if line.startswith("model name")), platform.processor())
+    return platform.processor()
+
+
+@contextlib.contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    """Wait until no other process holds this lock; it ends with the process, however that ends."""
+    with path.open("w") as file:
+        with contextlib.suppress(ImportError):  # Windows has no fcntl
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

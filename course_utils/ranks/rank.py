@@ -1,0 +1,134 @@
+"""What runs in each process of a launch: the connection to the others, the job, and its result in a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import re
+import socket
+import struct
+import sys
+import threading
+import traceback
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from course_utils.ranks.group import Group
+
+START_SECONDS = 180.0  # for a process to start: on a busy machine, importing torch alone can take a minute
+_THIS_PACKAGE = os.path.dirname(__file__)
+
+
+def main(folder: Path, rank: int, size: int, seconds: float) -> None:
+    """Run the job in `folder` as one rank of `size`, write what it returned or raised there, and end the process.
+
+    Two deadlines hold. Once the ranks are connected, the job has `seconds`; then faulthandler prints where every thread
+    is and ends the process, even if it is stuck in C++. Connecting, and waiting in a collective, may take as long as
+    the launch itself waits, so that a slow start is not mistaken for a job that hangs.
+    """
+    import faulthandler
+
+    import torch.distributed as dist
+
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
+    if loopback:  # the machine's own host name need not resolve to an address that reaches it
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", loopback[0])
+    nccl = torch.cuda.is_available() and torch.cuda.device_count() >= size
+    device = torch.device("cuda", rank) if nccl else torch.device("cpu")
+    if nccl:
+        torch.cuda.set_device(device)
+    store = dist.FileStore(str(folder / "store"), size)  # type: ignore[attr-defined]
+    dist.init_process_group(
+        "nccl" if nccl else "gloo",
+        store=store,
+        rank=rank,
+        world_size=size,
+        timeout=timedelta(seconds=START_SECONDS + seconds),
+    )
+    faulthandler.dump_traceback_later(seconds, exit=True)
+    result: tuple[str, Any]
+    try:
+        fn, args = pickle.loads((folder / "job").read_bytes())
+        result = ("returned", _on_cpu(fn(_RealGroup(rank, size, device), *args)))
+    except BaseException as error:
+        # A lost connection means that another rank is gone. gloo reports it in errors without a class of their own.
+        lost = isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in str(error))
+        places = [frame for frame in traceback.extract_tb(error.__traceback__) if is_job(frame.filename)]
+        where = f"\n    in {places[-1].name}, line {places[-1].lineno}: {places[-1].line}" if places else ""
+        result = ("abandoned", where) if lost else ("raised", f"{type(error).__name__}: {error}{where}")
+    # Written under another name first: a result that exists is complete.
+    with open(folder / f"part-{rank}", "wb") as file:
+        import cloudpickle  # type: ignore[import-untyped, unused-ignore]
+
+        cloudpickle.dump(result, file)
+    os.replace(folder / f"part-{rank}", folder / f"result-{rank}")
+    faulthandler.cancel_dump_traceback_later()
+    sys.stdout.flush()
+    # Without destroy_process_group, which waits for ranks that may be gone.
+    os._exit(0 if result[0] == "returned" else 1)
+
+
+def is_job(file: str) -> bool:
+    """Whether a traceback's line belongs to the function that was launched: not to a library, nor to this package."""
+    return os.path.dirname(file) != _THIS_PACKAGE and not re.search(r"site-packages|lib/python|<frozen", file)
+
+
+def wire_bytes() -> int | None:
+    """Bytes that this process's network connections have delivered so far, as the kernel counts them.
+
+    The difference before and after a collective is what it really sent, a few hundred bytes of headers included. None
+    where the system does not tell (only Linux does), and with NCCL, which has other ways to send.
+    """
+    if not sys.platform.startswith("linux") or torch.distributed.get_backend() != "gloo":
+        return None
+    torch.distributed.barrier()  # all that was sent before has arrived
+    total = 0
+    for entry in os.scandir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(entry.path).startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(entry.name))) as connection:
+                    about = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 128)
+                    total += struct.unpack_from("=Q", about, 120)[0]  # tcpi_bytes_acked, linux/tcp.h
+    torch.distributed.barrier()  # a rank that ends closes its connections, so none may end before all have counted
+    return total
+
+
+class _RealGroup(Group):
+    def _exchange(self, what: str, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+        import torch.distributed as dist
+
+        parts = [part.contiguous() for part in parts]
+        got = [torch.empty_like(part) for part in parts]
+        if what == "all_gather":
+            dist.all_gather(got, parts[0])
+        elif what == "reduce_scatter":  # not gloo's own, which sends as much as its all_reduce
+            received = torch.empty_like(torch.cat(parts))
+            dist.all_to_all_single(received, torch.cat(parts))
+            got = list(received.chunk(self.size))
+        else:
+            whole = parts[0].clone()
+            dist.all_reduce(whole)
+            got = [whole]
+        return got
+
+
+def _end_with_parent() -> None:
+    # stdin is a pipe from the process that launched this one. It ends with that process, however it ends.
+    sys.stdin.buffer.read()
+    os._exit(1)
+
+
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu()
+    if isinstance(value, dict):
+        return {key: _on_cpu(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_on_cpu(item) for item in value)
+    return value

@@ -1,0 +1,61 @@
+"""Values, arguments and functions in words, short enough for a message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from course_utils.testing.plain import Opaque, Raised
+
+_SHOWN = 8  # elements of a tensor, or items of a container, written out in a message
+
+
+def describe(value: Any) -> str:
+    """A value in one readable line, short enough for a message."""
+    if isinstance(value, torch.Tensor):
+        text = f"{short_dtype(value.dtype)}{list(value.shape)}"
+        if value.numel() and value.dim() and not value.is_contiguous():
+            text += f" with strides {tuple(value.stride())}"
+        if value.device.type != "meta" and 0 < value.numel() <= _SHOWN:
+            text += f" = {describe(value.tolist())}"
+        return text
+    if isinstance(value, (Raised, Opaque)):
+        return str(value)
+    if isinstance(value, torch.dtype):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        left, right = ("[", "]") if isinstance(value, list) else ("(", ")")
+        items = [describe(item) for item in value[:_SHOWN]]
+        more = ", …" if len(value) > _SHOWN else ","[: isinstance(value, tuple) and len(value) == 1]
+        return left + ", ".join(items) + more + right
+    if isinstance(value, dict):
+        items = [f"{describe(k)}: {describe(v)}" for k, v in list(value.items())[:_SHOWN]]
+        return "{" + ", ".join(items) + (", …" if len(value) > _SHOWN else "") + "}"
+    if isinstance(value, (int, float)):
+        return short_number(value)
+    text = repr(value)
+    return text if len(text) <= 200 else text[:200] + "…"
+
+
+def argument_prefix(label: int | str) -> str:
+    """What stands before an argument in a call: nothing if it is positional, ``name=`` if it has a name."""
+    return "" if isinstance(label, int) else f"{label}="
+
+
+def function_name(target: Callable[..., Any]) -> str:
+    """A function's name, without the underscores that mark it as private."""
+    return str(getattr(target, "__name__", type(target).__name__)).strip("_")
+
+
+def short_dtype(dtype: torch.dtype) -> str:
+    """``float32`` for ``torch.float32``."""
+    return str(dtype).removeprefix("torch.")
+
+
+def short_number(value: Any) -> str:
+    """Six digits of a fraction; whole numbers and anything else in full."""
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.6g}"
+    return repr(value)

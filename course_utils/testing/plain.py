@@ -1,0 +1,146 @@
+"""Plain data: all that an observation may hold. Whatever else a function returns is replaced by a stand-in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+_ITEM_LIMIT = 100_000  # items of a returned container kept per observation
+_DEPTH_LIMIT = 20
+_PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Takes the place of the value when a call raises: exception type, message, and the student's line."""
+
+    kind: str
+    message: str
+    line: str = ""
+
+    @property
+    def not_begun(self) -> bool:
+        """Whether this is the exercise's empty stub. PyTorch's own NotImplementedError comes with a message."""
+        return self.kind == "NotImplementedError" and not self.message
+
+    def __str__(self) -> str:
+        if self.not_begun:
+            return "nothing yet: write your code in the cell above, in place of `raise NotImplementedError()`"
+        at = f"\n            at `{self.line}`" if self.line else ""
+        return f"{self.kind}: {self.message}{at}"
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque:
+    """Takes the place of an object that is not plain data. It equals nothing: no ``__eq__`` can decide a test."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return self.what
+
+
+def freeze(value: Any, _depth: int = 0) -> Any:
+    """``value`` as plain data: tensors copied to the CPU, NumPy scalars as numbers, anything else :class:`Opaque`."""
+    # The exact type, not isinstance: a student's subclass of int may bring its own __eq__.
+    kind = type(value)
+    if value is None or kind in _PLAIN:
+        return value
+    if isinstance(value, torch.Tensor):
+        return _freeze_tensor(value)
+    if isinstance(value, np.generic):
+        return freeze(value.item(), _depth) if value.dtype.kind in "biufcU" else Opaque(f"a {kind.__name__}")
+    if isinstance(value, (list, tuple, dict, set, frozenset)):
+        if _depth >= _DEPTH_LIMIT or len(value) > _ITEM_LIMIT:
+            return Opaque(f"a {kind.__name__} that is too large to look at")
+        # A subclass of a container becomes the container itself: torch.Size, a namedtuple, a defaultdict.
+        if isinstance(value, dict):
+            return {freeze(k, _depth + 1): freeze(v, _depth + 1) for k, v in value.items()}
+        if isinstance(value, (set, frozenset)):
+            return {freeze(item, _depth + 1) for item in value}
+        items = [freeze(item, _depth + 1) for item in value]
+        return items if kind is list else tuple(items)
+    if isinstance(value, np.ndarray):
+        return Opaque(f"a NumPy array of shape {list(value.shape)}")
+    if callable(value):
+        return Opaque(f"the function or class {getattr(value, '__name__', kind.__name__)} itself, not called")
+    return Opaque(f"an object of type {kind.__name__}")
+
+
+def _freeze_tensor(x: torch.Tensor) -> torch.Tensor | Opaque:
+    if x.layout != torch.strided or x.is_quantized:
+        return Opaque(f"a tensor of layout {x.layout}")
+    # A subclass can redefine every operation through __torch_function__, so take it off before using any.
+    plain = x.detach().as_subclass(torch.Tensor)
+    if plain.device.type == "meta":
+        return torch.empty_strided(plain.shape, plain.stride(), dtype=plain.dtype, device="meta")
+    copies: dict[int, torch.UntypedStorage] = {}
+    if plain.device.type != "cpu":
+        # A conjugate is lazy: conj() sets a bit and leaves the storage as it is, and the imaginary part of a conjugate
+        # is a lazy negative. Compute the numbers, so that nothing downstream has to know the bits.
+        return plain.to("cpu").resolve_conj().resolve_neg()
+    # Copy the storage, not the elements: messages show strides and offset, and an expanded tensor stays small.
+    # Known gap: the storage knows nothing of these bits, so on a CPU x.conj() becomes x and nothing is left to resolve.
+    result = copied(plain, copies)
+    assert isinstance(result, torch.Tensor)
+    return result.resolve_conj().resolve_neg()
+
+
+def copied(value: Any, copies: dict[int, torch.UntypedStorage]) -> Any:
+    """A deep copy of plain data. Tensors keep their strides and offset; those that shared a storage still do.
+
+    ``copies`` holds the storages copied so far. Pass the same dict for values that may share storages.
+    """
+    if isinstance(value, torch.Tensor):
+        if value.device.type == "meta":
+            return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
+        storage = value.untyped_storage()
+        # _cdata is the address of the storage object. No two are equal while the caller keeps all its tensors alive.
+        if storage._cdata not in copies:
+            copies[storage._cdata] = storage.clone()  # type: ignore[no-untyped-call]
+        copy = torch.empty(0, dtype=value.dtype, device=value.device)
+        copy.set_(copies[storage._cdata], value.storage_offset(), value.shape, value.stride())
+        return copy.requires_grad_(value.requires_grad)
+    if isinstance(value, dict):
+        return {k: copied(v, copies) for k, v in value.items()}
+    if isinstance(value, torch.Size):
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(copied(item, copies) for item in value)
+    return value
+
+
+def tensors(value: Any) -> Iterable[torch.Tensor]:
+    """The tensors in plain data."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors(item)
+
+
+def storage_key(x: torch.Tensor) -> tuple[str, int] | None:
+    """Equal for tensors that share a storage. None if the storage holds no bytes: all empty ones have address 0."""
+    if x.layout != torch.strided or x.device.type == "meta":
+        return None
+    storage = x.untyped_storage()
+    return (str(x.device), storage.data_ptr()) if storage.nbytes() else None
+
+
+def first_opaque(value: Any) -> Opaque | None:
+    """The first stand-in in frozen data, or None if all of it is plain."""
+    if isinstance(value, Opaque):
+        return value
+    items: Iterable[Any] = ()
+    if isinstance(value, dict):
+        items = value.values()
+    elif isinstance(value, (list, tuple, set)):
+        items = value
+    return next((odd for item in items if (odd := first_opaque(item))), None)

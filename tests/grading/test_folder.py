@@ -1,0 +1,361 @@
+"""A class's folder: it is laid out as nbgrader's configuration says, and every command sees the same students in it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.apps import NbGraderAPI
+from nbgrader.coursedir import CourseDirectory
+from traitlets.config.loader import PyFileConfigLoader
+from typer.testing import CliRunner
+
+from autograder import cli, project
+from autograder.grading import source
+from autograder.grading.marks import State
+from autograder.grading.worker import EngineError
+from autograder.records import folder as folders
+from autograder.records import feedback, grade, report, results, roster
+from autograder.records.folder import ClassFolder, FolderError
+
+NAME = "00_napkin_math"
+LECTURE = source.read(project.SOLUTIONS / f"{NAME}.py")
+BROKEN = '{"cells": ['  # graded without running anything, so these tests need no sandbox
+LAYOUTS = {
+    "nbgrader's own": "",
+    "other directories, the assignment first": """
+c.CourseDirectory.submitted_directory = "handed in"
+c.CourseDirectory.autograded_directory = "work/marked"
+c.CourseDirectory.feedback_directory = "pages"
+c.CourseDirectory.directory_structure = "{{assignment_id}}/{{nbgrader_step}}/{{student_id}}"
+""",
+    "the student first, another database and course": """
+c.CourseDirectory.directory_structure = "{{student_id}}/{{nbgrader_step}}/{{assignment_id}}"
+c.CourseDirectory.db_url = "sqlite:///{elsewhere}/book.db"
+c.CourseDirectory.course_id = "cs336"
+""",
+    "the step last, a database beside the configuration": """
+c.CourseDirectory.directory_structure = "students/{{student_id}}/{{assignment_id}}/{{nbgrader_step}}"
+c.CourseDirectory.submitted_directory = "work/in"
+c.CourseDirectory.db_url = "sqlite:///book.db"
+""",
+    "submissions in a directory elsewhere": 'c.CourseDirectory.submitted_directory = "{elsewhere}/submitted"',
+}
+
+
+@pytest.fixture(params=LAYOUTS)
+def course(request: pytest.FixtureRequest, tmp_path: Path) -> ClassFolder:
+    """An empty class in one of the layouts."""
+    (tmp_path / "elsewhere").mkdir()
+    root = tmp_path / "class"
+    root.mkdir()
+    config = LAYOUTS[request.param].format(elsewhere=tmp_path / "elsewhere")
+    (root / folders.CONFIG).write_text(f"c = get_config()\n{config}\n", encoding="utf-8")
+    return ClassFolder(root)
+
+
+def of_nbgrader(root: Path) -> CourseDirectory:
+    """What nbgrader itself makes of the configuration."""
+    config = PyFileConfigLoader(folders.CONFIG, path=str(root)).load_config()
+    config.CourseDirectory.root = str(root)
+    return CourseDirectory(config=config)
+
+
+def hand_in(path: Path, text: str = BROKEN) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def grade_class(course: ClassFolder, **options: object) -> grade.Summary:
+    return grade.grade_class(course, NAME, workers=0, unsafe=True, **options)  # type: ignore[arg-type]
+
+
+def command(name: str, course: ClassFolder, *options: str) -> str:
+    """What a command says, its lines joined."""
+    return " ".join(CliRunner().invoke(cli.app, [name, str(course), NAME, *options]).output.split())
+
+
+def test_a_class_in_any_layout_is_graded_where_nbgrader_looks_for_it(
+    course: ClassFolder, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    theirs = of_nbgrader(course.root)
+    for student in ("ada", "bob"):
+        hand_in(Path(theirs.format_path(theirs.submitted_directory, student, NAME)) / f"{NAME}.ipynb")
+    for name in ("source", "release", "exports"):  # of which none is a student
+        (course.root / name / NAME).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(tmp_path)  # `course` may be called from anywhere, nbgrader in the class's folder
+
+    assert roster.of(course, NAME).keys() == {"ada", "bob"}
+    summary = grade_class(course)
+    assert summary.complete and summary.graded == ("ada", "bob")
+    assert {result.state for result in summary.results.values()} == {State.NEEDS_REVIEW}
+    assert [page.path for page in feedback.write(course, LECTURE, summary.results)] == [
+        course.feedback(student, NAME) for student in ("ada", "bob")
+    ]
+
+    monkeypatch.chdir(course.root)
+    assert NbGraderAPI(theirs).get_submitted_students(NAME) == {"ada", "bob"}
+    for student in ("ada", "bob"):
+        autograded = Path(theirs.format_path(theirs.autograded_directory, student, NAME)) / f"{NAME}.ipynb"
+        assert autograded == course.autograded(student, NAME) and autograded.is_file()
+        page = course.root / theirs.feedback_directory / student / f"{NAME}.html"
+        assert page == course.feedback(student, NAME) and page.is_file()
+    with Gradebook(theirs.db_url, course.settings.course_id) as book:
+        assert {one.student.id for one in book.assignment_submissions(NAME)} == {"ada", "bob"}
+        assert book.find_assignment(NAME).course_id == course.settings.course_id
+    assert not (tmp_path / "book.db").exists()
+
+
+def test_paths_are_those_of_nbgraders_course_directory(course: ClassFolder) -> None:
+    theirs = of_nbgrader(course.root)
+    settings = course.settings
+    assert (settings.submitted, settings.autograded) == (theirs.submitted_directory, theirs.autograded_directory)
+    assert (settings.feedback, settings.course_id) == (theirs.feedback_directory, theirs.course_id or "default_course")
+    for student in ("ada", "ä b", "x.y"):
+        handed_in = Path(theirs.format_path(theirs.submitted_directory, student, NAME))
+        assert course.assignment(student, NAME) == handed_in
+        assert course.submission(student, NAME) == handed_in / f"{NAME}.ipynb"
+
+
+def test_a_layout_without_the_submissions_says_where_they_belong(course: ClassFolder) -> None:
+    said = command("grade", course, "--dry-run")
+    if course.settings.structure.startswith("{student_id}"):
+        assert "0 to grade, 0 graded before, 0 not submitted" in said  # the class's folder is the students' folder
+    else:
+        place = str(course.submission("STUDENT", NAME))
+        assert "is missing → put submissions into" in said and place.replace(" ", "") in said.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("c.CourseDirectory.submitted_directory = ", "cannot be read"),
+        ("raise RuntimeError('no')", "cannot be read"),
+        ('c.CourseDirectory.directory_structure = "{nbgrader_step}/{assignment_id}"', "no folder is a student's"),
+        ('c.CourseDirectory.directory_structure = "{nbgrader_step}/s-{student_id}"', "no folder is a student's"),
+        ('c.CourseDirectory.directory_structure = "{step}/{student_id}"', "cannot be filled in"),
+        ('c.CourseDirectory.directory_structure = "{nbgrader_step/{student_id}"', "cannot be filled in"),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_refused_by_every_command(
+    tmp_path: Path, config: str, says: str
+) -> None:
+    (tmp_path / folders.CONFIG).write_text(f"c = get_config()\n{config}\n", encoding="utf-8")
+    (tmp_path / "submitted").mkdir()
+    with pytest.raises(FolderError, match=says):
+        roster.of(ClassFolder(tmp_path), NAME)
+    for name, *options in (("verify",), ("grade", "--dry-run"), ("grade",), ("feedback",), ("report",), ("export",)):
+        ran = CliRunner().invoke(cli.app, [name, str(tmp_path), NAME, *options])
+        assert ran.exit_code == 1 and says in " ".join(ran.output.split()) and "→" in ran.output, ran.output
+
+
+# What may be found of one student: what makes it, the state that every command has to give, and whether it is handed in.
+Situation = Callable[[ClassFolder], None]
+SITUATIONS: dict[str, tuple[Situation, State, bool]] = {}
+
+
+def situation(state: State, *, handed_in: bool) -> Callable[[Situation], Situation]:
+    def register(function: Situation) -> Situation:
+        SITUATIONS[function.__name__] = function, state, handed_in
+        return function
+
+    return register
+
+
+@situation(State.NOT_SUBMITTED, handed_in=False)
+def nothing(course: ClassFolder) -> None: ...
+
+
+@situation(State.QUEUED, handed_in=True)
+def a_notebook(course: ClassFolder) -> None:
+    hand_in(course.submission("ada", NAME))
+
+
+@situation(State.QUEUED, handed_in=True)
+def a_notebook_that_is_a_dangling_link(course: ClassFolder) -> None:
+    course.assignment("ada", NAME).mkdir(parents=True)
+    course.submission("ada", NAME).symlink_to("nowhere")
+
+
+@situation(State.QUEUED, handed_in=True)
+def a_lecture_folder_that_is_a_dangling_link(course: ClassFolder) -> None:
+    course.assignment("ada", NAME).parent.mkdir()
+    course.assignment("ada", NAME).symlink_to("nowhere")
+
+
+@situation(State.QUEUED, handed_in=True)
+def a_students_folder_that_is_a_dangling_link(course: ClassFolder) -> None:
+    course.assignment("ada", NAME).parent.symlink_to("nowhere")
+
+
+@situation(State.QUEUED, handed_in=True)
+def a_folder_in_the_notebooks_place(course: ClassFolder) -> None:
+    course.submission("ada", NAME).mkdir(parents=True)
+
+
+@situation(State.NOT_SUBMITTED, handed_in=False)
+def a_file_in_the_lecture_folders_place(course: ClassFolder) -> None:
+    hand_in(course.assignment("ada", NAME))
+
+
+@situation(State.QUEUED, handed_in=True)
+def a_damaged_result(course: ClassFolder) -> None:
+    hand_in(course.submission("ada", NAME))
+    hand_in(course.result("ada", NAME), '{"student": "ada"')
+
+
+@situation(State.NOT_SUBMITTED, handed_in=False)
+def a_damaged_result_of_nothing(course: ClassFolder) -> None:
+    hand_in(course.result("ada", NAME), "[]")
+
+
+@situation(State.QUEUED, handed_in=True)
+def a_folder_in_the_results_place(course: ClassFolder) -> None:
+    hand_in(course.submission("ada", NAME))
+    course.result("ada", NAME).mkdir(parents=True)
+
+
+@situation(State.QUEUED, handed_in=True)
+def an_unreadable_notebook(course: ClassFolder) -> None:
+    hand_in(course.submission("ada", NAME))
+    course.submission("ada", NAME).chmod(0)
+
+
+@situation(State.QUEUED, handed_in=True)
+def an_unreadable_lecture_folder(course: ClassFolder) -> None:
+    hand_in(course.submission("ada", NAME))
+    course.assignment("ada", NAME).chmod(0)
+
+
+@situation(State.QUEUED, handed_in=True)
+def an_unreadable_students_folder(course: ClassFolder) -> None:
+    hand_in(course.submission("ada", NAME))
+    course.assignment("ada", NAME).parent.chmod(0)
+
+
+@situation(State.NEEDS_REVIEW, handed_in=True)
+def a_graded_notebook(course: ClassFolder) -> None:
+    hand_in(course.submission("ada", NAME))
+    grade_class(course, database=None)
+
+
+@situation(State.NEEDS_REVIEW, handed_in=True)
+def a_graded_dangling_link(course: ClassFolder) -> None:
+    a_notebook_that_is_a_dangling_link(course)
+    grade_class(course, database=None)
+
+
+@situation(State.NEEDS_REVIEW, handed_in=False)
+def a_result_whose_notebook_is_gone(course: ClassFolder) -> None:
+    a_graded_notebook(course)
+    course.submission("ada", NAME).unlink()
+
+
+@situation(State.NEEDS_REVIEW, handed_in=True)
+def a_result_whose_notebook_cannot_be_read_any_more(course: ClassFolder) -> None:
+    a_graded_notebook(course)
+    course.submission("ada", NAME).chmod(0)
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+@contextlib.contextmanager
+def permissions_count() -> Iterator[None]:
+    """Give up root's right to read everything, for this thread and for as long as the block lasts."""
+    if os.geteuid() != 0:
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, data = _Header(0x20080522, 0), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice
+    assert libc.capget(ctypes.byref(header), data) == 0
+    before = data[0]
+    data[0] &= ~(1 << 1 | 1 << 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    assert libc.capset(ctypes.byref(header), data) == 0
+    try:
+        yield
+    finally:
+        data[0] = before
+        assert libc.capset(ctypes.byref(header), data) == 0
+
+
+@pytest.fixture
+def situated(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[ClassFolder, State, bool]]:
+    """A class of one, in the situation."""
+    write, state, handed_in = SITUATIONS[request.param]
+    course = ClassFolder(tmp_path)
+    (tmp_path / "submitted").mkdir()
+    course.roster.write_text("id\nada\n", encoding="utf-8")
+    write(course)
+    with permissions_count():
+        yield course, state, handed_in
+    for path in (course.assignment("ada", NAME).parent, course.assignment("ada", NAME), course.submission("ada", NAME)):
+        if path.exists():
+            path.chmod(0o700)  # for whoever clears up
+
+
+@pytest.mark.parametrize("situated", SITUATIONS, indirect=True)
+def test_every_command_gives_a_student_the_same_state(situated: tuple[ClassFolder, State, bool]) -> None:
+    course, state, handed_in = situated
+    for name in ("feedback", "report", "export"):
+        assert f"1 students: 1 {state} " in f"{command(name, course)} ", name
+    exported = json.loads((course.exports / f"{NAME}.json").read_text())
+    assert [student["state"] for student in exported["students"]] == [state]
+    assert f"1 student: 1 {state}." in report.page(LECTURE, results.table(course, NAME, ["ada"]))
+
+    dry_run, verified = command("grade", course, "--dry-run"), command("verify", course)
+    assert ("would grade ada" in dry_run) is (state is State.QUEUED or changed(course))
+    assert ("1 not submitted" in dry_run) is (not handed_in)
+    there = handed_in or bool(course.instead("ada", NAME))
+    assert f"{int(there)} submissions, {int(there)} of them want a look" in verified
+    assert grade.plan(course, NAME).absent == ([] if handed_in else ["ada"])
+
+
+def changed(course: ClassFolder) -> bool:
+    """Whether nobody can say that the stored result is of what is there."""
+    return course.read("ada", NAME).error is not None
+
+
+@pytest.mark.parametrize("situated", SITUATIONS, indirect=True)
+def test_grading_says_of_a_student_what_the_other_commands_say_afterwards(
+    situated: tuple[ClassFolder, State, bool],
+) -> None:
+    course, before, handed_in = situated
+    if course.result("ada", NAME).is_dir():
+        with pytest.raises(EngineError, match=r"result of ada cannot be written: .*Is a directory"):
+            grade_class(course, database=None)
+        return
+    result = grade_class(course, database=None).results["ada"]
+    unreadable = course.read("ada", NAME).error is not None
+    if before is State.NOT_SUBMITTED or (unreadable and before is State.NEEDS_REVIEW):
+        assert result.state is before
+    else:
+        assert result.state is (State.FAILED_HERE if unreadable else State.NEEDS_REVIEW)
+    assert (result.points is None) is (result.state in (State.NOT_SUBMITTED, State.FAILED_HERE))
+    for name in ("feedback", "report", "export"):
+        assert f"1 students: 1 {result.state} " in f"{command(name, course)} ", name
+
+
+@pytest.mark.parametrize("name", ["verify", "grade", "feedback", "report", "export"])
+def test_a_dangling_link_that_no_roster_lists_is_a_student_for_every_command(tmp_path: Path, name: str) -> None:
+    (tmp_path / "submitted").mkdir()
+    (tmp_path / "submitted" / "ada").symlink_to("nowhere")
+    (tmp_path / "submitted" / "notes.txt").write_text("no student")
+    said = command(name, ClassFolder(tmp_path), *(["--dry-run"] if name == "grade" else []))
+    wanted = {"verify": "1 submissions, 1 of them want a look", "grade": "would grade ada 1 to grade"}
+    assert wanted.get(name, "1 students: 1 queued") in said
+
+
+def test_results_of_a_class_whose_submissions_are_gone_are_still_shown(tmp_path: Path) -> None:
+    course = ClassFolder(tmp_path)
+    a_graded_notebook(course)
+    (tmp_path / "submitted").rename(tmp_path / "archive")
+    for name in ("feedback", "report", "export"):
+        assert "1 students: 1 needs review" in command(name, course), name

@@ -1,0 +1,138 @@
+"""The planner's trace of any module: the meta device against the same module on a CPU."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_models import LLAMA_LIKE, SHAPES, Again, Llama, Scorer, lecture
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from course_utils import napkin
+from course_utils.flops import count_flops
+from course_utils.memory import saved_bytes
+
+REPOSITORY = Path(__file__).parents[2]
+IDS = torch.empty(2, 24, dtype=torch.int64, device="meta")
+
+
+MODULES: dict[str, Callable[[], nn.Module]] = {
+    "attention with a mask": lambda: nn.Sequential(
+        nn.Embedding(50, 32), nn.TransformerEncoderLayer(32, 4, 64, dropout=0, batch_first=True), nn.Linear(32, 50)
+    ),
+    "grouped keys": lambda: Llama(SHAPES[1]),
+    "wide heads": lambda: Llama(SHAPES[2]),
+    "its own loss": Scorer,
+    "checkpointed": lambda: nn.Sequential(nn.Embedding(9, 64), Again(nn.Sequential(nn.Linear(64, 64), nn.ReLU()))),
+}
+
+
+@pytest.mark.parametrize("recipe", ["float32", "bfloat16, float32 master copy"])
+@pytest.mark.parametrize("name", MODULES)
+def test_a_trace_on_the_meta_device_finds_what_a_cpu_does(name: str, recipe: str) -> None:
+    found = napkin.trace(MODULES[name], IDS, recipe=recipe)
+    torch.manual_seed(0)
+    model = MODULES[name]().to(torch.float32 if recipe == "float32" else torch.bfloat16)
+    ids = torch.randint(5, IDS.shape)
+    trained = [p for p in model.parameters() if p.requires_grad]
+    assert found.parameters == sum(p.numel() for p in trained)
+    assert found.frozen == sum(p.numel() for p in model.parameters()) - found.parameters
+    assert found.buffers == sum(b.nbytes for b in model.buffers())
+    assert (found.batch, found.context, found.item) == (2, 24, "token")
+    measured = saved_bytes(model, ids)
+    if name == "attention with a mask" and recipe != "float32":
+        measured += 2 * 2 * 2 * ids.numel()  # two norms' two statistics, which a CPU keeps in 16 bits and a GPU in 32
+    assert found.activations == measured
+    with sdpa_kernel(SDPBackend.MATH):  # which does not compute scores a second time
+        assert found.flops == count_flops(lambda: model(ids).float().sum().backward())
+
+
+def test_lecture_08s_model_is_traced_as_it_is_measured() -> None:
+    names = lecture("08_optimizers.py", "Transformer", "transformer_numbers")
+
+    def make() -> nn.Module:
+        return names["Transformer"](vocab=97, context=24, d=24, heads=3, layers=5)
+
+    found = napkin.trace(make, IDS, recipe="float32")
+    with sdpa_kernel(SDPBackend.MATH):
+        model = make()
+        assert found.flops == count_flops(lambda: model(IDS.new_zeros(2, 24, device="cpu")).sum().backward())
+    shape = napkin.Transformer(5, 24, 3, 97, positions=24)
+    assert found.parameters == shape.parameters == sum(p.numel() for p in model.parameters())
+    assert set(found.parts) == {name.partition(".")[0] for name, _ in model.named_parameters()}
+
+
+def test_an_image_model_counts_samples() -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 10))
+
+    images = torch.empty(4, 3, 8, 8)
+    found = napkin.trace(make, images, recipe="float32")
+    assert (found.batch, found.context, found.item) == (4, 1, "sample")
+    model = make()
+    assert found.flops == count_flops(lambda: model(images).sum().backward())
+    planned = napkin.plan(found, found.step(cards=3), tokens=1e6)
+    assert planned["time", "samples in a step"] == 12
+    assert planned["FLOPs", "training"] == pytest.approx(found.flops / 4 * 1e6)
+    assert "tokens" not in str(planned)
+    with pytest.raises(ValueError, match="Sequential takes no ids: say how many samples"):
+        napkin.plan(found, found.step())
+
+
+def test_attention_without_fusing_keeps_its_weights() -> None:
+    fused, plain = (napkin.trace(lambda: Llama(LLAMA_LIKE), IDS, fused_attention=fused) for fused in (True, False))
+    assert fused.flops == plain.flops
+    weights = 2 * 2 * LLAMA_LIKE.heads * 24 * 24 * LLAMA_LIKE.layers
+    assert plain.activations - fused.activations >= weights - 4 * 2 * 24 * LLAMA_LIKE.heads * LLAMA_LIKE.layers
+
+
+@pytest.mark.parametrize(
+    ("build", "inputs", "kind", "says"),
+    [
+        (nn.Linear(2, 2), [], TypeError, "trace was given a Linear; give a function that makes it"),
+        (lambda: 3, [], TypeError, "a function that makes a int; wanted an nn.Module"),
+        (lambda: nn.Linear(2, 2, device="cpu"), [], ValueError, "weight is on cpu, where it takes memory; give"),
+        (lambda: nn.Linear(int(torch.ones(1).item()), 2), [], ValueError, "cannot be built on the meta device: "),
+        (lambda: nn.ReLU(), [], ValueError, "ReLU has no parameters that are trained"),
+        (lambda: nn.Linear(2, 2), [torch.empty(3, 5)], ValueError, "Linear does not run on bfloat16[3, 5] on the"),
+    ],
+)
+def test_a_module_that_cannot_be_traced_is_refused_with_the_reason(
+    build: Any, inputs: list[Tensor], kind: Any, says: str
+) -> None:
+    with pytest.raises(kind, match=re.escape(says)):
+        napkin.trace(build, *inputs)
+
+
+SEVENTY = """
+import sys
+sys.path.insert(0, "tests/unit")
+import psutil, torch
+from small_models import Llama
+from course_utils import napkin
+shape = napkin.PUBLISHED["Llama 3.1 70B"]
+small = napkin.Transformer(1, 64, 4, 10, kv_heads=2, gated=True, norm_vectors=1)
+ids = torch.empty(1, 8_192, dtype=torch.int64, device="meta")
+napkin.trace(lambda: Llama(small), ids)  # what PyTorch loads at first use
+before = psutil.Process().memory_info().rss
+found = napkin.trace(lambda: Llama(shape), ids)
+grown = psutil.Process().memory_info().rss - before
+assert found.parameters == shape.parameters, found
+assert found.flops == 8_192 * sum(napkin.training_flops(shape, 8_192).values()), found
+kept = napkin.activations(shape, found.step())
+assert found.activations == sum(kept.values()) - kept["loss"], found
+print(grown)
+"""
+
+
+def test_tracing_seventy_billion_parameters_takes_almost_no_memory() -> None:
+    done = subprocess.run([sys.executable, "-c", SEVENTY], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 100e6  # one matrix of one layer has 470 MB

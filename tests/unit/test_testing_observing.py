@@ -1,0 +1,124 @@
+"""observe: what is seen of a call, of its errors and of what it does to its arguments."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from mismatches import told
+
+from course_utils.testing import Mismatch, Raised, observe
+
+
+def test_a_view_is_observed_with_its_value_layout_and_sharing() -> None:
+    seen = observe(lambda x: x.T[1:], torch.arange(12.0).reshape(3, 4))
+    assert torch.equal(seen.value, torch.arange(12.0).reshape(3, 4).T[1:])
+    assert seen.shares == [0] and seen.mutated == [] and seen.error is None
+    assert (seen.shape, seen.stride, seen.offset, seen.dtype) == ((3, 3), (1, 4), 1, torch.float32)
+
+
+def test_a_copy_and_an_empty_tensor_share_nothing() -> None:
+    assert observe(lambda x: x.clone(), torch.ones(3)).shares == []
+    assert observe(lambda x: x[:0], torch.zeros(0)).shares == [], "storage of no bytes cannot be shared"
+
+
+def test_arguments_are_copies_with_the_same_layout() -> None:
+    base = torch.arange(24.0)
+    x = base.as_strided((2, 3), (1, 4), 5)
+    seen = observe(lambda x: (x.zero_(), x.stride(), x.storage_offset(), x.untyped_storage().nbytes())[1:], x)
+    assert seen.value == ((1, 4), 5, 24 * 4)
+    assert seen.mutated == [0]
+    assert torch.equal(base, torch.arange(24.0)), "the test's own input is untouched"
+
+
+def test_arguments_that_share_storage_are_copied_so_that_they_still_do() -> None:
+    base = torch.zeros(6)
+    seen = observe(lambda a, b: a.add_(1) is None or b.tolist(), base[:4], base[2:])
+    assert seen.value == [1, 1, 0, 0] and seen.mutated == [0, 1]
+
+
+def test_keyword_arguments_are_named() -> None:
+    seen = observe(lambda *, x, y: y, x=torch.ones(2), y=torch.ones(2))
+    assert seen.shares == ["y"]
+    assert "x=" in seen.call
+
+
+def test_an_appended_item_a_tiny_change_and_a_resize_are_mutations() -> None:
+    def append(items: list[int]) -> None:
+        items.append(1)
+
+    assert observe(append, [0]).mutated == [0]
+    assert observe(lambda x: x.mul_(1 + 1e-7), torch.full((3,), 1.5)).mutated == [0]
+    assert observe(lambda x: x.resize_(2), torch.ones(4)).mutated == [0]
+
+
+def test_an_exception_is_observed_with_its_line_and_matches_no_mistake() -> None:
+    def fails(x: int) -> float:
+        return x / 0
+
+    seen = observe(fails, 1)
+    assert seen.error == "ZeroDivisionError" and isinstance(seen.value, Raised)
+    assert "division" in seen.message
+    message = told(seen.value, 3, mistakes={4: "never"}, hint="divide by one")
+    assert "ZeroDivisionError" in message and "return x / 0" in message and "never" not in message
+    assert message.endswith("divide by one")
+
+
+def test_an_empty_stub_is_told_to_write_code_and_gets_no_hint() -> None:
+    def stub() -> None:
+        raise NotImplementedError
+
+    message = told(observe(stub).value, 1, hint="too early")
+    assert "write your code" in message and "too early" not in message
+
+
+def test_a_librarys_own_not_implemented_error_is_not_an_empty_stub() -> None:
+    def fails() -> None:
+        raise NotImplementedError('"add_stub" not implemented for Float8_e4m3fn')
+
+    assert "add_stub" in told(observe(fails).value, 1)
+
+
+def test_c_plus_plus_addresses_are_cut_from_an_errors_message() -> None:
+    def fails() -> None:
+        raise RuntimeError("too large\nException raised from here at there.cpp:1\nframe #0: 0x7f")
+
+    assert observe(fails).message == "too large"
+
+
+@pytest.mark.parametrize("ending", [SystemExit, GeneratorExit, Exception])
+def test_an_exception_of_any_kind_is_observed_and_does_not_end_the_test(ending: type[BaseException]) -> None:
+    def leave() -> None:
+        raise ending("bye")
+
+    assert observe(leave).error == ending.__name__
+
+
+def test_output_and_warnings_go_to_stdout() -> None:
+    program = """
+import warnings
+from course_utils.testing import observe
+
+def chatty():
+    print("hello")
+    warnings.warn("careful")
+
+print(len(observe(chatty).printed))
+"""
+    ran = subprocess.run([sys.executable, "-W", "always", "-c", program], capture_output=True, text=True, check=True)
+    assert "hello" in ran.stdout and "careful" in ran.stdout
+    assert ran.stderr == "", "nbgrader takes a cell's points away for anything on stderr"
+
+
+def test_long_output_is_cut() -> None:
+    assert len(observe(lambda: print("x" * 10**6)).printed) <= 20_000
+
+
+def test_an_argument_that_is_not_plain_data_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="use a probe"):
+        observe(lambda m: m, torch.nn.Linear(2, 2))
+
+
+def test_observing_something_that_cannot_be_called_is_a_mismatch() -> None:
+    with pytest.raises(Mismatch, match="expected a function"):
+        observe(3)  # type: ignore[arg-type]

@@ -1,0 +1,43 @@
+"""Plain data: what becomes of the objects that a student's function returns."""
+
+import numpy as np
+import pytest
+import torch
+from mismatches import told
+
+from course_utils.testing import expect, observe
+
+
+class AlwaysEqual:
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("value", [AlwaysEqual(), [AlwaysEqual()], {"a": AlwaysEqual()}])
+def test_an_object_that_claims_to_equal_everything_matches_nothing(value: object) -> None:
+    seen = observe(lambda: value)
+    for want in (128, "x", None, [128], {"a": 1}, torch.ones(1)):
+        assert "AlwaysEqual" in told(seen.value, want)
+
+
+def test_numpy_scalars_and_tensors_without_dimensions_count_as_numbers() -> None:
+    assert type(observe(lambda: np.float32(1.5)).value) is float
+    assert type(observe(lambda: np.int64(3)).value) is int
+    expect(observe(lambda: torch.tensor(128)).value, 128)
+
+
+def test_a_parameter_is_observed_as_a_plain_tensor() -> None:
+    seen = observe(lambda: torch.nn.Parameter(torch.ones(2)))
+    assert type(seen.value) is torch.Tensor and seen.requires_grad is True
+
+
+def test_a_meta_tensor_is_observed_by_shape_and_device() -> None:
+    seen = observe(lambda x: x.T, torch.empty(3, 5, device="meta"))
+    assert seen.shape == (5, 3) and seen.device == "meta"
+
+
+def test_a_function_returned_uncalled_is_named_in_the_message() -> None:
+    assert "not called" in told(observe(lambda x: x.numel, torch.ones(3)).value, 3)
