@@ -9,11 +9,12 @@ else
 BIN = $(COURSE_VENV)/bin
 endif
 
-.PHONY: help lab test screenshots notebooks release book demo benchmarks gpu wheels lock python whole instructor
+.PHONY: help lab quick test screenshots notebooks release book demo benchmarks gpu wheels lock python whole instructor
 
 help:
 	@echo 'make lab        set everything up and open the lectures in JupyterLab'
 	@echo 'make test       set everything up and run every check and test (instructors)'
+	@echo 'make quick      linters, types and the quick tests, in a minute; installs nothing (instructors)'
 	@echo 'make notebooks  build the notebooks from solutions/ (instructors)'
 	@echo 'make release    make the folder and zip that students get, in build/ (instructors)'
 	@echo 'make book       make the web book of all lectures with their outputs, in build/book (instructors)'
@@ -40,16 +41,34 @@ whole:
 instructor: python whole
 	@$(PYTHON) bootstrap.py --extra test
 
-# Every step runs, so that one report has all that is wrong. The hostile class comes last and alone, because it floods
-# the machine; of its two hundred kills (a quarter of an hour) forty are done here.
-test: instructor
-	@status=0; \
+# All four run, whichever fails.
+LINT = status=0; \
 	$(BIN)/python -m ruff check . || status=1; \
 	$(BIN)/python -m ruff format --check . || status=1; \
 	$(BIN)/python -m mypy || status=1; \
 	$(BIN)/python -m mypy --config-file solutions/mypy.ini solutions/*.py || status=1; \
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=30 $(ARGS) || status=1; \
-	COURSE_KILLS=$${COURSE_KILLS:-40} $(BIN)/python -m pytest -m hostile tests/grading || status=1; \
+	test $$status = 0
+# tests/conftest.py has put the longest tests first, and pytest-xdist shall leave them there.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+
+# What every edit should pass, in less than a minute; installs nothing. The linters run beside the tests. A test that takes
+# 30 seconds fails here: it belongs into the list in tests/conftest.py.
+quick: whole
+	@$(BIN)/python -c 'import mypy, pytest, ruff, xdist' 2>/dev/null || { \
+	  echo 'There is no environment with the tests'\'' packages in $(COURSE_VENV): make it with' >&2; \
+	  echo '`$(PYTHON) bootstrap.py --extra test`, or name another folder in COURSE_VENV.' >&2; exit 1; }
+	@{ $(LINT); } & lint=$$!; status=0; \
+	$(PYTEST) -q -m 'not slow and not hostile' --timeout=30 $(ARGS) || status=1; \
+	wait $$lint || status=1; \
+	exit $$status
+
+# Every step runs, so that one report has all that is wrong. The hostile class and the kills come last and alone, because
+# they flood the machine; of the two hundred kills (a quarter of an hour) forty are done here.
+test: instructor
+	@status=0; \
+	{ $(LINT); } || status=1; \
+	$(PYTEST) --leave-nothing --durations=30 $(ARGS) || status=1; \
+	COURSE_KILLS=$${COURSE_KILLS:-40} $(PYTEST) --leave-nothing -m hostile tests/grading || status=1; \
 	exit $$status
 
 # Every lecture in JupyterLab, light and dark, from top to bottom: build/screenshots.

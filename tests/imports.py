@@ -1,4 +1,4 @@
-"""Which modules of this project import which, read from their source, so that an import inside a function counts too."""
+"""Which modules of this project import which, read from their source: imports inside functions count too."""
 
 from __future__ import annotations
 

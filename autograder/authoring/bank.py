@@ -27,7 +27,8 @@ from pathlib import Path
 
 from autograder import CourseError
 from autograder.grading.exercises import Exercise
-from autograder.grading.in_process import judge_for_seeds
+
+from .in_process import judge_for_seeds
 
 WRONG_ANSWERS = 6  # at least, for each exercise
 RIGHT_ANSWERS = 3

@@ -92,10 +92,11 @@ def _warm_kernels() -> Iterator[None]:
 
 def _key(lecture: Lecture) -> str:
     """A hash of everything that a lecture's outputs depend on."""
-    files = [path for name in _CODE for path in ([ROOT / name] if (ROOT / name).is_file() else (ROOT / name).rglob("*"))]
+    code = [ROOT / name for name in _CODE]
+    files = {path for each in code for path in (each, *each.rglob("*.py")) if path.suffix == ".py"}
     parts = [
         nbformat.writes(lecture.notebook),
-        {str(path.relative_to(ROOT)): _hash(path.read_bytes()) for path in sorted(files) if path.suffix == ".py"},
+        {str(path.relative_to(ROOT)): _hash(path.read_bytes()) for path in sorted(files)},
         sorted(f"{each.name}=={each.version}" for each in importlib.metadata.distributions()),
         [sys.version, platform.platform(), _processor(), os.cpu_count()],
         {name: os.environ.get(name) for name in _READ},

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from autograder.grading.exercises import Exercise
-from autograder.grading.in_process import judge_in_process
 
 from .bank import Answer
+from .in_process import judge_in_process
 
 REJECTED = 0.95  # of the mutants that are not equivalent, at least
 _SECONDS = 5.0  # of processor time for one mutant

@@ -22,9 +22,9 @@ from autograder.inside.messages import Call, Mismatched, Missing, Names, Ran, Re
 from autograder.inside.names import defined, used
 from course_utils.testing import Mismatch, Observation, difference, freeze, observing_elsewhere, tensors
 
+from .cells import quietly, run_cell, run_tests
 from .conversation import Conversation, Gone
 from .exercises import Exercise, ProblemSet
-from .in_process import quietly, run_cell, run_tests
 from .marks import Mark, Verdict
 from .sandbox import Sandbox, SandboxError
 from .text import clean

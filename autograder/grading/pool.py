@@ -20,7 +20,7 @@ from multiprocessing.connection import Connection, wait
 
 from autograder.inside.limits import Limits
 
-from .sandbox import SandboxError
+from .sandbox import ROOT, SandboxError
 from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare
 
 _READY = "ready"
@@ -31,17 +31,21 @@ class _Worker:
 
     def __init__(self, limits: Limits, unsafe: bool) -> None:
         ours, theirs = socket.socketpair()
+        # With -P nothing is imported from the folder that the command was called in, which may be the class's. The
+        # command's own course comes first, since another one may be installed.
+        paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "autograder.grading.pool", str(theirs.fileno())],
-                # With -P nothing is imported from the folder that the command was called in, which may be the class's.
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 # Ctrl-C is for the command, which then ends its workers.
                 start_new_session=True,
             )
         self.connection = Connection(ours.detach())
-        self.connection.send((limits, unsafe))
+        with contextlib.suppress(OSError):  # one that has died already is noticed when it is waited for
+            self.connection.send((limits, unsafe))
         self.ready = False
         self.task: Task | None = None
         self.attempt = 0

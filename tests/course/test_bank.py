@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from autograder.authoring import bank, mutants
-from autograder.grading import in_process
+from autograder import project
+from autograder.authoring import bank, in_process, mutants
 from autograder.grading.source import Exercise
 
 TESTS = """\
@@ -83,11 +83,100 @@ def test_problems_are_found() -> None:
         bank.Answer("wrong", "told otherwise", "the moon", "def f(x):\n    return 2 * x", 2),
         bank.Answer("right", "fails", "", "def f(x):\n    return 7", 3),
     ]
-    found = "\n".join(bank.problems(EXERCISE, answers))
+    found = "\n".join(bank.problems(EXERCISE, answers, seeds=range(3)))
     assert "'passes' is wrong and passes" in found
     assert "in place of 'the moon'" in found
     assert "'fails' is right and fails" in found
     assert "only 2 wrong answers" in found and "only 1 right answers" in found
+    assert "named mistake" not in found, "one of two is half of them"
+    assert "only 0 of 1 wrong answers meet a named mistake" in "\n".join(bank.problems(EXERCISE, answers[:1]))
+
+
+# Each draws, or may draw, in its own way; `two` is what the visible test wants.
+RANDOM = {
+    "torch": "def two():\n    return torch.randint(2, 3, ()).item()",
+    "torch, and the old state put back": """
+def two():
+    state = torch.get_rng_state()
+    drawn = torch.randint(2, 3, ()).item()
+    torch.set_rng_state(state)
+    return drawn""",
+    "torch, aside": "def two():\n    with torch.random.fork_rng():\n        return torch.randint(2, 3, ()).item()",
+    "torch, then seeded": """
+def two():
+    drawn = torch.randint(2, 3, ()).item()
+    torch.manual_seed(0)
+    return drawn""",
+    "torch's own generator": "def two():\n    return 2 + 0 * torch.default_generator.initial_seed()",
+    "the seed itself": "def two():\n    return 2 + 0 * torch.initial_seed()",
+    "NumPy": "import numpy as np\n\ndef two():\n    return 2 + 0 * np.random.rand()",
+    "NumPy, a generator nobody seeded": """
+import numpy as np
+
+def two():
+    return 2 + 0 * np.random.default_rng().random()""",
+    "Python": "import random\n\ndef two():\n    return random.randint(2, 2)",
+    "Python, a generator nobody seeded": "import random\n\ndef two():\n    return random.Random().randint(2, 2)",
+    "while the cell runs": "drawn = torch.randn(1)\n\ndef two():\n    return 2",
+    "the environment": "import os\n\ndef two():\n    return 2 if os.environ else 3",
+}
+NOT_RANDOM = {
+    "nothing random": "def two():\n    return 2",
+    "a generator of its own": """
+def two():
+    own = torch.Generator().manual_seed(5)
+    return torch.randint(2, 3, (), generator=own).item()""",
+    "seeded first": "def two():\n    torch.manual_seed(0)\n    return torch.randint(2, 3, ()).item()",
+    "an error": "def two(:",
+}
+VISIBLE = "from course_utils.testing import expect, observe\nexpect(observe(two).value, 2)\n"
+DRAWS = "### BEGIN HIDDEN TESTS\nfrom course_utils.testing import draws\ndraws().integer(1, 9)\n### END HIDDEN TESTS"
+
+
+def times_judged(tests: str, code: str, monkeypatch: pytest.MonkeyPatch, hidden: bool = True) -> int:
+    """How often an answer is run for five seeds."""
+    ran: list[int] = []
+    real = in_process.run_tests
+    monkeypatch.setattr(in_process, "run_tests", lambda *given: ran.append(1) or real(*given))
+    exercise = Exercise("two", 1, "import torch", code, tests, 1)
+    verdicts = in_process.judge_for_seeds(exercise, code, range(5), hidden=hidden)
+    assert len(verdicts) == 5
+    return len(ran)
+
+
+@pytest.mark.parametrize("code", RANDOM.values(), ids=RANDOM)
+def test_an_answer_that_may_use_randomness_is_judged_with_every_seed(
+    code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert times_judged(VISIBLE, code, monkeypatch) == 5
+
+
+@pytest.mark.parametrize("code", NOT_RANDOM.values(), ids=NOT_RANDOM)
+def test_an_answer_that_uses_no_randomness_is_judged_once(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert times_judged(VISIBLE, code, monkeypatch) == 1
+
+
+def test_hidden_tests_that_draw_are_run_with_every_seed_and_only_if_they_are_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right, wrong = "def two():\n    return 2", "def two():\n    return 3"
+    assert times_judged(VISIBLE + DRAWS, right, monkeypatch) == 5
+    assert times_judged(VISIBLE + DRAWS, right, monkeypatch, hidden=False) == 1
+    assert times_judged(VISIBLE + DRAWS, wrong, monkeypatch) == 1
+
+
+def test_a_seed_that_decides_is_found() -> None:
+    tests = VISIBLE + DRAWS.replace("draws().integer(1, 9)", "expect(draws().integer(0, 9) == 3, False)")
+    exercise = Exercise("two", 1, "import torch", "def two():\n    return 2", tests, 1)
+    found = [problem for problem in bank.problems(exercise, [], seeds=range(40)) if "the reference fails" in problem]
+    assert found and all("(seed " in problem for problem in found)
+
+
+def test_in_this_process_only_draws_reads_the_seeds_variable() -> None:
+    """`in_process` watches it, and so knows who depends on the seed."""
+    modules = [path for path in (project.ROOT / "course_utils").rglob("*.py") if "COURSE_SEED" in path.read_text()]
+    assert [path.name for path in modules] == ["drawing.py"]
+    assert modules[0].read_text().count("os.environ") == 1
 
 
 def test_weak_tests_let_mutants_live() -> None:

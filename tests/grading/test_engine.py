@@ -52,7 +52,7 @@ def course(graded: tuple[Path, grade.Summary], tmp_path: Path) -> Path:
     return Path(shutil.copytree(graded[0], tmp_path / "class", symlinks=True))
 
 
-def test_states_add_up_and_say_why(graded: tuple[Path, grade.Summary]) -> None:
+def test_states_add_up_to_the_class_and_notes_say_why(graded: tuple[Path, grade.Summary]) -> None:
     _, summary = graded
     found = summary.results
     assert {student: result.state for student, result in found.items()} == {

@@ -50,7 +50,9 @@ def written(course: Path, lecture: source.Lecture, found: dict[str, Result], for
     return list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
 
 
-def test_csv_has_the_points_and_state_of_every_student(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+def test_csv_has_points_and_state_of_everybody(
+    lecture: source.Lecture, found: dict[str, Result], tmp_path: Path
+) -> None:
     rows = written(tmp_path, lecture, found, Format.CSV)
     assert {row["student"]: row["state"] for row in rows} == {name: str(state) for name, state in STATES.items()}
     assert {r["student"]: float(r["points"]) for r in rows if r["points"]} == POINTS
@@ -70,7 +72,9 @@ def test_points_by_question_add_up(lecture: source.Lecture, found: dict[str, Res
             assert {row["points"] for row in mine} == {row["mistake"] for row in mine} == {""}
 
 
-def test_json_has_everything(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+def test_json_has_states_points_and_notes_of_everybody(
+    lecture: source.Lecture, found: dict[str, Result], tmp_path: Path
+) -> None:
     found["\udc80"] = Result("\udc80", lecture.name, State.GRADED, "")  # a folder's name that is no UTF-8
     [path] = export.write(ClassFolder(tmp_path), lecture, found, {}, [Format.JSON])
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -82,7 +86,9 @@ def test_json_has_everything(lecture: source.Lecture, found: dict[str, Result], 
         assert bool(student["exercises"]) == (student["student"] in POINTS)
 
 
-def test_the_canvas_file_has_the_columns_that_canvas_imports(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+def test_the_canvas_file_has_the_columns_of_canvas(
+    lecture: source.Lecture, found: dict[str, Result], tmp_path: Path
+) -> None:
     (tmp_path / "roster.csv").write_text(
         'ID,Name,LMS_User_ID,Login,Section\ngraded-ada,"Lovelace, Ada",17,ada@x.org,A\n', encoding="utf-8-sig"
     )
@@ -100,7 +106,9 @@ def test_the_canvas_file_has_the_columns_that_canvas_imports(lecture: source.Lec
     assert [row[export.CANVAS_STATE] for row in rows[1:]] == [str(state) for state in STATES.values()]
 
 
-def test_the_moodle_file_has_the_columns_that_moodle_imports(lecture: source.Lecture, found: dict[str, Result], tmp_path: Path) -> None:
+def test_the_moodle_file_has_the_columns_of_moodle(
+    lecture: source.Lecture, found: dict[str, Result], tmp_path: Path
+) -> None:
     (tmp_path / "roster.csv").write_text("id,first_name,email,id_number\nabsent,Ann,a@x.org,007\n", encoding="utf-8")
     rows = written(tmp_path, lecture, found, Format.MOODLE)
     by_name = {row["Username"]: row for row in rows}
@@ -158,7 +166,9 @@ def test_an_empty_class_exports_only_headers(lecture: source.Lecture, tmp_path: 
         ("student_id,x\na\x1bb,1\n", "cannot be a folder"),
     ],
 )
-def test_a_roster_without_ids_or_with_an_id_that_is_no_folder_is_refused(lecture: source.Lecture, tmp_path: Path, text: str, says: str) -> None:
+def test_a_roster_whose_ids_are_missing_or_no_folders_is_refused(
+    lecture: source.Lecture, tmp_path: Path, text: str, says: str
+) -> None:
     (tmp_path / "roster.csv").write_text(text, encoding="utf-8")
     with pytest.raises(roster.RosterError, match=says):
         roster.of(ClassFolder(tmp_path), lecture.name)

@@ -12,9 +12,9 @@ from test_broken import BREAKS
 from typer.testing import CliRunner
 
 from autograder import demo, project
-from autograder.authoring import bank
+from autograder.authoring import bank, in_process
 from autograder.cli import app
-from autograder.grading import in_process, source, submission
+from autograder.grading import source, submission
 from autograder.grading.key import key
 from autograder.grading.marks import Mark, Result, State
 from autograder.records import feedback, report, results
@@ -179,7 +179,7 @@ def test_no_hidden_line_is_on_any_page(lecture: source.Lecture, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("state", [State.NOT_SUBMITTED, State.QUEUED, State.FAILED_HERE])
-def test_a_student_without_points_is_told_why_and_given_no_zero(lecture: source.Lecture, tmp_path: Path, state: State) -> None:
+def test_a_student_without_points_is_told_why_not_zero(lecture: source.Lecture, tmp_path: Path, state: State) -> None:
     hand_in(tmp_path, lecture, "ada", {})
     note = "Traceback: /home/teacher/grades/secret.db is locked"
     result = Result("ada", lecture.name, state, "", (), (note,))

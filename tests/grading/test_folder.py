@@ -20,8 +20,8 @@ from autograder import cli, project
 from autograder.grading import source
 from autograder.grading.marks import State
 from autograder.grading.worker import EngineError
-from autograder.records import folder as folders
 from autograder.records import feedback, grade, report, results, roster
+from autograder.records import folder as folders
 from autograder.records.folder import ClassFolder, FolderError
 
 NAME = "00_napkin_math"
@@ -155,7 +155,8 @@ def test_a_configuration_that_cannot_be_used_is_refused_by_every_command(
         assert ran.exit_code == 1 and says in " ".join(ran.output.split()) and "→" in ran.output, ran.output
 
 
-# What may be found of one student: what makes it, the state that every command has to give, and whether it is handed in.
+# What may be found of a student: what makes it so, the state that every command has to give, and whether that is
+# handed in.
 Situation = Callable[[ClassFolder], None]
 SITUATIONS: dict[str, tuple[Situation, State, bool]] = {}
 
@@ -327,7 +328,7 @@ def changed(course: ClassFolder) -> bool:
 def test_grading_says_of_a_student_what_the_other_commands_say_afterwards(
     situated: tuple[ClassFolder, State, bool],
 ) -> None:
-    course, before, handed_in = situated
+    course, before, _ = situated
     if course.result("ada", NAME).is_dir():
         with pytest.raises(EngineError, match=r"result of ada cannot be written: .*Is a directory"):
             grade_class(course, database=None)

@@ -171,7 +171,7 @@ def test_tables_that_nbgrader_left_unfinished_are_completed(tmp_path: Path, url:
         ("sqlite:////nonexistent/book.db", r"unable to open"),
     ],
 )
-def test_a_gradebook_that_cannot_be_opened_is_reported_without_its_password(tmp_path: Path, address: str, says: str) -> None:
+def test_a_gradebook_that_cannot_be_opened_keeps_its_password_secret(tmp_path: Path, address: str, says: str) -> None:
     with pytest.raises(gradebook.GradebookError, match=says) as caught:
         gradebook.derive(ClassFolder(tmp_path), LECTURE, found(result("ada")), address)
     assert "results are safe" in str(caught.value) and "secret" not in str(caught.value)

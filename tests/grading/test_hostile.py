@@ -52,7 +52,8 @@ def read(path: Path) -> Attack:
     text = path.read_text(encoding="utf-8")
     head = text.partition("\n# %% ")[0]
     said = dict(re.findall(r"^# (\w[\w ]*): (.+)$", head, re.MULTILINE))
-    tries, honest, told = head.splitlines()[0].removeprefix("# "), said.get("honest", "causal_mask"), said.get("told", "")
+    honest, told = said.get("honest", "causal_mask"), said.get("told", "")
+    tries = head.splitlines()[0].removeprefix("# ")
     return Attack(tries, float(said["earns"]), honest, told, demo.cells_of(text), "not promised" in said)
 
 

@@ -114,7 +114,7 @@ def test_the_digest_is_the_same_in_another_folder(copied: Path, tmp_path: Path) 
 def test_every_module_that_grading_imports_is_in_a_folder_that_decides() -> None:
     graph, places = imports(project.ROOT), modules(project.ROOT)
     grading = reached(GRADERS, graph)
-    assert {"autograder.grading.in_process", "autograder.inside.student", "course_utils.testing"} <= grading
+    assert {"autograder.grading.cells", "autograder.inside.student", "course_utils.testing"} <= grading
     inside = tuple(project.ROOT / folder for folder in DECIDING)
     outside = {name for name in grading if not any(places[name].is_relative_to(folder) for folder in inside)}
     assert outside - EXCEPTED == set()
@@ -147,7 +147,10 @@ def test_the_key_is_made_of_the_submission_the_problems_the_code_and_the_version
     assert len(set(made)) == len(made) and all(len(each) == 64 and int(each, 16) for each in made)
 
 
-META = '# %% nbgrader={{"grade": {}, "grade_id": "{}", "locked": {}, {}"schema_version": 3, "solution": {}, "task": false}}'
+META = (
+    '# %% nbgrader={{"grade": {}, "grade_id": "{}", "locked": {}, {}'
+    '"schema_version": 3, "solution": {}, "task": false}}'
+)
 SOURCE = f"""\
 # %% [markdown]
 r\"\"\"
@@ -226,7 +229,7 @@ def test_an_exercise_that_moves_down_keeps_the_digest_although_its_line_changes(
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_whatever_an_exercise_is_made_of_changes_the_digest_of_the_problems(what: str) -> None:
+def test_every_part_of_an_exercise_or_demonstration_changes_the_digest_of_the_problems(what: str) -> None:
     assert (text := CHANGES[what](SOURCE)) != SOURCE
     assert problems_of(text).digest != problems_of(SOURCE).digest
 

@@ -26,9 +26,9 @@ pytestmark = [pytest.mark.sandboxed, pytest.mark.hostile]
 KINDS = ("command", "worker", "bwrap", "first process", "fork server", "waiter", "student")
 WEIGHTS = (1, 1, 1, 2, 5, 10)  # of all but the command: a worker takes seconds to start again, a student none
 
-# Every Python that finds this in a folder of PYTHONPATH imports it as it starts: the command does, and so do its workers
-# (-P takes only the folder that they are called in off the path), but not what is in their sandboxes. It notes each
-# submission that a worker begins and each result that is written.
+# Every Python that finds this in a folder of PYTHONPATH imports it as it starts: the command does, and so do its
+# workers, since -P takes no more than their working directory off the path; what is in a sandbox does not. It notes
+# each submission that a worker begins and each result that is written.
 HOOK = """
 import os
 import sys

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,7 +44,7 @@ if "autograder.grading.pool" in sys.orig_argv:
             print(*words, file=file)
 
     def prepare(limits, unsafe):
-        note("start", os.getpid())
+        note("start", os.getpid(), worker.__file__)
         if os.environ["POOL_START"] == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         return "" if os.environ["POOL_START"] == "well" else os.environ["POOL_START"]
@@ -96,9 +97,11 @@ def living(log: Log) -> set[int]:
     found = set()
     for line in log():
         if line.startswith("start "):
+            process = int(line.split()[1])
             with contextlib.suppress(OSError):
-                os.kill(int(line.split()[1]), 0)
-                found.add(int(line.split()[1]))
+                # One that has ended and that nobody has waited for is still listed, as a zombie.
+                if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                    found.add(process)
     return found
 
 
@@ -141,7 +144,7 @@ def test_a_task_that_kills_every_worker_fails_after_three_attempts_the_last_of_t
     assert len(ended) == 6
 
 
-def test_two_tasks_that_kill_their_workers_do_not_keep_each_other_from_ending(log: Log) -> None:
+def test_two_tasks_that_kill_their_workers_both_come_to_an_end(log: Log) -> None:
     found = dict(graded("dies 9", "dies 8", f"dies {ATTEMPTS - 1}", "s", workers=2))
     assert [type(found[name]) for name in ("dies 9", "dies 8", f"dies {ATTEMPTS - 1}", "s")] == [
         Failed, Failed, Graded, Graded
@@ -190,7 +193,7 @@ def test_a_sandbox_that_is_refused_later_ends_the_run_too(log: Log) -> None:
     assert living(log) == set()
 
 
-def test_workers_end_when_nobody_wants_the_rest(log: Log) -> None:
+def test_closing_the_generator_ends_all_workers(log: Log) -> None:
     outcomes = engine.grade_all(tasks("a", "waits 60", "b", "waits 61"), LIMITS, unsafe=True, workers=2)
     assert next(outcomes)[0].student == "a" and living(log)
     started = time.monotonic()
@@ -198,7 +201,7 @@ def test_workers_end_when_nobody_wants_the_rest(log: Log) -> None:
     assert living(log) == set() and time.monotonic() - started < 20
 
 
-def test_workers_end_when_the_next_task_cannot_be_had(log: Log) -> None:
+def test_an_error_while_tasks_are_read_ends_all_workers(log: Log) -> None:
     def broken() -> Iterator[Task]:
         yield from tasks("a", "waits 60")
         raise OSError(28, "No space left on device")
@@ -208,17 +211,19 @@ def test_workers_end_when_the_next_task_cannot_be_had(log: Log) -> None:
     assert living(log) == set()
 
 
-def test_workers_end_when_the_command_is_killed(log: Log) -> None:
-    code = f"from test_pool import *; list(engine.grade_all(tasks('a', 'waits 60'), LIMITS, unsafe=True, workers=1))"
+def test_killing_the_command_ends_its_workers(log: Log) -> None:
+    code = "from test_pool import *; list(engine.grade_all(tasks('a', 'waits 60'), LIMITS, unsafe=True, workers=1))"
     path = f"{os.environ['PYTHONPATH']}{os.pathsep}{Path(__file__).parent}"
     command = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path})
     end = time.monotonic() + 60
-    while begun(log, "waits 60") == 0:
-        assert command.poll() is None and time.monotonic() < end, "the command did not come to its second task"
-        time.sleep(0.05)
-    assert living(log)
-    command.kill()
-    command.wait()
+    try:
+        while begun(log, "waits 60") == 0:
+            assert command.poll() is None and time.monotonic() < end, "the command did not come to its second task"
+            time.sleep(0.05)
+        assert living(log)
+    finally:
+        command.kill()
+        command.wait()
     while living(log):
         assert time.monotonic() < end, "a worker outlives the command"
         time.sleep(0.05)
@@ -235,7 +240,23 @@ def test_a_worker_imports_nothing_from_the_folder_that_the_command_is_called_in(
     assert graded("a") == [("a", Graded((), notes=("a",)))]
 
 
-def test_what_a_worker_is_called_is_what_other_tests_look_for(log: Log) -> None:
+def test_workers_run_the_course_that_the_command_runs_not_one_that_is_installed(log: Log, tmp_path: Path) -> None:
+    """As in a second checkout, where `python -m autograder.cli` runs what is in the working directory."""
+    for package in ("autograder", "course_utils"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(project.ROOT / package, tmp_path / "checkout" / package, ignore=ignored)
+    tests = Path(__file__).parent
+    code = f"import autograder, sys; sys.path.append({str(tests)!r}); from test_pool import graded; print(graded('a'))"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "checkout", capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "hooks")},
+    )  # fmt: skip
+    assert "Graded" in ran.stdout, ran.stderr
+    (started,) = (line for line in log() if line.startswith("start "))
+    assert started.endswith(f" {tmp_path / 'checkout' / 'autograder' / 'grading' / 'worker.py'}")
+
+
+def test_the_command_line_of_a_worker_names_the_pool(log: Log) -> None:
     assert pool.__name__ == "autograder.grading.pool"
     outcomes = engine.grade_all(tasks("a", "waits 60"), LIMITS, unsafe=True, workers=1)
     next(outcomes)

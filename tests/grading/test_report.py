@@ -141,7 +141,7 @@ def test_a_report_on_one_student_with_fractions_of_points(lecture: source.Lectur
     assert "1 student: 1 graded" in harmless(html).text
 
 
-def test_the_command_counts_everybody_in_the_folder_and_is_safe_to_repeat(lecture: source.Lecture, tmp_path: Path) -> None:
+def test_the_command_counts_everybody_and_is_safe_to_repeat(lecture: source.Lecture, tmp_path: Path) -> None:
     found = a_class(lecture)
     for result in found.values():
         if result.state not in (State.QUEUED, State.NOT_SUBMITTED):

@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page
 
 from autograder import project
-from autograder.authoring import book, build
+from autograder.authoring import book, build, execution
 from autograder.grading import source
 
 LECTURES = [path.stem for path in source.lectures(project.SOLUTIONS)]
@@ -187,6 +187,12 @@ def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: P
     assert problems == []
 
 
+@pytest.fixture
+def not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outputs of a lecture that a test makes up are not kept beside those of the course's lectures."""
+    monkeypatch.setattr(execution, "KEPT", tmp_path / "executed")
+
+
 def made_up(folder: Path, text: str, code: str) -> Path:
     """A lecture's source of two cells."""
     path = folder / "11_made_up.py"
@@ -194,6 +200,7 @@ def made_up(folder: Path, text: str, code: str) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("not_kept")
 def test_of_a_widget_its_picture_stays(tmp_path: Path) -> None:
     code = """
 import base64
@@ -212,6 +219,7 @@ display({"application/vnd.jupyter.widget-view+json": {"model_id": "1"}, "text/pl
     assert output.text.strip() == "" and not page.select("script[type*=widget]")
 
 
+@pytest.mark.usefixtures("not_kept")
 @pytest.mark.parametrize(
     ("text", "code", "problem"),
     [

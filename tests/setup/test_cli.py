@@ -28,8 +28,8 @@ def elsewhere(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_starts_without_what_takes_seconds_to_import() -> None:
     for module, absent in (
         ("cli", {"torch", "dask", "matplotlib", "nbgrader"}),
-        ("engine", {"torch"}),
-        ("worker", {"torch", "dask", "matplotlib", "nbgrader"}),
+        ("grading.engine", {"torch"}),
+        ("grading.worker", {"torch", "dask", "matplotlib", "nbgrader"}),
     ):
         code = f"import sys, autograder.{module}; assert not {absent} & set(sys.modules)"
         subprocess.run([sys.executable, "-c", code], cwd=project.ROOT, check=True)

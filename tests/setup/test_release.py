@@ -16,6 +16,7 @@ import nbformat
 import pytest
 
 from autograder import project
+from autograder.authoring import build
 from autograder.authoring.release import make_release
 from autograder.grading import source
 

@@ -26,9 +26,10 @@ FLOORS = {
 
 def room(module: str) -> str:
     """The room that a module is in, or "" where it is in none."""
-    # All of them begin with "autograder."; for this one the module itself is meant, and nothing below it.
-    rooms = [name for name in FLOORS if f"{module}.".startswith(f"{name}.") and (name != "autograder" or name == module)]
-    return rooms[0] if rooms else ""
+    if module == "autograder":
+        return module
+    rooms = (name for name in FLOORS if name != "autograder" and f"{module}.".startswith(f"{name}."))
+    return next(rooms, "")
 
 
 def problems(root: Path) -> Iterator[str]:

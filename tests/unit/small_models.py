@@ -1,4 +1,4 @@
-"""Models to hold the planner to: a small Llama in plain PyTorch, a module with a loss of its own, a lecture's own."""
+"""Models that the planner is compared with: a small Llama in plain PyTorch, and those that the lectures define."""
 
 from __future__ import annotations
 

@@ -8,7 +8,17 @@ import torch
 
 from autograder.inside import messages, wire
 from autograder.inside.messages import (
-    Answer, Call, Mismatched, Missing, Names, Ran, ReadNames, Request, Run, Seen, Unsendable,
+    Answer,
+    Call,
+    Mismatched,
+    Missing,
+    Names,
+    Ran,
+    ReadNames,
+    Request,
+    Run,
+    Seen,
+    Unsendable,
 )  # fmt: skip
 from course_utils.testing import Observation
 

@@ -1,7 +1,7 @@
 """The planner against published training runs.
 
-What is predicted has to agree with what was published as far as that was written down: each printed number stands for
-all that round to it.
+A prediction has to agree with a published number to every digit that was printed: the number stands for the whole range
+of values that round to it.
 """
 
 from __future__ import annotations

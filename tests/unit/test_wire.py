@@ -42,7 +42,6 @@ def test_nan_bools_and_opaque_objects_arrive_as_they_were() -> None:
     assert type(opaque) is Opaque and opaque.what == "a function"
 
 
-@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")  # so it is; it has to arrive all the same
 @pytest.mark.parametrize("name", sorted(wire._READABLE))
 def test_tensors_of_every_readable_dtype_arrive(name: str) -> None:
     dtype = getattr(torch, name)

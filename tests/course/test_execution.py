@@ -1,0 +1,109 @@
+"""A lecture is run once for all who want its outputs, and again as soon as something changes that they depend on."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import pytest
+
+from autograder.authoring import build, execution
+from autograder.grading import source
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own for what was run."""
+    monkeypatch.setattr(execution, "KEPT", tmp_path / "kept")
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the lectures that were run, one for each time; nothing is really run."""
+    found: list[str] = []
+
+    def run(lecture: source.Lecture) -> object:
+        found.append(lecture.name)
+        return lecture.notebook
+
+    monkeypatch.setattr(execution, "_run", run)
+    return found
+
+
+def lecture(folder: Path, code: str = "print(6 * 7)") -> source.Lecture:
+    path = folder / "11_made_up.py"
+    path.write_text(f'# %% [markdown]\nr"""\n# 11 · Made up\n"""\n\n# %%\n{code}\n', encoding="utf-8")
+    return source.read(path)
+
+
+def test_a_lecture_has_the_outputs_of_its_run(tmp_path: Path, kept: Path) -> None:
+    found = execution.executed(lecture(tmp_path, "import os\nprint(os.path.basename(os.getcwd()))"))
+    assert found.cells[1].outputs[0].text == "11_made_up\n"
+    assert [path.suffix for path in sorted(kept.iterdir())] == [".ipynb", ".lock"]
+
+
+def test_the_same_lecture_is_run_once(tmp_path: Path, runs: list[str]) -> None:
+    assert execution.executed(lecture(tmp_path)) == execution.executed(lecture(tmp_path))
+    assert runs == ["11_made_up"]
+
+
+def test_whatever_the_outputs_depend_on_has_it_run_again(
+    tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = tmp_path / "course_utils" / "plots.py"
+    helper.parent.mkdir()
+    helper.write_text("size = 1\n")
+    monkeypatch.setattr(execution, "ROOT", tmp_path)
+    monkeypatch.setattr(execution, "_CODE", ("course_utils",))
+    execution.executed(lecture(tmp_path))
+    for number, change in enumerate(
+        [
+            lambda: monkeypatch.setenv("COURSE_PRESET", "large"),
+            lambda: monkeypatch.setattr(execution.importlib.metadata, "distributions", lambda: []),
+            lambda: monkeypatch.setattr(execution.sys, "version", "3.99"),
+            lambda: monkeypatch.setattr(execution.os, "cpu_count", lambda: 999),
+            lambda: helper.write_text("size = 2\n"),
+        ],
+        2,
+    ):
+        change()
+        execution.executed(lecture(tmp_path))
+        execution.executed(lecture(tmp_path))
+        assert len(runs) == number
+    execution.executed(lecture(tmp_path, "print(43)"))
+    assert len(runs) == 7
+
+
+def test_only_the_latest_versions_are_kept(tmp_path: Path, runs: list[str], kept: Path) -> None:
+    for number in range(4):
+        execution.executed(lecture(tmp_path, f"print({number})"))
+        for path in kept.glob("*.ipynb"):  # a clock that is too coarse would make them equally old
+            os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns - 10**9))
+    assert len(list(kept.glob("*.ipynb"))) == 2
+    execution.executed(lecture(tmp_path, "print(3)"))
+    assert len(runs) == 4
+
+
+def test_a_run_that_fails_says_where_and_is_not_kept(tmp_path: Path, kept: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(build.BuildError, match=r"(?s)11_made_up: a cell fails:.*one is not two"):
+            execution.executed(lecture(tmp_path, "assert 1 == 2, 'one is not two'"))
+    assert not list(kept.glob("*.ipynb"))
+
+
+def _execute(path: Path, kept: Path) -> None:
+    execution.KEPT = kept
+    execution.executed(source.read(path))
+
+
+def test_processes_that_ask_at_once_share_one_run(tmp_path: Path, kept: Path) -> None:
+    ran = tmp_path / "ran"
+    path = lecture(tmp_path, f"import time\nopen({str(ran)!r}, 'a').write('x')\ntime.sleep(0.5)").path
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_execute, args=(path, kept)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(120)
+    assert [process.exitcode for process in processes] == [0, 0]
+    assert ran.read_text() == "x"
