@@ -62,13 +62,13 @@ quick: whole
 	wait $$lint || status=1; \
 	exit $$status
 
-# Every step runs, so that one report has all that is wrong. The hostile class and the kills come last and alone, because
-# they flood the machine; of the two hundred kills (a quarter of an hour) forty are done here.
+# Every step runs, so that one report has all that is wrong. The hostile class and the kills come last, each on a worker of
+# its own, because they flood the machine; of the two hundred kills (a quarter of an hour) forty are done here.
 test: instructor
 	@status=0; \
 	{ $(LINT); } || status=1; \
 	$(PYTEST) --leave-nothing --durations=30 $(ARGS) || status=1; \
-	COURSE_KILLS=$${COURSE_KILLS:-40} $(PYTEST) --leave-nothing -m hostile tests/grading || status=1; \
+	COURSE_KILLS=$${COURSE_KILLS:-40} $(PYTEST) --leave-nothing --dist loadfile -m hostile tests/grading || status=1; \
 	exit $$status
 
 # Every lecture in JupyterLab, light and dark, from top to bottom: build/screenshots.

@@ -263,7 +263,7 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
             track(pages_of_feedback.write(course, read, found), "writing", len(found), console=console, transient=True)
         )
     _say_counts(found)
-    console.print(f"{len(written)} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False)
+    console.print(f"{len(written)} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False, soft_wrap=True)
     if changed := sum(not page.current for page in written):
         console.print(
             f"{changed} of them are older than the submission, the lecture or the grader: "

@@ -64,13 +64,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Send what Jupyter, IPython, matplotlib and uv would write into the home directory elsewhere."""
+    """Send what Jupyter, IPython, matplotlib, npm and uv would write into the home directory elsewhere."""
     if hasattr(config, "workerinput"):  # a worker of pytest-xdist has the environment of the process that started it
         return
     config.stash[LEFT] = _lying_around() if config.getoption("--leave-nothing") else set()
     home = tempfile.TemporaryDirectory(prefix="course-tests-")
     config.add_cleanup(home.cleanup)
-    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR"):
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "npm_config_cache"):
         os.environ[name] = str(Path(home.name, name.lower()))
     # These two are caches that take long to fill: matplotlib's list of fonts, and what uv knows of the package index.
     for name in ("MPLCONFIGDIR", "UV_CACHE_DIR"):
@@ -102,10 +102,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _lying_around() -> set[str]:
-    """What differs from git's last commit in the checkout, and what is in the home directory, caches aside."""
+    """The files in the checkout that git doesn't know, and what is in the home directory, caches aside."""
     command = ["git", "status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching"]
     status = subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout
-    found = {entry for entry in status.split("\0") if not CACHES & set(entry[3:].rstrip("/").split("/"))}
+    unknown = [entry for entry in status.split("\0") if entry.startswith(("??", "!!"))]
+    found = {entry for entry in unknown if not CACHES & set(entry[3:].rstrip("/").split("/"))}
     home = Path.home()
     for folder in (home, *(home / name for name in (".cache", ".config", ".local", ".local/share", ".local/state"))):
         if folder.is_dir():

@@ -64,8 +64,6 @@ class ClassFolder:
         names |= {"db_url": "db_url", "course_id": "course_id"}
         return Settings(**{ours: str(section[theirs]) for ours, theirs in names.items() if theirs in section})
 
-    # ---- where things are
-
     @property
     def results(self) -> Path:
         """The folder that results are in."""
@@ -125,8 +123,6 @@ class ClassFolder:
                 f"{self.root / CONFIG}: directory_structure is {self.settings.structure!r}, which cannot be filled in "
                 f"({type(error).__name__}: {error})\n  → use {{nbgrader_step}}, {{student_id}} and {{assignment_id}}"
             ) from error
-
-    # ---- what is true
 
     def require(self) -> None:
         """Raise :class:`FolderError` where there is no class here."""

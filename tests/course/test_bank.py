@@ -19,7 +19,7 @@ EXERCISE = Exercise(
 )
 
 
-def test_the_judge_runs_setup_answer_and_tests() -> None:
+def test_the_judge_runs_setup_answer_and_tests_in_this_order() -> None:
     assert in_process.judge_in_process(EXERCISE, EXERCISE.solution).passed
     assert in_process.judge_in_process(EXERCISE, "def f(x):\n    return math.floor(2 * x + 1)").passed
     assert not in_process.judge_in_process(EXERCISE, EXERCISE.stub).passed
@@ -43,7 +43,7 @@ def test_the_judge_names_the_mistake() -> None:
         "import sys; sys.exit(0)",
     ],
 )
-def test_the_judge_survives(code: str) -> None:
+def test_an_answer_that_breaks_hangs_or_exits_is_rejected_and_ends_nothing_else(code: str) -> None:
     assert not in_process.judge_in_process(EXERCISE, code, seconds=0.5).passed
 
 
@@ -53,7 +53,7 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_bank_is_read(tmp_path: Path) -> None:
+def test_a_bank_is_read_as_its_answers_with_kind_title_note_and_line(tmp_path: Path) -> None:
     wrong, right = "# %% wrong: a\n# says: b\ndef f(x): ...\n", "# %% right: c\ndef f(x): ...\n"
     path = write(tmp_path, f"{wrong}\n{right}\n# %% equivalent: d → e\n# why: because\n")
     assert [(a.kind, a.title, a.note, a.line) for a in bank.read_bank(path)] == [
@@ -66,18 +66,18 @@ def test_a_bank_is_read(tmp_path: Path) -> None:
     [("# %% good: a\nx\n", "no kind of answer"), ("# %% wrong: a\ndef f(x): ...\n", "begin the cell with `# says: …`"),
      ("# %% right: a\n\n# %% right: b\nx\n", "'a' is empty")],
 )  # fmt: skip
-def test_a_malformed_bank(text: str, problem: str, tmp_path: Path) -> None:
+def test_a_malformed_bank_is_refused_with_the_line_and_the_problem(text: str, problem: str, tmp_path: Path) -> None:
     with pytest.raises(bank.BankError, match=r"f\.py:1: ") as caught:
         bank.read_bank(write(tmp_path, text))
     assert problem in str(caught.value)
 
 
-def test_a_missing_bank(tmp_path: Path) -> None:
+def test_a_missing_bank_is_refused_with_what_to_write(tmp_path: Path) -> None:
     with pytest.raises(bank.BankError, match=r"has no answer bank\n  → .*CONTRIBUTING"):
         bank.read_bank(tmp_path / "f.py")
 
 
-def test_problems_are_found() -> None:
+def test_every_kind_of_problem_with_a_bank_is_found() -> None:
     answers = [
         bank.Answer("wrong", "passes", "x", EXERCISE.solution, 1),
         bank.Answer("wrong", "told otherwise", "the moon", "def f(x):\n    return 2 * x", 2),
@@ -189,12 +189,12 @@ def test_weak_tests_let_mutants_live() -> None:
     assert report.rejected < mutants.REJECTED and "95% wanted" in report.problems[-1]
 
 
-def test_explanations_are_held_to_the_facts() -> None:
+def test_an_explanation_of_a_mutant_that_is_dead_or_gone_is_a_problem() -> None:
     gone = bank.Answer("equivalent", "9 → 8", "no such mutant", "", 5)
     assert mutants.run_mutants(EXERCISE, [gone]).problems == ["line 5: this mutant is dead or gone: 9 → 8"]
 
 
-def test_kinds_of_mutants() -> None:
+def test_every_kind_of_mutant_is_made_and_docstrings_are_left_alone() -> None:
     code = """def f(x, n=2):
     \"\"\"Kept as it is.\"\"\"
     ### BEGIN SOLUTION

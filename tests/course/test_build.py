@@ -20,7 +20,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_committed_notebooks_are_fresh(tmp_path: Path) -> None:
+def test_committed_notebooks_are_what_the_sources_build(tmp_path: Path) -> None:
     stale = build.stale(tmp_path)
     assert not stale, f"notebooks/ is stale for {', '.join(stale)}: run `make notebooks` and commit the result"
 
@@ -69,12 +69,12 @@ def test_the_panel_of_progress_knows_the_exercises(lecture: source.Lecture, buil
     assert all(e.title.startswith("Exercise ") and e.link for e in known)
 
 
-def test_only_notebooks_are_released(built: Path) -> None:
+def test_nothing_but_the_notebooks_is_released(built: Path) -> None:
     files = {path.name for path in (built / "release").rglob("*") if path.is_file()}
     assert files == {f"{lecture.name}.ipynb" for lecture in LECTURES}
 
 
-def test_a_class_keeps_what_is_its_own(tmp_path: Path) -> None:
+def test_building_over_a_class_keeps_its_settings_and_submissions(tmp_path: Path) -> None:
     build.course_directory(tmp_path)
     (tmp_path / "nbgrader_config.py").write_text("# mine\n")
     (tmp_path / "submitted" / "ada").mkdir(parents=True)

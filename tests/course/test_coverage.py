@@ -8,13 +8,13 @@ LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
 ITEMS = coverage.wanted(project.ITEMS)
 
 
-def test_everything_is_covered() -> None:
+def test_every_item_and_every_listed_error_has_a_cell_that_shows_it() -> None:
     assert list(ITEMS["item"]) == list(range(1, 88)) and list(ITEMS["error"]) == list(range(1, 28))
     found = coverage.problems(ITEMS, LECTURES)
     assert not found, "\n".join(found)
 
 
-def test_the_page_is_fresh() -> None:
+def test_the_committed_page_is_what_the_tags_give() -> None:
     assert project.COVERAGE.read_text(encoding="utf-8") == coverage.page(ITEMS, LECTURES), (
         "docs/coverage.md is stale: run `course coverage` and commit the result"
     )

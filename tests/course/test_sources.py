@@ -45,7 +45,7 @@ def read(folder: Path, text: str) -> source.Lecture:
     return source.read(path)
 
 
-def test_a_sound_source(tmp_path: Path) -> None:
+def test_a_sound_source_is_read_with_its_exercises_and_proofs(tmp_path: Path) -> None:
     lecture = read(tmp_path, SOUND)
     (exercise,) = lecture.exercises
     assert [(p.kind, p.number, p.cell, p.line) for p in lecture.proofs] == [("item", 7, 1, 6), ("error", 12, 1, 6)]
@@ -91,7 +91,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_source(name: str, tmp_path: Path) -> None:
+def test_a_broken_source_is_refused_with_the_line_the_problem_and_a_remedy(name: str, tmp_path: Path) -> None:
     text, line, problem = BROKEN[name]
     with pytest.raises(source.SourceError) as caught:
         read(tmp_path, text)
@@ -100,7 +100,7 @@ def test_a_broken_source(name: str, tmp_path: Path) -> None:
     assert problem in message and "\n  → " in message, message
 
 
-def test_a_missing_source(tmp_path: Path) -> None:
+def test_a_source_or_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(source.SourceError, match="no such source"):
         source.read(tmp_path / "07_nothing.py")
     with pytest.raises(FileNotFoundError, match="project's root"):

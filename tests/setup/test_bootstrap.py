@@ -127,7 +127,7 @@ def test_a_change_of_what_decides_the_environment_installs_again(ready: Course, 
     assert "pip install" in pip and ready.set_up() == []
 
 
-def test_another_folder_for_the_environment(course: Course, tmp_path: Path) -> None:
+def test_course_venv_puts_the_environment_into_another_folder(course: Course, tmp_path: Path) -> None:
     run = course.run(COURSE_VENV=str(tmp_path / "elsewhere" / "venv"))
     assert run.returncode == 0, run.stderr
     assert not course.venv.exists() and (tmp_path / "elsewhere/venv/bin/python").exists()
@@ -173,7 +173,7 @@ def test_an_interrupted_installation_starts_afresh(course: Course, end: signal.S
     assert course.works() and not half.exists()
 
 
-def test_two_at_a_time_do_not_meet(course: Course) -> None:
+def test_a_second_set_up_at_the_same_time_is_refused(course: Course) -> None:
     (course.folder / "slow").touch()
     first = course.start()
     wait_for(course.folder / "building", first)
@@ -213,7 +213,7 @@ def test_what_pip_says_becomes_advice(ready: Course, said: str, advice: str) -> 
     ready.set_up()
 
 
-def test_an_index_that_cannot_be_reached(course: Course) -> None:
+def test_an_index_that_cannot_be_reached_is_reported_with_advice(course: Course) -> None:
     (course.folder / "pyproject.toml").write_text(PROJECT.replace("[]", '["not-on-this-disk"]', 1))
     offline = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "0", "PIP_CONFIG_FILE": os.devnull}
     run = course.run(**offline)
@@ -221,7 +221,7 @@ def test_an_index_that_cannot_be_reached(course: Course) -> None:
 
 
 @pytest.mark.parametrize("version", [(3, 9, 1), (3, 15, 0)])
-def test_the_wrong_python(course: Course, version: tuple[int, int, int]) -> None:
+def test_the_wrong_python_is_refused(course: Course, version: tuple[int, int, int]) -> None:
     line = course.refusal(setup=f"sys.version_info = {version}", PATH="")
     assert f"this is Python {version[0]}.{version[1]} and the course needs Python 3.11 to 3.14" in line
 
@@ -239,7 +239,7 @@ def test_the_wrong_python_gives_way_to_the_right_one(course: Course, tmp_path: P
 
 
 @pytest.mark.parametrize("module", ["venv", "ensurepip"])
-def test_a_python_without_venv(course: Course, module: str) -> None:
+def test_a_python_without_venv_is_refused_with_what_to_install(course: Course, module: str) -> None:
     hide = (
         f"import importlib.util as u; find = u.find_spec; u.find_spec = lambda n: None if n == {module!r} else find(n)"
     )
@@ -247,12 +247,12 @@ def test_a_python_without_venv(course: Course, module: str) -> None:
     assert f"no {module} module" in line and f"apt install python3.{sys.version_info[1]}-venv" in line
 
 
-def test_a_full_disk(course: Course) -> None:
+def test_a_disk_without_room_is_refused_before_anything_starts(course: Course) -> None:
     line = course.refusal(setup="import shutil; shutil.disk_usage = lambda p: shutil._ntuple_diskusage(9, 9, 10**9)")
     assert "1.0 GB free and the environment needs 3 GB" in line
 
 
-def test_a_folder_that_cannot_be_written(course: Course, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(course: Course, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(0o555)
     # The superuser writes anywhere, except where the kernel itself refuses.
@@ -268,7 +268,7 @@ def test_a_folder_that_cannot_be_written(course: Course, tmp_path: Path) -> None
         ("import platform; sys.platform = 'darwin'; platform.machine = lambda: 'x86_64'", "Intel Macs"),
     ],
 )
-def test_a_system_without_pytorch(course: Course, simulated: str, advice: str) -> None:
+def test_a_system_that_pytorch_is_not_built_for_is_refused(course: Course, simulated: str, advice: str) -> None:
     assert advice in course.refusal(setup=simulated)
 
 
@@ -319,7 +319,7 @@ def test_the_machines_own_torch_is_left_out_of_the_lock(course: Course, tmp_path
     assert course.run(**venv).stdout == ""  # remembered: `make lab` afterwards changes nothing
 
 
-def test_no_torch_to_use(course: Course) -> None:
+def test_system_torch_is_refused_where_there_is_none(course: Course) -> None:
     process = course.run("--system-torch")
     if "own torch" in process.stdout:
         pytest.skip("this Python's base installation has a torch")
@@ -327,7 +327,7 @@ def test_no_torch_to_use(course: Course) -> None:
     assert process.stderr.startswith("Set-up stopped: --system-torch") and "has no torch" in process.stderr
 
 
-def test_the_stamp_of_a_damaged_file_is_no_stamp(ready: Course) -> None:
+def test_a_damaged_stamp_has_the_packages_installed_again(ready: Course) -> None:
     ready.stamp.write_text("{")
     [pip] = ready.set_up()
     assert "pip install" in pip

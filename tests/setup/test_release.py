@@ -113,7 +113,7 @@ def test_the_zip_is_the_folder_and_repeats_byte_by_byte(folder: Path, tmp_path: 
     assert again.with_name(again.name + ".zip").read_bytes() == archive.read_bytes()
 
 
-def test_two_at_once_do_not_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_is_built_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build, "BUILD", tmp_path / "shared")
     make_release(tmp_path / "release")
     assert not (tmp_path / "shared").exists()
@@ -125,8 +125,8 @@ def test_an_older_release_leaves_nothing_behind(tmp_path: Path) -> None:
     assert "notes.md" not in members(make_release(tmp_path))
 
 
-def test_targets_for_instructors_say_so(folder: Path) -> None:
-    for target in ["test", "notebooks", "release", "gpu", "wheels", "lock"]:
+def test_targets_for_instructors_are_refused_in_the_students_copy(folder: Path) -> None:
+    for target in ["quick", "test", "notebooks", "release", "gpu", "wheels", "lock"]:
         run = subprocess.run(["make", target], cwd=folder, capture_output=True, text=True)
         assert run.returncode != 0 and "This is the students' copy" in run.stderr, target
 
