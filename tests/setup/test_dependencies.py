@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -94,17 +95,21 @@ def test_the_lock_names_no_place(bootstrap: ModuleType) -> None:
 def test_every_system_finds_wheels_of_the_locked_versions(python: str, bootstrap: ModuleType) -> None:
     """Reads the index through uv; nothing is downloaded but metadata, nothing may have to be compiled."""
     assert bootstrap.OLDEST <= tuple(map(int, python.split("."))) <= bootstrap.NEWEST
-    for system in PLATFORMS:
+
+    def resolve(system: str) -> subprocess.CompletedProcess[str]:
         command = ["-m", "uv", "pip", "compile", "--quiet", "--no-python-downloads", "--only-binary=:all:"]
         command += ["--python-version", python, "--python-platform", system, "--extra=test"]
-        run = subprocess.run(
+        return subprocess.run(
             [sys.executable, *command, "-c", "requirements.lock", "pyproject.toml"],
             cwd=ROOT,
             env={**os.environ, "MACOSX_DEPLOYMENT_TARGET": "14.0"},
             capture_output=True,
             text=True,
         )
-        assert run.returncode == 0, f"{system}, Python {python}:\n{run.stderr}"
+
+    with ThreadPoolExecutor() as pool:  # most of the time goes into waiting for the index
+        for system, run in zip(PLATFORMS, pool.map(resolve, PLATFORMS), strict=True):
+            assert run.returncode == 0, f"{system}, Python {python}:\n{run.stderr}"
 
 
 def test_conda_installs_what_bootstrap_installs(bootstrap: ModuleType) -> None:
