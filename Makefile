@@ -58,16 +58,17 @@ quick: whole
 	  echo 'There is no environment with the tests'\'' packages in $(COURSE_VENV): make it with' >&2; \
 	  echo '`$(PYTHON) bootstrap.py --extra test`, or name another folder in COURSE_VENV.' >&2; exit 1; }
 	@{ $(LINT); } & lint=$$!; status=0; \
-	$(PYTEST) -q -m 'not slow and not hostile' --timeout=30 $(ARGS) || status=1; \
+	$(PYTEST) -q --quick -m 'not slow and not hostile' --timeout=30 $(ARGS) || status=1; \
 	wait $$lint || status=1; \
 	exit $$status
 
-# Every step runs, so that one report has all that is wrong. The hostile class and the kills come last, each on a worker of
-# its own, because they flood the machine; of the two hundred kills (a quarter of an hour) forty are done here.
+# Every step runs, so that one report has all that is wrong; what the linters say comes after the tests. The hostile
+# class and the kills come last, each on a worker of its own, because they flood the machine; of the two hundred kills
+# (a quarter of an hour) forty are done here.
 test: instructor
-	@status=0; \
-	{ $(LINT); } || status=1; \
+	@status=0; said=$$(mktemp); { $(LINT); } > $$said 2>&1 & lint=$$!; \
 	$(PYTEST) --leave-nothing --durations=30 $(ARGS) || status=1; \
+	wait $$lint || status=1; cat $$said; rm $$said; \
 	COURSE_KILLS=$${COURSE_KILLS:-40} $(PYTEST) --leave-nothing --dist loadfile -m hostile tests/grading || status=1; \
 	exit $$status
 

@@ -43,6 +43,16 @@ SLOW = [
     "unit/test_widgets_stride_walk.py",
     "unit/test_widgets_float_bits.py",
     "browser/test_formgrader.py",
+    "unit/test_plots.py",
+    "grading/test_folder.py",
+    "grading/test_sandbox.py",
+    "course/test_execution.py",
+    "course/test_build.py",
+    "setup/test_cli.py",
+    "unit/test_widgets_patterns.py",
+    "grading/test_feedback.py",
+    "unit/test_napkin_modules.py",
+    "grading/test_pool.py",
     "grading/test_hostile.py",
     "grading/test_kills.py",
 ]
@@ -56,6 +66,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="leave out what is slow, without even importing it")
     parser.addoption(
         "--leave-nothing",
         action="store_true",
@@ -76,6 +87,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in ("MPLCONFIGDIR", "UV_CACHE_DIR"):
         os.environ[name] = str(ROOT / "build" / "caches" / name.lower())
         Path(os.environ[name]).mkdir(parents=True, exist_ok=True)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the slow files with ``--quick``."""
+    slow = config.getoption("--quick") and any(collection_path == TESTS / name for name in SLOW)
+    return True if slow else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not slow"` chooses

@@ -8,6 +8,8 @@ the reference between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, and right
 
 from __future__ import annotations
 
+import copy
+import functools
 import hashlib
 import re
 from dataclasses import dataclass
@@ -97,7 +99,7 @@ def parse(path: Path, text: str) -> Lecture:
         if "[markdown]" in all_lines[start - 1] and body.startswith(('r"""', '"""')) and not body[4:].endswith('"""'):
             raise SourceError(path, start, 'the """ of this text is not closed', 'end the cell with a line `"""`')
     try:
-        notebook = jupytext.reads(text, fmt="py:percent")
+        notebook = copy.deepcopy(_converted(text))  # ours to change
     except Exception as error:
         raise SourceError(path, 1, f"Jupytext cannot read it: {error}", "compare it with another source") from error
     cells = notebook.cells
@@ -108,6 +110,12 @@ def parse(path: Path, text: str) -> Lecture:
     exercises = _exercises(path, cells, lines)
     _finish(notebook)
     return Lecture(path.stem, path, notebook, exercises, proofs, timed)
+
+
+@functools.lru_cache(maxsize=32)
+def _converted(text: str) -> nbformat.NotebookNode:
+    notebook: nbformat.NotebookNode = jupytext.reads(text, fmt="py:percent")
+    return notebook
 
 
 def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof, ...]:

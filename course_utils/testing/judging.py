@@ -94,33 +94,36 @@ def difference(got: Any, want: Any, tolerance: float | None = None, *, exact: bo
         return _tensor_difference(got, want, tolerance, exact)
     if isinstance(got, torch.Tensor) and got.dim() == 0 and isinstance(want, (bool, int, float, complex)):
         got = got.item()
-    wrong = f"got {describe(got)}, expected {describe(want)}"
     if isinstance(want, (list, tuple)):
         if not isinstance(got, (list, tuple)) or len(got) != len(want):
-            return wrong
+            return _differ(got, want)
         return next(
             (d for g, w in zip(got, want, strict=True) if (d := difference(g, w, tolerance, exact=exact))),
             None,
         )
     if isinstance(want, dict):
         if not isinstance(got, dict) or got.keys() != want.keys():
-            return wrong
+            return _differ(got, want)
         return next((d for k in want if (d := difference(got[k], want[k], tolerance, exact=exact))), None)
     if isinstance(want, bool) or want is None or isinstance(got, bool):
-        return None if got is want else wrong  # by identity: True == 1
+        return None if got is want else _differ(got, want)  # by identity: True == 1
     if isinstance(want, (int, float, complex)):
         if not isinstance(got, (int, float, complex)):
-            return wrong
+            return _differ(got, want)
         if got == want or (got != got and want != want):  # NaN is what was expected if NaN was expected
             return None
         if exact or (isinstance(want, int) and tolerance is None):  # a count is right or wrong
-            return wrong
+            return _differ(got, want)
         if isinstance(want, complex) or isinstance(got, complex):
-            return None if abs(got - want) <= (tolerance or 1e-6) * abs(want) else wrong
-        return None if math.isclose(got, want, rel_tol=tolerance or 1e-6) else wrong
+            return None if abs(got - want) <= (tolerance or 1e-6) * abs(want) else _differ(got, want)
+        return None if math.isclose(got, want, rel_tol=tolerance or 1e-6) else _differ(got, want)
     # The same type and equal: text, dtypes, devices, and errors, which are equal if type, message and line are. An
     # Opaque never equals another one. To accept any ValueError, a test compares Observation.error, which is a name.
-    return None if type(got) is type(want) and got == want else wrong
+    return None if type(got) is type(want) and got == want else _differ(got, want)
+
+
+def _differ(got: Any, want: Any) -> str:
+    return f"got {describe(got)}, expected {describe(want)}"
 
 
 def _tensor_difference(got: Any, want: torch.Tensor, tolerance: float | None, exact: bool) -> str | None:
