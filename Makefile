@@ -49,7 +49,8 @@ LINT = status=0; \
 	$(BIN)/python -m mypy --config-file solutions/mypy.ini solutions/*.py || status=1; \
 	test $$status = 0
 # tests/conftest.py has put the longest tests first, and pytest-xdist shall leave them there.
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+# Three workers, because a third of the time a worker waits: for a kernel, a browser, an installation.
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
 
 # What every edit should pass, in less than a minute; installs nothing. The linters run beside the tests. A test that takes
 # 30 seconds fails here: it belongs into the list in tests/conftest.py.
@@ -63,13 +64,13 @@ quick: whole
 	exit $$status
 
 # Every step runs, so that one report has all that is wrong; what the linters say comes after the tests. The hostile
-# class and the kills come last, each on a worker of its own, because they flood the machine; of the two hundred kills
-# (a quarter of an hour) forty are done here.
+# class and the kills come last and alone, because they flood the machine; of the two hundred kills (a quarter of an
+# hour) forty are done here.
 test: instructor
 	@status=0; said=$$(mktemp); { $(LINT); } > $$said 2>&1 & lint=$$!; \
 	$(PYTEST) --leave-nothing --durations=30 $(ARGS) || status=1; \
 	wait $$lint || status=1; cat $$said; rm $$said; \
-	COURSE_KILLS=$${COURSE_KILLS:-40} $(PYTEST) --leave-nothing --dist loadfile -m hostile tests/grading || status=1; \
+	COURSE_KILLS=$${COURSE_KILLS:-40} $(BIN)/python -m pytest --leave-nothing -m hostile tests/grading || status=1; \
 	exit $$status
 
 # Every lecture in JupyterLab, light and dark, from top to bottom: build/screenshots.

@@ -124,7 +124,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
             work.names[exercise.name] = _ask(talk, ReadNames(work.answers.get(exercise.name, "")), Names)
     work.at = None
     _ask(talk, Run(exercises[0].setup, "setup"), Ran, _OUR_SECONDS)
-    for text in _demonstrations(work.problems, list(work.names.values())):
+    for text in demonstrations(work.problems, list(work.names.values())):
         _ask(talk, Run(text, "lecture"), Ran, _OUR_SECONDS)
     for exercise in exercises:
         if exercise.name in work.lost:
@@ -227,7 +227,7 @@ def _suspicious(text: str) -> str:
     return f"its code uses {', '.join(found[:5])}, which no answer needs; read it" if found else ""
 
 
-def _demonstrations(problems: ProblemSet, names: list[Names]) -> list[str]:
+def demonstrations(problems: ProblemSet, names: list[Names]) -> list[str]:
     """The lecture's own cells that define a name which the answers use and nothing else defines.
 
     Such a cell may use a name that an earlier cell defines, so one may lead to another.

@@ -18,11 +18,16 @@ WAIT = 120_000  # ms
 
 
 class Lab:
-    """A running JupyterLab with no configuration but the environment's: on `folder`, or as `command` starts it."""
+    """A running JupyterLab with no configuration but the environment's: on `folder`, or as `command` starts it.
 
-    def __init__(self, folder: Path, home: Path, command: Sequence[str] = ()) -> None:
+    With ``warm`` its kernels are forks of a process that has PyTorch imported, where the system allows it.
+    """
+
+    def __init__(self, folder: Path, home: Path, command: Sequence[str] = (), *, warm: bool = False) -> None:
         self.log = home / "server.log"
         environ = {name: text for name, text in os.environ.items() if not name.startswith("JUPYTER")}
+        if warm and sys.platform == "linux":
+            environ["JUPYTER_DEFAULT_PROVISIONER_NAME"] = "warm"
         environ |= {"JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data")}
         environ |= {"JUPYTER_RUNTIME_DIR": str(home / "runtime"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings")}
         environ |= {"JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces")}

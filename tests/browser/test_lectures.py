@@ -61,7 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lab(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """What `make lab` starts, on those notebooks."""
     command = [sys.executable, str(ROOT / "bootstrap.py"), "lab", f"--ServerApp.root_dir={folder}"]
-    lab = Lab(folder, tmp_path_factory.mktemp("home"), command)
+    lab = Lab(folder, tmp_path_factory.mktemp("home"), command, warm=True)  # nbval runs them on stock kernels
     yield lab
     lab.stop()
 

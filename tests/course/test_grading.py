@@ -1,11 +1,11 @@
 """A class of five, graded with nbgrader: every point is the one that was planned.
 
-The first lecture as instructors run it: the whole notebook, stock kernels, a process for each command. For the others
-what a point can depend on: the setup cell, the exercises, and the lecture's cells that an answer uses; on warm kernels,
-with the same commands called in this process. Their other cells run in test_notebooks.py and in the browser.
+The notebooks have all that a point can depend on: the setup cell, the exercises, and the lecture's cells that an answer
+uses. The other cells run in test_notebooks.py and in the browser. The first lecture is graded as instructors do it, on
+stock kernels and with a process for each command; the others on warm kernels, with the same commands called in this
+process.
 """
 
-import copy
 import csv
 import os
 import subprocess
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from exercise_notebooks import exercises_only
 from jupyter_client.provisioning.factory import KernelProvisionerFactory
 from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp, ExportApp, GenerateAssignmentApp, GenerateFeedbackApp
@@ -22,9 +23,6 @@ from nbgrader.apps import AutogradeApp, ExportApp, GenerateAssignmentApp, Genera
 from autograder import project
 from autograder.authoring import bank, build
 from autograder.grading import source
-from autograder.grading.judge import _demonstrations
-from autograder.inside.messages import Names
-from autograder.inside.names import defined, used
 
 # nbgrader warns of itself, in this process too.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -77,19 +75,8 @@ def in_this_process(course: Path, command: str, *arguments: str) -> None:
         app.start()  # exits where something fails
 
 
-def without_prose_and_demonstrations(lecture: source.Lecture, planned: Plan) -> nbformat.NotebookNode:
-    """A lecture's notebook with the cells that a point can depend on."""
-    texts = [text for answers in planned.values() for text, _ in answers.values()]
-    needed = _demonstrations(lecture.problems, [Names(defined(text), used(text)) for text in texts])
-    notebook = copy.deepcopy(lecture.notebook)
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    notebook.cells = [c for c in code if c is code[0] or "nbgrader" in c.metadata or c.source in needed]
-    return notebook
-
-
-def test_a_class_gets_the_planned_points_from_whole_notebooks_and_nbgraders_commands(tmp_path: Path) -> None:
-    (lecture,) = build.course_directory(tmp_path, [FIRST])
-    grade_and_compare(tmp_path, lecture, plan(lecture), in_a_process)
+def test_a_class_gets_the_planned_points_from_nbgraders_commands_and_stock_kernels(tmp_path: Path) -> None:
+    grade_and_compare(tmp_path, FIRST, in_a_process)
 
 
 @pytest.fixture(scope="module")
@@ -102,16 +89,15 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_class_gets_the_planned_points(path: Path, course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform == "linux":
         monkeypatch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
-    (lecture,) = build.course_directory(course, [path])
-    planned = plan(lecture)
-    notebook = without_prose_and_demonstrations(lecture, planned)
-    build.write_notebook(notebook, project.notebook_path(course / "source", lecture.name))
-    grade_and_compare(course, lecture, planned, in_this_process)
+    grade_and_compare(course, path, in_this_process)
 
 
-def grade_and_compare(course: Path, lecture: source.Lecture, planned: Plan, nbgrader: Callable[..., None]) -> None:
+def grade_and_compare(course: Path, path: Path, nbgrader: Callable[..., None]) -> None:
     """Hand in what was planned, grade it, and look at the gradebook, the exported table and the feedback pages."""
-    name = lecture.name
+    (lecture,) = build.course_directory(course, [path])
+    name, planned = lecture.name, plan(lecture)
+    notebook = exercises_only(lecture, [text for answers in planned.values() for text, _ in answers.values()])
+    build.write_notebook(notebook, project.notebook_path(course / "source", name))
     nbgrader(course, "generate_assignment", name)
     released = project.notebook_path(course / "release", name)
     for student, answers in planned.items():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from exercise_notebooks import exercises_only
 from nbgrader.api import Gradebook
 
 from autograder import project
@@ -93,12 +94,15 @@ def test_stock_nbgrader_gives_the_same_points(tmp_path: Path) -> None:
         ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
         assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-4000:]
 
+    planned = plan(lecture)
+    notebook = exercises_only(lecture, [text for answers in planned.values() for text, _ in answers.values()])
+    build.write_notebook(notebook, project.notebook_path(tmp_path / "source", STOCK))
     nbgrader("generate_assignment", STOCK)
-    students = [name for name in plan(lecture) if name != "blank"]
+    students = [name for name in planned if name != "blank"]
     for student in students:
         notebook = nbformat.read(project.notebook_path(tmp_path / "release", STOCK), as_version=4)
         for cell in notebook.cells:
-            if cell.id in (answers := plan(lecture)[student]):
+            if cell.id in (answers := planned[student]):
                 cell.source = answers[cell.id][0]
         path = project.notebook_path(tmp_path / "submitted" / student, STOCK)
         path.parent.mkdir(parents=True)
