@@ -49,8 +49,8 @@ LINT = status=0; \
 	$(BIN)/python -m mypy --config-file solutions/mypy.ini solutions/*.py || status=1; \
 	test $$status = 0
 # tests/conftest.py has put the longest tests first, and pytest-xdist shall leave them there.
-# Three workers, because a third of the time a worker waits: for a kernel, a browser, an installation.
-PYTEST = $(BIN)/python -m pytest -n 3 --dist loadgroup --no-loadscope-reorder
+# Two workers: a third one is no quicker on two cores, and what installs or times something then waits too long.
+PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 
 # What every edit should pass, in less than a minute; installs nothing. The linters run beside the tests. A test that takes
 # 30 seconds fails here: it belongs into the list in tests/conftest.py.

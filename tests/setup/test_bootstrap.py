@@ -70,7 +70,7 @@ class Course:
 
     def run(self, *arguments: str, setup: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
         process = self.start(*arguments, setup=setup, **environ)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=400)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def set_up(self, *arguments: str) -> list[str]:
@@ -164,7 +164,7 @@ def test_an_interrupted_installation_starts_afresh(course: Course, end: signal.S
     half = course.venv / "half-installed"
     half.touch()
     os.killpg(process.pid, end)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=400)
     assert process.returncode != 0
     if end == signal.SIGINT:
         assert "Set-up interrupted: run the same command" in err
@@ -179,7 +179,7 @@ def test_a_second_set_up_at_the_same_time_is_refused(course: Course) -> None:
     wait_for(course.folder / "building", first)
     assert "another set-up is working" in course.refusal()
     (course.folder / "slow").unlink()
-    _, err = first.communicate(timeout=120)
+    _, err = first.communicate(timeout=400)
     assert first.returncode == 0, err
     assert course.works() and course.set_up() == []
 
@@ -287,7 +287,7 @@ def test_an_environment_of_ones_own_is_used_and_never_deleted(course: Course) ->
     process = course.start()
     wait_for(course.folder / "building", process)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=120)
+    process.communicate(timeout=400)
     (course.folder / "slow").unlink()
     [pip] = course.set_up()
     assert "pip install" in pip and course.works() and mine.exists()
