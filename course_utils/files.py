@@ -38,6 +38,12 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         _sync_folder(path.parent)
 
 
+def remove_partials(folder: Path) -> None:
+    """Delete what `replacing` left in a folder when its process was killed. Nobody may be writing there."""
+    for partial in folder.glob(".*.partial"):
+        partial.unlink(missing_ok=True)
+
+
 def _sync_folder(folder: Path) -> None:
     """Have the new name on disk too. Not every system can open a folder; there the name follows when it likes."""
     with contextlib.suppress(OSError):

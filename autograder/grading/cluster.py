@@ -15,8 +15,7 @@ from autograder.inside.limits import Limits
 
 from . import worker
 from .sandbox import SandboxError
-from .text import clean
-from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task
+from .worker import ATTEMPTS, EngineError, Outcome, Task
 
 _PATIENCE = 120.0  # seconds without any worker
 
@@ -122,4 +121,4 @@ def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outco
                 again.append((task, attempt + 1))
                 again.sort(key=lambda item: item[1])
             else:
-                yield task, Failed(clean(f"{reason} {ATTEMPTS} times while it was graded"))
+                yield task, worker.failed(f"{reason} {ATTEMPTS} times while it was graded")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import inspect
 import re
 import textwrap
@@ -27,10 +28,9 @@ from .conversation import Conversation, Gone
 from .exercises import Exercise, ProblemSet
 from .marks import Mark, Verdict
 from .sandbox import Sandbox, SandboxError
-from .text import clean
+from .text import MESSAGE_LIMIT, clean
 
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
-MESSAGE_LIMIT = 4_000  # characters of a message or a note
 _A = TypeVar("_A", Ran, Names)
 
 
@@ -168,7 +168,7 @@ def _judge(exercise: Exercise, talk: Conversation) -> Verdict:
     names: dict[str, Any] = {}
     with quietly(), observing_elsewhere(ask):
         run_cell(exercise.setup, "setup", names)
-        names |= {name: _StandIn(name) for name in defined(exercise.solution)}
+        names |= {name: _StandIn(name) for name in _defines(exercise.solution)}
         return run_tests(exercise.tests, names)
 
 
@@ -227,20 +227,26 @@ def _suspicious(text: str) -> str:
     return f"its code uses {', '.join(found[:5])}, which no answer needs; read it" if found else ""
 
 
+@functools.lru_cache(maxsize=1024)
+def _defines(text: str) -> frozenset[str]:
+    """As `defined`, for cells of ours: the same ones come with every submission."""
+    return frozenset(defined(text))
+
+
 def demonstrations(problems: ProblemSet, names: list[Names]) -> list[str]:
     """The lecture's own cells that define a name which the answers use and nothing else defines.
 
     Such a cell may use a name that an earlier cell defines, so one may lead to another.
     """
     cells = problems.demonstrations
-    have = set(vars(builtins)) | defined(problems.exercises[0].setup)
+    have = set(vars(builtins)) | _defines(problems.exercises[0].setup)
     have |= set().union(*(each.defined for each in names))
     wanted = set().union(*(each.used for each in names)) - have
     chosen: list[int] = []
     while True:
-        found = [i for i, text in enumerate(cells) if i not in chosen and defined(text) & wanted]
+        found = [i for i, text in enumerate(cells) if i not in chosen and _defines(text) & wanted]
         if not found:
             return [cells[i] for i in sorted(chosen)]
         chosen.append(found[-1])
-        have |= defined(cells[found[-1]])
+        have |= _defines(cells[found[-1]])
         wanted = (wanted | used(cells[found[-1]])) - have

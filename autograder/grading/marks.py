@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -54,7 +54,6 @@ class Result:
         return sum(mark.points for mark in self.marks) if self.state in (State.GRADED, State.NEEDS_REVIEW) else None
 
 
-def counts(results: Iterable[Result] | Mapping[str, Result]) -> dict[State, int]:
+def counts(results: Mapping[str, Result]) -> dict[State, int]:
     """How many are in each state; they add up to the roster."""
-    found = list(results.values() if isinstance(results, Mapping) else results)
-    return {state: sum(result.state is state for result in found) for state in State}
+    return {state: sum(result.state is state for result in results.values()) for state in State}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
+MESSAGE_LIMIT = 4_000  # characters of a message or a note
 # Control characters, those that only format (they hide, or turn the direction of what follows), lone surrogates, and
 # Unicode's own line ends.
 _ODD = ("Cc", "Cf", "Cs", "Zl", "Zp")

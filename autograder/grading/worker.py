@@ -20,11 +20,10 @@ from .key import key
 from .marks import Mark
 from .sandbox import Killed, Sandbox, SandboxError
 from .submission import HandedIn, parse
-from .text import clean
+from .text import MESSAGE_LIMIT, clean
 
 ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
 _RECYCLE = 300  # submissions that one fork server serves
-_LIMIT = 4_000  # characters of what went wrong
 
 _LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a time in a process
 
@@ -126,7 +125,7 @@ def grade_one(task: Task) -> Outcome:
         try:
             return _grade(task, started)
         except (Exception, judge.TestError, conversation.Gone) as error:
-            return _failed(f"{type(error).__name__}: {error}")
+            return failed(f"{type(error).__name__}: {error}")
 
 
 def _grade(task: Task, started: float) -> Outcome:
@@ -144,7 +143,7 @@ def _grade(task: Task, started: float) -> Outcome:
         try:
             box = _box(task.limits, task.unsafe)
         except SandboxError as error:
-            return _failed(str(error), refused=True)
+            return failed(str(error), refused=True)
         try:
             marks, notes = judge.grade(task.problems, read.answers, box)
         except SandboxError as error:
@@ -152,18 +151,19 @@ def _grade(task: Task, started: float) -> Outcome:
                 close_box()
             reason = str(error)
             continue
-        found = [clean(finding.problem, limit=_LIMIT) for finding in read.findings]
+        found = [clean(finding.problem, limit=MESSAGE_LIMIT) for finding in read.findings]
         return Graded(tuple(marks), (*found, *notes), read.answers, time.monotonic() - started)
-    return _failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
+    return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
 
 
-def _failed(reason: str, *, refused: bool = False) -> Failed:
-    return Failed(clean(reason, limit=_LIMIT), refused)
+def failed(reason: str, *, refused: bool = False) -> Failed:
+    """It could not be graded here; the reason is made clean."""
+    return Failed(clean(reason, limit=MESSAGE_LIMIT), refused)
 
 
 def unreadable(problems: ProblemSet, why: str) -> Graded:
     """No point anywhere and a note for a person: nothing of the submission could be read."""
-    why = clean(why, limit=_LIMIT)
+    why = clean(why, limit=MESSAGE_LIMIT)
     marks = (
         Mark(e.name, 0.0, e.points, f"✗ {e.name}\n  Your notebook cannot be graded: {why}") for e in problems.exercises
     )

@@ -8,7 +8,7 @@ be hostile, so ``answer`` accepts exactly these names, fields and types, and not
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 from course_utils.testing import Observation
 
@@ -86,8 +86,8 @@ class Unsendable:
 
 Request = Run | ReadNames | Call
 Answer = Ran | Names | Seen | Mismatched | Missing | Unsendable
-_REQUESTS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Run, ReadNames, Call)}
-_ANSWERS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Ran, Names, Seen, Mismatched, Missing, Unsendable)}
+_REQUESTS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Request)}
+_ANSWERS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Answer)}
 _TYPES: dict[str, type] = {"str": str, "tuple": tuple, "dict": dict, "list": list, "Observation": Observation}
 
 

@@ -13,7 +13,7 @@ from nbformat.v4 import new_output
 
 from autograder.grading.marks import Result
 from autograder.grading.source import Lecture
-from course_utils.files import replacing
+from course_utils.files import remove_partials, replacing
 
 from .folder import ClassFolder
 
@@ -36,8 +36,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, answers: Mappin
             about["checksum"], about["cell_type"] = checksum(cell), cell.cell_type
     path = folder.autograded(result.student, lecture.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    for partial in path.parent.glob(".*.partial"):  # of a run that was killed while it wrote
-        partial.unlink(missing_ok=True)
+    remove_partials(path.parent)
     with replacing(path, durable=False) as file:
         # Valid by its making: nbformat.writes would check it, copy it and indent it, which takes longer than grading.
         file.write(json.dumps(notebook, ensure_ascii=False).encode() + b"\n")

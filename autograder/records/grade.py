@@ -15,10 +15,11 @@ from autograder.grading import engine, sandbox, source
 from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn
-from autograder.grading.text import clean
+from autograder.grading.text import MESSAGE_LIMIT, clean
 from autograder.grading.worker import EngineError, Failed, Graded, Outcome, Task, unreadable
 from autograder.inside.limits import Limits
 from autograder.project import source_path
+from course_utils.files import remove_partials
 
 from . import autograded, results
 from . import roster as rosters
@@ -80,8 +81,7 @@ def grade_class(
     if not unsafe:
         sandbox.require_hidden(folder.root)
     with _alone(folder, lecture_name):
-        run = _Run(folder, lecture, again, limits, unsafe, progress)
-        run.everybody(roster)
+        run = _Run(folder, lecture, roster, again, limits, unsafe, progress)
         outcomes = engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
         with contextlib.closing(outcomes):  # whatever stops this, its workers end now
             for task, outcome in outcomes:
@@ -100,8 +100,7 @@ def grade_class(
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
     """Who would be graded now; nothing is changed."""
     folder.require_submissions(lecture_name)
-    run = _Run(folder, source.read(source_path(lecture_name)), again)
-    run.everybody(roster)
+    run = _Run(folder, source.read(source_path(lecture_name)), roster, again)
     for student in run.plan.students:
         run.look(student)
     return run.plan
@@ -114,6 +113,7 @@ class _Run:
         self,
         folder: ClassFolder,
         lecture: source.Lecture,
+        roster: Path | None,
         again: bool,
         limits: Limits = Limits(),
         unsafe: bool = False,
@@ -122,13 +122,9 @@ class _Run:
         self._folder, self._lecture, self._again = folder, lecture, again
         self._limits, self._unsafe, self._progress = limits, unsafe, progress
         self._problems: ProblemSet = lecture.problems
-        self.plan = Plan({})
         self.standing: dict[str, Result] = {}
         self.graded: list[str] = []
-
-    def everybody(self, roster: Path | None) -> None:
-        """Find out who is in the class."""
-        students = rosters.of(self._folder, self._lecture.name, roster)
+        students = rosters.of(folder, lecture.name, roster)
         self.plan = Plan(students)
         if any(student.listed for student in students.values()):
             strangers = [name for name, student in students.items() if not student.listed]
@@ -164,7 +160,7 @@ class _Run:
             if handed_in.data is not None:
                 yield Task(student, self._problems, handed_in.data, key, self._limits, self._unsafe)
             elif (error := handed_in.error) is not None:
-                note = clean(f"{handed_in.path} cannot be read: {error.strerror}")
+                note = clean(f"{handed_in.path} cannot be read: {error.strerror}", limit=MESSAGE_LIMIT)
                 stands = self.standing[student]
                 if stands.points is not None:  # nobody knows whether it has changed: what was found stands
                     self.plan.remarks.append(f"{note}; the earlier result stands")
@@ -228,6 +224,5 @@ def _alone(folder: ClassFolder, lecture_name: str) -> Iterator[None]:
                 f"another command is grading {lecture_name} in {folder}\n"
                 "  → wait until it ends; this one changed nothing"
             ) from None
-        for partial in place.glob(".*.partial"):  # of a run that was killed while it wrote
-            partial.unlink(missing_ok=True)
+        remove_partials(place)
         yield

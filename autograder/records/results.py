@@ -52,10 +52,11 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
         raise ResultError(f"{path} is damaged ({error})\n  → delete it; the next run grades it again") from error
 
 
-def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: HandedIn) -> Result:
+def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: HandedIn | None = None) -> Result:
     """Where a student stands: the stored result, else queued, else not submitted.
 
-    A result that is damaged does not count, and a note says so.
+    A result that is damaged does not count, and a note says so. What was handed in is read only where it decides, and
+    only if the caller has not read it.
     """
     notes: tuple[str, ...] = ()
     try:
@@ -63,16 +64,14 @@ def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: Ha
             return stored
     except ResultError as error:
         notes = (str(error),)
+    handed_in = handed_in or folder.read(student, lecture_name)
     state = State.NOT_SUBMITTED if handed_in.nothing else State.QUEUED
     return Result(student, lecture_name, state, "", notes=notes)
 
 
 def table(folder: ClassFolder, lecture_name: str, students: Iterable[str]) -> dict[str, Result]:
     """Where each of the students stands, by name."""
-    found = {}
-    for student in sorted(set(students)):
-        found[student] = standing(folder, lecture_name, student, folder.read(student, lecture_name))
-    return found
+    return {student: standing(folder, lecture_name, student) for student in sorted(set(students))}
 
 
 def note_time(folder: ClassFolder, lecture_name: str, student: str, seconds: float) -> None:
