@@ -621,11 +621,13 @@ def drawn(student, shape, std, seed):
 @probe
 def statistics(student, shape, std, seed):
     """Of many numbers, in units of std: how large they are, and which share lies where."""
+    import numpy as np
     import torch
 
     x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).double() / std
+    _, alike = np.unique(x.detach().numpy(), return_counts=True)  # several times as fast as torch.unique
     return {
-        "alike": x.unique(return_counts=True)[1].max().item() / x.numel(),
+        "alike": alike.max().item() / x.numel(),
         "largest": x.abs().max().item(),
         "std": x.std().item(),
         "mean": x.mean().item(),

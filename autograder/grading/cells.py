@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import linecache
 import os
 from collections.abc import Iterator
+from types import CodeType
 from typing import Any
 
 import einops.einops
@@ -22,7 +24,12 @@ def run_cell(text: str, title: str, names: dict[str, Any]) -> None:
     names.setdefault("__name__", "__main__")
     filename = f"<{title}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    exec(compile(text, filename, "exec"), names)
+    exec(_compiled(text, filename), names)
+
+
+@functools.lru_cache  # one test cell judges a whole class
+def _compiled(text: str, filename: str) -> CodeType:
+    return compile(text, filename, "exec")
 
 
 def run_tests(tests: str, names: dict[str, Any]) -> Verdict:

@@ -44,7 +44,8 @@ def probe(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def _outside_names(code: types.CodeType) -> set[str]:
+@functools.lru_cache
+def _outside_names(code: types.CodeType) -> frozenset[str]:
     """The names that a function, or one nested in it, takes from outside. Built-in names do not count."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     names |= set(code.co_freevars)
@@ -52,4 +53,4 @@ def _outside_names(code: types.CodeType) -> set[str]:
         if isinstance(constant, types.CodeType):
             # A name that is free in the nested function may be a local variable of this one.
             names |= _outside_names(constant) - set(code.co_varnames) - set(code.co_cellvars)
-    return {name for name in names if not hasattr(builtins, name)}
+    return frozenset(name for name in names if not hasattr(builtins, name))

@@ -9,6 +9,7 @@ from autograder import project
 from autograder.authoring import bank, mutants
 from autograder.grading import source
 from autograder.grading.exercises import Exercise
+from autograder.inside.preload import preload
 
 EXERCISES = [
     pytest.param(lecture.name, exercise, id=f"{lecture.name}-{exercise.name}")
@@ -21,6 +22,7 @@ SEEDS = range(20)
 @pytest.fixture(autouse=True, scope="module")
 def little_garbage() -> Iterator[None]:
     """Checks of memory collect garbage many thousands of times; spare them everything that was imported."""
+    preload()
     gc.collect()
     gc.freeze()
     yield
