@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from lab import WAIT, Lab
-from playwright.sync_api import Locator, Page, Position
+from playwright.sync_api import Browser, Locator, Page, Position
 
 from autograder import demo, project
 from autograder.grading import source
@@ -66,12 +66,25 @@ def lab(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     lab.stop()
 
 
+@pytest.fixture(scope="module")
+def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """One window for all lectures."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(30_000)
+    page.goto(f"{lab.url}lab?reset&token={lab.token}")
+    page.wait_for_function("window.jupyterapp?.restored !== undefined", timeout=WAIT)
+    page.evaluate("jupyterapp.restored")
+    yield page
+    page.close()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
 def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: Page, folder: Path) -> None:
     problems: list[str] = []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    lab.open(page, f"{lecture.name}/{lecture.name}.ipynb")
+    page.on("pageerror", notice := lambda error: problems.append(str(error)))
+    wear(page, "JupyterLab Light")
+    lab.open_next(page, f"{lecture.name}/{lecture.name}.ipynb")
     last = page.locator(".jp-CodeCell").last
     page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
     last.locator(".jp-InputArea-prompt").filter(has_text="]:").filter(has_not_text="[ ]").filter(
@@ -94,13 +107,13 @@ def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: P
     page.evaluate("jupyterapp.commands.execute('docmanager:save')")
     wear(page, "JupyterLab Dark")
     svgs = page.locator(".jp-OutputArea-output svg").count()
-    lab.open(page, f"{lecture.name}/{lecture.name}.ipynb")
+    lab.open_next(page, f"{lecture.name}/{lecture.name}.ipynb")
     page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea-output svg').length >= {svgs}", timeout=WAIT)
     assert f"{count} of {count} exercises done" in page.get_by_role("region", name="Your progress").inner_text()
     if SCREENSHOTS:
         shoot(page, Path(SCREENSHOTS), f"{lecture.name}-dark")
-    wear(page, "JupyterLab Light")
     page.evaluate("jupyterapp.commands.execute('notebook:shutdown-kernel')")
+    page.remove_listener("pageerror", notice)
     assert problems == []
 
 
@@ -125,7 +138,7 @@ def move(explorer: Locator, page: Page) -> None:
         while look(explorer) == before:
             if time.perf_counter() - start > SLOW or explorer.evaluate(SETTLED):
                 break
-            page.wait_for_timeout(15)
+            page.wait_for_timeout(40)
         else:
             answered[kind, how] += 1
         assert explorer.locator(".course-explorer-error").count() == 0, explorer.inner_text()
