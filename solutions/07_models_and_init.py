@@ -625,7 +625,9 @@ def statistics(student, shape, std, seed):
     import torch
 
     x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).double() / std
-    _, alike = np.unique(x.detach().numpy(), return_counts=True)  # several times as fast as torch.unique
+    _, alike = np.unique(
+        x.detach().numpy(), return_counts=True
+    )  # several times as fast as torch.unique
     return {
         "alike": alike.max().item() / x.numel(),
         "largest": x.abs().max().item(),

@@ -33,8 +33,8 @@ class _Deadline:
     in which the submission's processes were *starved* (some could run, yet all together had less than `_STARVED` of a
     processor) only the processor time that they got counts; in any other piece, all of it does.
 
-    A look costs milliseconds, so there is none before half of the seconds are over, and most requests never see one.
-    How much of the first half counts is decided by the second.
+    A look costs milliseconds, so there is none before a tenth of the seconds is over, and most requests never see one.
+    How much of that tenth counts is decided by the piece after it.
     """
 
     def __init__(self, seconds: float, end: float, sandbox: int) -> None:
@@ -43,7 +43,7 @@ class _Deadline:
         self._spent = 0.0  # of the request's seconds, up to `_counted`
         self._counted = now = time.monotonic()
         self._last = now + _STRETCH * seconds  # no excuse holds for longer
-        self._next = now + seconds / 2
+        self._next = now + seconds / 10
         self._before: tuple[float, float] | None = None  # the last look: when, and the processor time until then
 
     def left(self) -> float:
@@ -71,7 +71,7 @@ class _Deadline:
         left = self._seconds - self._spent
         # As late as it can be over, but neither so soon that looking takes the time, nor so late that a burst of other
         # work is averaged away.
-        self._next = now + min(max(left, self._seconds / 10), self._seconds / 2)
+        self._next = min(now + min(max(left, self._seconds / 10), self._seconds / 2), self._last)
 
     def _load(self) -> tuple[float, bool]:
         """Seconds of processor time that the sandbox's processes had, and whether any could run or waits for a disk."""

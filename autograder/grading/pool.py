@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import os
 import pickle
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 
@@ -24,6 +26,8 @@ from .sandbox import ROOT, SandboxError
 from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare
 
 _READY = "ready"
+# Seconds that the first worker has the machine to itself for the first result, once it is ready.
+_HEAD_START = 1.0
 
 
 class _Worker:
@@ -66,14 +70,14 @@ class _Worker:
 def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: bool) -> Iterator[tuple[Task, Outcome]]:
     """Grade tasks in at most ``count`` workers.
 
-    Another worker is started only once the last one is ready, and only if there is a task for it. Starting is
-    importing PyTorch, twice for each worker: all at once they would slow each other down, and the first result with
-    them.
+    Another worker is started only once the last one is ready, and only if there is a task for it; the second not before
+    there is a result, or the first has tried for a second. Starting is importing PyTorch, twice for each worker: all at
+    once they would slow each other down, and the first result with them.
     """
     pool = _Pool(tasks, limits, unsafe)
     try:
         while pool.more() or pool.busy:
-            if pool.more() and len(pool.workers) < count and all(worker.ready for worker in pool.workers):
+            if pool.more() and len(pool.workers) < count and pool.may_grow():
                 pool.workers.append(_Worker(limits, unsafe))
             yield from pool.step()
     finally:
@@ -89,6 +93,7 @@ class _Pool:
         self._tasks, self._next = tasks, next(tasks, None)
         self._again: list[tuple[Task, int]] = []  # with the number of the attempt that comes
         self._stillborn = 0  # workers that died one after another before they were ready
+        self._alone_until = math.inf  # no second worker before (monotonic)
 
     @property
     def busy(self) -> list[_Worker]:
@@ -99,9 +104,16 @@ class _Pool:
         """Whether a task waits for a worker."""
         return self._next is not None or bool(self._again)
 
+    def may_grow(self) -> bool:
+        """Whether another worker would disturb none of those that are there."""
+        if not self.workers:
+            return True
+        return all(worker.ready for worker in self.workers) and time.monotonic() >= self._alone_until
+
     def step(self) -> Iterator[tuple[Task, Outcome]]:
-        """Wait until a worker says something, or dies; yield what is done."""
-        said = wait([worker.connection for worker in self.workers])
+        """Wait until a worker says something or dies, or the first one's head start is over; yield what is done."""
+        left = self._alone_until - time.monotonic()
+        said = wait([worker.connection for worker in self.workers], left if 0 < left < math.inf else None)
         for worker in [worker for worker in self.workers if worker.connection in said]:
             task = worker.task
             try:
@@ -113,6 +125,9 @@ class _Pool:
                 if message != _READY:
                     raise SandboxError(message)
                 worker.ready, self._stillborn = True, 0
+                self._alone_until = min(self._alone_until, time.monotonic() + _HEAD_START)
+            if task is not None:
+                self._alone_until = 0.0
             worker.task = None
             self._hand_out()  # before what is done is written: nobody waits for a disk
             if task is not None:

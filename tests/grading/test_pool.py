@@ -120,6 +120,13 @@ def test_no_worker_is_started_for_no_task(log: Log) -> None:
     assert sum(line.startswith("start") for line in log()) == 1
 
 
+def test_the_second_worker_starts_after_the_first_result_or_beside_a_task_that_takes_long(log: Log) -> None:
+    assert len(graded("a", "b", "c")) == 3
+    said = [line.split()[0] for line in log()]
+    assert "end" in said[: said.index("start", 1)] if said.count("start") == 2 else said.count("start") == 1
+    assert [student for student, _ in graded("waits 4", "d")] == ["d", "waits 4"]
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_task_whose_worker_is_killed_is_tried_again_and_no_other_is_lost(log: Log, workers: int) -> None:
     names = ["a", "b", f"dies {ATTEMPTS - 1}", "c", "d", "e", "f"]

@@ -115,7 +115,7 @@ def test_without_isolation_no_memfd_is_needed(monkeypatch: pytest.MonkeyPatch) -
     [
         ([1.0], 4.0),  # it had a processor to itself
         ([0.5], 8.0),
-        ([0.3, 0.9], 7.0),  # to itself at last: what it was kept waiting before is not forgotten
+        ([0.3, 0.9], 5.7),  # to itself at last: what it was kept waiting before is not forgotten
         ([0.0], 24.0),  # six times, and no more
         ([-1.0], 4.0),  # a process has ended, so that nothing can be said
     ],

@@ -108,7 +108,7 @@ def number(text: str) -> float:
 def test_memory_budget_draws_the_planners_bytes_at_every_setting() -> None:
     explorer = memory_budget.explore()
     sides, kinds_largest = set(), set()
-    for picture in settings(explorer, 300):
+    for picture in settings(explorer, 100):
         now = explorer.values
         if now["model"] == memory_budget.OWN:
             heads = now["width"] // 128
@@ -161,7 +161,7 @@ def test_roofline_says_how_long_a_product_takes_and_what_bounds_it(own: bool) ->
     mine = Accelerator("this machine", {torch.float32: 1e11}, 2e10, None, None, "measured")
     explorer = roofline.explore(points, card=mine if own else "H100 SXM")
     sides = set()
-    for picture in settings(explorer, 300):
+    for picture in settings(explorer, 100):
         now = explorer.values
         card = mine if now["card"] == "this machine" else ACCELERATORS[now["card"]]
         dtype = torch.float32 if now["dtype"] == "tf32" else now["dtype"]
@@ -207,7 +207,7 @@ def test_training_time_says_what_lecture_00_computes() -> None:
     explorer, words = training_time.explore(), {"million": 1e6, "billion": 1e9, "trillion": 1e12, None: 1.0}
     units = {"seconds": 1 / 86_400, "minutes": 1 / 1_440, "hours": 1 / 24, "days": 1.0, "years": 365.25}
     said_units, said_words, costs = set(), set(), set()
-    for picture in settings(explorer, 300):
+    for picture in settings(explorer, 100):
         now = explorer.values
         n, d = now["parameters"], now["tokens"]
         if now["run"] != training_time.OWN:
@@ -248,7 +248,7 @@ def test_training_time_answers_the_questions_of_lecture_00() -> None:
 @pytest.mark.usefixtures("unseen")
 def test_initialisation_says_what_its_curves_show() -> None:
     explorer, fates = initialisation.explore(), set()
-    for picture in settings(explorer, 200):
+    for picture in settings(explorer, 60):
         depth = explorer.values["depth"]
         curves = [line.get_ydata() for line in picture.figure.axes[0].lines if len(line.get_xdata()) == depth]
         outputs, gradients = curves[0], curves[1]
@@ -356,7 +356,7 @@ def test_loss_scaling_says_what_the_bits_of_the_codes_show() -> None:
     for gradients in (None, wide):
         flat = loss_scaling.example() if gradients is None else wide
         explorer = loss_scaling.explore(gradients)
-        for picture in settings(explorer, 100):
+        for picture in settings(explorer, 30):
             dtype, exponent = loss_scaling.FORMATS[explorer.values["form"]], explorer.values["exponent"]
             want = kinds_by_bits(flat[flat != 0] * 2.0**exponent, dtype)
             assert loss_scaling.shares(flat[flat != 0] * 2.0**exponent, dtype) == pytest.approx(want)
