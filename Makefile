@@ -49,8 +49,7 @@ LINT = status=0; \
 	$(BIN)/python -m mypy --config-file solutions/mypy.ini solutions/*.py || status=1; \
 	test $$status = 0
 # tests/conftest.py has put the longest tests first, and pytest-xdist shall leave them there.
-# Two workers: a third one is no quicker on two cores, and what installs or times something then waits too long.
-PYTEST = $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder
 
 # What every edit should pass, in less than a minute; installs nothing. The linters run beside the tests. A test that takes
 # 30 seconds fails here: it belongs into the list in tests/conftest.py.
@@ -59,18 +58,18 @@ quick: whole
 	  echo 'There is no environment with the tests'\'' packages in $(COURSE_VENV): make it with' >&2; \
 	  echo '`$(PYTHON) bootstrap.py --extra test`, or name another folder in COURSE_VENV.' >&2; exit 1; }
 	@{ $(LINT); } & lint=$$!; status=0; \
-	$(PYTEST) -q --quick -m 'not slow and not hostile' --timeout=30 $(ARGS) || status=1; \
+	$(PYTEST) -n 2 -q --quick -m 'not slow and not hostile' --timeout=30 $(ARGS) || status=1; \
 	wait $$lint || status=1; \
 	exit $$status
 
-# Every step runs, so that one report has all that is wrong; what the linters say comes after the tests. The hostile
-# class and the kills come last and alone, because they flood the machine; of the two hundred kills (a quarter of an
-# hour) forty are done here.
+# Every step runs, so that one report has all that is wrong; what the linters say comes after the tests. Three workers
+# on two cores, since one of them mostly waits: for a page, a time-out, an installation. The hostile class and the kills
+# come last, because they flood the machine; of the two hundred kills (a quarter of an hour) forty are done here.
 test: instructor
 	@status=0; said=$$(mktemp); { $(LINT); } > $$said 2>&1 & lint=$$!; \
-	$(PYTEST) --leave-nothing --durations=30 $(ARGS) || status=1; \
+	$(PYTEST) -n 3 --leave-nothing --durations=30 $(ARGS) || status=1; \
 	wait $$lint || status=1; cat $$said; rm $$said; \
-	COURSE_KILLS=$${COURSE_KILLS:-40} $(BIN)/python -m pytest --leave-nothing -m hostile tests/grading || status=1; \
+	COURSE_KILLS=$${COURSE_KILLS:-40} $(PYTEST) -n 2 --leave-nothing -m hostile tests/grading || status=1; \
 	exit $$status
 
 # Every lecture in JupyterLab, light and dark, from top to bottom: build/screenshots.
