@@ -35,9 +35,11 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     return name
 """
 PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
-# Prints a line for every process that bootstrap.py starts, then runs it; {setup} simulates a machine.
+# Prints a line for every process that bootstrap.py starts, then runs it; {setup} simulates a machine. What a shell
+# starts in the background ignores Ctrl-C, and so would everything that it starts.
 WATCHED = """
-import sys, runpy
+import signal, sys, runpy
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.argv = ["bootstrap.py", *sys.argv[1:]]
 sys.addaudithook(lambda event, args: event == "subprocess.Popen" and print("STARTED", *args[1], flush=True))
 {setup}
