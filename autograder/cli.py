@@ -104,11 +104,12 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         # A student with a folder, but with nothing in it by the name that is graded, wants a look too.
         there = [each for name, each in handed_in.items() if not each.nothing or course.instead(name, lecture_name)]
         read = [submission.parse(each, problems) for each in there]
+        left_out = roster.left_out(course, lecture_name)
     findings = [finding for one in read for finding in one.findings]
-    for finding in findings:
-        console.print(f"{finding}", markup=False, highlight=False)
+    for remark in [*map(str, findings), *left_out]:
+        console.print(remark, markup=False, highlight=False)
     console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
-    if findings:
+    if findings or left_out:
         raise typer.Exit(1)
 
 
@@ -116,6 +117,8 @@ def _class(
     folder: ClassFolder, lecture_name: str, file: Path | None
 ) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
     students = roster.of(folder, lecture_name, file)
+    for remark in roster.left_out(folder, lecture_name):
+        console.print(f"• {remark}", markup=False, highlight=False, soft_wrap=True)
     return source.read(source_path(lecture_name)), results.table(folder, lecture_name, students), students
 
 
@@ -263,7 +266,11 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
             track(pages_of_feedback.write(course, read, found), "writing", len(found), console=console, transient=True)
         )
     _say_counts(found)
-    console.print(f"{len(written)} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False, soft_wrap=True)
+    problems = [page.problem for page in written if page.problem]
+    for problem in problems:
+        console.print(f"• {problem}", markup=False, highlight=False, soft_wrap=True)
+    count = len(written) - len(problems)
+    console.print(f"{count} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False, soft_wrap=True)
     if changed := sum(not page.current for page in written):
         console.print(
             f"{changed} of them are older than the submission, the lecture or the grader: "

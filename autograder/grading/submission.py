@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -135,14 +136,19 @@ def _content(path: Path) -> bytes:
         if part.is_symlink():
             where = "it" if part == path else f"its folder {part.name}"
             raise _Broken(f"{where} is a symbolic link, which is not followed", "ask for the file itself")
+    no_file = _Broken("it is a folder, a pipe, a socket or a device, and no file", "ask for the notebook itself")
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except NotADirectoryError:
         raise FileNotFoundError(path) from None
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # what a socket says
+            raise
+        raise no_file from None
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
-            raise _Broken("it is a folder, a pipe or a device, and no file", "ask for the notebook itself")
+            raise no_file
         if about.st_size > SIZE_LIMIT:
             raise _Broken(f"it has {about.st_size:,} bytes", "ask for the notebook with its outputs cleared")
         with open(handle, "rb", closefd=False) as file:

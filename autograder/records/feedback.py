@@ -23,7 +23,7 @@ from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 
 from . import pages
-from .folder import ClassFolder
+from .folder import ClassFolder, concerns_one
 
 CODE_LIMIT = 20_000  # characters of a cell that are shown
 MESSAGE_LIMIT = 6_000
@@ -43,10 +43,14 @@ CHANGED = "Your notebook, or the grading, has changed since these points were gi
 
 @dataclass(frozen=True)
 class Page:
-    """Where a student's page lies, and whether its points are of what is handed in now."""
+    """Where a student's page lies, and whether its points are of what is handed in now.
+
+    ``problem`` says why there is none: something else is in its place, say.
+    """
 
     path: Path
     current: bool
+    problem: str = ""
 
 
 def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) -> Iterator[Page]:
@@ -60,8 +64,14 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
         if handed_in is not None and handed_in.answers and result.points is not None:
             current = read.key(problems) == result.key
         target = folder.feedback(student, lecture.name)
-        pages.write(target, page(template, lecture, result, handed_in, current=current))
-        yield Page(target, current)
+        problem = ""
+        try:
+            pages.write(target, page(template, lecture, result, handed_in, current=current))
+        except OSError as error:
+            if not concerns_one(error):
+                raise
+            problem = f"the page of {one_line(student)} cannot be written: {one_line(str(error))}"
+        yield Page(target, current, problem)
 
 
 def page(

@@ -7,6 +7,7 @@ whether somebody handed in, and on whether a stored result still counts.
 from __future__ import annotations
 
 import contextlib
+import errno
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,15 @@ from autograder.grading.submission import HandedIn
 from autograder.grading.text import one_line
 
 CONFIG = "nbgrader_config.py"
+
+
+# Errors of one path, which no other path has: its name is too long, or something else is in its place.
+_OF_ONE = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.ELOOP, errno.EILSEQ}
+
+
+def concerns_one(error: OSError) -> bool:
+    """Whether a file that cannot be written is one student's trouble, and not that of the disk or the folder."""
+    return error.errno in _OF_ONE
 
 
 class FolderError(CourseError):
@@ -146,7 +156,8 @@ class ClassFolder:
                 dangling = path.is_symlink() and not path.exists()  # somebody put it there, so it wants a look
                 if dangling or (path / below).is_dir():
                     found.add(path.name)
-        return {name for name in found if not name.startswith(".")}
+        # Programs keep folders of their own, as .ipynb_checkpoints. One with this lecture in it is somebody's.
+        return {name for name in found if not name.startswith(".") or self.assignment(name, lecture_name).is_dir()}
 
     def _students(self, lecture_name: str) -> tuple[Path, Path]:
         """The folder that has a folder for each student, and what must be in a student's folder to tell it from others.

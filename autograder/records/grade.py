@@ -23,7 +23,7 @@ from course_utils.files import remove_partials
 
 from . import autograded, results
 from . import roster as rosters
-from .folder import ClassFolder
+from .folder import ClassFolder, concerns_one
 
 Progress = Callable[[int, int, Result | None], None]
 
@@ -33,6 +33,7 @@ class Plan:
     """Everybody; who of them wants grading, has a result for the same work, or handed in nothing."""
 
     students: dict[str, rosters.Student]
+    left_out: list[str] = field(default_factory=list)
     wanted: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
@@ -47,12 +48,14 @@ class Summary:
     graded: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     gradebook_problem: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
-        """Whether nothing failed here and the gradebook is up to date."""
+        """Whether nothing failed here, nobody was left out and the gradebook is up to date."""
         left = (State.FAILED_HERE, State.QUEUED)
-        return not self.gradebook_problem and not any(result.state in left for result in self.results.values())
+        failed = any(result.state in left for result in self.results.values())
+        return not (self.gradebook_problem or self.left_out or failed)
 
 
 def grade_class(
@@ -94,7 +97,8 @@ def grade_class(
                 gradebook.derive(folder, lecture, run.standing, database, students=run.plan.students, say=say)
             except gradebook.GradebookError as error:
                 problem = str(error)
-    return Summary(run.standing, tuple(run.graded), tuple(run.plan.remarks), problem)
+    plan = run.plan
+    return Summary(run.standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out))
 
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
@@ -125,7 +129,8 @@ class _Run:
         self.standing: dict[str, Result] = {}
         self.graded: list[str] = []
         students = rosters.of(folder, lecture.name, roster)
-        self.plan = Plan(students)
+        self.plan = Plan(students, left_out=rosters.left_out(folder, lecture.name))
+        self.plan.remarks += self.plan.left_out
         if any(student.listed for student in students.values()):
             strangers = [name for name, student in students.items() if not student.listed]
             self.plan.remarks += [f"{name} is not on the roster, and counted" for name in strangers]
@@ -135,6 +140,8 @@ class _Run:
         name = self._lecture.name
         handed_in = self._folder.read(student, name)
         stands = self.standing[student] = results.standing(self._folder, name, student, handed_in)
+        if not stands.key:  # no result, or one that does not count
+            self.plan.remarks += [note.splitlines()[0] for note in stands.notes]
         if handed_in.nothing:
             self.plan.absent.append(student)
             if stands.state is not State.NOT_SUBMITTED:
@@ -180,6 +187,9 @@ class _Run:
                     autograded.write(self._folder, self._lecture, result, graded.answers or {})
                 results.write(self._folder, result)
             except OSError as error:
+                if concerns_one(error):
+                    self._keep_apart(result, error)
+                    return
                 raise EngineError(
                     f"the result of {result.student} cannot be written: {error}\n"
                     f"  → {len(self.graded)} results of this run are safe; make room on the disk (or mend the folder's "
@@ -190,6 +200,18 @@ class _Run:
             results.note_time(self._folder, self._lecture.name, result.student, graded.seconds)
         self.graded.append(result.student)
         self._tell(result)
+
+    def _keep_apart(self, result: Result, error: OSError) -> None:
+        """Let nobody else wait for one whose result has no place on the disk: it failed here, and the run says why."""
+        note = clean(
+            f"the result of {result.student} cannot be written ({error.strerror}): rename the student's folder, or "
+            f"move away what is at {error.filename}",
+            limit=MESSAGE_LIMIT,
+        )
+        failed = Result(result.student, result.lecture_name, State.FAILED_HERE, result.key, (), (note,))
+        self.standing[result.student] = failed
+        self.plan.remarks.append(note)
+        self._tell(failed)
 
     def _tell(self, latest: Result | None) -> None:
         most = len(self.plan.students) - len(self.plan.kept) - len(self.plan.absent)

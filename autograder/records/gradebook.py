@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import fcntl
 import os
+import re
 import subprocess
 import sys
 import time
@@ -28,6 +30,7 @@ from autograder.grading.source import Lecture
 from .folder import ClassFolder
 from .roster import Student
 
+_TIME = re.compile(r"[0-9T:.+ -]+Z?( [A-Za-z]+([/_+-][A-Za-z0-9]+)*)?")  # 2026-11-22 12:00:00.000000 Europe/Berlin
 TRIES, PAUSE = 5, 2.0  # at a locked database; SQLite itself waits five seconds each time
 
 
@@ -54,7 +57,7 @@ def derive(
     url = database or folder.gradebook_url
     for attempt in range(1, tries + 1):
         try:
-            with _alembic_on_path():
+            with _one_at_a_time(folder), _alembic_on_path():
                 return _derive(folder, lecture, found, students, url)
         except sqlalchemy.exc.OperationalError as error:
             reason = str(error.orig)
@@ -190,13 +193,27 @@ def _known(who: Student) -> dict[str, str]:
 
 
 def _timestamp(path: Path) -> Any:
-    """When it was handed in, from the `timestamp.txt` that nbgrader's exchange writes; None without."""
+    """When it was handed in, from the `timestamp.txt` that nbgrader's exchange writes; None without.
+
+    A student can write that file, too. dateutil looks up a time zone as a file, which may be any file of the machine,
+    so a zone has to look like the name of one.
+    """
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
             return None
-        return utils.parse_utc(path.read_text(encoding="utf-8").strip())
-    except (OSError, ValueError, OverflowError):
+        text = path.read_text(encoding="utf-8").strip()
+        return utils.parse_utc(text) if _TIME.fullmatch(text) else None
+    except Exception:  # dateutil raises warnings as errors, among others
         return None
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: ClassFolder) -> Iterator[None]:
+    """Wait for other commands that write this class's gradebook, of other lectures: nbgrader makes tables only once."""
+    folder.results.mkdir(parents=True, exist_ok=True)
+    with (folder.results / ".gradebook.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ import os
 import re
 import statistics
 import textwrap
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -243,4 +244,6 @@ def _bars(heading: str, rows: Sequence[tuple[str, int, str, str]], most: int, to
             axes.annotate(written, (1, middle), xycoords=("axes fraction", "data"), xytext=(5, 0),
                           textcoords="offset points", va="center", fontsize=9, annotation_clip=False)  # fmt: skip
             y += inches
-    return Markup(to_html(figure, alt=f"{heading}. {told}."))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # a name may have letters that no font has
+        return Markup(to_html(figure, alt=f"{heading}. {told}."))

@@ -1,26 +1,30 @@
 """Results on disk: one file for each submission, written whole or not at all, and never a zero of ours.
 
 ``results/LECTURE/STUDENT.json`` in a class's folder. A file says what was graded (its key), so that running again does
-only what is missing or changed; the same input gives the same bytes. Everything else is made from these files.
+only what is missing or changed; the same input gives the same bytes. Everything else is made from these files, so a
+file is believed only if it is what was written: of this student and this lecture, with the digest of its content.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from autograder import CourseError
 from autograder.grading.marks import Mark, Result, State
 from autograder.grading.submission import HandedIn
+from autograder.grading.text import one_line
 from course_utils.files import replacing
 
 from .folder import ClassFolder
 
 _TIMES = ".times.jsonl"
+_DIGEST = "sha256"
 
 
 class ResultError(CourseError):
@@ -31,25 +35,42 @@ def write(folder: ClassFolder, result: Result) -> None:
     """Write a result, whole or not at all. Raises OSError where that fails; what was there is still there."""
     path = folder.result(result.student, result.lecture_name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(asdict(result), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    content = asdict(result)
     with replacing(path) as file:
         os.chmod(file.name, 0o600)  # grades are for whoever grades
-        # A lone surrogate has no UTF-8, and JSON's own escape for it is what this makes.
-        file.write(text.encode("utf-8", "backslashreplace"))
+        file.write(_text(content | {_DIGEST: _digest(content)}) + b"\n")
+
+
+def _text(content: Mapping[str, Any]) -> bytes:
+    text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True)
+    # A lone surrogate has no UTF-8, and JSON's own escape for it is what this makes.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(_text(content)).hexdigest()
 
 
 def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
     """A result, or None where there is none yet. Raises :class:`ResultError` for a damaged file."""
     path = folder.result(student, lecture_name)
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if path.exists() and not path.is_file():
+            raise ValueError("it is no file")  # a pipe would keep us waiting
+        content = json.loads(path.read_bytes())
+        # Whatever has the digest of what was written has its types, too.
+        if not isinstance(content, dict) or content.pop(_DIGEST, "") != _digest(content):
+            raise ValueError("it is not what was written: somebody or something has changed it")
+        if (content["student"], content["lecture_name"]) != (student, lecture_name):
+            raise ValueError("it is the result of another student or of another lecture")
         marks = tuple(Mark(**mark) for mark in content.pop("marks"))
         state, notes = State(content.pop("state")), tuple(content.pop("notes"))
         return Result(state=state, marks=marks, notes=notes, **content)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise ResultError(f"{path} is damaged ({error})\n  → delete it; the next run grades it again") from error
+        why = one_line(f"{error}")[:200]
+        raise ResultError(f"{path} is damaged ({why})\n  → nothing: the next `course grade` grades it again") from error
 
 
 def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: HandedIn | None = None) -> Result:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from autograder import CourseError
+from autograder.grading.text import one_line
 
 from .folder import ClassFolder
 
@@ -71,18 +72,25 @@ def read(path: Path) -> list[Student]:
 
 
 def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict[str, Student]:
-    """Everybody by name: in the roster (``path``, else ``roster.csv`` where there is one), handed in, or graded."""
+    """Everybody by name: in the roster (``path``, else ``roster.csv`` where there is one), handed in, or graded.
+
+    A folder whose name cannot be a student's is left out, and `left_out` says so.
+    """
     folder.require()
     file = path or folder.roster
     listed = {student.student: student for student in read(file)} if path or file.exists() else {}
-    others = folder.present(lecture_name) - listed.keys()
-    if odd := sorted(filter(_odd, others)):
-        raise RosterError(
-            f"these are no names for a student: {', '.join(map(ascii, odd))}\n"
-            "  → rename the folders in submitted/: printable characters, no slash, no first dot"
-        )
+    others = {name for name in folder.present(lecture_name) - listed.keys() if not _odd(name)}
     return dict(sorted((listed | {name: Student(name, listed=False) for name in others}).items()))
 
 
+def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
+    """For each folder in ``submitted/`` that no command can take for a student's: which, and what to do."""
+    return [
+        f"{name!a} in submitted/ is no name for a student, and is not graded: rename the folder (no control "
+        "characters, none that hide or turn the text)"
+        for name in sorted(filter(_odd, folder.present(lecture_name)))
+    ]
+
+
 def _odd(name: str) -> bool:
-    return "/" in name or not name.isprintable() or name.startswith(".")
+    return "/" in name or one_line(name) != name or name.startswith(".")

@@ -149,12 +149,12 @@ def linked_folder(path: Path) -> None:
     path.write_text(json.dumps(RELEASED))
 
 
-@breaks("a folder, a pipe or a device")
+@breaks("a folder, a pipe, a socket or a device")
 def directory(path: Path) -> None:
     path.mkdir()
 
 
-@breaks("a folder, a pipe or a device")
+@breaks("a folder, a pipe, a socket or a device")
 def fifo(path: Path) -> None:
     os.mkfifo(path)
 
