@@ -219,7 +219,7 @@ def a_folder_for_a_timestamp(course: ClassFolder, student: str) -> None:
 
 def named(name: str) -> Trouble:
     def write(course: ClassFolder, student: str) -> None:
-        hand_in(course.root, name)
+        put(course.submission(name, NAME))
 
     return write
 
@@ -264,20 +264,16 @@ def test_trouble_with_one_student_leaves_the_others_grades_as_they_are(
 ) -> None:
     course = make(tmp_path)
     TROUBLES[kind](course, "odd")
-    if "ada" in course.result("odd", NAME).name or not course.submission("ada", NAME).exists():
-        pytest.fail("the trouble is the others'")
     dry = CliRunner().invoke(cli.app, ["grade", str(tmp_path), NAME, "--dry-run"])
     assert dry.exit_code == 0, dry.output
-    said: list[str] = []
-    summary = grade.grade_class(course, NAME, workers=0, unsafe=True, database=None, say=said.append)
+    summary = grade.grade_class(course, NAME, workers=0, unsafe=True, database=None)
     assert grades(course) == undisturbed
     others = {name: result for name, result in summary.results.items() if name not in OTHERS}
     assert all(result.state is not State.QUEUED for result in others.values())
     # Who has no points is told of: in a note, in a remark, or as one who has handed in nothing.
     told = (State.GRADED, State.NOT_SUBMITTED)
     assert all(result.state in told or result.notes for result in others.values())
-    assert summary.remarks or others
-    for command in ("verify", "feedback", "report", "export"):
+    for command in ("verify", "feedback", "export"):
         ran = CliRunner().invoke(cli.app, [command, str(tmp_path), NAME])
         assert ran.exit_code in (0, 1) and isinstance(ran.exception, SystemExit | None), (command, ran.exception)
         assert command == "verify" or ran.exit_code == 0, ran.output
@@ -295,6 +291,8 @@ def test_all_troubles_together_leave_honest_work_its_points_and_its_place_in_the
     for number, (kind, cause) in enumerate(TROUBLES.items()):
         if kind != "anothers result":
             cause(course, f"odd{number}")
+    for name in NAMES.values():
+        hand_in(tmp_path, name)
     summary = grade.grade_class(course, NAME, workers=2)
     assert not summary.gradebook_problem
     for student in OTHERS:
@@ -309,3 +307,5 @@ def test_all_troubles_together_leave_honest_work_its_points_and_its_place_in_the
     assert len(left) == len(NAMES) - len(named) and all(line.isascii() and "\n" not in line for line in left)
     pages = list(feedback.write(course, LECTURE, summary.results))
     assert sum(bool(page.problem) for page in pages) >= 2
+    ran = CliRunner().invoke(cli.app, ["report", str(tmp_path), NAME])
+    assert ran.exit_code == 0, ran.output

@@ -98,7 +98,7 @@ def test_an_edited_result_is_graded_again_and_said(edit: str, course: ClassFolde
     path.write_text(json.dumps(content), encoding="utf-8")
     with pytest.raises(results.ResultError, match="damaged"):
         results.read(course, NAME, "ada")
-    for command in ("feedback", "report", "export"):  # which never show a point of it
+    for command in ("feedback", "export"):  # which never show a point of it
         ran = CliRunner().invoke(cli.app, [command, str(course), NAME])
         assert ran.exit_code == 0 and "1 students: 1 queued" in ran.output, ran.output
     summary = grade.grade_class(course, NAME, workers=0, unsafe=True, database=None)
