@@ -86,8 +86,8 @@ def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict
 def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
     """For each folder in ``submitted/`` that no command can take for a student's: which, and what to do."""
     return [
-        f"{name!a} in submitted/ is no name for a student, and is not graded: rename the folder (no control "
-        "characters, none that hide or turn the text)"
+        f"{name!a} in submitted/ is no name for a student, and is not graded: rename the folder (no dot at the "
+        "beginning, no control characters, none that hide or turn the text)"
         for name in sorted(filter(_odd, folder.present(lecture_name)))
     ]
 
