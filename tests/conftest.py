@@ -37,7 +37,6 @@ SLOW = [
     "setup/test_gpu.py",
     "grading/test_demo.py",
     "unit/test_ranks_failures.py",
-    "unit/test_ranks.py",
     "grading/test_gradebook.py",
     "unit/test_progress.py",
     "unit/test_widgets_stride_walk.py",

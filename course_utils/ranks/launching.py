@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import pickle
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from course_utils.ranks import rank
 from course_utils.ranks.group import RanksError
-from course_utils.ranks.rank import START_SECONDS, is_job
 
 _GRACE = 20.0  # seconds for the other ranks to end by themselves once one has failed
 _STOPPED = "Timeout ("  # how faulthandler's output begins
@@ -28,6 +29,10 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
     They communicate through torch.distributed: NCCL with a GPU for each rank where there are enough, gloo on CPUs where
     there are not. `fn` may be defined in a notebook: cloudpickle sends it with all that it uses from there. Each
     process computes with one thread. What a rank prints is shown only if it dies.
+
+    The first launch takes some seconds, in which a process imports PyTorch. That process stays, and ranks are forks
+    of it: the next launch takes tenths of a second. (Windows cannot fork. There every rank imports PyTorch.) In a
+    script, as always with `multiprocessing`, call this under ``if __name__ == "__main__":``.
 
     Args:
         fn: a function whose results can be pickled; tensors come back on the CPU.
@@ -43,46 +48,64 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
 
     if size < 1:
         raise ValueError(f"launch was given size={size}; wanted 1 or more.")
+    start = _way_to_start()
     with tempfile.TemporaryDirectory(prefix="ranks-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "job").write_bytes(cloudpickle.dumps((fn, args)))
-        processes = []
+        # What a new process would take over from this one; a fork has it from when its own parent was started.
+        here = rank.Surroundings(os.getcwd(), os.environ | {"OMP_NUM_THREADS": "1"}, tuple(sys.path))
+        processes: list[BaseProcess] = [
+            start.Process(target=rank.main, args=(folder, here, number, size, seconds)) for number in range(size)
+        ]
         try:
-            for rank in range(size):
-                processes.append(_start(folder, rank, size, seconds))
+            for process in processes:
+                process.start()
             # The ranks stop themselves `seconds` after their start and say where they were. This deadline is for those
             # that cannot.
-            _wait(processes, time.monotonic() + START_SECONDS + seconds)
+            _wait(processes, time.monotonic() + rank.START_SECONDS + seconds)
         finally:
-            ended = [process.poll() for process in processes]
-            for process in processes:
+            started = [(process, process.pid) for process in processes if process.pid is not None]
+            ended = [process.exitcode for process, _ in started]
+            for process, pid in started:
                 if hasattr(os, "killpg"):  # with all processes that the rank has started
                     with contextlib.suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
+                        os.killpg(pid, signal.SIGKILL)
                 process.kill()
-                if process.stdin:
-                    process.stdin.close()
-                process.wait()
+                process.join()
+                process.close()
         return _results(folder, ended, seconds)
 
 
-def _start(folder: Path, rank: int, size: int, seconds: float) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
-    with open(folder / f"log-{rank}", "wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "course_utils.ranks", str(folder), str(rank), str(size), str(seconds)],
-            env=environment,
-            stdin=subprocess.PIPE,  # closed when this process ends, which tells the rank to end too
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+def _way_to_start() -> Any:
+    """The `multiprocessing` context that starts ranks: forks of one process that has imported what each of them needs.
+
+    Never forks of this process. Its PyTorch may have threads, which a fork doesn't have and yet waits for, and a CUDA
+    context, which no fork can use. The parent of the ranks only imports, so it has neither.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver  # not for Windows
+
+    context = multiprocessing.get_context("forkserver")
+    # The first step of an optimizer imports torch._dynamo, which takes a second.
+    context.set_forkserver_preload([rank.__name__, "torch.distributed", "torch._dynamo", "cloudpickle"])
+    # OpenMP and its like read how many threads they may start when PyTorch is imported.
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["OMP_NUM_THREADS"]
+        else:
+            os.environ["OMP_NUM_THREADS"] = before
+    return context
 
 
-def _wait(processes: list[subprocess.Popen[bytes]], end: float) -> None:
+def _wait(processes: list[BaseProcess], end: float) -> None:
     """Wait until all have ended, but not for long once one has failed."""
     while time.monotonic() < end:
-        codes = [process.poll() for process in processes]
+        codes = [process.exitcode for process in processes]
         if None not in codes:
             return
         if any(codes):
@@ -97,11 +120,11 @@ def _results(folder: Path, ended: list[int | None], seconds: float) -> list[Any]
     died: list[str] = []
     raised: list[str] = []
     abandoned: list[str] = []
-    for rank, code in enumerate(ended):
-        who = f"rank {rank} of {len(ended)}"
-        log = (folder / f"log-{rank}").read_text(encoding="utf-8", errors="replace")
+    for number, code in enumerate(ended):
+        who = f"rank {number} of {len(ended)}"
+        log = (folder / f"log-{number}").read_text(encoding="utf-8", errors="replace")
         try:
-            kind, value = pickle.loads((folder / f"result-{rank}").read_bytes())
+            kind, value = pickle.loads((folder / f"result-{number}").read_bytes())
         except (OSError, EOFError, pickle.UnpicklingError):
             kind, value = "", None
         if kind == "returned" and code == 0:
@@ -112,7 +135,9 @@ def _results(folder: Path, ended: list[int | None], seconds: float) -> list[Any]
             abandoned.append(f"{who} waited for another one, which has ended{value}")
         elif _STOPPED in log:
             places = re.findall(r'File "(.+)", line (\d+) in (\S+)', log.partition(_STOPPED)[2])
-            where = next((f"in {name}, line {line}" for file, line, name in places if is_job(file)), "in its start")
+            where = next(
+                (f"in {name}, line {line}" for file, line, name in places if rank.is_job(file)), "in its start"
+            )
             abandoned.append(f"{who} had not ended after {seconds:g} seconds: it was {where}")
         elif code is None:
             abandoned.append(f"{who} had not ended, and was stopped")

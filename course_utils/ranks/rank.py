@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import pickle
 import re
@@ -13,7 +14,7 @@ import threading
 import traceback
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,7 +24,15 @@ START_SECONDS = 180.0  # for a process to start: on a busy machine, importing to
 _THIS_PACKAGE = os.path.dirname(__file__)
 
 
-def main(folder: Path, rank: int, size: int, seconds: float) -> None:
+class Surroundings(NamedTuple):
+    """What a new process takes over from the one that launched it; the parent of a fork had it from much earlier."""
+
+    directory: str
+    environment: dict[str, str]
+    path: tuple[str, ...]  # where modules are imported from
+
+
+def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float) -> None:
     """Run the job in `folder` as one rank of `size`, write what it returned or raised there, and end the process.
 
     Two deadlines hold. Once the ranks are connected, the job has `seconds`; then faulthandler prints where every thread
@@ -34,7 +43,16 @@ def main(folder: Path, rank: int, size: int, seconds: float) -> None:
 
     import torch.distributed as dist
 
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if hasattr(os, "setsid"):
+        os.setsid()  # a group of its own, which is ended as a whole
+    threading.Thread(target=_end_with_launcher, daemon=True).start()
+    with open(folder / f"log-{rank}", "wb") as log:
+        for stream in (1, 2):
+            os.dup2(log.fileno(), stream)
+    os.chdir(here.directory)
+    os.environ.clear()
+    os.environ.update(here.environment)
+    sys.path[:] = here.path
     torch.set_num_threads(1)
     loopback = [name for _, name in socket.if_nameindex() if name.startswith("lo")]
     if loopback:  # the machine's own host name need not resolve to an address that reaches it
@@ -118,9 +136,11 @@ class _RealGroup(Group):
         return got
 
 
-def _end_with_parent() -> None:
-    # stdin is a pipe from the process that launched this one. It ends with that process, however it ends.
-    sys.stdin.buffer.read()
+def _end_with_launcher() -> None:
+    # However it ends. This process is the child of another, which does not tell.
+    launcher = multiprocessing.parent_process()
+    assert launcher is not None
+    launcher.join()
     os._exit(1)
 
 

@@ -1,7 +1,9 @@
 """course_utils.ranks: what collectives return and send, from real processes and simulated ones alike."""
 
 import itertools
+import os
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -61,3 +63,20 @@ def test_a_function_from_a_notebook_is_sent_with_what_it_uses() -> None:
 def test_a_size_of_zero_is_refused(run: object) -> None:
     with pytest.raises(ValueError, match="size=0"):
         run(everything, 0)  # type: ignore[operator]
+
+
+def test_ranks_are_forks_of_one_process_and_take_over_what_has_changed_since_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def looks(group: Group) -> tuple[int, str, str | None, str, int]:
+        return os.getppid(), os.getcwd(), os.environ.get("A_SETTING"), sys.path[0], torch.get_num_threads()
+
+    first, *_ = launch(looks, 1)[0]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("A_SETTING", "as it is now")
+    monkeypatch.syspath_prepend(tmp_path / "modules")
+    wanted = (str(tmp_path), "as it is now", str(tmp_path / "modules"), 1)
+    for parent, *found in launch(looks, 2):
+        assert tuple(found) == wanted
+        if sys.platform != "win32":
+            assert parent == first != os.getpid()

@@ -81,6 +81,10 @@ def test_an_interrupted_simulation_leaves_no_thread() -> None:
     assert threading.active_count() == before
 
 
+def answers(group: Group) -> int:
+    return group.rank
+
+
 def dies(group: Group) -> None:
     if group.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -122,6 +126,7 @@ REAL = {
 def test_a_launch_that_goes_wrong_names_the_rank_and_leaves_nothing(
     fn: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    launch(answers, 1)  # what the first launch starts stays: it starts the ranks
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     me = psutil.Process()
     before = {child.pid for child in me.children(recursive=True)}
