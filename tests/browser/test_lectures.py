@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import statistics
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from lab import WAIT, Lab
-from playwright.sync_api import Browser, Locator, Page, Position
+from playwright.sync_api import Browser, Locator, Page, Position, TimeoutError
 
 from autograder import demo, project
 from autograder.grading import source
@@ -41,6 +42,9 @@ WATCH = """explorer => {
     start = 0;
   }).observe(explorer.querySelector(":scope > .widget-html"), {childList: true, subtree: true});
 }"""
+# The cells that show a picture, by their number.
+DRAWN = """() => [...document.querySelectorAll(".jp-Cell")].flatMap(
+  (cell, number) => cell.querySelector(".jp-OutputArea-output svg") ? [number] : [])"""
 SETTLED = f"explorer => !explorer.waiting.size && performance.now() - explorer.heard > {1000 * QUIET}"
 
 pytestmark = pytest.mark.xdist_group("lectures")
@@ -106,9 +110,13 @@ def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: P
 
     page.evaluate("jupyterapp.commands.execute('docmanager:save')")
     wear(page, "JupyterLab Dark")
-    svgs = page.locator(".jp-OutputArea-output svg").count()
+    drawn = page.evaluate(DRAWN)
+    assert drawn, "no cell shows a picture"
     lab.open_next(page, f"{lecture.name}/{lecture.name}.ipynb")
-    page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea-output svg').length >= {svgs}", timeout=WAIT)
+    with contextlib.suppress(TimeoutError):
+        page.wait_for_function(f"wanted => ({DRAWN})().join() === wanted", arg=",".join(map(str, drawn)), timeout=WAIT)
+    missing = sorted(set(drawn) ^ set(page.evaluate(DRAWN)))
+    assert not missing, {cell: page.locator(".jp-Cell").nth(cell).inner_text() for cell in missing}
     assert f"{count} of {count} exercises done" in page.get_by_role("region", name="Your progress").inner_text()
     if SCREENSHOTS:
         shoot(page, Path(SCREENSHOTS), f"{lecture.name}-dark")

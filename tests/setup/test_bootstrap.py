@@ -32,6 +32,8 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
         wheel.writestr("little-1.0.dist-info/METADATA", "\\n".join(metadata))
         wheel.writestr("little-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any")
         wheel.writestr("little-1.0.dist-info/RECORD", "")
+        wheel.writestr("worth_compiling.py", "x = 1")
+        wheel.writestr("no_python.py", "nor will it ever be")
     return name
 """
 PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
@@ -76,8 +78,8 @@ class Course:
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def set_up(self, *arguments: str) -> list[str]:
-        """Run it, see it succeed; the processes it started."""
-        run = self.run(*arguments)
+        """Run it, see it succeed; the processes it started. Nothing is compiled."""
+        run = self.run(*arguments, PIP_COMPILE="0")
         assert run.returncode == 0, run.stdout + run.stderr
         return [line for line in run.stdout.splitlines() if line.startswith("STARTED")]
 
@@ -105,6 +107,14 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Course:
     started = course.set_up()
     assert len(started) == 2 and "-m venv" in started[0] and "pip install -c requirements.lock -e ." in started[1]
     return course
+
+
+def test_what_is_installed_is_compiled_even_where_it_cannot_be(course: Course) -> None:
+    run = course.run()
+    assert run.returncode == 0 and run.stderr == "", run.stderr
+    [packages] = course.venv.glob("lib/python*/site-packages")
+    assert (packages / "no_python.py").exists() and not list(packages.glob("__pycache__/no_python.*"))
+    assert list(packages.glob("__pycache__/worth_compiling.*.pyc")) and course.works()
 
 
 def test_a_second_run_starts_nothing(ready: Course) -> None:
