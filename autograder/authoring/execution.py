@@ -63,7 +63,7 @@ def executed(lecture: Lecture) -> NotebookNode:
 
 def _run(lecture: Lecture) -> NotebookNode:
     notebook = copy.deepcopy(lecture.notebook)
-    with tempfile.TemporaryDirectory() as scratch, _warm_kernels():
+    with tempfile.TemporaryDirectory() as scratch, warm_kernels():
         path = notebook_path(Path(scratch), lecture.name)  # in a folder of its own, as a reader runs it
         path.parent.mkdir()
         build.write_notebook(notebook, path)
@@ -78,7 +78,7 @@ def _run(lecture: Lecture) -> NotebookNode:
 
 
 @contextlib.contextmanager
-def _warm_kernels() -> Iterator[None]:
+def warm_kernels() -> Iterator[None]:
     """Inside, kernels of this process start warm (`autograder.authoring.kernel`) where the system allows it."""
     factory = KernelProvisionerFactory.instance()
     before = factory.default_provisioner_name

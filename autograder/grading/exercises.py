@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -35,15 +36,31 @@ class Exercise:
 
 
 @dataclass(frozen=True)
-class ProblemSet:
-    """The exercises of a lecture, in order, and the text of its other code cells after the first.
+class Cell:
+    """A code cell of a notebook; ``name`` is its ``grade_id``, or "" where it has none."""
 
-    Answers may use a name that one of these cells defines; the judge then runs it.
-    """
+    text: str
+    name: str = ""
+
+    @cached_property
+    def plain(self) -> str:
+        """Its text without what editors change by themselves: ends of lines, and spaces before them."""
+        return "\n".join(map(str.rstrip, self.text.splitlines())).strip()
+
+    @cached_property
+    def title(self) -> str:
+        """How to speak of it to a person who looks for it in the notebook."""
+        lines = [line.strip() for line in self.plain.splitlines()]
+        return f"the cell {self.name}" if self.name else f"the cell that begins with `{[*lines, ''][0]:.60}`"
+
+
+@dataclass(frozen=True)
+class ProblemSet:
+    """The exercises of a lecture, and all of its code cells as students get them, both in order."""
 
     lecture_name: str
     exercises: tuple[Exercise, ...]
-    demonstrations: tuple[str, ...] = ()
+    cells: tuple[Cell, ...] = ()
 
     @property
     def points(self) -> float:
@@ -54,7 +71,12 @@ class ProblemSet:
     def digest(self) -> bytes:
         """A hash of everything in here that can change a point. Where in the source it stands cannot."""
         exercises = [[e.name, e.points, e.setup, e.solution, e.tests] for e in self.exercises]
-        return hashlib.sha256(json.dumps([self.lecture_name, exercises, self.demonstrations]).encode()).digest()
+        cells = [[cell.name, cell.text] for cell in self.cells]
+        return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells]).encode()).digest()
+
+    def answered(self, answers: Mapping[str, str]) -> tuple[Cell, ...]:
+        """The lecture's cells with these answers in the solution cells; an exercise without one keeps its stub."""
+        return tuple(Cell(answers.get(cell.name, cell.text), cell.name) for cell in self.cells)
 
 
 def cut(text: str, markers: tuple[str, str], replacement: str | None = None) -> str:

@@ -6,30 +6,30 @@ probe's source) with the arguments to the student's process and judges the plain
 
 from __future__ import annotations
 
-import builtins
 import contextlib
-import functools
 import inspect
 import re
 import textwrap
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
 
 from autograder.inside.messages import Call, Mismatched, Missing, Names, Ran, ReadNames, Request, Run, Seen, Unsendable
-from autograder.inside.names import defined, used
 from course_utils.testing import Mismatch, Observation, difference, freeze, observing_elsewhere, tensors
 
 from .cells import quietly, run_cell, run_tests
 from .conversation import Conversation, Gone
-from .exercises import Exercise, ProblemSet
+from .exercises import Cell, Exercise, ProblemSet
 from .marks import Mark, Verdict
+from .program import Kind, Program, asked
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
+# What a cell may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask.
+_NOT_HERE = ("ModuleNotFoundError", "FileNotFoundError", "PermissionError", "StdinNotImplementedError")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 _A = TypeVar("_A", Ran, Names)
 
@@ -50,34 +50,29 @@ class _StandIn:
 
 @dataclass
 class _Work:
-    """A submission on its way through the judge.
+    """A submission on its way through the judge: ``waiting`` are the exercises without a mark, ``at`` is the step at
+    hand, if what ends there is not a fault of ours."""
 
-    ``waiting`` are the exercises without a mark, ``at`` is the one at hand, and ``lost`` are those whose cell ended a
-    process. ``names`` has, for each answer, the names that it defines and those that it uses.
-    """
-
-    problems: ProblemSet
-    answers: Mapping[str, str]
+    program: Program
     waiting: list[Exercise]
     marks: list[Mark] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    lost: set[str] = field(default_factory=set)
-    at: Exercise | None = None
-    names: dict[str, Names] = field(default_factory=dict)
+    at: int | None = None
 
 
-def grade(problems: ProblemSet, answers: Mapping[str, str], box: Sandbox) -> tuple[list[Mark], list[str]]:
-    """Grade one submission: ``answers`` maps exercises to the text of their solution cells.
+def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
+    """Grade one submission, given the code cells of its notebook.
 
-    Returns a mark for each exercise, in order, and notes for a person: what ended, hung, or should be looked at. All
-    of it is clean text.
+    Returns a mark for each exercise, in order, and notes for a person: what ended, hung, was out of an answer's reach,
+    or should be looked at. All of it is clean text.
 
-    The cells run in order in one process, each exercise's tests after its own cell, as in a notebook. If that process
-    ends or hangs, the exercise at hand gets nothing, and the others go on in a fresh one without its cell. Raises
-    :class:`SandboxError` where it ends before any of the student's code has run.
+    The cells run in order in one process, and each exercise is judged where its tests stand (see
+    :mod:`autograder.grading.program`). Where that process ends or hangs, the step at hand is dropped and the others run
+    again in a fresh one; an exercise whose answer or whose call it was gets nothing. Raises :class:`SandboxError` where
+    a process ends before any of the student's code has run.
     """
-    work = _Work(problems, answers, list(problems.exercises))
-    work.notes += [f"{name}: {why}" for name, text in answers.items() if (why := _suspicious(text))]
+    work = _Work(Program(problems, cells), list(problems.exercises))
+    work.notes += _suspicious(work.program)
     end = time.monotonic() + box.limits.seconds_in_all
     while work.waiting:
         gone: Gone | None = None
@@ -91,17 +86,12 @@ def grade(problems: ProblemSet, answers: Mapping[str, str], box: Sandbox) -> tup
             break
         why = talk.ended or str(gone)
         if work.at is not None:
-            work.lost.add(work.at.name)
-            work.notes.append(f"{work.at.name}: {why}")
-            if work.at in work.waiting:
-                work.waiting.remove(work.at)
-                message = f"✗ {work.at.name}\n  Your code did not come to an end: {why}."
-                work.marks.append(Mark(work.at.name, 0.0, work.at.points, message))
+            _drop(work, work.at, why)
         elif time.monotonic() < end:
             raise SandboxError(f"the sandbox failed before it came to the student's code: {why}")
         if time.monotonic() >= end:
             for exercise in work.waiting:
-                message = f"✗ {exercise.name}\n  The exercises before it used up all the time that there was."
+                message = f"✗ {exercise.name}\n  The cells before it used up all the time that there was."
                 work.marks.append(Mark(exercise.name, 0.0, exercise.points, message))
                 work.notes.append(f"{exercise.name}: no time was left for it")
             break
@@ -110,30 +100,64 @@ def grade(problems: ProblemSet, answers: Mapping[str, str], box: Sandbox) -> tup
     return marks, [clean(note, limit=MESSAGE_LIMIT) for note in work.notes]
 
 
+def _drop(work: _Work, number: int, why: str) -> None:
+    """A process ended or hung at this step: it doesn't run again.
+
+    Where that was in a call, the cell that defines what was called goes too: whatever it did may have done it.
+    """
+    step = work.program.steps[number]
+    for each, other in enumerate(work.program.steps):
+        if each == number or (step.exercise is not None and other.exercise is step.exercise):
+            work.program.dropped[each] = why
+    if step.exercise is None:
+        work.notes.append(f"{step.cell.title} was left out: {why}")
+        return
+    work.notes.append(f"{step.exercise.name}: {why}")
+    if step.exercise in work.waiting:
+        work.waiting.remove(step.exercise)
+        message = f"✗ {step.exercise.name}\n  Your code did not come to an end: {why}."
+        work.marks.append(Mark(step.exercise.name, 0.0, step.exercise.points, message))
+
+
 def _cleaned(mark: Mark) -> Mark:
     mistake = None if mark.mistake is None else clean(mark.mistake, limit=MESSAGE_LIMIT)
     return replace(mark, message=clean(mark.message, limit=MESSAGE_LIMIT), mistake=mistake)
 
 
 def _converse(talk: Conversation, work: _Work) -> None:
-    """Run the cells in a fresh process and mark what waits. Raises Gone; then ``work.at`` is the exercise at hand."""
-    exercises = work.problems.exercises
-    for exercise in exercises:
-        if exercise.name not in work.names and exercise.name not in work.lost:
-            work.at = exercise  # even reading a cell may keep a parser busy for ever, or crash it
-            work.names[exercise.name] = _ask(talk, ReadNames(work.answers.get(exercise.name, "")), Names)
-    work.at = None
-    _ask(talk, Run(exercises[0].setup, "setup"), Ran, _OUR_SECONDS)
-    for text in demonstrations(work.problems, list(work.names.values())):
-        _ask(talk, Run(text, "lecture"), Ran, _OUR_SECONDS)
-    for exercise in exercises:
-        if exercise.name in work.lost:
-            continue
-        work.at = exercise
-        ran = _ask(talk, Run(work.answers.get(exercise.name, ""), exercise.name), Ran)
-        if exercise in work.waiting:
-            work.marks.append(_mark(exercise, _judge(exercise, talk), ran.error[:500]))
-            work.waiting.remove(exercise)
+    """Run the cells in a fresh process and mark what waits. Raises Gone; then ``work.at`` is the step at hand."""
+    program = work.program
+    for number in program.unread:
+        work.at = number  # even reading a cell may keep a parser busy for ever, or crash it
+        program.learn(number, _ask(talk, ReadNames(program.steps[number].cell.text), Names))
+    program.stopped.clear()
+    work.at, theirs = None, False
+    for number in program.to_run():
+        step = program.steps[number]
+        if step.kind is Kind.OURS:
+            # Before any code of the student's a process that ends is a fault of ours. After it, who knows.
+            work.at = number if theirs else None
+            _ask(talk, Run(step.cell.text), Ran, _OUR_SECONDS)
+        elif step.kind is Kind.THEIRS:
+            work.at, theirs = number, True
+            if error := _ask(talk, Run(step.cell.text), Ran).error:
+                program.stopped[number] = error
+        elif step.exercise in work.waiting:
+            work.at, theirs = number, True
+            verdict, elsewhere = _judge(step.exercise, talk)
+            work.waiting.remove(step.exercise)
+            own = [program.stopped[n] for n in program.stopped if program.steps[n].exercise is step.exercise]
+            work.marks.append(_mark(step.exercise, verdict, own[-1][:500] if own else ""))
+            if not verdict.passed and (why := program.out_of_reach(step.exercise) or _outside([*own, *elsewhere])):
+                work.notes.append(f"{step.exercise.name}: {why}")
+        if not work.waiting:
+            return
+
+
+def _outside(errors: Sequence[str]) -> str:
+    """Why an answer that ended with one of these may fail here and work where the student wrote it, or nothing."""
+    found = next((error for error in errors if error.startswith(_NOT_HERE)), "")
+    return f"it may work on the student's machine; here it ended with {found:.300}" if found else ""
 
 
 def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | None = None) -> _A:
@@ -144,8 +168,9 @@ def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | 
     return answer
 
 
-def _judge(exercise: Exercise, talk: Conversation) -> Verdict:
-    """Run the test cell here, with every observation made there."""
+def _judge(exercise: Exercise, talk: Conversation) -> tuple[Verdict, list[str]]:
+    """Run the test cell here, with every observation made there. Also the errors that calls ended with."""
+    errors: list[str] = []
 
     def ask(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Observation:
         if isinstance(target, _StandIn):
@@ -156,6 +181,11 @@ def _judge(exercise: Exercise, talk: Conversation) -> Verdict:
             raise TestError(f"a test observed {target!r}, which is neither the student's nor a probe")
         match talk.ask(call):
             case Seen(seen):
+                if seen.error in (
+                    "ModuleNotFoundError",
+                    "StdinNotImplementedError",
+                ):  # files may be the exercise's matter
+                    errors.append(f"{seen.error}: {seen.message}")
                 return _checked(replace(seen, call=clean(seen.call, limit=1000)), call, talk.asked())
             case Mismatched(text):
                 raise Mismatch(text[:MESSAGE_LIMIT])
@@ -168,8 +198,8 @@ def _judge(exercise: Exercise, talk: Conversation) -> Verdict:
     names: dict[str, Any] = {}
     with quietly(), observing_elsewhere(ask):
         run_cell(exercise.setup, "setup", names)
-        names |= {name: _StandIn(name) for name in _defines(exercise.solution)}
-        return run_tests(exercise.tests, names)
+        names |= {name: _StandIn(name) for name in asked(exercise)}
+        return run_tests(exercise.tests, names), errors
 
 
 def _checked(seen: Observation, call: Call, now: Request) -> Observation:
@@ -221,32 +251,18 @@ _ODD = re.compile(
 )
 
 
-def _suspicious(text: str) -> str:
-    """What a person should look at in an answer, whatever it earned: it reaches for what no exercise needs."""
-    found = sorted(set(_ODD.findall(text)))
-    return f"its code uses {', '.join(found[:5])}, which no answer needs; read it" if found else ""
+def _suspicious(program: Program) -> list[str]:
+    """What a person should look at in the student's cells, whatever they earned: they reach for what no answer needs.
 
-
-@functools.lru_cache(maxsize=1024)
-def _defines(text: str) -> frozenset[str]:
-    """As `defined`, for cells of ours: the same ones come with every submission."""
-    return frozenset(defined(text))
-
-
-def demonstrations(problems: ProblemSet, names: list[Names]) -> list[str]:
-    """The lecture's own cells that define a name which the answers use and nothing else defines.
-
-    Such a cell may use a name that an earlier cell defines, so one may lead to another.
+    What stands in the lecture itself may stand in a student's copy of its cells.
     """
-    cells = problems.demonstrations
-    have = set(vars(builtins)) | _defines(problems.exercises[0].setup)
-    have |= set().union(*(each.defined for each in names))
-    wanted = set().union(*(each.used for each in names)) - have
-    chosen: list[int] = []
-    while True:
-        found = [i for i, text in enumerate(cells) if i not in chosen and _defines(text) & wanted]
-        if not found:
-            return [cells[i] for i in sorted(chosen)]
-        chosen.append(found[-1])
-        have |= _defines(cells[found[-1]])
-        wanted = (wanted | used(cells[found[-1]])) - have
+    lecture = "\n".join(cell.text for cell in program.problems.cells)
+    notes = []
+    for step in program.steps:
+        if step.kind is Kind.THEIRS and (found := sorted(set(_ODD.findall(step.cell.text)))):
+            if step.exercise is None:
+                found = [each for each in found if each not in lecture]
+            who = step.exercise.name if step.exercise else step.cell.title
+            if found:
+                notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")
+    return notes

@@ -21,7 +21,7 @@ import nbformat
 
 from autograder import CourseError
 
-from .exercises import HIDDEN, SOLUTION, Exercise, ProblemSet
+from .exercises import HIDDEN, SOLUTION, Cell, Exercise, ProblemSet
 
 _HEADER = re.compile(r"^# %%")
 _TAG = re.compile(r"^(item|error)-(\d+)$")
@@ -63,9 +63,10 @@ class Lecture:
     @property
     def problems(self) -> ProblemSet:
         """What grading needs of it."""
-        graded = {exercise.name for exercise in self.exercises} | {f"test_{e.name}" for e in self.exercises}
-        code = [c.source for c in self.notebook.cells if c.cell_type == "code" and c.id not in graded]
-        return ProblemSet(self.name, self.exercises, tuple(code[1:]))
+        texts = {e.name: e.stub for e in self.exercises} | {f"test_{e.name}": e.visible_tests for e in self.exercises}
+        code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
+        cells = [Cell(texts[cell.id], cell.id) if cell.id in texts else Cell(cell.source) for cell in code]
+        return ProblemSet(self.name, self.exercises, tuple(cells))
 
     @property
     def points(self) -> float:

@@ -10,11 +10,12 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from .exercises import ProblemSet
+from .exercises import Cell, ProblemSet
 from .key import key
 
 SIZE_LIMIT = 50_000_000  # bytes; a lecture with all its figures has well under one million
 CELL_LIMIT = 200_000  # characters; the longest reference has some 2,000
+CELLS_LIMIT = 1_000  # cells of code; the longest lecture has about a hundred
 PARTS_LIMIT = 2_000_000  # commas and brackets, which bound the memory and the time that reading takes
 
 
@@ -32,11 +33,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Submission:
-    """The text of the solution cells by exercise, as far as they can be read, and what was found on the way."""
+    """The code cells of a notebook in order, as far as they can be read, and what was found on the way."""
 
     path: Path
-    answers: dict[str, str]
+    cells: tuple[Cell, ...]
     findings: tuple[Finding, ...]
+
+    def answers(self, problems: ProblemSet) -> dict[str, str]:
+        """The text of the solution cells by exercise; of copies, the last."""
+        known = {exercise.name for exercise in problems.exercises}
+        return {cell.name: cell.text for cell in self.cells if cell.name in known}
 
 
 @dataclass(frozen=True)
@@ -85,19 +91,19 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
         elif finding is None:
             remedy = f"a submission is STUDENT/{problems.lecture_name}/{problems.lecture_name}.ipynb"
             finding = Finding(path, "there is no such notebook", remedy)
-        return Submission(path, {}, (finding,))
+        return Submission(path, (), (finding,))
     again = "ask the student to hand in again; nothing of it can be graded"
     try:
-        texts, findings = _cells(path, handed_in.data)
+        found, findings = _cells(path, handed_in.data)
     except _Broken as broken:
-        return Submission(path, {}, (Finding(path, broken.problem, broken.remedy or again),))
+        return Submission(path, (), (Finding(path, broken.problem, broken.remedy or again),))
 
-    counts = Counter(name for name, _, _ in texts)
+    counts = Counter(cell.name for cell, _ in found if cell.name)
     wanted = {name for e in problems.exercises for name in (e.name, f"test_{e.name}")}
     for exercise in problems.exercises:
         if not counts[exercise.name]:
             problem = f"the cell of exercise {exercise.name} is missing or lost its mark"
-            findings.append(Finding(path, problem, "it scores 0; look whether the answer stands in another cell"))
+            findings.append(Finding(path, problem, "what the other cells define is graded; look whether it is there"))
         if not counts[f"test_{exercise.name}"]:
             problem = f"the test cell of {exercise.name} is missing"
             remedy = "`nbgrader autograde` cannot give its points: paste the answers into a fresh notebook"
@@ -105,24 +111,27 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
     for name, count in sorted(counts.items()):
         if count > 1:
             problem = f"the cell {name} is there {count} times"
-            findings.append(Finding(path, problem, "delete the copies, or nbgrader stops at this submission"))
+            findings.append(Finding(path, problem, "all are run, in order; nbgrader stops at copies: delete them"))
         if name not in wanted:
             problem = f"the cell {name} is not one of {problems.lecture_name}"
-            findings.append(Finding(path, problem, "it is not graded; check that this is the right assignment"))
+            findings.append(Finding(path, problem, "check that this is the right assignment"))
     known = {exercise.name for exercise in problems.exercises}
-    answers = {}
-    for name, kind, text in texts:
-        if name not in known or counts[name] != 1:
-            continue
+    cells: list[Cell] = []
+    for cell, kind in found:
         if kind != "code":
-            problem, remedy = f"the cell of exercise {name} is of type {kind!r:.40}", "it scores 0; it must be code"
-            findings.append(Finding(path, problem, remedy))
-        elif len(text) > CELL_LIMIT:
-            problem = f"the cell of exercise {name} has {len(text):,} characters"
-            findings.append(Finding(path, problem, f"it scores 0; at most {CELL_LIMIT:,} are read"))
+            if cell.name in known:
+                problem = f"the cell of exercise {cell.name} is of type {kind!r:.40}"
+                findings.append(Finding(path, problem, "it is not run; it must be code"))
+        elif len(cell.text) > CELL_LIMIT:
+            problem = f"{cell.title} has {len(cell.text):,} characters"
+            findings.append(Finding(path, problem, f"it is not run; at most {CELL_LIMIT:,} are read"))
+        elif len(cells) == CELLS_LIMIT:
+            problem = f"it has more than {CELLS_LIMIT:,} cells of code"
+            findings.append(Finding(path, problem, "the first of them are run; ask for a notebook without the others"))
+            break
         else:
-            answers[name] = text
-    return Submission(path, answers, tuple(findings))
+            cells.append(cell)
+    return Submission(path, tuple(cells), tuple(findings))
 
 
 class _Broken(Exception):
@@ -157,8 +166,8 @@ def _content(path: Path) -> bytes:
         os.close(handle)
 
 
-def _cells(path: Path, content: bytes) -> tuple[list[tuple[str, str, str]], list[Finding]]:
-    """Name, type and text of the cells that have a name. Not by nbformat: its checks take hours for a hostile file."""
+def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Finding]]:
+    """The cells, each with its type. Not read by nbformat: its checks take hours for a hostile file."""
     if not content.strip():
         raise _Broken("it is not JSON: it is empty")
     try:
@@ -190,8 +199,8 @@ def _cells(path: Path, content: bytes) -> tuple[list[tuple[str, str, str]], list
             source = "".join(source)
         if not isinstance(name, str) or not isinstance(source, str):
             broken += 1
-        elif name:
-            found.append((name, str(cell.get("cell_type")), source))
+        else:
+            found.append((Cell(source, name), str(cell.get("cell_type"))))
     if broken:
         problem = f"{broken} of its {len(cells)} cells cannot be read"
         findings.append(Finding(path, problem, "the others are graded; look whether an answer stands in one of these"))

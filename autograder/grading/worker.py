@@ -135,7 +135,8 @@ def _grade(task: Task, started: float) -> Outcome:
         return Failed("the worker runs another version of the course\n  → install the same one on every machine")
     path = Path(f"{task.problems.lecture_name}.ipynb")  # it only names it
     read = parse(HandedIn(path, data=task.submission), task.problems)
-    if not read.answers:
+    answers = read.answers(task.problems)
+    if not read.cells:
         why = [f"{finding.problem}: {finding.remedy}" for finding in read.findings] or ["it is empty"]
         return unreadable(task.problems, why[0])
     reason = ""
@@ -145,14 +146,14 @@ def _grade(task: Task, started: float) -> Outcome:
         except SandboxError as error:
             return failed(str(error), refused=True)
         try:
-            marks, notes = judge.grade(task.problems, read.answers, box)
+            marks, notes = judge.grade(task.problems, read.cells, box)
         except SandboxError as error:
             if not isinstance(error, Killed):
                 close_box()
             reason = str(error)
             continue
         found = [clean(finding.problem, limit=MESSAGE_LIMIT) for finding in read.findings]
-        return Graded(tuple(marks), (*found, *notes), read.answers, time.monotonic() - started)
+        return Graded(tuple(marks), (*found, *notes), answers, time.monotonic() - started)
     return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
 
 

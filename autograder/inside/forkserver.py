@@ -10,6 +10,7 @@ had would be missing, stuck or shared in every submission.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
@@ -22,6 +23,7 @@ from pathlib import Path
 from . import isolation
 from .limits import Limits
 from .preload import preload
+from .shell import Shell
 from .student import converse
 
 _TICK = 0.05  # seconds between two looks at what a submission's processes take
@@ -32,6 +34,7 @@ def main() -> None:
     preload()
     import torch
 
+    shell = Shell()
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
     if os.getuid() == 0 and sys.argv[2:] == ["nobody"]:
         isolation.become_nobody()
@@ -51,7 +54,7 @@ def main() -> None:
             control.close()
             code = 1
             try:
-                _child(limits, *descriptors)
+                _child(limits, shell, *descriptors)
                 code = 0
             except OSError as error:
                 print(f"sandbox: {error}", file=sys.stderr, flush=True)
@@ -62,7 +65,7 @@ def main() -> None:
         control.send(_follow(control, limits, child))
 
 
-def _child(limits: Limits, requests: int, answers: int, shared: int) -> None:
+def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: int) -> None:
     """Become a student's process, and answer until the judge closes the pipes."""
     os.setsid()
     if limits.isolate:
@@ -76,7 +79,7 @@ def _child(limits: Limits, requests: int, answers: int, shared: int) -> None:
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
     with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
-        converse(incoming, outgoing, shared)
+        asyncio.run(converse(incoming, outgoing, shared, shell))
 
 
 def _follow(control: socket.socket, limits: Limits, child: int) -> bytes:

@@ -17,10 +17,9 @@ from .wire import WireError
 
 @dataclass(frozen=True)
 class Run:
-    """Run a cell. ``title`` is its file name in tracebacks."""
+    """Run a cell."""
 
     source: str
-    title: str
 
 
 @dataclass(frozen=True)

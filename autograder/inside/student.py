@@ -6,6 +6,8 @@ judge closes its ends.
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 import contextlib
 import io
 import linecache
@@ -13,7 +15,8 @@ import mmap
 import os
 from typing import Any, BinaryIO
 
-from . import messages, names, wire
+from . import messages, wire
+from .shell import Shell, no_input
 
 _PRINTED = 20_000  # characters of a cell's output that are kept
 
@@ -21,16 +24,17 @@ _PRINTED = 20_000  # characters of a cell's output that are kept
 class Notebook:
     """The names that a submission's cells have defined so far, and what may be asked of them."""
 
-    def __init__(self) -> None:
-        self.names: dict[str, Any] = {"__name__": "__main__"}
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._names: dict[str, Any] = shell.user_ns
 
-    def answer(self, request: messages.Request) -> messages.Answer:
+    async def answer(self, request: messages.Request) -> messages.Answer:
         """Answer one request. What the student's code raises is part of the answer."""
         match request:
             case messages.ReadNames(source):
-                return messages.Names(sorted(names.defined(source)), sorted(names.used(source)))
-            case messages.Run(source, title):
-                return self._run(source, title)
+                return self._shell.read_names(source)
+            case messages.Run(source):
+                return await self._run(source)
             case messages.Call():
                 return self._call(request)
 
@@ -38,10 +42,12 @@ class Notebook:
         from course_utils.testing import Mismatch, probe, witness
 
         if call.probe:
-            self.names["probe"] = probe
-            self._exec(call.probe, "<probe>")
+            self._names["probe"] = probe
+            source, filename = call.probe, "<probe>"
+            linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+            exec(compile(source, filename, "exec"), self._names)
         try:
-            target = self.names[call.name]
+            target = self._names[call.name]
         except KeyError:
             return messages.Missing(call.name)
         try:
@@ -49,33 +55,35 @@ class Notebook:
         except Mismatch as mismatch:
             return messages.Mismatched(str(mismatch))
 
-    def _run(self, source: str, title: str) -> messages.Ran:
+    async def _run(self, source: str) -> messages.Ran:
         printed = io.StringIO()
-        error = ""
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             try:
-                self._exec(source, f"<{title}>")
-            except BaseException as raised:  # in a notebook, SystemExit and its like end a cell, not the kernel
-                error = f"{type(raised).__name__}: {raised}"[:2000]
-        return messages.Ran(error, printed.getvalue()[:_PRINTED])
-
-    def _exec(self, source: str, filename: str) -> None:
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        exec(compile(source, filename, "exec"), self.names)
+                raised = await self._shell.run(source)
+                await asyncio.sleep(0)  # what it left to be done goes on between two cells
+            except BaseException as error:  # what even IPython leaves alone: a cell nested too deep for the parser
+                raised = error
+        said = "" if raised is None else f"{type(raised).__name__}: {raised}"[:2000]
+        return messages.Ran(said, printed.getvalue()[:_PRINTED])
 
 
-def converse(requests: BinaryIO, answers: BinaryIO, shared: int) -> None:
-    """Answer requests until they end. The tensors among their arguments are in the memory behind ``shared``."""
+async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: Shell) -> None:
+    """Answer requests until they end. The tensors among their arguments are in the memory behind ``shared``.
+
+    A coroutine, since a kernel's cells run in an event loop too: `await` works in them, and `asyncio.run` does not.
+    """
     memory = memoryview(mmap.mmap(shared, wire.LIMIT))
     os.close(shared)
-    notebook = Notebook()
+    builtins.input = no_input
+    shell.builtin_trap.activate()  # `display` and `get_ipython`, also while a function is called
+    notebook = Notebook(shell)
     while True:
         try:
             request = messages.request(wire.receive(requests, lambda place, size: memory[place : place + size]))
         except EOFError:
             return
         try:
-            reply = wire.pack(messages.plain(notebook.answer(request)))
+            reply = wire.pack(messages.plain(await notebook.answer(request)))
         except wire.WireError as error:  # the student returned what no message can hold
             reply = wire.pack(messages.plain(messages.Unsendable(str(error))))
         answers.write(wire.framed(reply))

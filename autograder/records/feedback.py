@@ -61,7 +61,7 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
         read = folder.read(student, lecture.name)
         handed_in = None if result.state is State.NOT_SUBMITTED else submission.parse(read, problems)
         current = True
-        if handed_in is not None and handed_in.answers and result.points is not None:
+        if handed_in is not None and handed_in.cells and result.points is not None:
             current = read.key(problems) == result.key
         target = folder.feedback(student, lecture.name)
         problem = ""
@@ -86,7 +86,7 @@ def page(
     graded = result.points is not None
     marks = {mark.exercise: mark for mark in result.marks}
     titles = pages.exercise_titles(lecture)
-    answers = handed_in.answers if handed_in else {}
+    answers = handed_in.answers(lecture.problems) if handed_in else {}
     worth = lecture.points
     notes = [_NOTES[result.state]] if result.state in _NOTES else []
     notes += [] if current else [CHANGED]

@@ -47,7 +47,7 @@ def cell(notebook: dict, grade_id: str) -> dict:
 
 def test_a_fresh_notebook_has_every_stub_and_no_finding(notebook: dict, tmp_path: Path) -> None:
     assert findings(notebook, tmp_path) == ""
-    answers = submission(tmp_path / "x.ipynb").answers
+    answers = submission(tmp_path / "x.ipynb").answers(PROBLEMS)
     assert answers == {e.name: e.stub for e in LECTURE.exercises}
 
 
@@ -62,7 +62,7 @@ def test_missing_copied_and_foreign_cells_are_reported_by_name(notebook: dict, t
     assert f"the test cell of {name} is missing" in found
     assert f"the cell {LECTURE.exercises[1].name} is there 2 times" in found
     assert f"the cell elsewhere is not one of {LECTURE.name}" in found
-    assert set(submission(tmp_path / "x.ipynb").answers) == {e.name for e in LECTURE.exercises[2:]}
+    assert set(submission(tmp_path / "x.ipynb").answers(PROBLEMS)) == {e.name for e in LECTURE.exercises[1:]}
 
 
 def test_a_file_that_is_no_notebook_is_reported(notebook: dict, tmp_path: Path) -> None:

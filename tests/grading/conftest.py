@@ -13,7 +13,7 @@ def refusal() -> str:
     """Why there is no sandbox here, or nothing."""
     try:
         with sandbox.Sandbox() as box, box.conversation() as talk:
-            talk.ask(Run("", "trial"))
+            talk.ask(Run(""))
     except (sandbox.SandboxError, conversation.Gone) as error:
         return f"no sandbox: {error}"
     return ""

@@ -263,13 +263,13 @@ def test_a_process_that_the_machine_kills_is_no_zero() -> None:
 
         for depth in (3, 4):  # bwrap, its first process, the warm process, its child; the student's process
             with pytest.raises(sandbox.Killed, match="killed the student's process"), box.conversation() as talk:
-                assert talk.ask(Run("x = 1", "cell")) == Ran("", "")
+                assert talk.ask(Run("x = 1")) == Ran("", "")
                 os.kill(inner(box._process.pid, depth), signal.SIGKILL)
                 with pytest.raises(conversation.Gone, match="the process ended"):
-                    talk.ask(Run("x = 2", "cell"))
+                    talk.ask(Run("x = 2"))
         for ends in (HANG, CRASH, "import os\nos._exit(247)", "import os, signal\nos.abort()"):
             with box.conversation() as talk, pytest.raises(conversation.Gone, match="the process ended"):
-                talk.ask(Run(ends, "cell"))
+                talk.ask(Run(ends))
 
 
 @pytest.mark.parametrize("times", [worker.ATTEMPTS - 1, worker.ATTEMPTS])

@@ -21,6 +21,7 @@ import pytest
 from autograder import demo, project
 from autograder.grading import judge, source
 from autograder.grading.conversation import Conversation, Gone
+from autograder.grading.marks import Mark
 from autograder.grading.sandbox import Sandbox, SandboxError
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Answer, Ran, Request, Run
@@ -34,6 +35,7 @@ ATTACKS = sorted((Path(__file__).parent.parent / "hostile" / "attacks").glob("*.
 LIMITS = Limits(seconds=3, seconds_in_all=60, memory=2**30)
 LECTURE = source.read(project.SOLUTIONS / "01_tensors.py")
 REFERENCE = {exercise.name: exercise.solution for exercise in LECTURE.exercises}
+SOLVED = LECTURE.problems.answered(REFERENCE)
 WORTH = {exercise.name: exercise.points for exercise in LECTURE.exercises}
 CANARY = "canary-5f1e0c"
 
@@ -114,9 +116,9 @@ def test_an_attack_earns_only_its_honest_part_and_leaves_nothing(path: Path, box
     assert attack.honest not in attack.cells
     answers = {attack.honest: REFERENCE[attack.honest], **attack.cells}
     try:
-        given, notes = judge.grade(LECTURE.problems, answers, boxes.box)
+        given, notes = judge.grade(LECTURE.problems, LECTURE.problems.answered(answers), boxes.box)
         with boxes.box.conversation() as talk:
-            left = talk.ask(Run(LEFT, "left"))
+            left = talk.ask(Run(LEFT))
     except BaseException:
         boxes.renew()
         raise
@@ -149,12 +151,12 @@ def test_an_attack_on_our_modules_says_how_to_tell_that_it_took_place() -> None:
 
 
 def test_honest_work_is_paid_between_attacks(boxes: Boxes) -> None:
-    marks, notes = judge.grade(LECTURE.problems, REFERENCE, boxes.box)
+    marks, notes = judge.grade(LECTURE.problems, SOLVED, boxes.box)
     assert {mark.exercise: mark.points for mark in marks} == WORTH and notes == []
 
 
 class Unlucky:
-    """A sandbox in which given cells end the process, each in the conversation with that number."""
+    """A sandbox in which cells with given text end the process, each in the conversation with that number."""
 
     def __init__(self, box: Sandbox, ends: set[tuple[int, str]]) -> None:
         self.box, self.ends, self.limits, self.count = box, ends, box.limits, 0
@@ -168,7 +170,7 @@ class Unlucky:
             yield self
 
     def ask(self, request: Request, seconds: float | None = None) -> Answer:
-        if isinstance(request, Run) and (self.count, request.title) in self.ends:
+        if isinstance(request, Run) and (self.count, request.source) in self.ends:
             raise Gone("the process ended")
         return self.talk.ask(request, seconds)
 
@@ -177,15 +179,15 @@ class Unlucky:
 
 
 def test_a_cell_that_ends_its_second_process_keeps_its_points_and_takes_nobody_elses(boxes: Boxes) -> None:
-    box = Unlucky(boxes.box, {(1, "copy_cost"), (2, "tensor_bytes")})
-    marks, notes = judge.grade(LECTURE.problems, REFERENCE, cast(Sandbox, box))
+    box = Unlucky(boxes.box, {(1, REFERENCE["copy_cost"]), (2, REFERENCE["tensor_bytes"])})
+    marks, notes = judge.grade(LECTURE.problems, SOLVED, cast(Sandbox, box))
     assert {mark.exercise: mark.points for mark in marks} == {**WORTH, "copy_cost": 0}
     assert notes == ["copy_cost: the process ended", "tensor_bytes: the process ended"]
 
 
 def test_a_sandbox_that_fails_in_our_own_cells_is_no_zero(boxes: Boxes) -> None:
     with pytest.raises(SandboxError, match="before it came to the student's code"):
-        judge.grade(LECTURE.problems, REFERENCE, cast(Sandbox, Unlucky(boxes.box, {(1, "setup")})))
+        judge.grade(LECTURE.problems, SOLVED, cast(Sandbox, Unlucky(boxes.box, {(1, SOLVED[0].text)})))
 
 
 def test_a_copy_that_claims_to_be_a_view_is_found_out(boxes: Boxes) -> None:
@@ -197,8 +199,12 @@ def test_a_copy_that_claims_to_be_a_view_is_found_out(boxes: Boxes) -> None:
         "testing.witness = lambda *given: dataclasses.replace(real(*given), shares=[0])"
     )
     assert copies != honest
+
+    def grade(text: str) -> list[Mark]:
+        return judge.grade(lecture.problems, lecture.problems.answered({"split_heads": text}), boxes.box)[0]
+
     for text, points in ((honest, 2.0), (copies, 0.0), (forged, 0.0)):
-        found = {mark.exercise: mark for mark in judge.grade(lecture.problems, {"split_heads": text}, boxes.box)[0]}
+        found = {mark.exercise: mark for mark in grade(text)}
         assert found["split_heads"].points == points, found["split_heads"].message
     assert "splitting needs no copy" in found["split_heads"].message
 
@@ -206,14 +212,14 @@ def test_a_copy_that_claims_to_be_a_view_is_found_out(boxes: Boxes) -> None:
 def test_seconds_in_all_end_a_submission_whose_every_cell_sleeps() -> None:
     slow = {name: "import time\ntime.sleep(1000)" for name in WORTH}
     with Sandbox(Limits(seconds=0.5, seconds_in_all=1.2)) as box:
-        marks, notes = judge.grade(LECTURE.problems, slow, box)
+        marks, notes = judge.grade(LECTURE.problems, LECTURE.problems.answered(slow), box)
     assert [mark.points for mark in marks] == [0] * len(WORTH)
     assert "no time was left" in notes[-1]
 
 
 def test_a_note_says_that_a_submission_took_too_much_memory(boxes: Boxes) -> None:
     attack = next(read(path) for path in ATTACKS if path.stem == "many_small_floods")
-    _, notes = judge.grade(LECTURE.problems, attack.cells, boxes.box)
+    _, notes = judge.grade(LECTURE.problems, LECTURE.problems.answered(attack.cells), boxes.box)
     assert any("more than 1,024 MiB of memory" in note for note in notes), notes
 
 
@@ -225,7 +231,7 @@ def test_a_request_gets_more_time_while_its_process_waits_for_a_processor() -> N
     try:
         with Sandbox(Limits(seconds=1)) as box, box.conversation() as talk:
             works = f"{pin}while time.process_time() < 0.6: pass\nprint('done')"
-            assert talk.ask(Run(works, "works")) == Ran("", "done\n")
+            assert talk.ask(Run(works)) == Ran("", "done\n")
     finally:
         rival.kill()
         rival.wait()

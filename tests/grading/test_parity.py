@@ -78,8 +78,10 @@ class Layer(Base):
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_every_lecture_gives_the_planned_points(path: Path, box: sandbox.Sandbox) -> None:
     lecture = source.read(path)
+    problems = lecture.problems
     for student, answers in plan(lecture).items():
-        marks, notes = judge.grade(lecture.problems, {name: text for name, (text, _) in answers.items()}, box)
+        cells = problems.answered({name: text for name, (text, _) in answers.items()})
+        marks, notes = judge.grade(problems, cells, box)
         planned = {name: points for name, (_, points) in answers.items()}
         assert {mark.exercise: mark.points for mark in marks} == planned, student
         assert notes == [], student

@@ -73,7 +73,7 @@ def test_the_sandbox_shows_of_this_project_what_runs_inside_it_and_nothing_else(
     )
     inside = sorted(path.name for path in (project.ROOT / "autograder" / "inside").iterdir())
     with sandbox.Sandbox(Limits(seconds=60)) as box, box.conversation() as talk:
-        ran = talk.ask(Run(look, "look"))
+        ran = talk.ask(Run(look))
     assert isinstance(ran, Ran) and ran.error == ""
     assert ran.printed.splitlines() == [
         "/course ['autograder', 'course_utils']",
@@ -103,7 +103,7 @@ def test_a_root_without_the_capability_is_told_what_to_do() -> None:
 def test_without_isolation_no_memfd_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create")
     with sandbox.Sandbox(unsafe=True) as box, box.conversation() as talk:
-        assert talk.ask(Run("def double(x):\n    return x.mul_(2)", "double")) == Ran("", "")
+        assert talk.ask(Run("def double(x):\n    return x.mul_(2)")) == Ran("", "")
         seen = talk.ask(Call("double", (torch.ones(3),), {}))
         asked = talk.asked()
         assert isinstance(seen, Seen) and isinstance(asked, Call)

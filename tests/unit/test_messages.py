@@ -23,7 +23,7 @@ from autograder.inside.messages import (
 from course_utils.testing import Observation
 
 REQUESTS: list[Request] = [
-    Run("x = 1\n", "setup"),
+    Run("x = 1\n"),
     ReadNames("def f(:"),
     Call("f", (1, [2.5, None], "λ"), {"eps": 1e-6}),
     Call("f", (), {}, "def probe(student): ..."),

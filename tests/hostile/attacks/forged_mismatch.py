@@ -6,4 +6,10 @@
 from autograder.inside import messages, student
 
 mismatch = messages.Mismatched("<b>You passed!</b>\ud800" * 100_000)
-student.Notebook.answer = lambda self, request: mismatch
+
+
+async def answer(self, request):
+    return mismatch
+
+
+student.Notebook.answer = answer

@@ -1,0 +1,181 @@
+"""Which cells of a student's notebook run, and where each exercise is judged.
+
+A kernel runs all cells from top to bottom, and so does grading: helpers in cells of a student's own, changed imports,
+answers that were retyped elsewhere, all of it counts. Left out is only what would take time and change nothing: a cell
+that is still as the lecture has it, and defines no name that anything uses.
+
+Names are read from the text of the cells (:mod:`autograder.inside.names`). A student's cells are never parsed in this
+process: what they define and use comes from theirs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections import defaultdict
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from autograder.inside.messages import Names
+from autograder.inside.names import defined, used
+
+from .exercises import Cell, Exercise, ProblemSet
+
+# What is there in every kernel, without any cell.
+_ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
+
+
+class Kind(Enum):
+    """What a cell of a student's notebook is to us."""
+
+    OURS = auto()  # as the lecture has it
+    THEIRS = auto()
+    CHECK = auto()  # a test cell: here the judge runs ours, and nothing runs in the student's process
+
+
+@dataclass(frozen=True)
+class Step:
+    """A cell in its place. ``exercise`` is the one that it answers, or the one that is judged here."""
+
+    cell: Cell
+    kind: Kind
+    exercise: Exercise | None = None
+
+
+class Program:
+    """A student's notebook as a list of steps, and what became of them; steps are known by their number in it.
+
+    ``dropped`` are those that ended a process or took too long, with the reason: they don't run again. ``stopped`` are
+    those that raised, with their error.
+    """
+
+    def __init__(self, problems: ProblemSet, cells: Sequence[Cell]) -> None:
+        self.problems = problems
+        self.steps = _steps(problems, cells)
+        self.dropped: dict[int, str] = {}
+        self.stopped: dict[int, str] = {}
+        self._defined: dict[int, Set[str]] = {}
+        self._used: dict[int, Set[str]] = {}
+        self._definers: dict[str, list[int]] = defaultdict(list)  # in order
+        tests = {Cell(exercise.visible_tests).plain for exercise in problems.exercises}
+        for number, step in enumerate(self.steps):
+            if step.kind is Kind.OURS or (step.kind is Kind.CHECK and step.cell.plain in {"", *tests}):
+                self.learn(number, _names(step.cell.text))
+
+    @property
+    def unread(self) -> list[int]:
+        """The cells whose names are not known yet: only the student's process can read them."""
+        return [number for number in range(len(self.steps)) if number not in {*self._defined, *self.dropped}]
+
+    def learn(self, number: int, names: Names) -> None:
+        """Take in which names a cell defines and uses."""
+        self._defined[number], self._used[number] = frozenset(names.defined), frozenset(names.used) - _ALWAYS
+        for name in self._defined[number]:
+            self._definers[name] = sorted([*self._definers[name], number])
+
+    def to_run(self) -> list[int]:
+        """The cells to run and the places to judge at, in order. All names must be known."""
+        # Where each name is looked up. What a function uses is looked up when it is called, so below its cell: where
+        # the exercise is judged.
+        wanted: set[tuple[str, int]] = set()
+        for number, step in enumerate(self.steps):
+            if step.kind is Kind.THEIRS:
+                wanted |= {(name, number) for name in self._used.get(number, ())}
+            elif step.kind is Kind.CHECK and step.exercise is not None:
+                wanted |= {(name, number) for name in self._behind(step.exercise)}
+        chosen: set[int] = set()
+        open_ = list(wanted)
+        while open_:
+            source = self._source(*open_.pop())
+            if source is not None and self.steps[source].kind is Kind.OURS and source not in chosen:
+                chosen.add(source)
+                new = {(name, source) for name in self._used[source]} - wanted
+                wanted |= new
+                open_ += new
+        kept = (n for n, step in enumerate(self.steps) if step.kind is not Kind.OURS or n in chosen)
+        return [number for number in kept if number not in self.dropped]
+
+    def out_of_reach(self, exercise: Exercise) -> str:
+        """Why an answer that failed may have failed through no fault of its own, or nothing.
+
+        That is so where it uses a name that a cell defines, and that cell did not run, or not to its end, or too late.
+        """
+        place = next(n for n, s in enumerate(self.steps) if s.kind is Kind.CHECK and s.exercise is exercise)
+        own = self._answers(exercise)
+        ran = {n for n in self.to_run() if n < place and self.steps[n].kind is not Kind.CHECK} - self.stopped.keys()
+        for name in sorted(self._behind(exercise)):
+            definers = self._definers.get(name, [])
+            if any(number in ran or (number in own and number < place) for number in definers):
+                continue  # where its own cell stopped, that cell's error says why
+            for number in definers:
+                what = f"it uses `{name}`, which {self.steps[number].cell.title} defines, and "
+                if number in self.dropped:
+                    return what + f"that cell was left out: {self.dropped[number]}"
+                if number in self.stopped and number < place:
+                    return what + f"that cell stopped with {self.stopped[number]:.300}"
+                if self.steps[number].kind is Kind.CHECK:
+                    return what + "nothing in a test cell counts"
+                return what + "that cell stands below its tests"
+            asked_here = name in asked(exercise) and own
+            if not asked_here and any(name in _names(cell.text).defined for cell in self.problems.cells):
+                return f"it uses `{name}`, which a cell of the lecture defines that is not in this notebook"
+        return ""
+
+    def _source(self, name: str, place: int) -> int | None:
+        """The cell that a name comes from at a place: the last above it that defines it, else the first below."""
+        found = [n for n in self._definers.get(name, ()) if self.steps[n].kind is not Kind.CHECK]
+        above = [number for number in found if number < place]
+        return above[-1] if above else found[0] if found else None
+
+    def _answers(self, exercise: Exercise) -> list[int]:
+        """The cells that are marked as an exercise's answer."""
+        return [n for n, s in enumerate(self.steps) if s.exercise is exercise and s.kind is not Kind.CHECK]
+
+    def _behind(self, exercise: Exercise) -> set[str]:
+        """The names that an answer uses, those that are used by the student's cells which define them, and so on."""
+        found: set[str] = set()
+        todo = set(asked(exercise)).union(*(self._used.get(number, ()) for number in self._answers(exercise)))
+        while todo:
+            found |= todo
+            cells = {n for name in todo for n in self._definers.get(name, ()) if self.steps[n].kind is Kind.THEIRS}
+            todo = set().union(*(self._used[number] for number in cells)) - found
+        return found
+
+
+def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
+    exercises = {exercise.name: exercise for exercise in problems.exercises}
+    named_tests = {f"test_{name}": exercise for name, exercise in exercises.items()}
+    tests = {Cell(exercise.visible_tests).plain: exercise for exercise in problems.exercises}
+    ours = {cell.plain for cell in problems.cells if not cell.name}
+    steps: list[Step] = []
+    for cell in cells:
+        # Some tools drop the marks of cells; a test cell is then known by its text.
+        if judged := named_tests.get(cell.name) if cell.name else tests.get(cell.plain):
+            steps.append(Step(cell, Kind.CHECK, judged))
+        elif not cell.name and cell.plain in ours:
+            steps.append(Step(cell, Kind.OURS))
+        else:
+            steps.append(Step(cell, Kind.THEIRS, exercises.get(cell.name)))
+    # An exercise is judged once: at the last of its test cells, else below its answer, else at the end.
+    for exercise in problems.exercises:
+        places = [n for n, step in enumerate(steps) if step.kind is Kind.CHECK and step.exercise is exercise]
+        for number in reversed(places[:-1]):
+            del steps[number]
+        if not places:
+            answers = [n for n, step in enumerate(steps) if step.exercise is exercise]
+            check = Step(Cell("", f"test_{exercise.name}"), Kind.CHECK, exercise)
+            steps.insert(answers[-1] + 1 if answers else len(steps), check)
+    return tuple(steps)
+
+
+@functools.lru_cache(maxsize=1024)
+def asked(exercise: Exercise) -> frozenset[str]:
+    """The names that an exercise asks for: its solution defines them, and its tests use them."""
+    return frozenset(defined(exercise.solution)) & frozenset(used(exercise.tests))
+
+
+@functools.lru_cache(maxsize=1024)
+def _names(text: str) -> Names:
+    """The names of a cell of ours: the same ones come with every submission."""
+    return Names(sorted(defined(text)), sorted(used(text)))

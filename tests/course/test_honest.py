@@ -1,0 +1,765 @@
+"""Honest notebooks, each odd in another way: the grader says of every exercise what a kernel says of it.
+
+Each runs from top to bottom in a real kernel, where a test cell passes or shows an error, and in a class that is
+graded. What fails for a reason outside of the student's code is for a person to look at.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from autograder.authoring import build, execution
+from autograder.grading import source
+from autograder.grading.marks import Result, State
+from autograder.project import notebook_path
+from autograder.records import grade
+from autograder.records.folder import ClassFolder
+
+pytestmark = [pytest.mark.sandboxed, pytest.mark.xdist_group("honest")]
+
+LECTURE = """
+# %%
+import math
+
+import torch
+
+# %%
+offset = 10
+sizes = [3, 4]
+
+
+def scaled(x):
+    return offset * x
+
+
+# %%
+sizes.append(5)
+EXERCISE double return 2 * x
+# %%
+offset = 20
+EXERCISE shift return x + offset
+# %%
+shown = [scaled(size) for size in sizes]
+EXERCISE root return math.sqrt(x)
+# %%
+last = shown[-1]
+"""
+EXERCISE = """
+# %% nbgrader={{"grade": false, "grade_id": "{name}", "locked": false, "schema_version": 3, "solution": true}}
+def {name}(x):
+    ### BEGIN SOLUTION
+    {answer}
+    ### END SOLUTION
+
+
+# %% nbgrader={{"grade": true, "grade_id": "test_{name}", "locked": true, "points": {points}, "schema_version": 3, \
+"solution": false}}
+from course_utils.testing import expect, observe
+
+expect(observe({name}, {visible}).value, {result})
+### BEGIN HIDDEN TESTS
+expect(observe({name}, {hidden}).value, {hidden_result})
+### END HIDDEN TESTS
+
+"""
+CASES = {"double": (1, 3, 6, 5, 10), "shift": (2, 3, 23, 5, 25), "root": (4, 9, 3.0, 16, 4.0)}
+WORTH = {name: points for name, (points, *_) in CASES.items()}
+
+
+def lecture_text() -> str:
+    text = LECTURE.lstrip()
+    for line in LECTURE.splitlines():
+        if line.startswith("EXERCISE"):
+            _, name, answer = line.split(" ", 2)
+            points, visible, result, hidden, hidden_result = CASES[name]
+            text = text.replace(
+                line,
+                EXERCISE.format(
+                    name=name,
+                    answer=answer,
+                    points=points,
+                    visible=visible,
+                    result=result,
+                    hidden=hidden,
+                    hidden_result=hidden_result,
+                ),
+            )
+    return text
+
+
+class Notebook:
+    """The lecture as a student got it, with right answers, to be changed."""
+
+    def __init__(self, lecture: source.Lecture) -> None:
+        self.content: Any = json.loads(json.dumps(lecture.notebook))
+        for exercise in lecture.exercises:
+            self[exercise.name]["source"] = exercise.solution.replace("    ### BEGIN SOLUTION\n", "").replace(
+                "\n    ### END SOLUTION", ""
+            )
+            self[f"test_{exercise.name}"]["source"] = exercise.visible_tests
+
+    @property
+    def cells(self) -> list[Any]:
+        return self.content["cells"]
+
+    def __getitem__(self, which: str) -> Any:
+        """The cell with this grade_id, or the first one whose text has this in it."""
+        named = [c for c in self.cells if c["metadata"].get("nbgrader", {}).get("grade_id") == which]
+        return (named or [cell for cell in self.cells if which in cell["source"]])[0]
+
+    def place(self, which: str) -> int:
+        return next(place for place, cell in enumerate(self.cells) if cell is self[which])
+
+    def write(self, which: str, text: str) -> None:
+        self[which]["source"] = text
+
+    def add(self, text: str, *, before: str = "", after: str = "", kind: str = "code") -> Any:
+        """A cell of the student's own; at the end, where no place is given."""
+        made = dict(nbformat.v4.new_code_cell(text) if kind == "code" else nbformat.v4.new_markdown_cell(text))
+        made["metadata"] = {}
+        place = self.place(before) if before else self.place(after) + 1 if after else len(self.cells)
+        self.cells.insert(place, made)
+        return made
+
+    def move(self, which: str, *, before: str = "", after: str = "") -> None:
+        cell = self.cells.pop(self.place(which))
+        self.cells.insert(self.place(before) if before else self.place(after) + 1, cell)
+
+
+@dataclass(frozen=True)
+class Case:
+    change: Callable[[Notebook], object]
+    fails: tuple[str, ...]  # in the kernel, and so in the grader
+    review: str  # part of what the instructor is told; "" where nobody need look
+    bytes: Callable[[str], bytes]
+    kernel: bool
+
+
+CORPUS: dict[str, Case] = {}
+
+
+def honest(
+    *fails: str, review: str = "", bytes: Callable[[str], bytes] = str.encode, kernel: bool = True
+) -> Callable[[Callable[[Notebook], object]], Callable[[Notebook], object]]:
+    """Register a way to change the notebook. Where ``kernel`` is False it runs into what the tests' machine lacks."""
+
+    def register(change: Callable[[Notebook], object]) -> Callable[[Notebook], object]:
+        CORPUS[change.__name__] = Case(change, fails, review, bytes, kernel)
+        return change
+
+    return register
+
+
+# Cells of the student's own.
+
+
+@honest()
+def nothing_odd(n: Notebook) -> None:
+    pass
+
+
+@honest()
+def a_helper_before_the_answer(n: Notebook) -> None:
+    n.add("def twice(x):\n    return 2 * x", before="double")
+    n.write("double", "def double(x):\n    return twice(x)")
+
+
+@honest()
+def a_helper_between_answer_and_tests(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return twice(x)")
+    n.add("def twice(x):\n    return 2 * x", after="double")
+
+
+@honest(
+    "double", review="it uses `twice`, which the cell that begins with `def twice(x):` defines, and that cell stands"
+)
+def a_helper_below_the_tests(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return twice(x)")
+    n.add("def twice(x):\n    return 2 * x", after="test_double")
+
+
+@honest()
+def a_helper_at_the_top(n: Notebook) -> None:
+    n.add("def root_of(x):\n    return x**0.5", before="import math")
+    n.write("root", "def root(x):\n    return root_of(x)")
+
+
+@honest()
+def a_helper_in_another_exercises_cell(n: Notebook) -> None:
+    n.write("double", n["double"]["source"] + "\n\n\ndef root_of(x):\n    return x**0.5")
+    n.write("root", "def root(x):\n    return root_of(x)")
+
+
+@honest()
+def a_helper_that_uses_a_helper(n: Notebook) -> None:
+    n.add("def one():\n    return 1", before="double")
+    n.add("def twice(x):\n    return (one() + one()) * x", before="double")
+    n.write("double", "def double(x):\n    return twice(x)")
+
+
+@honest()
+def an_answer_that_uses_another_answer(n: Notebook) -> None:
+    n.write("shift", "def shift(x):\n    return double(x) - x + offset")
+
+
+@honest()
+def an_import_in_a_cell_of_its_own(n: Notebook) -> None:
+    n.add("import functools\nfrom operator import mul", before="double")
+    n.write("double", "def double(x):\n    return functools.reduce(mul, [2, x])")
+
+
+@honest()
+def an_import_in_the_first_cell(n: Notebook) -> None:
+    n.write("import math", n["import math"]["source"] + "\nimport cmath")
+    n.write("root", "def root(x):\n    return cmath.sqrt(x).real")
+
+
+@honest()
+def an_import_under_another_name(n: Notebook) -> None:
+    n.add("import numpy as np", before="root")
+    n.write("root", "def root(x):\n    return float(np.sqrt(x))")
+
+
+@honest("root", review="it uses `math`, which a cell of the lecture defines that is not in this notebook")
+def the_first_cell_was_lost(n: Notebook) -> None:
+    n.cells.pop(n.place("import math"))
+
+
+@honest()
+def a_lecture_cell_that_was_changed(n: Notebook) -> None:
+    n.write("shown = [", "shown = [scaled(size) for size in sizes[:2]]\nprint(shown)")
+
+
+@honest("shift")
+def a_lecture_cell_that_was_changed_for_the_worse(n: Notebook) -> None:
+    n.write("offset = 20", "offset = 21")
+
+
+@honest()
+def an_answer_that_uses_a_lecture_cell_in_its_latest_state(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    return x**0.5 + offset - 20 + scaled(1) - 20")
+
+
+@honest()
+def an_answer_that_uses_what_an_earlier_cell_had_defined(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return scaled(x) * 2 // 10")
+
+
+@honest()
+def an_answer_that_uses_what_a_cell_far_above_computed_from_others(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    return x**0.5 + shown[0] - scaled(sizes[0])")
+
+
+@honest()
+def a_cell_that_draws(n: Notebook) -> None:
+    n.add("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()", before="double")
+
+
+@honest()
+def a_scratch_cell_that_fails(n: Notebook) -> None:
+    n.add("double(1 / 0)", after="double")
+
+
+@honest()
+def a_scratch_cell_that_is_not_python(n: Notebook) -> None:
+    n.add("double(3) = ?? todo", after="double")
+
+
+@honest()
+def notes_in_markdown(n: Notebook) -> None:
+    n.add("Two times $x$: `2 * x`", after="double", kind="markdown")
+
+
+@honest()
+def an_empty_cell(n: Notebook) -> None:
+    n.add("", after="double")
+    n.add("  \n", after="root")
+
+
+@honest("root", review="it uses `data`, which the cell that begins with `data = open(")
+def a_helper_reads_a_file_that_was_not_handed_in(n: Notebook) -> None:
+    n.add("data = open('my-own-notes.txt').read()", before="root")
+    n.write("root", "def root(x):\n    return x**0.5 + 0 * len(data)")
+
+
+@honest("root", review="here it ended with ModuleNotFoundError")
+def a_package_that_is_not_here(n: Notebook) -> None:
+    n.write("root", "import a_package_of_my_own\n\n\ndef root(x):\n    return a_package_of_my_own.sqrt(x)")
+
+
+@honest("root", review="here it ended with ModuleNotFoundError")
+def a_package_that_is_not_here_in_a_function(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    import a_package_of_my_own\n    return a_package_of_my_own.sqrt(x)")
+
+
+# What IPython understands.
+
+
+@honest()
+def a_line_magic_in_an_answer(n: Notebook) -> None:
+    n.write("double", "%config InlineBackend.figure_format = 'svg'\n" + n["double"]["source"])
+
+
+@honest()
+def timeit_below_an_answer(n: Notebook) -> None:
+    n.write("double", n["double"]["source"] + "\n\n\n%timeit double(3)\n%timeit double(4)\n%timeit -n 10 double(5)")
+
+
+@honest()
+def time_before_a_statement(n: Notebook) -> None:
+    n.write("double", n["double"]["source"] + "\n\n\n%time nine = double(4) + 1")
+
+
+@honest()
+def a_cell_magic_over_an_answer(n: Notebook) -> None:
+    n.write("double", "%%time\n" + n["double"]["source"])
+
+
+@honest()
+def a_cell_magic_over_a_helper(n: Notebook) -> None:
+    n.add("%%time\ndef twice(x):\n    return scaled(x) / 5", before="double")
+    n.write("double", "def double(x):\n    return twice(x)")
+
+
+@honest()
+def captured_output(n: Notebook) -> None:
+    n.write("double", "%%capture\n" + n["double"]["source"] + "\nprint(double(1))")
+
+
+@honest("double")
+def an_answer_that_only_timeit_runs(n: Notebook) -> None:
+    n.write("double", "%%timeit -n 1 -r 1\n" + n["double"]["source"])
+
+
+@honest()
+def matplotlib_inline(n: Notebook) -> None:
+    n.add("%matplotlib inline\nimport matplotlib.pyplot as plt", before="import math")
+
+
+@honest()
+def autoreload(n: Notebook) -> None:
+    n.add("%load_ext autoreload\n%autoreload 2", before="import math")
+
+
+@honest()
+def a_shell_command(n: Notebook) -> None:
+    n.write("double", "!ls\n" + n["double"]["source"] + "\n!no-such-command --at-all")
+
+
+@honest()
+def what_a_shell_command_said(n: Notebook) -> None:
+    n.add("said = !echo 2", before="double")
+    n.write("double", "def double(x):\n    return int(said[0]) * x")
+
+
+@honest()
+def pip_in_a_cell(n: Notebook) -> None:
+    n.add("%pip --version", before="import math")
+
+
+@honest()
+def a_script_in_another_language(n: Notebook) -> None:
+    n.add("%%bash\necho $HOME", before="double")
+
+
+@honest()
+def a_magic_that_does_not_exist(n: Notebook) -> None:
+    n.add("%no_such_magic at all", before="double")
+
+
+@honest()
+def help_on_an_answer(n: Notebook) -> None:
+    n.write("double", n["double"]["source"] + "\n\n\ndouble?\n")
+    n.add("?math.sqrt", after="double")
+    n.add("double??", after="test_double")
+
+
+@honest()
+def await_at_the_top(n: Notebook) -> None:
+    n.write("double", "import asyncio\n\nawait asyncio.sleep(0)\n" + n["double"]["source"])
+
+
+@honest()
+def await_that_gives_a_value(n: Notebook) -> None:
+    n.add("async def two():\n    return 2\n\n\nfactor = await two()", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest()
+def a_task_that_goes_on_between_cells(n: Notebook) -> None:
+    n.add(
+        "import asyncio\n\nfactors = []\n\n\nasync def fill():\n    factors.append(2)\n\n\n"
+        "task = asyncio.create_task(fill())",
+        before="double",
+    )
+    n.add("await task", before="double")
+    n.write("double", "def double(x):\n    return factors[0] * x")
+
+
+@honest("double")
+def asyncio_run_inside_the_running_loop(n: Notebook) -> None:
+    n.write(
+        "double",
+        "import asyncio\n\nasync def two():\n    return 2\n\n\ndef double(x):\n    return asyncio.run(two()) * x",
+    )
+
+
+@honest()
+def display_above_and_inside_an_answer(n: Notebook) -> None:
+    n.write("double", "display('double')\n\n\ndef double(x):\n    display(x)\n    return 2 * x")
+
+
+@honest()
+def an_imported_display(n: Notebook) -> None:
+    n.add(
+        "from IPython.display import HTML, Markdown, clear_output, display\n\ndisplay(HTML('<b>2</b>'))",
+        before="double",
+    )
+    n.write("double", "def double(x):\n    clear_output()\n    display(Markdown('two'))\n    return 2 * x")
+
+
+@honest()
+def get_ipython_in_an_answer(n: Notebook) -> None:
+    n.write("double", "shell = get_ipython()\nshell.run_line_magic('time', 'pass')\n" + n["double"]["source"])
+
+
+@honest()
+def a_setting_of_matplotlib_through_ipython(n: Notebook) -> None:
+    n.add(
+        "from matplotlib_inline.backend_inline import set_matplotlib_formats\nset_matplotlib_formats('svg')",
+        before="double",
+    )
+
+
+@honest()
+def the_last_result(n: Notebook) -> None:
+    n.add("1 + 1", before="double")
+    n.add("factor = _", before="double")
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+# Cells that moved, or lost something.
+
+
+@honest()
+def an_answer_split_in_two(n: Notebook) -> None:
+    n.add("def twice(x):\n    return 2 * x", before="double")
+    n.write("double", "double = twice")
+
+
+@honest(review="the cell double is there 2 times")
+def an_answer_and_its_copy(n: Notebook) -> None:
+    wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
+    wrong["source"] = "def double(x):\n    return 3 * x"
+    n.cells.insert(n.place("double"), wrong)
+
+
+@honest("double", review="the cell double is there 2 times")
+def a_copy_that_is_wrong_comes_last(n: Notebook) -> None:
+    wrong = copy.deepcopy(n["double"]) | {"id": "copy"}
+    wrong["source"] = "def double(x):\n    return 3 * x"
+    n.cells.insert(n.place("double") + 1, wrong)
+
+
+@honest()
+def an_answer_redefined_in_a_cell_of_its_own(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 3 * x")
+    n.add("def double(x):\n    return 2 * x", after="double")
+
+
+@honest()
+def an_answer_redefined_below_its_tests(n: Notebook) -> None:
+    n.add("def double(x):\n    return 3 * x", after="test_double")
+
+
+@honest(review="the cell of exercise double is missing or lost its mark")
+def an_answer_deleted_and_retyped(n: Notebook) -> None:
+    text = n.cells.pop(n.place("double"))["source"]
+    n.add(text, before="test_double")
+
+
+@honest(review="the cell of exercise double is missing or lost its mark")
+def an_answer_that_lost_its_mark(n: Notebook) -> None:
+    n["double"]["metadata"] = {}
+
+
+@honest(review="the cell my-double is not one of")
+def an_answer_that_was_renamed(n: Notebook) -> None:
+    n["double"]["metadata"]["nbgrader"]["grade_id"] = "my-double"
+
+
+@honest(review="the cell of exercise double is missing or lost its mark")
+def a_notebook_whose_cells_all_lost_their_marks(n: Notebook) -> None:
+    for cell in n.cells:
+        cell["metadata"] = {}
+
+
+@honest("double", review="the cell of exercise double is missing or lost its mark")
+def an_answer_that_was_deleted(n: Notebook) -> None:
+    n.cells.pop(n.place("double"))
+
+
+@honest("double", review="the cell of exercise double is of type")
+def an_answer_that_became_text(n: Notebook) -> None:
+    n["double"]["cell_type"] = "raw"
+    del n["double"]["outputs"], n["double"]["execution_count"]
+
+
+@honest("double", review="it uses `double`, which the cell double defines, and that cell stands below its tests")
+def an_answer_below_its_tests(n: Notebook) -> None:
+    n.move("double", after="test_double")
+
+
+@honest()
+def exercises_in_another_order(n: Notebook) -> None:
+    n.move("test_root", before="double")
+    n.move("root", before="test_root")
+
+
+@honest()
+def a_lecture_cell_that_moved_down(n: Notebook) -> None:
+    n.move("shown = [", after="test_root")
+
+
+@honest()
+def only_the_first_cell_and_the_exercises(n: Notebook) -> None:
+    n.write("shift", "def shift(x):\n    return x + 20")
+    n.content["cells"] = [c for c in n.cells if c["metadata"].get("nbgrader") or "import math" in c["source"]]
+
+
+@honest(
+    "double",
+    review="it uses `twice`, which the cell test_double defines, and nothing in a test cell counts",
+    kernel=False,
+)
+def a_helper_in_a_test_cell(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return twice(x)")
+    n.write("test_double", "def twice(x):\n    return 2 * x\n\n\n" + n["test_double"]["source"])
+
+
+# Ways to write Python.
+
+
+@honest()
+def a_class_that_can_be_called(n: Notebook) -> None:
+    n.write("double", "class Double:\n    def __call__(self, x):\n        return 2 * x\n\n\ndouble = Double()")
+
+
+@honest()
+def a_lambda(n: Notebook) -> None:
+    n.write("double", "double = lambda x: 2 * x")
+
+
+@honest()
+def a_global_that_counts(n: Notebook) -> None:
+    n.write("double", "calls = 0\n\n\ndef double(x):\n    global calls\n    calls += 1\n    return 2 * x")
+
+
+@honest()
+def a_cache(n: Notebook) -> None:
+    n.write("double", "import functools\n\n\n@functools.cache\ndef double(x):\n    return 2 * x")
+
+
+@honest()
+def a_generator_inside(n: Notebook) -> None:
+    n.write("double", "def parts(x):\n    yield x\n    yield x\n\n\ndef double(x):\n    return sum(parts(x))")
+
+
+@honest()
+def a_decorator_of_ones_own(n: Notebook) -> None:
+    n.add("def logged(f):\n    def inner(x):\n        print(x)\n        return f(x)\n    return inner", before="double")
+    n.write("double", "@logged\ndef double(x):\n    return 2 * x")
+
+
+@honest()
+def hints_of_names_that_come_later(n: Notebook) -> None:
+    n.write(
+        "double",
+        "from __future__ import annotations\n\n\ndef double(x: Number) -> Number:\n    return 2 * x\n\n\n"
+        "Number = int | float",
+    )
+
+
+@honest()
+def a_dataclass_and_a_match(n: Notebook) -> None:
+    n.write(
+        "double",
+        "from dataclasses import dataclass\n\n\n@dataclass\nclass Two:\n    n: int = 2\n\n\ndef double(x):\n"
+        "    match Two():\n        case Two(n=n):\n            return n * x",
+    )
+
+
+@honest()
+def prints_and_warnings(n: Notebook) -> None:
+    n.write(
+        "double",
+        "import warnings\n\nwarnings.warn('at the top')\n\n\ndef double(x):\n    print('x is', x)\n"
+        "    warnings.warn('inside')\n    return 2 * x",
+    )
+
+
+@honest()
+def source_of_ones_own_function(n: Notebook) -> None:
+    n.write(
+        "double",
+        "import inspect\n\n\ndef double(x):\n    return 2 * x if 'inspect' in inspect.getsource(double) else 0",
+    )
+
+
+@honest("double", review="here it ended with StdinNotImplementedError")
+def input_at_the_top(n: Notebook) -> None:
+    n.write("double", "factor = int(input('factor? '))\n\n\ndef double(x):\n    return factor * x")
+
+
+@honest()
+def input_in_a_scratch_cell(n: Notebook) -> None:
+    n.add("name = input('who are you? ')\nprint(name)", before="double")
+
+
+@honest("double")
+def an_answer_that_is_not_python(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return 2 x")
+
+
+@honest("double")
+def a_stub(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()")
+
+
+@honest("double")
+def a_name_that_no_cell_defines(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return factor * x")
+
+
+@honest()
+def exit_at_the_end_of_an_answer(n: Notebook) -> None:
+    n.write("double", "import sys\n\n\n" + n["double"]["source"] + "\n\n\nsys.exit()")
+
+
+@honest()
+def the_seed_and_the_default_type_changed(n: Notebook) -> None:
+    n.add(
+        "torch.manual_seed(7)\ntorch.set_default_dtype(torch.float64)\ntorch.set_grad_enabled(False)", before="double"
+    )
+
+
+# Files as editors write them.
+
+
+@honest(bytes=lambda text: text.replace("\\n", "\\r\\n").replace("\n", "\r\n").encode())
+def windows_ends_of_lines(n: Notebook) -> None:
+    n.add("def twice(x):\n    return 2 * x", before="double")
+    n.write("double", "def double(x):\n    return twice(x)")
+
+
+@honest(bytes=lambda text: b"\xef\xbb\xbf" + text.encode(), kernel=False)
+def a_byte_order_mark(n: Notebook) -> None:
+    n.write("shift", "def shift(x):\n    return x + offset  # größer")
+
+
+@honest()
+def colab(n: Notebook) -> None:
+    n.content["metadata"] |= {"colab": {"provenance": [], "toc_visible": True}, "accelerator": "GPU"}
+    for number, cell in enumerate(n.cells):
+        cell["metadata"] |= {"id": f"c{number}", "outputId": f"o{number}", "colab": {"base_uri": "https://localhost/"}}
+        cell["source"] = cell["source"].splitlines(keepends=True)
+
+
+@honest()
+def vs_code(n: Notebook) -> None:
+    n.content["metadata"]["language_info"] = {"name": "python", "version": "3.11.7", "mimetype": "text/x-python"}
+    for cell in n.cells:
+        cell["metadata"] |= {"vscode": {"languageId": "python"}}
+        cell["source"] = [line + "\n" for line in cell["source"].split("\n")]
+
+
+@honest()
+def an_older_notebook_format(n: Notebook) -> None:
+    n.content["nbformat_minor"] = 2
+    for cell in n.cells:
+        del cell["id"]
+
+
+@honest()
+def spaces_at_the_ends_of_lines(n: Notebook) -> None:
+    for cell in n.cells:
+        cell["source"] = cell["source"].replace("\n", "  \n") + "\n\n"
+
+
+@honest()
+def outputs_and_counts_of_an_earlier_run(n: Notebook) -> None:
+    for number, cell in enumerate(n.cells):
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = 100 - number
+            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "done\n"}]
+
+
+@dataclass(frozen=True)
+class Class:
+    folder: Path
+    results: dict[str, Result]
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
+    """All of them, handed in and graded in one go."""
+    root = tmp_path_factory.mktemp("honest")
+    path = root / "01_small.py"
+    path.write_text(lecture_text(), encoding="utf-8")
+    lecture = source.read(path)
+    build.course_directory(root / "class", [path])
+    folder = ClassFolder(root / "class")
+    for name, case in CORPUS.items():
+        notebook = Notebook(lecture)
+        case.change(notebook)
+        place = folder.submission(name, lecture.name)
+        place.parent.mkdir(parents=True)
+        place.write_bytes(case.bytes(json.dumps(notebook.content, indent=1, ensure_ascii=False)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grade, "source_path", lambda _: path)
+        summary = grade.grade_class(folder, lecture.name, workers=1)
+    yield Class(folder.root, dict(summary.results))
+
+
+def test_the_corpus_has_at_least_sixty_notebooks() -> None:
+    assert len(CORPUS) >= 60
+
+
+@pytest.mark.parametrize("name", CORPUS)
+def test_the_grader_says_of_an_honest_notebook_what_a_kernel_says(name: str, graded: Class) -> None:
+    case, result = CORPUS[name], graded.results[name]
+    marks = {mark.exercise: mark for mark in result.marks}
+    said = "\n".join([*result.notes, *(mark.message for mark in result.marks)])
+    assert {name: mark.points for name, mark in marks.items()} == {
+        name: 0 if name in case.fails else points for name, points in WORTH.items()
+    }, said
+    assert result.state is (State.NEEDS_REVIEW if case.review else State.GRADED), said
+    assert case.review in "\n".join(result.notes), said
+    if case.kernel:
+        assert kernel_says(notebook_path(graded.folder / "submitted" / name, "01_small")) == set(case.fails), said
+
+
+def kernel_says(path: Path) -> set[str]:
+    """The exercises whose test cell fails when the notebook runs from top to bottom, whatever fails in between."""
+    notebook: Any = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+    resources = {"metadata": {"path": path.parent}}
+    with execution.warm_kernels():
+        client = NotebookClient(notebook, timeout=60, allow_errors=True, resources=resources)
+        client.shutdown_kernel = "immediate"
+        client.execute()
+    failed = set()
+    for exercise in CASES:
+        cells = [c for c in notebook.cells if c.cell_type == "code" and f"observe({exercise}," in c.source]
+        assert len(cells) == 1
+        if any(output.output_type == "error" for output in cells[0].outputs):
+            failed.add(exercise)
+    return failed
