@@ -35,6 +35,7 @@ def main() -> None:
     import torch
 
     shell = Shell()
+    asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
     if os.getuid() == 0 and sys.argv[2:] == ["nobody"]:
         isolation.become_nobody()

@@ -8,20 +8,26 @@ import warnings
 
 def defined(text: str) -> set[str]:
     """Names that a cell defines at its top level; none where it cannot be parsed."""
-    found: set[str] = set()
-    for scope in _scopes(text):
-        there = [name for name in scope.get_symbols() if scope.get_type() == "module" or name.is_declared_global()]
-        found |= {name.get_name() for name in there if name.is_assigned() or name.is_imported()}
-    return found
+    return both(text)[0]
 
 
 def used(text: str) -> set[str]:
     """Names that a cell, or a function in it, looks up at the top level; none where it cannot be parsed."""
-    found: set[str] = set()
+    return both(text)[1]
+
+
+def both(text: str) -> tuple[set[str], set[str]]:
+    """`defined` and `used`, in one go."""
+    makes: set[str] = set()
+    takes: set[str] = set()
     for scope in _scopes(text):
-        there = [name for name in scope.get_symbols() if scope.get_type() == "module" or name.is_global()]
-        found |= {name.get_name() for name in there if name.is_referenced()}
-    return found
+        module = scope.get_type() == "module"
+        for name in scope.get_symbols():
+            if (module or name.is_declared_global()) and (name.is_assigned() or name.is_imported()):
+                makes.add(name.get_name())
+            if (module or name.is_global()) and name.is_referenced():
+                takes.add(name.get_name())
+    return makes, takes
 
 
 def _scopes(text: str) -> list[symtable.SymbolTable]:

@@ -7,8 +7,10 @@ here isolates: the process that it runs in is isolated.
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import sys
+import warnings
 from typing import Any, NoReturn
 
 from IPython.core.error import StdinNotImplementedError
@@ -42,7 +44,7 @@ class Shell(InteractiveShell):
         """Run a cell as a kernel does; what stopped it, if anything did."""
         transformed, failed = text, None
         try:
-            transformed = self.transform_cell(text)
+            transformed = self._as_python(text)
         except Exception:  # as IPython: an open bracket, say
             failed = sys.exc_info()
         result = await self.run_cell_async(text, transformed_cell=transformed, preprocessing_exc_tuple=failed)
@@ -76,11 +78,24 @@ class Shell(InteractiveShell):
     def read_names(self, text: str) -> Names:
         """Which names a cell defines and uses, its magics included. The cell is not run."""
         try:
-            plain = self.transform_cell(text)
-        except SyntaxError:
+            plain = self._as_python(text)
+        except Exception:
             plain = text
-        parts = [plain, *_arguments_of_magics(plain)]
-        return Names(sorted(set().union(*map(names.defined, parts))), sorted(set().union(*map(names.used, parts))))
+        pairs = [names.both(part) for part in (plain, *_arguments_of_magics(plain))]
+        return Names(*(sorted(set().union(*each)) for each in zip(*pairs, strict=True)))
+
+    def _as_python(self, text: str) -> str:
+        """The cell without IPython's own syntax. Most have none, and Python sees that sooner than IPython.
+
+        A single line goes to IPython even so: `ls` is a magic where no name hides it.
+        """
+        if "\n" not in text.strip():
+            return str(self.transform_cell(text))
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+            return text
+        return str(self.transform_cell(text))
 
 
 def no_input(prompt: object = "") -> NoReturn:
@@ -90,6 +105,8 @@ def no_input(prompt: object = "") -> NoReturn:
 
 def _arguments_of_magics(text: str) -> list[str]:
     """The code that a cell's magics run: all of `%%time`'s cell, what stands behind `%time`."""
+    if "_magic(" not in text:
+        return []
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

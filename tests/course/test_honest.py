@@ -356,6 +356,13 @@ def a_shell_command(n: Notebook) -> None:
 
 
 @honest()
+def a_magic_without_its_percent_sign(n: Notebook) -> None:
+    n.add("pwd", before="double")
+    n.add("folder = _", before="double")
+    n.write("double", "def double(x):\n    return 2 * x if isinstance(folder, str) else 0")
+
+
+@honest()
 def what_a_shell_command_said(n: Notebook) -> None:
     n.add("said = !echo 2", before="double")
     n.write("double", "def double(x):\n    return int(said[0]) * x")
