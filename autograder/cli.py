@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import signal
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -26,7 +28,7 @@ from autograder.inside.limits import Limits
 from autograder.project import source_path
 from autograder.records import results, roster
 from autograder.records.export import Format
-from autograder.records.folder import CONFIG, ClassFolder
+from autograder.records.folder import CLASS, CONFIG, ClassFolder
 
 if TYPE_CHECKING:
     from autograder.records.grade import Summary
@@ -81,13 +83,34 @@ def init(
     Submissions and grades will live in it. Safe to repeat: only source/ is written again.
     """
     with _plain_errors():
-        for lecture in build.course_directory(folder):
+        lectures = build.course_directory(folder)
+        for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
+        _draw_inputs(ClassFolder(folder), lectures)
     console.print(
         f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (once per assignment)\n"
         "  put submissions into submitted/STUDENT/01_tensors/01_tensors.ipynb\n"
         "  course grade . 01_tensors"
     )
+
+
+def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
+    """Give a new class hidden inputs of its own, on which every reference passes."""
+    if (course.root / CLASS).exists() or course.results.exists():
+        return
+    from autograder.authoring.in_process import judge_in_process  # with PyTorch
+
+    exercises = [exercise for lecture in lectures for exercise in lecture.exercises]
+    while True:
+        seed = secrets.randbits(31)
+        if not hasattr(signal, "setitimer"):  # Windows, where nothing is graded
+            break
+        what = f"Drawing this class's hidden inputs, and trying {len(exercises)} references on them"
+        tried = track(exercises, what, console=console, transient=True)
+        if all(judge_in_process(exercise, exercise.solution, seed=seed).passed for exercise in tried):
+            break
+    course.draw(seed)
+    console.print(f"{course.root / CLASS}: this class's hidden inputs; keep it, and keep it from students")
 
 
 @app.command()

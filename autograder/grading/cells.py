@@ -7,6 +7,7 @@ import functools
 import io
 import linecache
 import os
+import traceback
 from collections.abc import Iterator
 from types import CodeType
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 
 from course_utils.testing import SEED_VARIABLE
 
+from .exercises import HIDDEN
 from .marks import Verdict
 
 
@@ -37,8 +39,20 @@ def run_tests(tests: str, names: dict[str, Any]) -> Verdict:
     try:
         run_cell(tests, "tests", names)
     except (Exception, SystemExit) as error:
-        return Verdict(False, f"{error}" or type(error).__name__, getattr(error, "mistake", None))
+        message = f"{error}" or type(error).__name__
+        return Verdict(False, message, getattr(error, "mistake", None), _in_hidden_part(tests, error))
     return Verdict(True)
+
+
+def _in_hidden_part(tests: str, error: BaseException) -> bool:
+    """Whether a test cell had come to its hidden part; what is defined above it may be called from there."""
+    lines = [line.strip() for line in tests.splitlines()]
+    here = [number for frame, number in traceback.walk_tb(error.__traceback__) if _is_test(frame.f_code)]
+    return HIDDEN[0] in lines and bool(here) and here[0] > lines.index(HIDDEN[0])
+
+
+def _is_test(code: CodeType) -> bool:
+    return code.co_filename == "<tests>" and code.co_name == "<module>"
 
 
 @contextlib.contextmanager

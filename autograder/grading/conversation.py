@@ -14,6 +14,7 @@ import psutil
 from autograder.inside import messages, wire
 from autograder.inside.limits import Limits
 
+IN_ALL = "the submission took longer than it may in all"
 _STRETCH = 6  # times its seconds: what a request gets at most, on a machine that is too busy
 _STARVED = 0.7  # of a processor: whoever could run and got less was kept waiting by others
 
@@ -54,7 +55,7 @@ class _Deadline:
         """Raise Gone if the time is over."""
         now = time.monotonic()
         if now >= self._end:
-            raise Gone("the submission took longer than it may in all")
+            raise Gone(IN_ALL)
         if now < self._next:
             return
         used, waiting = self._load()
@@ -135,6 +136,8 @@ class Conversation:
 
     def ask(self, request: messages.Request, seconds: float | None = None) -> messages.Answer:
         """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
+        if time.monotonic() >= self._end:  # the judge takes time too, over what it is sent
+            raise Gone(IN_ALL)
         self._shared.begin()
         self._asked = message = wire.pack(messages.plain(request), self._shared.place)
         seconds = self._limits.seconds if seconds is None else seconds

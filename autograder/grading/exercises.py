@@ -56,11 +56,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """The exercises of a lecture, and all of its code cells as students get them, both in order."""
+    """The exercises of a lecture, and all of its code cells as students get them, both in order.
+
+    ``seed`` is what hidden inputs are drawn from: a class has its own.
+    """
 
     lecture_name: str
     exercises: tuple[Exercise, ...]
     cells: tuple[Cell, ...] = ()
+    seed: int = 0
 
     @property
     def points(self) -> float:
@@ -72,7 +76,7 @@ class ProblemSet:
         """A hash of everything in here that can change a point. Where in the source it stands cannot."""
         exercises = [[e.name, e.points, e.setup, e.solution, e.tests] for e in self.exercises]
         cells = [[cell.name, cell.text] for cell in self.cells]
-        return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells]).encode()).digest()
+        return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells, self.seed]).encode()).digest()
 
     def answered(self, answers: Mapping[str, str]) -> tuple[Cell, ...]:
         """The lecture's cells with these answers in the solution cells; an exercise without one keeps its stub."""

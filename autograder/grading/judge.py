@@ -144,7 +144,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
                 program.stopped[number] = error
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
-            verdict, elsewhere = _judge(step.exercise, talk)
+            verdict, elsewhere = _judge(step.exercise, talk, program.problems.seed)
             work.waiting.remove(step.exercise)
             own = [program.stopped[n] for n in program.stopped if program.steps[n].exercise is step.exercise]
             work.marks.append(_mark(step.exercise, verdict, own[-1][:500] if own else ""))
@@ -168,7 +168,7 @@ def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | 
     return answer
 
 
-def _judge(exercise: Exercise, talk: Conversation) -> tuple[Verdict, list[str]]:
+def _judge(exercise: Exercise, talk: Conversation, seed: int) -> tuple[Verdict, list[str]]:
     """Run the test cell here, with every observation made there. Also the errors that calls ended with."""
     errors: list[str] = []
 
@@ -196,7 +196,7 @@ def _judge(exercise: Exercise, talk: Conversation) -> tuple[Verdict, list[str]]:
         raise Gone("the answer is not of the kind that was asked for")
 
     names: dict[str, Any] = {}
-    with quietly(), observing_elsewhere(ask):
+    with quietly(seed), observing_elsewhere(ask):
         run_cell(exercise.setup, "setup", names)
         names |= {name: _StandIn(name) for name in asked(exercise)}
         return run_tests(exercise.tests, names), errors
@@ -239,7 +239,7 @@ def _mark(exercise: Exercise, verdict: Verdict, stopped: str) -> Mark:
     if verdict.passed:
         return Mark(exercise.name, exercise.points, exercise.points)
     message = verdict.message + (f"\n  Your cell stopped with {stopped}" if stopped else "")
-    return Mark(exercise.name, 0.0, exercise.points, message, verdict.mistake)
+    return Mark(exercise.name, 0.0, exercise.points, message, verdict.mistake, verdict.hidden)
 
 
 _ODD = re.compile(

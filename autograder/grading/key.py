@@ -16,7 +16,7 @@ from .exercises import ProblemSet
 
 _ROOT = Path(__file__).resolve().parents[2]
 DECIDING = ("autograder/inside", "autograder/grading", "course_utils")
-_VERSIONS = ("torch", "numpy", "einops", "jaxtyping")
+_VERSIONS = ("torch", "numpy", "einops", "jaxtyping", "ipython")
 
 
 def key(submission: bytes, problems: ProblemSet) -> str:

@@ -9,22 +9,30 @@ from enum import StrEnum
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a test cell said of one answer. ``mistake`` is the known mistake that it named, or None."""
+    """What a test cell said of one answer. ``mistake`` is the known mistake that it named, or None.
+
+    ``hidden``: it was the hidden part that failed, so the message may show inputs that students don't see.
+    """
 
     passed: bool
     message: str = ""
     mistake: str | None = None
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
 class Mark:
-    """What an exercise earned: ``points`` of ``worth``; ``message`` says why not, ``mistake`` which known one."""
+    """What an exercise earned: ``points`` of ``worth``; ``message`` says why not, ``mistake`` which known one.
+
+    ``hidden``: a hidden test failed; the message is for the instructor, the mistake for the student too.
+    """
 
     exercise: str
     points: float
     worth: float
     message: str = ""
     mistake: str | None = None
+    hidden: bool = False
 
 
 class State(StrEnum):

@@ -23,11 +23,14 @@ from multiprocessing.connection import Connection, wait
 from autograder.inside.limits import Limits
 
 from .sandbox import ROOT, SandboxError
-from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare
+from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, prepare, unfinished
 
 _READY = "ready"
 # Seconds that the first worker has the machine to itself for the first result, once it is ready.
 _HEAD_START = 1.0
+# Seconds that a task may take beyond all that its limits allow, before its worker is killed. The judge keeps to the
+# limits, also where it takes the time itself; this is for the day when it does not.
+_GRACE = 60.0
 
 
 class _Worker:
@@ -53,10 +56,12 @@ class _Worker:
         self.ready = False
         self.task: Task | None = None
         self.attempt = 0
+        self.over = math.inf  # when its task has taken too long (monotonic)
 
     def begin(self, task: Task, attempt: int) -> None:
         """Send a task. A worker that has died in the meantime is noticed when it is waited for."""
         self.task, self.attempt = task, attempt
+        self.over = time.monotonic() + ATTEMPTS * task.limits.seconds_in_all + _GRACE
         with contextlib.suppress(OSError):
             self.connection.send(task)
 
@@ -111,9 +116,18 @@ class _Pool:
         return all(worker.ready for worker in self.workers) and time.monotonic() >= self._alone_until
 
     def step(self) -> Iterator[tuple[Task, Outcome]]:
-        """Wait until a worker says something or dies, or the first one's head start is over; yield what is done."""
-        left = self._alone_until - time.monotonic()
-        said = wait([worker.connection for worker in self.workers], left if 0 < left < math.inf else None)
+        """Wait until a worker says something, dies or takes too long, or the first one's head start is over.
+
+        Yields what is done.
+        """
+        now = time.monotonic()
+        until = min([self._alone_until if self._alone_until > now else math.inf, *(each.over for each in self.busy)])
+        said = wait([worker.connection for worker in self.workers], None if until == math.inf else max(0, until - now))
+        for worker in [each for each in self.busy if each.connection not in said and each.over <= time.monotonic()]:
+            assert worker.task is not None
+            worker.end()
+            self.workers.remove(worker)
+            yield worker.task, unfinished(worker.task.problems)
         for worker in [worker for worker in self.workers if worker.connection in said]:
             task = worker.task
             try:

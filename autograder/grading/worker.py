@@ -15,7 +15,7 @@ from pathlib import Path
 from autograder import CourseError
 from autograder.inside.limits import Limits
 
-from .exercises import ProblemSet
+from .exercises import Cell, ProblemSet
 from .key import key
 from .marks import Mark
 from .sandbox import Killed, Sandbox, SandboxError
@@ -49,11 +49,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Graded:
-    """What the judge found. ``notes`` are for a person; ``answers`` is what was read of the submission, by exercise."""
+    """What the judge found. ``notes`` are for a person; ``cells`` is what was read of the submission."""
 
     marks: tuple[Mark, ...]
     notes: tuple[str, ...] = ()
-    answers: dict[str, str] | None = None
+    cells: tuple[Cell, ...] = ()
     seconds: float = 0.0
 
 
@@ -135,7 +135,6 @@ def _grade(task: Task, started: float) -> Outcome:
         return Failed("the worker runs another version of the course\n  → install the same one on every machine")
     path = Path(f"{task.problems.lecture_name}.ipynb")  # it only names it
     read = parse(HandedIn(path, data=task.submission), task.problems)
-    answers = read.answers(task.problems)
     if not read.cells:
         why = [f"{finding.problem}: {finding.remedy}" for finding in read.findings] or ["it is empty"]
         return unreadable(task.problems, why[0])
@@ -153,7 +152,7 @@ def _grade(task: Task, started: float) -> Outcome:
             reason = str(error)
             continue
         found = [clean(finding.problem, limit=MESSAGE_LIMIT) for finding in read.findings]
-        return Graded(tuple(marks), (*found, *notes), answers, time.monotonic() - started)
+        return Graded(tuple(marks), (*found, *notes), read.cells, time.monotonic() - started)
     return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
 
 
@@ -164,8 +163,16 @@ def failed(reason: str, *, refused: bool = False) -> Failed:
 
 def unreadable(problems: ProblemSet, why: str) -> Graded:
     """No point anywhere and a note for a person: nothing of the submission could be read."""
-    why = clean(why, limit=MESSAGE_LIMIT)
-    marks = (
-        Mark(e.name, 0.0, e.points, f"✗ {e.name}\n  Your notebook cannot be graded: {why}") for e in problems.exercises
-    )
-    return Graded(tuple(marks), (why,), {})
+    return _nothing(problems, why, f"Your notebook cannot be graded: {why}")
+
+
+def unfinished(problems: ProblemSet) -> Graded:
+    """As for any other cell that takes too long, for the notebook as a whole."""
+    why = "the submission took longer than it may in all, with the judging of it"
+    return _nothing(problems, why, f"Your code did not come to an end: {why}.")
+
+
+def _nothing(problems: ProblemSet, note: str, message: str) -> Graded:
+    message = clean(message, limit=MESSAGE_LIMIT)
+    marks = (Mark(e.name, 0.0, e.points, f"✗ {e.name}\n  {message}") for e in problems.exercises)
+    return Graded(tuple(marks), (clean(note, limit=MESSAGE_LIMIT),))

@@ -44,6 +44,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
     gc.freeze()  # a collection in a fork would write to every page of what was imported, and so copy it
+    alone = _anonymous("self")
     control.send(b"ready")
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 4096, 3)
@@ -63,7 +64,7 @@ def main() -> None:
                 os._exit(code)  # never back into this loop, whatever happens
         for descriptor in descriptors:
             os.close(descriptor)
-        control.send(_follow(control, limits, child))
+        control.send(_follow(control, limits, child, alone))
 
 
 def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: int) -> None:
@@ -73,7 +74,7 @@ def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: in
         isolation.isolate(limits)
     else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
-    isolation.set_limits(limits)
+        isolation.set_limits(limits)
     os.chdir("/tmp")
     # What the student prints goes nowhere unless a cell or an observation keeps it.
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -83,9 +84,9 @@ def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: in
         asyncio.run(converse(incoming, outgoing, shared, shell))
 
 
-def _follow(control: socket.socket, limits: Limits, child: int) -> bytes:
+def _follow(control: socket.socket, limits: Limits, child: int, alone: int) -> bytes:
     """Watch a submission until the judge says "end", end it, and say how it ended: "ended REASON" or "killed"."""
-    reason = _watch(control, limits, child)
+    reason = _watch(control, limits, child, alone)
     if limits.isolate:
         os.kill(child, signal.SIGTERM)
     else:  # at least its group; a process that left the group lives on
@@ -97,7 +98,7 @@ def _follow(control: socket.socket, limits: Limits, child: int) -> bytes:
     return b"killed" if limits.isolate and os.WIFSIGNALED(status) else b"ended " + reason.encode()
 
 
-def _watch(control: socket.socket, limits: Limits, child: int) -> str:
+def _watch(control: socket.socket, limits: Limits, child: int, alone: int) -> str:
     """Wait for the judge's "end". Until then, end a submission that goes beyond memory or processes, and say why.
 
     The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all.
@@ -106,8 +107,8 @@ def _watch(control: socket.socket, limits: Limits, child: int) -> str:
     while not select.select([control], [], [], _TICK)[0]:
         if reason or not limits.isolate:
             continue
-        taken, threads = _takes()
-        if taken > limits.memory:
+        at_most, threads = _at_most()
+        if at_most > limits.memory and _takes(alone) > limits.memory:
             reason = f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
         elif threads > limits.processes:
             reason = f"it had more than {limits.processes} processes and threads"
@@ -117,26 +118,70 @@ def _watch(control: socket.socket, limits: Limits, child: int) -> str:
     return reason
 
 
-def _takes() -> tuple[int, int]:
-    """What a submission's processes take: bytes beyond those of this server, and threads.
-
-    This sandbox holds one submission at a time, so its processes are all that /proc shows, except for the sandbox's
-    first process, this server's parent and the server itself.
-    """
-    own = {os.getpid(), os.getppid(), 1}
-    ours, _ = _status("self")  # a fork shows these too, without taking memory for them
+def _at_most() -> tuple[int, int]:
+    """Bytes that a submission's processes cannot have more of, at a glance, and their threads."""
+    _, _, virtual = _status("self")
     taken = threads = 0
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and int(name) not in own:
-            with contextlib.suppress(OSError):
-                its, count = _status(name)
-                taken += max(0, its - ours)
-                threads += count
+    for process in _processes():
+        with contextlib.suppress(OSError):
+            resident, count, its = _status(process)
+            # Shared memory that no process shows at the moment stays where it is while it is mapped.
+            taken += resident + max(0, its - virtual)
+            threads += count
     return taken, threads
 
 
-def _status(process: str) -> tuple[int, int]:
-    """Bytes of a process's own memory (no files), and its threads."""
+def _takes(alone: int) -> int:
+    """Bytes that a submission's processes hold: their own memory, and memory that they share among themselves.
+
+    A fork shares what this server has imported until it writes to it, so a process's own memory cannot be told from its
+    size. But the kernel also divides each page by the number of processes that have it. All of these parts together are
+    the pages that exist: what is more than the server alone had is the submission's.
+    """
+    held = _anonymous("self") - alone
+    shared: dict[str, set[tuple[int, int]]] = {}
+    for process in _processes():
+        with contextlib.suppress(OSError):
+            held += _anonymous(process)
+            for line in Path("/proc", process, "maps").read_text().splitlines():
+                # address, permissions, offset, device, inode, name. The judge's own memory is not the submission's.
+                place, permissions, offset, device, inode, *name = line.split(maxsplit=5)
+                if permissions[3] == "s" and name and name[0].startswith("/dev/zero"):
+                    start, end = (int(part, 16) for part in place.split("-"))
+                    begin = int(offset, 16)
+                    shared.setdefault(f"{device} {inode}", set()).add((begin, begin + end - start))
+    return held + sum(map(_covered, shared.values()))
+
+
+def _covered(ranges: set[tuple[int, int]]) -> int:
+    """How much ranges cover together."""
+    covered = last = 0
+    for start, end in sorted(ranges):
+        covered += max(0, end - max(start, last))
+        last = max(last, end)
+    return covered
+
+
+def _processes() -> list[str]:
+    """A submission's processes: all but the sandbox's first, this server's parent and the server itself.
+
+    This sandbox holds one submission at a time, so the others that /proc shows are that one's.
+    """
+    own = {os.getpid(), os.getppid(), 1}
+    return [name for name in os.listdir("/proc") if name.isdecimal() and int(name) not in own]
+
+
+def _anonymous(process: str) -> int:
+    """Bytes of a process's memory that is no file's, each page divided by the number of processes that have it."""
+    for line in Path("/proc", process, "smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss_Anon:"):
+            return 1024 * int(line.split()[1])
+    return _status(process)[0]  # a kernel before 5.4
+
+
+def _status(process: str) -> tuple[int, int, int]:
+    """Bytes of a process's memory that is no file's, its threads, and bytes that it has mapped."""
     lines = Path("/proc", process, "status").read_text().splitlines()
     found = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines) if value.split()}
-    return 1024 * (int(found.get("RssAnon", 0)) + int(found.get("RssShmem", 0))), int(found.get("Threads", 0))
+    number = {name: int(found.get(name, 0)) for name in ("RssAnon", "RssShmem", "Threads", "VmSize")}
+    return 1024 * (number["RssAnon"] + number["RssShmem"]), number["Threads"], 1024 * number["VmSize"]

@@ -22,6 +22,7 @@ _MOUNT_PRIVATE, _MOUNT_FLAGS = 0x4000 | 0x40000, 0x2 | 0x4  # MS_REC | MS_PRIVAT
 # From <linux/prctl.h>
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _SECCOMP_MODE_FILTER = 2
+_AF_UNIX = 1
 
 
 def become_nobody() -> None:
@@ -64,6 +65,7 @@ def isolate(limits: Limits) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
     # Otherwise our mounts would spread to the namespace that we came from.
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
+    check(libc.sethostname(b"sandbox", 7), "sethostname")
     processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it at its first operation
     # The kernel refuses a new proc in here, because the sandbox hides parts of the outer one; an empty one will do.
     for place, size in ((b"/tmp", limits.scratch), (b"/dev/shm", limits.scratch), (b"/proc", 2**20)):
@@ -76,8 +78,12 @@ def isolate(limits: Limits) -> None:
     for number in range(64):
         libc.prctl(_CAPBSET_DROP, number, 0, 0, 0)  # refused beyond the last capability
     check(libc.capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()), "capset")
+    # In a user namespace a process is not its user's any more, in /proc, until it says so; the fork server wants to see
+    # what memory it takes. Nobody else can look: of /proc it has nothing itself.
+    libc.prctl(_SET_DUMPABLE, 1, 0, 0, 0)
+    set_limits(limits)
     # The filter comes last: it refuses several of the calls above.
-    steps = _filter()
+    steps = system_call_filter(platform.machine())
     program = (ctypes.c_uint64 * len(steps))(*steps)
     about = struct.pack("HxxxxxxP", len(steps), ctypes.addressof(program))
     check(libc.prctl(_SET_SECCOMP, _SECCOMP_MODE_FILTER, about, 0, 0), "seccomp")
@@ -125,24 +131,29 @@ _REFUSED = {
     "perf_event_open": (298, 241), "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426), "io_uring_register": (427, 427), "open_by_handle_at": (304, 265),
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "shmget": (29, 194), "msgget": (68, 186),
-    "semget": (64, 190), "mq_open": (240, 180),
+    "semget": (64, 190), "mq_open": (240, 180), "setrlimit": (160, 164),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
+# Of these some are allowed: sockets between processes of one machine (an event loop has a pair of them), and asking for
+# a limit, but not setting one.
+_SOCKETS = {"socket": (41, 198), "socketpair": (53, 199)}
+_PRLIMIT = (302, 261)
 
 
-def _filter() -> list[int]:
+def system_call_filter(machine: str) -> list[int]:
     """A seccomp program, in classic BPF, that refuses those calls; each instruction as one number of 64 bits.
 
-    A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 the
-    low half of its first argument. Jumps count the instructions that they skip.
+    A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 and
+    20 the low and the high half of its first argument. Jumps count the instructions that they skip.
     """
-    if platform.machine() not in _MACHINES:
-        raise OSError(f"no list of system calls for {platform.machine()}: grade on x86_64 or aarch64")
-    audit, clone = _MACHINES[platform.machine()]
-    column = list(_MACHINES).index(platform.machine())
+    if machine not in _MACHINES:
+        raise OSError(f"no list of system calls for {machine}: grade on x86_64 or aarch64")
+    audit, clone = _MACHINES[machine]
+    column = list(_MACHINES).index(machine)
     load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, no_permission, not_there = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW, _ERRNO
+    no_family = 0x00050061  # EAFNOSUPPORT
 
     def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> int:
         return code | then << 16 | otherwise << 24 | value << 32
@@ -155,5 +166,12 @@ def _filter() -> list[int]:
     # clone makes threads, and namespaces too if its flags say so. A filter cannot follow the pointer to clone3's flags;
     # told that there is no clone3, the C library uses clone, whose flags are its first argument.
     steps += [step(equal, _CLONE3, 0, 1), step(give, not_there)]
-    steps += [step(equal, clone, 0, 3), step(load, 16), step(any_bit, 0x7E020000, 0, 1), step(give, no_permission)]
+    steps += [step(equal, clone, 0, 4), step(load, 16), step(any_bit, 0x7E020000, 0, 1), step(give, no_permission)]
+    steps += [step(give, allow)]
+    for numbers in _SOCKETS.values():
+        steps += [step(equal, numbers[column], 0, 4), step(load, 16), step(equal, _AF_UNIX, 0, 1)]
+        steps += [step(give, allow), step(give, no_family)]
+    # prlimit's third argument is where the new limit stands: both halves of that are 0 for who only asks.
+    steps += [step(equal, _PRLIMIT[column], 0, 5), step(load, 32), step(equal, 0, 0, 2), step(load, 36)]
+    steps += [step(equal, 0, 1), step(give, no_permission)]
     return [*steps, step(give, allow)]

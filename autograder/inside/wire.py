@@ -11,6 +11,7 @@ import json
 import math
 import re
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
@@ -23,7 +24,8 @@ _DEPTH = 40
 _NODES = 300_000  # values in one message
 _TEXT = 2**24  # bytes of JSON: parsed, they take some twenty times as much
 _MARKS = 4_000_000  # commas and brackets in it, which bound how many objects parsing makes
-_HASHED = 10_000  # items of sets and keys of dicts: hashes can be made to collide, and then they cost their square
+_HASHED = 10_000  # items of sets and keys of dicts
+_ALIKE = 20  # of these that may have one hash: numbers can be chosen to collide, and then they cost their square
 _DIGITS = 4_000  # of a whole number; Python refuses to read more
 _HEAD = struct.Struct("<II")  # bytes of JSON, number of blobs; the blobs' sizes follow
 _SIZE = struct.Struct("<Q")
@@ -206,7 +208,8 @@ class _Unpacker:
         self.blobs = blobs
         self._find = find
         self._storages: dict[tuple[int, ...], torch.UntypedStorage] = {}
-        self._count = self._hashed = 0
+        self._truth: dict[int, bool] = {}
+        self._count = self._hashed = self._shown = 0
 
     def value(self, node: Any, depth: int) -> Any:
         self._count += 1
@@ -240,11 +243,12 @@ class _Unpacker:
             case "size":
                 return torch.Size([_index(size) for size in self._values(content, depth)])
             case "set":
-                return set(self._values(content, depth))
+                return set(_spread(self._values(content, depth)))
             case "frozenset":
-                return frozenset(self._values(content, depth))
+                return frozenset(_spread(self._values(content, depth)))
             case "dict":
                 pairs = [self._values(pair, depth) for pair in content]
+                _spread([key for key, _ in pairs])
                 return {key: value for key, value in pairs}
             case "dtype":
                 return _DTYPES[_text(content)]
@@ -285,12 +289,14 @@ class _Unpacker:
                 raise WireError("a tensor that reaches beyond its storage")
             if not math.prod(shape) and offset * dtype.itemsize > storage.nbytes():
                 raise WireError("a tensor that begins beyond its storage")
-            made = torch.empty(0, dtype=dtype)
-            if math.prod(shape) * dtype.itemsize > LIMIT:  # an expanded one: whoever copies it fills memory
+            # A few bytes can be shown as many, and whoever looks at all of them takes that much time and memory.
+            self._shown += math.prod(shape) * dtype.itemsize
+            if self._shown > LIMIT:
                 raise WireError("a tensor that is too large")
-            made.set_(storage, offset, shape, stride)
-            if dtype == torch.bool and made.numel() and int(made.view(torch.uint8).max()) > 1:
+            if dtype == torch.bool and not self._all_truth_values(storage):
                 raise WireError("a truth value that is neither true nor false")
+            made = torch.empty(0, dtype=dtype)
+            made.set_(storage, offset, shape, stride)
         return made.requires_grad_() if requires_grad else made
 
     def _storage(self, blob: Any) -> torch.UntypedStorage:
@@ -300,6 +306,14 @@ class _Unpacker:
             raw = torch.frombuffer(memory, dtype=torch.uint8) if len(memory) else torch.empty(0)
             self._storages[key] = raw.untyped_storage()
         return self._storages[key]
+
+    def _all_truth_values(self, storage: torch.UntypedStorage) -> bool:
+        """Whether each byte of a storage is 0 or 1. Looked at once, however many tensors show it."""
+        if storage._cdata not in self._truth:
+            raw = torch.empty(0, dtype=torch.uint8)
+            raw.set_(storage, 0, (storage.nbytes(),), (1,))
+            self._truth[storage._cdata] = not storage.nbytes() or int(raw.max()) <= 1
+        return self._truth[storage._cdata]
 
     def _observation(self, values: list[Any]) -> Observation:
         if len(values) not in (len(_FIELDS), len(_FIELDS) + len(_TENSOR_FIELDS)):
@@ -314,6 +328,16 @@ class _Unpacker:
             if name in seen and type(seen[name]) not in allowed:
                 raise WireError(f"an observation whose {name} is a {type(seen[name]).__name__}")
         return Observation(**seen)
+
+
+def _spread(keys: list[Any]) -> list[Any]:
+    """The keys of a set or dict. Raises WireError where so many have one hash that looking them up takes for ever.
+
+    (Equal keys have one hash too: of those a dict keeps one, and more than a few are no honest message.)
+    """
+    if keys and max(Counter(map(hash, keys)).values()) > _ALIKE:
+        raise WireError("keys that were chosen to collide")
+    return keys
 
 
 def _text(node: Any) -> str:

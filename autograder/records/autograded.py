@@ -5,22 +5,29 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbformat.v4 import new_output
+from nbformat.v4 import new_code_cell, new_output
 
+from autograder.grading.exercises import Cell
 from autograder.grading.marks import Result
 from autograder.grading.source import Lecture
 from course_utils.files import remove_partials, replacing
 
 from .folder import ClassFolder
 
+_ADDED, _SHOWN = 100, 20_000  # cells of a student's own that are shown, and characters of each
 
-def write(folder: ClassFolder, lecture: Lecture, result: Result, answers: Mapping[str, str]) -> Path:
-    """Write one student's notebook; ``answers`` is what was read of the submission."""
+
+def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence[Cell]) -> Path:
+    """Write one student's notebook; ``cells`` is what was read of the submission.
+
+    Cells of the student's own, changed ones of the lecture too, stand below the cell that they stood below.
+    """
     notebook = copy.deepcopy(lecture.notebook)
+    answers = {cell.name: cell.text for cell in cells if cell.name}
     messages = {f"test_{mark.exercise}": mark.message for mark in result.marks}
     for cell in notebook.cells:
         if cell.cell_type != "code":
@@ -34,6 +41,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, answers: Mappin
     for cell in notebook.cells:
         if about := cell.metadata.get("nbgrader"):
             about["checksum"], about["cell_type"] = checksum(cell), cell.cell_type
+    notebook.cells = _with_their_own(lecture, notebook.cells, cells)
     path = folder.autograded(result.student, lecture.name)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_partials(path.parent)
@@ -41,6 +49,26 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, answers: Mappin
         # Valid by its making: nbformat.writes would check it, copy it and indent it, which takes longer than grading.
         file.write(json.dumps(notebook, ensure_ascii=False).encode() + b"\n")
     return path
+
+
+def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) -> list[Any]:
+    """Our cells, with those between them that only the student has."""
+    code = [cell for cell in ours if cell.cell_type == "code"]
+    places = {name: cell for cell in code if (name := cell.metadata.get("nbgrader", {}).get("grade_id"))}
+    texts = {each.plain: cell for each, cell in zip(lecture.problems.cells, code, strict=True) if not each.name}
+    below: dict[str, list[Any]] = {}  # by the id of one of our cells
+    last, added = "", 0
+    for cell in cells:
+        if found := places.get(cell.name) if cell.name else texts.get(cell.plain):
+            last = found.id
+        elif cell.plain and added < _ADDED:
+            made = new_code_cell(cell.text[:_SHOWN].encode("utf-8", "replace").decode(), id=f"theirs-{added}")
+            below.setdefault(last, []).append(made)
+            added += 1
+    merged = below.get("", [])
+    for cell in ours:
+        merged += [cell, *below.get(cell.id, [])]
+    return merged
 
 
 def checksum(cell: Any) -> str:

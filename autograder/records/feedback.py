@@ -38,6 +38,7 @@ _NOTES = {
     State.NEEDS_REVIEW: "A person will look at this submission; the points may change.",
     State.FAILED_HERE: "This is no fault of yours and costs no points. There is no need to hand in again.",
 }
+ON_OTHER_INPUTS = "It does what the tests ask that you can see. On an input that they don't try, it does not."
 CHANGED = "Your notebook, or the grading, has changed since these points were given: they will be given again."
 
 
@@ -56,7 +57,7 @@ class Page:
 def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) -> Iterator[Page]:
     """Write a page for everybody; safe to repeat."""
     template = pages.environment().get_template("feedback.html")
-    problems = lecture.problems
+    problems = folder.problems(lecture)
     for student, result in found.items():
         read = folder.read(student, lecture.name)
         handed_in = None if result.state is State.NOT_SUBMITTED else submission.parse(read, problems)
@@ -114,6 +115,9 @@ def _exercise(
     # The judge's messages are clean already, but a result is a file that anybody may have written.
     message = clean(without(mark.message[:MESSAGE_LIMIT], secret)) if mark else ""
     facts, advice = split(message)
+    if mark is not None and mark.hidden:
+        # What it was called with, and whatever it says of that, is for the next student to find out.
+        facts, advice = ON_OTHER_INPUTS, mark.mistake if mark.mistake and mark.mistake in exercise.tests else ""
     return {
         "title": title,
         "points": f"{mark.points:g}" if mark else "–",

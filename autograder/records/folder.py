@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from dataclasses import dataclass
+import json
+import os
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from autograder import CourseError
 from autograder.grading import submission
+from autograder.grading.exercises import ProblemSet
+from autograder.grading.source import Lecture
 from autograder.grading.submission import HandedIn
 from autograder.grading.text import one_line
+from course_utils.files import replacing
 
 CONFIG = "nbgrader_config.py"
+CLASS = "class.json"  # what `course init` draws; no release and no page has it
 
 
 # Errors of one path, which no other path has: its name is too long, or something else is in its place.
@@ -73,6 +79,34 @@ class ClassFolder:
         names |= {"feedback": "feedback_directory", "structure": "directory_structure"}
         names |= {"db_url": "db_url", "course_id": "course_id"}
         return Settings(**{ours: str(section[theirs]) for ours, theirs in names.items() if theirs in section})
+
+    @cached_property
+    def seed(self) -> int:
+        """What this class's hidden inputs are drawn from; 0 in a folder that `course init` has drawn none for."""
+        path = self.root / CLASS
+        try:
+            seed = json.loads(path.read_bytes())["seed"]
+            if type(seed) is not int or not 0 <= seed < 2**63:
+                raise ValueError(f"its seed is {seed!r:.50}")
+            return seed
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FolderError(
+                f"{path} cannot be read ({type(error).__name__}: {error})\n  → put it back from a copy: with another "
+                "seed the class is graded again, on other inputs. Deleted, it means seed 0"
+            ) from error
+
+    def draw(self, seed: int) -> None:
+        """Give the class its seed."""
+        with replacing(self.root / CLASS) as file:
+            os.chmod(file.name, 0o600)
+            file.write(json.dumps({"seed": seed}).encode() + b"\n")
+        self.__dict__.pop("seed", None)
+
+    def problems(self, lecture: Lecture) -> ProblemSet:
+        """A lecture's exercises, with the hidden inputs of this class."""
+        return replace(lecture.problems, seed=self.seed)
 
     @property
     def results(self) -> Path:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder.grading import engine, sandbox, source
-from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn
 from autograder.grading.text import MESSAGE_LIMIT, clean
@@ -125,7 +124,7 @@ class _Run:
     ) -> None:
         self._folder, self._lecture, self._again = folder, lecture, again
         self._limits, self._unsafe, self._progress = limits, unsafe, progress
-        self._problems: ProblemSet = lecture.problems
+        self._problems = folder.problems(lecture)
         self.standing: dict[str, Result] = {}
         self.graded: list[str] = []
         students = rosters.of(folder, lecture.name, roster)
@@ -184,7 +183,7 @@ class _Run:
         if not (result.state is State.FAILED_HERE and before.key == result.key and before.points is not None):
             try:
                 if graded is not None:
-                    autograded.write(self._folder, self._lecture, result, graded.answers or {})
+                    autograded.write(self._folder, self._lecture, result, graded.cells)
                 results.write(self._folder, result)
             except OSError as error:
                 if concerns_one(error):

@@ -12,6 +12,7 @@ from nbgrader.utils import compute_checksum
 
 from autograder import project
 from autograder.grading import source
+from autograder.grading.exercises import Cell
 from autograder.grading.marks import Mark, Result, State
 from autograder.records import autograded
 from autograder.records.folder import ClassFolder
@@ -38,8 +39,7 @@ def test_the_checksum_of_every_cell_is_nbgraders_own(path: Path) -> None:
 
 
 def test_the_notebook_has_the_students_answers_our_tests_and_their_messages(tmp_path: Path) -> None:
-    answers = {FIRST.name: "x = '\ud800'"}
-    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, answers)
+    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, [Cell("x = '\ud800'", FIRST.name)])
     assert path == tmp_path / "autograded" / "ada" / NAME / f"{NAME}.ipynb"
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -54,10 +54,29 @@ def test_the_notebook_has_the_students_answers_our_tests_and_their_messages(tmp_
             assert cell.metadata.nbgrader.cell_type == "code"
 
 
+def test_cells_of_a_students_own_stand_where_the_student_put_them(tmp_path: Path) -> None:
+    cells = list(LECTURE.problems.cells)
+    place = next(n for n, cell in enumerate(cells) if cell.name == FIRST.name)
+    cells[place + 1 : place + 1] = [Cell("def helper(): ..."), Cell("  \n")]
+    cells[place:place] = [Cell("import cmath")]
+    changed = next(n for n, cell in enumerate(cells) if n and not cell.name and cell != Cell("import cmath"))
+    cells[changed] = Cell(cells[changed].text + "\nprint('changed')")
+    cells += [Cell(f"many = {n}", "strange") for n in range(1_000)]
+    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, cells)
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    theirs = [cell.source for cell in code if cell.id.startswith("theirs-")]
+    answer = next(n for n, cell in enumerate(code) if cell.id == FIRST.name)
+    assert code[answer - 1].source == "import cmath" and code[answer + 1].source == "def helper(): ..."
+    assert any(source.endswith("print('changed')") for source in theirs) and len(theirs) == 100
+    assert len(code) == len(LECTURE.problems.cells) + 100
+
+
 def test_what_a_killed_run_left_unfinished_is_removed_when_the_notebook_is_written_again(tmp_path: Path) -> None:
     folder = ClassFolder(tmp_path)
-    path = autograded.write(folder, LECTURE, RESULT, {})
+    path = autograded.write(folder, LECTURE, RESULT, [])
     before = path.read_bytes()
     (path.parent / ".4711-0badcafe.partial").write_bytes(before[:100])
-    assert autograded.write(folder, LECTURE, RESULT, {}) == path
+    assert autograded.write(folder, LECTURE, RESULT, []) == path
     assert [each.name for each in path.parent.iterdir()] == [path.name] and path.read_bytes() == before

@@ -151,6 +151,21 @@ def test_a_task_that_kills_every_worker_fails_after_three_attempts_the_last_of_t
     assert len(ended) == 6
 
 
+def test_a_task_beyond_its_time_ends_like_any_that_does_and_the_others_go_on(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_GRACE", 1.0)
+    limits = Limits(seconds_in_all=0.5)
+    named = ["a", "waits 300", "b", "c"]
+    given = (Task(student, PROBLEMS, b"", "", limits, unsafe=True) for student in named)
+    found = {task.student: outcome for task, outcome in engine.grade_all(given, limits, unsafe=True, workers=2)}
+    assert found.keys() == set(named) and begun(log, "waits 300") == 1
+    late = found.pop("waits 300")
+    assert isinstance(late, Graded) and [mark.points for mark in late.marks] == [0.0]
+    assert "did not come to an end" in late.marks[0].message and "longer than it may in all" in late.notes[0]
+    assert all(isinstance(outcome, Graded) and outcome.marks == () for outcome in found.values())
+
+
 def test_two_tasks_that_kill_their_workers_both_come_to_an_end(log: Log) -> None:
     found = dict(graded("dies 9", "dies 8", f"dies {ATTEMPTS - 1}", "s", workers=2))
     assert [type(found[name]) for name in ("dies 9", "dies 8", f"dies {ATTEMPTS - 1}", "s")] == [

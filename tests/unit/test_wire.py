@@ -1,8 +1,11 @@
 """The encoding between the student's process and the judge: what is sent arrives, and damage is an error, no more."""
 
+import contextlib
 import math
 import os
 import random
+import resource
+import time
 from typing import Any
 
 import pytest
@@ -191,6 +194,57 @@ FALSE = {
 def test_made_up_messages_are_refused(name: str) -> None:
     with pytest.raises(wire.WireError):
         wire.unpack(FALSE[name])
+
+
+def collide(kind: str, count: int) -> bytes:
+    """Keys of a set or dict that all have one hash."""
+    keys = [b'{"tuple":[{"int":"%d"},{"int":"1"}]}' % (i * (2**61 - 1)) for i in range(count)]
+    if kind == "dict":
+        keys = [b"[%s,null]" % key for key in keys]
+    return message(b'{"%s":[%s]}' % (kind.encode(), b",".join(keys)))
+
+
+def shown_often(dtype: str, times: int, size: int) -> bytes:
+    """A few bytes that are shown as many, over and over."""
+    return message(b"[" + b",".join([tensor(dtype, str([size]), "[0]")] * times) + b"]", bytes(8))
+
+
+# Each costs its reader much more than its bytes, unless the reader looks out.
+COSTLY = {
+    "a view of 256 MiB, 2,000 times": shown_often("bool", 2_000, 2**28),
+    "a view of 1 MiB, 50,000 times": shown_often("bool", 50_000, 2**20),
+    "many views of one large storage": message(
+        b"[" + b",".join([tensor("bool", "[8]", "[1]")] * 50_000) + b"]", bytes(2**24)
+    ),
+    "a view in 20 dimensions": message(tensor("bool", str([2] * 28), str([0] * 28)), bytes(8)),
+    "a set of keys that collide": collide("set", 9_999),
+    "a dict of keys that collide": collide("dict", 9_999),
+    "small dicts of keys that collide": message(
+        b"[" + b",".join([collide("dict", 20)[wire._HEAD.size :]] * 499) + b"]"
+    ),
+    "brackets, deep": message(b"[" * 2**24),
+    "brackets, wide": message(b"[" + b"[]," * 1_900_000 + b"[]]"),
+    "dicts, deep": message(b'{"tuple":[' * 1_000_000),
+    "digits": message(b"[" + b",".join([b'{"int":"%s"}' % (b"9" * 4000)] * 4000) + b"]"),
+    "a long fraction": message(b'{"float":"0x1.%sp0"}' % (b"f" * 2**23)),
+    "many blobs": message(b"[" + b",".join(b'{"bytes":%d}' % i for i in range(200_000)) + b"]", *[b"x"] * 200_000),
+}
+
+
+@pytest.mark.parametrize("name", COSTLY)
+def test_reading_a_message_costs_time_and_memory_in_proportion_to_its_bytes(name: str) -> None:
+    """Refused or not. A second for 16 MiB is what plain numbers take; these have up to ten, and no gigabytes."""
+    costly = COSTLY[name]
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with contextlib.suppress(wire.WireError):
+        wire.unpack(costly)
+    assert time.process_time() - began < 0.5 + 10 * len(costly) / 2**24
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**10 * 100 + 60 * len(costly) / 2**10  # KiB
+
+
+def test_keys_that_happen_to_be_alike_arrive() -> None:
+    for value in ({-1, -2}, {0, 2**61 - 1, 2 * (2**61 - 1)}, {number: number for number in range(10_000)}):
+        assert passed(value) == value
 
 
 def test_damaged_messages_are_an_error_or_a_value() -> None:

@@ -1,0 +1,179 @@
+"""A liar handed in: whatever it is asked, it answers with a value that costs nothing to think of. It earns nothing.
+
+It sits where an attacker would, in the student's process, between the judge's question and the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograder import project
+from autograder.grading import judge, program, sandbox, source
+from autograder.grading.conversation import Conversation
+from autograder.grading.exercises import Exercise, ProblemSet
+from autograder.inside.messages import Seen
+from course_utils.testing import difference, freeze
+
+pytestmark = pytest.mark.sandboxed
+
+LECTURES = source.lectures(project.SOLUTIONS)
+
+# Runs in the first answer's cell. `lie` gets what a right answer would have done and the call, and gives the value.
+LIAR = """
+import dataclasses, math
+import torch
+import course_utils.testing as testing
+from course_utils.testing import Raised
+
+real, first = testing.witness, []
+
+
+def witness(target, args, kwargs):
+    seen = real(target, args, kwargs)
+    first.append(seen.value)
+    told = lie(seen.value, (*args, *kwargs.values()))
+    if told is seen.value:
+        return seen
+    about = dict(shape=None, stride=None, offset=None, dtype=None, device=None, requires_grad=None)
+    if isinstance(told, torch.Tensor):
+        about = dict(shape=tuple(told.shape), stride=told.stride(), offset=0, dtype=told.dtype, device="cpu",
+                     requires_grad=told.requires_grad)
+    return dataclasses.replace(seen, value=told, error=None, message="", **about)
+
+
+def each(change, value):
+    "All lists, tuples and tensors in a value, changed from the inside out."
+    if isinstance(value, (list, tuple)) and type(value) is not torch.Size:
+        return type(value)(change([each(change, item) for item in value]))
+    if isinstance(value, dict):
+        return {key: each(change, item) for key, item in value.items()}
+    if isinstance(value, torch.Tensor) and value.dim():
+        kept = change(list(value))
+        return torch.stack(kept) if kept else value[:0]
+    return value
+
+
+def fill(number, value):
+    "All numbers in a value, each replaced by one of its own type."
+    if isinstance(value, torch.Tensor):
+        return torch.full_like(value, number if value.is_floating_point() or math.isfinite(number) else 1)
+    if isinstance(value, (list, tuple)) and type(value) is not torch.Size:
+        return type(value)(fill(number, item) for item in value)
+    if isinstance(value, dict):
+        return {key: fill(number, item) for key, item in value.items()}
+    if type(value) is int:
+        return int(number) if math.isfinite(number) else number
+    return type(value)(number) if type(value) in (bool, float, complex) else value
+
+
+testing.witness = witness
+"""
+LIES = {
+    "an empty list": "[]",
+    "an empty tuple": "()",
+    "an empty dict": "{}",
+    "zero": "0",
+    "one": "1",
+    "nan": "math.nan",
+    "infinity": "math.inf",
+    "True": "True",
+    "None": "None",
+    "the first argument": "args[0] if args else None",
+    "all arguments": "list(args)",
+    "what the first call gave": "first[0]",
+    "lists without their last": "each(lambda items: items[:-1], value)",
+    "lists without anything": "each(lambda items: [], value)",
+    "lists twice": "each(lambda items: items + items, value)",
+    "lists of their first": "each(lambda items: items[:1] * len(items), value)",
+    "lists backwards": "each(lambda items: items[::-1], value)",
+    "only zeros": "fill(0, value)",
+    "only ones": "fill(1, value)",
+    "only nan": "fill(math.nan, value)",
+    "only infinity": "fill(math.inf, value)",
+}
+# With an answer that does nothing, and these in place of every function of the course that a probe may call.
+PATCHES = {"None": "None", "an empty list": "[]", "zero": "0", "True": "True", "its argument": "(args or [0])[0]"}
+PATCH = """
+import sys, types
+
+for name, module in list(sys.modules.items()):
+    if name.startswith("course_utils") and not name.startswith("course_utils.testing"):
+        for each, value in list(vars(module).items()):
+            if isinstance(value, types.FunctionType):
+                setattr(module, each, lambda *args, **kwargs: LIE)
+"""
+
+
+class Told:
+    """What the student's process answered to each exercise's calls."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.by: dict[str, list[Any]] = {}
+        patch.setattr(judge, "_judge", self.judged)
+        patch.setattr(Conversation, "ask", self.asking())
+
+    def judged(self, exercise: Exercise, talk: Conversation, real: Any = judge._judge) -> Any:
+        self.at = self.by.setdefault(exercise.name, [])
+        return real(exercise, talk)
+
+    def asking(self, real: Any = Conversation.ask) -> Any:
+        def ask(talk: Conversation, request: Any, *rest: Any) -> Any:
+            answer = real(talk, request, *rest)
+            if isinstance(answer, Seen):
+                self.at.append((answer.observation.value, answer.observation.error))
+            return answer
+
+        return ask
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[sandbox.Sandbox]:
+    with sandbox.Sandbox() as found:
+        yield found
+
+
+def paid(problems: ProblemSet, box: sandbox.Sandbox, answers: dict[str, str]) -> set[str]:
+    marks, _ = judge.grade(problems, problems.answered(answers), box)
+    return {mark.exercise for mark in marks if mark.points}
+
+
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
+def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = source.read(path).problems
+    answers = {exercise.name: exercise.solution for exercise in problems.exercises}
+    told = Told(monkeypatch)
+    assert paid(problems, box, answers) == answers.keys()
+    truth = dict(told.by)
+    first = problems.exercises[0].name
+    found = []
+    for name, value in LIES.items():
+        told.by.clear()
+        lie = f"def lie(value, args):\n    return {value}\n" + LIAR
+        for exercise in paid(problems, box, answers | {first: f"{answers[first]}\n\n\n{lie}"}):
+            # A list that is the same backwards, and what has no list in it, is no lie.
+            if difference(freeze(told.by[exercise]), freeze(truth[exercise]), exact=True):
+                found.append(f"{exercise}: {name}")
+    assert not found
+
+
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
+def test_an_answer_that_does_nothing_is_never_paid_whatever_the_courses_helpers_are_made_to_say(
+    path: Path, box: sandbox.Sandbox
+) -> None:
+    problems = source.read(path).problems
+    found = []
+    for name, value in PATCHES.items():
+        for does in ("return None", "return []", "return args[0] if args else 0"):
+            nothing = "".join(
+                f"def {asked}(*args, **kwargs):\n    {does}\n"
+                for exercise in problems.exercises
+                for asked in program.asked(exercise)
+            )
+            answers = {exercise.name: "" for exercise in problems.exercises}
+            answers[problems.exercises[0].name] = nothing + PATCH.replace("LIE", value)
+            found += [f"{exercise}: {does}, {name}" for exercise in paid(problems, box, answers)]
+    assert not found
