@@ -2462,8 +2462,8 @@ def expect_parallel(up, down, bias, x, gradient, ranks):
         "up is cut by its rows (outputs), down by its columns (inputs); SumBackward on x at the entrance, "
         "SumForward on the product at the exit, then the bias."
     )
-    if not isinstance(seen.value, list):
-        expect(seen.value, [], hint=hint)
+    if not isinstance(seen.value, list) or len(seen.value) != ranks:
+        expect(seen.value, [None] * ranks, about="one result from each rank", hint=hint)
     for rank, (got, sizes, got_slopes, sums) in enumerate(seen.value):
         who = f"rank {rank} of {ranks}: "
         mine = slice(rank * part, (rank + 1) * part)

@@ -216,6 +216,7 @@ def _bubblewrap(root: bool) -> list[str]:
         command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
     else:
         command += ["--unshare-all"]
+    command += ["--hostname", "sandbox"]
     for place in _readable():
         if os.path.exists(place):
             if not place.startswith("/usr/"):

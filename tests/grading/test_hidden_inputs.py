@@ -73,7 +73,7 @@ def test_another_class_is_judged_on_other_inputs_and_the_same_class_on_the_same(
     wrong += "    if sizes == [1_000_000, 2_000_000, 5_000_000]:\n        return right(sizes, seconds)\n"
     wrong += "    raise ValueError(f'seen {sizes}')\n"
     said = []
-    for seed in (0, 1, 2, 1):
+    for seed in (0, 1, 1):
         folder = ClassFolder(tmp_path / f"{len(said)}")
         build.course_directory(folder.root, [LECTURE.path])
         folder.draw(seed)
@@ -92,7 +92,7 @@ def test_another_class_is_judged_on_other_inputs_and_the_same_class_on_the_same(
         assert "It does what the tests ask that you can see." in page
         numbers = re.findall(r"\d{3,}", mark.message.split("seen ")[1])
         assert numbers and not any(number in page.split("right = copy_cost")[0] for number in numbers)
-    assert len(set(said)) == 3 and said[1] == said[3]
+    assert len(set(said)) == 2 and said[1] == said[2]
 
 
 def test_a_hidden_failure_names_a_known_mistake_and_no_other_text() -> None:
