@@ -181,10 +181,8 @@ def _judge(exercise: Exercise, talk: Conversation, seed: int) -> tuple[Verdict, 
             raise TestError(f"a test observed {target!r}, which is neither the student's nor a probe")
         match talk.ask(call):
             case Seen(seen):
-                if seen.error in (
-                    "ModuleNotFoundError",
-                    "StdinNotImplementedError",
-                ):  # files may be the exercise's matter
+                # Not those of files, which may be what an exercise is about.
+                if seen.error in ("ModuleNotFoundError", "StdinNotImplementedError"):
                     errors.append(f"{seen.error}: {seen.message}")
                 return _checked(replace(seen, call=clean(seen.call, limit=1000)), call, talk.asked())
             case Mismatched(text):

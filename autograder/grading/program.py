@@ -2,7 +2,8 @@
 
 A kernel runs all cells from top to bottom, and so does grading: helpers in cells of a student's own, changed imports,
 answers that were retyped elsewhere, all of it counts. Left out is only what would take time and change nothing: a cell
-that is still as the lecture has it, and defines no name that anything uses.
+that is still as the lecture has it, and neither defines a name that anything uses nor changes what such a name stands
+for.
 
 Names are read from the text of the cells (:mod:`autograder.inside.names`). A student's cells are never parsed in this
 process: what they define and use comes from theirs.
@@ -10,6 +11,7 @@ process: what they define and use comes from theirs.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import functools
 from collections import defaultdict
@@ -23,6 +25,7 @@ from autograder.inside.names import defined, used
 from .exercises import Cell, Exercise, ProblemSet
 
 # What is there in every kernel, without any cell.
+_NAMES = 100_000  # that are read from one notebook; of a hostile one's millions, the first
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
 
 
@@ -58,10 +61,16 @@ class Program:
         self._defined: dict[int, Set[str]] = {}
         self._used: dict[int, Set[str]] = {}
         self._definers: dict[str, list[int]] = defaultdict(list)  # in order
+        self._changers: dict[str, list[int]] = defaultdict(list)  # of ours, in order
+        self._left = _NAMES
         tests = {Cell(exercise.visible_tests).plain for exercise in problems.exercises}
+        modules = frozenset().union(*(_imports(cell.text) for cell in problems.cells))
         for number, step in enumerate(self.steps):
             if step.kind is Kind.OURS or (step.kind is Kind.CHECK and step.cell.plain in {"", *tests}):
                 self.learn(number, _names(step.cell.text))
+            if step.kind is Kind.OURS:
+                for name in _changes(step.cell.text) - modules:
+                    self._changers[name].append(number)
 
     @property
     def unread(self) -> list[int]:
@@ -70,6 +79,9 @@ class Program:
 
     def learn(self, number: int, names: Names) -> None:
         """Take in which names a cell defines and uses."""
+        self._left -= len(names.defined) + len(names.used)
+        if self._left < 0:
+            names = Names([], [])
         self._defined[number], self._used[number] = frozenset(names.defined), frozenset(names.used) - _ALWAYS
         for name in self._defined[number]:
             self._definers[name] = sorted([*self._definers[name], number])
@@ -87,12 +99,12 @@ class Program:
         chosen: set[int] = set()
         open_ = list(wanted)
         while open_:
-            source = self._source(*open_.pop())
-            if source is not None and self.steps[source].kind is Kind.OURS and source not in chosen:
-                chosen.add(source)
-                new = {(name, source) for name in self._used[source]} - wanted
-                wanted |= new
-                open_ += new
+            for source in self._sources(*open_.pop()):
+                if self.steps[source].kind is Kind.OURS and source not in chosen:
+                    chosen.add(source)
+                    new = {(name, source) for name in self._used[source]} - wanted
+                    wanted |= new
+                    open_ += new
         kept = (n for n, step in enumerate(self.steps) if step.kind is not Kind.OURS or n in chosen)
         return [number for number in kept if number not in self.dropped]
 
@@ -120,13 +132,29 @@ class Program:
             asked_here = name in asked(exercise) and own
             if not asked_here and any(name in _names(cell.text).defined for cell in self.problems.cells):
                 return f"it uses `{name}`, which a cell of the lecture defines that is not in this notebook"
+        # A call may change what it is given, which no text tells.
+        for name in sorted(self._behind(exercise)):
+            for source in self._sources(name, place)[:1]:
+                step = self.steps[source]
+                first = step.cell.plain == self.problems.cells[0].plain  # modules and settings, which nobody changes
+                if step.kind is not Kind.OURS or first:
+                    continue
+                for number in range(source + 1, place):
+                    other = self.steps[number]
+                    if other.kind is Kind.OURS and number not in ran and name in self._used[number]:
+                        return f"it uses `{name}` of the lecture, and so does {other.cell.title}, which did not run"
         return ""
 
-    def _source(self, name: str, place: int) -> int | None:
-        """The cell that a name comes from at a place: the last above it that defines it, else the first below."""
+    def _sources(self, name: str, place: int) -> list[int]:
+        """The cells that make a name what it is at a place.
+
+        First the one that defines it: the last above the place, else the first below. Then those of ours that change
+        what it stands for since then.
+        """
         found = [n for n in self._definers.get(name, ()) if self.steps[n].kind is not Kind.CHECK]
         above = [number for number in found if number < place]
-        return above[-1] if above else found[0] if found else None
+        source = above[-1:] or found[:1]
+        return source + [n for n in self._changers.get(name, ()) if source and source[0] < n < place]
 
     def _answers(self, exercise: Exercise) -> list[int]:
         """The cells that are marked as an exercise's answer."""
@@ -173,6 +201,39 @@ def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
 def asked(exercise: Exercise) -> frozenset[str]:
     """The names that an exercise asks for: its solution defines them, and its tests use them."""
     return frozenset(defined(exercise.solution)) & frozenset(used(exercise.tests))
+
+
+@functools.lru_cache(maxsize=1024)
+def _changes(text: str) -> frozenset[str]:
+    """Names of objects that a cell of ours changes where they are: ``sizes.append(5)``, ``model.scale = 2``.
+
+    Modules aren't among them: ``torch.manual_seed(0)`` is for the cell that it stands in.
+    """
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+                places = targets
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+                places = [target]
+            case ast.Expr(value=ast.Call(func=ast.Attribute() as method)):
+                places = [method]
+            case _:
+                continue
+        for place in places:
+            inner = place
+            while isinstance(inner, (ast.Attribute, ast.Subscript)):
+                inner = inner.value
+            if inner is not place and isinstance(inner, ast.Name):
+                found.add(inner.id)
+    return frozenset(found)
+
+
+@functools.lru_cache(maxsize=1024)
+def _imports(text: str) -> frozenset[str]:
+    """The names that a cell of ours imports."""
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    return frozenset((each.asname or each.name).partition(".")[0] for node in nodes for each in node.names)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -260,6 +260,17 @@ def an_answer_that_uses_what_a_cell_far_above_computed_from_others(n: Notebook) 
 
 
 @honest()
+def an_answer_that_uses_what_a_later_cell_changed(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return len(sizes) * x - x")
+
+
+@honest("double", review="it uses `sizes` of the lecture, and so does the cell that begins with `shown = [")
+def an_answer_that_counts_wrong(n: Notebook) -> None:
+    n.move("shown = [", before="double")
+    n.write("double", "def double(x):\n    return len(sizes) * x")
+
+
+@honest()
 def a_cell_that_draws(n: Notebook) -> None:
     n.add("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()", before="double")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import json
 import os
 import shutil
@@ -174,10 +175,11 @@ def test_memory_does_not_grow_with_the_number_of_submissions(spread: str, tmp_pa
             options = {"scheduler": json.loads(address.read_text())["address"]}
             work = [*dask("worker"), options["scheduler"], "--nthreads", "1", "--no-nanny", "--no-dashboard"]
             stack.enter_context(running(work, tmp_path / "worker", **path))
-        for count in (100, 200):
+        for count in (100, 200, 200):
             outcomes = [outcome for _, outcome in engine.grade_all(tasks(count), LIMITS, **options)]
             assert len(outcomes) == count
             assert all(isinstance(each, Failed) and "another version" in each.reason for each in outcomes)
             gc.collect()
             used.append(psutil.Process().memory_full_info().uss)
-    assert used[1] - used[0] < 10e6, "200 submissions are 40 MB"
+    # What is kept would be kept each time; an allocator's arena comes once.
+    assert min(after - before for before, after in itertools.pairwise(used)) < 10e6, f"200 are 40 MB: {used}"
