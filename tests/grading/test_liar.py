@@ -97,7 +97,7 @@ LIES = {
     "only infinity": "fill(math.inf, value)",
 }
 # With an answer that does nothing, and these in place of every function of the course that a probe may call.
-PATCHES = {"None": "None", "an empty list": "[]", "zero": "0"}
+PATCHES = {"None": "None", "an empty list": "[]"}
 PATCH = """
 import sys, types
 
