@@ -1332,7 +1332,7 @@ peaks: dict[torch.dtype, float | None] = {}
 ceilings: dict[torch.dtype, float] = {}
 for dtype in (torch.float32, torch.bfloat16):
     peaks[dtype] = hardware.peak_flops(device, dtype)
-    ceilings[dtype] = hardware.measured_ceiling(device, dtype, max_seconds=2).flops_per_second
+    ceilings[dtype] = hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_second
     print(f"{dtype}: {hardware.describe_peak(device, dtype)}")
     print(f"  measured ceiling: {readable(ceilings[dtype], 'FLOP/s')}")
 

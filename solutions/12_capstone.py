@@ -616,7 +616,7 @@ call the best that they reach a *measured ceiling*. In both formats:
 
 # %% tags=["timed"]
 ceilings = {
-    dtype: hardware.measured_ceiling(device, dtype, max_seconds=2).flops_per_second
+    dtype: hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_second
     for dtype in (torch.float32, torch.bfloat16)
 }
 for dtype, rate in ceilings.items():

@@ -18,7 +18,7 @@ from .bank import Answer
 from .in_process import judge_in_process
 
 REJECTED = 0.95  # of the mutants that are not equivalent, at least
-_SECONDS = 5.0  # of processor time for one mutant
+_SECONDS = 2.0  # of processor time for one mutant
 
 _OPERATORS: dict[type[ast.operator], list[type[ast.operator]]] = {
     ast.Add: [ast.Sub, ast.Mult],
