@@ -51,12 +51,15 @@ class _StandIn:
 @dataclass
 class _Work:
     """A submission on its way through the judge: ``waiting`` are the exercises without a mark, ``at`` is the step at
-    hand, if what ends there is not a fault of ours."""
+    hand, if what ends there is not a fault of ours. ``tainted`` are exercises that failed before their hidden tests, in
+    a process that had been given hidden inputs of another one. With ``hidden`` False no hidden test runs."""
 
     program: Program
     waiting: list[Exercise]
+    hidden: bool = True
     marks: list[Mark] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    tainted: list[Exercise] = field(default_factory=list)
     at: int | None = None
 
 
@@ -64,7 +67,7 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
     """Grade one submission, given the code cells of its notebook.
 
     Returns a mark for each exercise, in order, and notes for a person: what ended, hung, was out of an answer's reach,
-    or should be looked at. All of it is clean text.
+    or should be looked at. The marks are clean text, the notes are as they were found.
 
     The cells run in order in one process, and each exercise is judged where its tests stand (see
     :mod:`autograder.grading.program`). Where that process ends or hangs, the step at hand is dropped and the others run
@@ -95,9 +98,28 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
                 work.marks.append(Mark(exercise.name, 0.0, exercise.points, message))
                 work.notes.append(f"{exercise.name}: no time was left for it")
             break
+    _say_again(work, box, end)
     order = [exercise.name for exercise in problems.exercises]
     marks = sorted(map(_cleaned, work.marks), key=lambda mark: order.index(mark.exercise))
-    return marks, [clean(note, limit=MESSAGE_LIMIT) for note in work.notes]
+    return marks, work.notes
+
+
+def _say_again(work: _Work, box: Sandbox, end: float) -> None:
+    """Replace the messages that a student's page would show, and that could carry hidden inputs of another exercise.
+
+    What an exercise answers, and the error that its cell ends with, are the student's own text. So they come from a
+    process of their own, to which no hidden test has said anything.
+    """
+    if not work.tainted:
+        return
+    again = _Work(work.program, list(work.tainted), hidden=False)
+    with contextlib.suppress(Gone), box.conversation(end) as talk:
+        _converse(talk, again)
+    said = {mark.exercise: mark for mark in again.marks if mark.points == 0}
+    for place, mark in enumerate(work.marks):
+        if mark.exercise in {exercise.name for exercise in work.tainted}:
+            unsaid = f"✗ {mark.exercise}\n  A test that you can see fails. Run its cell in your notebook: it says how."
+            work.marks[place] = said.get(mark.exercise, replace(mark, message=unsaid, mistake=None))
 
 
 def _drop(work: _Work, number: int, why: str) -> None:
@@ -131,7 +153,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
         work.at = number  # even reading a cell may keep a parser busy for ever, or crash it
         program.learn(number, _ask(talk, ReadNames(program.steps[number].cell.text), Names))
     program.stopped.clear()
-    work.at, theirs = None, False
+    work.at, theirs, told = None, False, False
     for number in program.to_run():
         step = program.steps[number]
         if step.kind is Kind.OURS:
@@ -144,8 +166,12 @@ def _converse(talk: Conversation, work: _Work) -> None:
                 program.stopped[number] = error
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
-            verdict, elsewhere = _judge(step.exercise, talk, program.problems.seed)
+            tests = step.exercise.tests if work.hidden else step.exercise.visible_tests
+            verdict, elsewhere = _judge(step.exercise, tests, talk, program.problems.seed)
             work.waiting.remove(step.exercise)
+            if told and not verdict.passed and not verdict.hidden:
+                work.tainted.append(step.exercise)
+            told |= verdict.passed or verdict.hidden
             own = [program.stopped[n] for n in program.stopped if program.steps[n].exercise is step.exercise]
             work.marks.append(_mark(step.exercise, verdict, own[-1][:500] if own else ""))
             if not verdict.passed and (why := program.out_of_reach(step.exercise) or _outside([*own, *elsewhere])):
@@ -168,8 +194,8 @@ def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | 
     return answer
 
 
-def _judge(exercise: Exercise, talk: Conversation, seed: int) -> tuple[Verdict, list[str]]:
-    """Run the test cell here, with every observation made there. Also the errors that calls ended with."""
+def _judge(exercise: Exercise, tests: str, talk: Conversation, seed: int) -> tuple[Verdict, list[str]]:
+    """Run these tests here, with every observation made there. Also the errors that calls ended with."""
     errors: list[str] = []
 
     def ask(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Observation:
@@ -197,7 +223,7 @@ def _judge(exercise: Exercise, talk: Conversation, seed: int) -> tuple[Verdict, 
     with quietly(seed), observing_elsewhere(ask):
         run_cell(exercise.setup, "setup", names)
         names |= {name: _StandIn(name) for name in asked(exercise)}
-        return run_tests(exercise.tests, names), errors
+        return run_tests(tests, names), errors
 
 
 def _checked(seen: Observation, call: Call, now: Request) -> Observation:

@@ -28,8 +28,8 @@ from .worker import ATTEMPTS, EngineError, Failed, Outcome, Task, grade_one, pre
 _READY = "ready"
 # Seconds that the first worker has the machine to itself for the first result, once it is ready.
 _HEAD_START = 1.0
-# Seconds that a task may take beyond all that its limits allow, before its worker is killed. The judge keeps to the
-# limits, also where it takes the time itself; this is for the day when it does not.
+# Seconds that a task may take beyond all that its limits allow, before its worker is killed: more than the worker's own
+# watchdog gives it, which is enough as long as Python runs there.
 _GRACE = 60.0
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 MESSAGE_LIMIT = 4_000  # characters of a message or a note
+NOTES_LIMIT = 40  # on one submission: who made up a thousand names for cells is told of the first
 # Control characters, those that only format (they hide, or turn the direction of what follows), lone surrogates, and
 # Unicode's own line ends.
 _ODD = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -23,6 +25,12 @@ def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if c in keep or not _odd(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def notes(found: Sequence[str]) -> tuple[str, ...]:
+    """Notes on a submission, clean and at most so many that a person would read them; the last one counts the rest."""
+    shown = found if len(found) <= NOTES_LIMIT else [*found[:NOTES_LIMIT], f"and {len(found) - NOTES_LIMIT:,} more"]
+    return tuple(clean(note, limit=MESSAGE_LIMIT) for note in shown)
 
 
 def one_line(text: str) -> str:

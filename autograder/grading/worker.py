@@ -5,9 +5,12 @@ Importing this must stay quick: a worker starts its sandbox and imports the judg
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import importlib
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ from pathlib import Path
 from autograder import CourseError
 from autograder.inside.limits import Limits
 
+from . import text
 from .exercises import Cell, ProblemSet
 from .key import key
 from .marks import Mark
@@ -24,6 +28,9 @@ from .text import MESSAGE_LIMIT, clean
 
 ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
 _RECYCLE = 300  # submissions that one fork server serves
+# Seconds that a task may take beyond all that its limits allow. The judge keeps to the limits, also where it takes the
+# time itself; this is for the day when it does not.
+_GRACE = 30.0
 
 _LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a time in a process
 
@@ -123,9 +130,44 @@ def grade_one(task: Task) -> Outcome:
     with _LOCK:
         started = time.monotonic()
         try:
-            return _grade(task, started)
+            with _watchdog(ATTEMPTS * task.limits.seconds_in_all + _GRACE):
+                return _grade(task, started)
+        except _Overdue:
+            close_box()
+            return unfinished(task.problems)
         except (Exception, judge.TestError, conversation.Gone) as error:
             return failed(f"{type(error).__name__}: {error}")
+
+
+class _Overdue(BaseException):
+    """The task has taken longer than it may in all, the judging of it included."""
+
+
+@contextlib.contextmanager
+def _watchdog(seconds: float) -> Iterator[None]:
+    """Raise `_Overdue` in this thread once the time is over, wherever it is then.
+
+    An exception from outside comes between two instructions of Python, which is soon: what the judge calls in C is
+    bounded by the size of a message. Where that should be wrong, the pool kills the worker.
+    """
+    thread, lock, over = threading.get_ident(), threading.Lock(), False
+
+    def stop() -> None:
+        with lock:
+            if not over:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Overdue))
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with lock:
+            over = True
+            # One that is on its way is taken back: it would come in the middle of something else.
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
+        timer.cancel()
 
 
 def _grade(task: Task, started: float) -> Outcome:
@@ -151,8 +193,8 @@ def _grade(task: Task, started: float) -> Outcome:
                 close_box()
             reason = str(error)
             continue
-        found = [clean(finding.problem, limit=MESSAGE_LIMIT) for finding in read.findings]
-        return Graded(tuple(marks), (*found, *notes), read.cells, time.monotonic() - started)
+        said = text.notes([*(finding.problem for finding in read.findings), *notes])
+        return Graded(tuple(marks), said, read.cells, time.monotonic() - started)
     return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
 
 

@@ -1,9 +1,12 @@
 """Grading a class: states, resuming, failures of the machine, and death at any moment."""
 
+import itertools
 import os
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from typer.testing import CliRunner
 
 from autograder import cli, project
 from autograder.authoring import build
-from autograder.grading import conversation, judge, marks, sandbox, worker
+from autograder.grading import conversation, judge, marks, sandbox, source, worker
 from autograder.grading.marks import State
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Ran, Run
@@ -199,6 +202,30 @@ def test_a_damaged_result_is_graded_again(course: Path) -> None:
 def test_a_second_command_on_the_same_lecture_is_refused(course: Path) -> None:
     with grade._alone(ClassFolder(course), NAME), pytest.raises(worker.EngineError, match="another command is grading"):
         grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
+
+
+def test_two_lectures_of_one_class_are_graded_at_the_same_time(tmp_path: Path) -> None:
+    """Two commands write into one class and one gradebook; neither fails, and each finds all of its points there."""
+    other = source.read(project.SOLUTIONS / "01_tensors.py")
+    lectures = (LECTURE, other)
+    build.course_directory(tmp_path, [lecture.path for lecture in lectures])
+    for student, lecture in itertools.product(("ada", "bob", "cem"), lectures):
+        path = project.notebook_path(tmp_path / "submitted" / student, lecture.name)
+        path.parent.mkdir(parents=True)
+        path.write_text(nbformat.writes(lecture.notebook), encoding="utf-8")
+    commands = [
+        subprocess.Popen(
+            [Path(sys.executable).with_name("course"), "grade", str(tmp_path), lecture.name, "--workers", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        for lecture in lectures
+    ]  # fmt: skip
+    said = [command.communicate(timeout=300)[0] for command in commands]
+    assert [command.returncode for command in commands] == [0, 0], said
+    assert all("3 graded now" in text for text in said), said
+    with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book:
+        for student, lecture in itertools.product(("ada", "bob", "cem"), lectures):
+            assert book.find_submission(lecture.name, student).score == lecture.problems.points
 
 
 def test_the_command_says_what_it_did(course: Path) -> None:

@@ -95,6 +95,42 @@ def test_another_class_is_judged_on_other_inputs_and_the_same_class_on_the_same(
     assert len(set(said)) == 2 and said[1] == said[2]
 
 
+@pytest.mark.sandboxed
+@pytest.mark.parametrize("way", ["value", "error", "cell", "never twice"])
+def test_what_one_exercise_saw_comes_out_in_no_other(way: str, tmp_path: Path) -> None:
+    """The first answer is right and keeps what it is given; a later one tells it, in a test that students can see."""
+    first, later = LECTURE.exercises[0], LECTURE.exercises[1]
+    keeps = f"\n\nright, seen = {first.name}, []\n\n\ndef {first.name}(*args, **kwargs):\n"
+    keeps += "    seen.append(repr(args))\n    return right(*args, **kwargs)\n"
+    tells = {
+        "value": f"def {later.name}(*_, **__):\n    return f'told {{len(seen)}} inputs'",
+        "error": f"def {later.name}(*_, **__):\n    raise ValueError(f'told {{len(seen)}} inputs')",
+        "cell": "raise ValueError(f'told {len(seen)} inputs')",
+        "never twice": later.solution
+        + f"\n\n\nfine = {later.name}\n\n\ndef {later.name}(*args, **kwargs):\n"
+        + "    return f'told {len(seen)} inputs' if seen else fine(*args, **kwargs)",
+    }[way]
+    folder = ClassFolder(tmp_path)
+    build.course_directory(folder.root, [LECTURE.path])
+    folder.draw(7)
+    path = folder.submission("ada", NAME)
+    path.parent.mkdir(parents=True)
+    answers = {e.name: e.solution for e in LECTURE.exercises}
+    demo.hand_in(path, LECTURE, answers | {first.name: first.solution + keeps, later.name: tells})
+    grade.grade_class(folder, NAME, workers=0, database=None)
+    result = results.read(folder, NAME, "ada")
+    assert result is not None
+    marks = {mark.exercise: mark for mark in result.marks}
+    assert marks[first.name].points == first.points and marks[later.name].points == 0
+    assert sum(mark.points for mark in result.marks) == LECTURE.points - later.points
+    shown = marks[later.name].message
+    assert (
+        ("told 0 inputs" in shown)
+        if way != "never twice"
+        else ("told" not in shown and "run its cell" in shown.lower())
+    )
+
+
 def test_a_hidden_failure_names_a_known_mistake_and_no_other_text() -> None:
     exercise = next(e for e in LECTURE.exercises if "mistakes=" in e.tests)
     known = re.findall(r'"([A-Z][^"\n]{20,})"', exercise.tests)[0]

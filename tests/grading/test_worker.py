@@ -1,0 +1,68 @@
+"""What a worker makes of one task: time for all of it, and notes that a person can read."""
+
+import itertools
+import json
+import time
+
+import pytest
+from classroom import LECTURE
+
+from autograder.grading import judge, worker
+from autograder.grading.key import key
+from autograder.grading.text import NOTES_LIMIT
+from autograder.grading.worker import Graded, Task
+from autograder.inside.limits import Limits
+
+LIMITS = Limits(seconds_in_all=0.2)
+
+
+@pytest.fixture(autouse=True)
+def no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge is replaced in all of these."""
+    monkeypatch.setattr(worker, "_box", lambda *_: None)
+
+
+def task(*names: str, limits: Limits = LIMITS) -> Task:
+    """A notebook whose cells have these names, to be graded without a sandbox."""
+    cells = [
+        {"cell_type": "code", "source": "", "metadata": {"nbgrader": {"grade_id": name, "solution": True}}}
+        for name in names or ["tensor_bytes"]
+    ]
+    submission = json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}).encode()
+    return Task("ada", LECTURE.problems, submission, key(submission, LECTURE.problems), limits, unsafe=True)
+
+
+def test_a_judge_that_goes_on_for_ever_is_a_time_out_also_where_no_pool_could_kill_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def judges_for_ever(*_: object) -> None:
+        for _each in itertools.count():
+            pass
+
+    monkeypatch.setattr(worker, "_GRACE", 0.2)
+    monkeypatch.setattr(judge, "grade", judges_for_ever)
+    found = worker.grade_one(task())
+    assert isinstance(found, Graded) and sum(mark.points for mark in found.marks) == 0
+    assert "longer than it may in all" in found.notes[0]
+    monkeypatch.setattr(judge, "grade", lambda *_: ([], []))
+    assert isinstance(worker.grade_one(task()), Graded), "the next one is graded"
+
+
+def test_a_watchdog_that_comes_too_late_ends_nothing() -> None:
+    ended = 0
+    for number in range(2_000):
+        try:
+            with worker._watchdog(number % 20 * 1e-5):
+                time.sleep(1e-4)
+        except worker._Overdue:
+            ended += 1
+        assert sum(range(100)) == 4950  # a few instructions, for one that is still on its way
+    assert 0 < ended < 2_000
+
+
+def test_of_very_many_notes_the_first_are_told_and_the_others_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "grade", lambda *_: ([], ["the last"]))
+    found = worker.grade_one(task(*map(str, range(100_000))))
+    assert isinstance(found, Graded)
+    assert len(found.notes) == NOTES_LIMIT + 1 and found.notes[-1].startswith("and ")
+    assert sum(map(len, found.notes)) < 10_000
