@@ -413,11 +413,14 @@ def demo(
 
 @app.command()
 def notebooks() -> None:
-    """Build the notebooks from solutions/.
+    """Build the notebooks from solutions/, and docs/coverage.md.
 
     Instructors' into build/source/, students' into notebooks/. The same sources give the same bytes.
     """
     with _plain_errors():
+        lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+        page = coverage_table.page(coverage_table.wanted(project.ITEMS), lectures)
+        project.COVERAGE.write_text(page, encoding="utf-8")
         for path in build.students_notebooks(progress=lambda name: console.print(f"building {name}")):
             console.print(f"  {path.relative_to(project.ROOT)}")
 
@@ -451,7 +454,7 @@ def check(
         found_problems: list[str] = []
         for name, found in track(chosen, "checking", console=console, transient=True):
             answers = bank.read_bank(bank.bank_path(project.ANSWERS, name, found.name))
-            problems = bank.problems(found, answers)
+            problems = bank.problems(found, answers, bank.SEEDS)
             report = mutants.run_mutants(found, answers)
             problems += report.problems
             found_problems += [f"{name} {found.name}: {problem}" for problem in problems]

@@ -49,7 +49,6 @@ SLOW = [
     "grading/test_folder.py",
     "grading/test_sandbox.py",
     "course/test_execution.py",
-    "course/test_build.py",
     "setup/test_cli.py",
     "unit/test_widgets_patterns.py",
     "grading/test_feedback.py",

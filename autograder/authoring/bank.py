@@ -30,6 +30,7 @@ from autograder.grading.exercises import Exercise
 
 from .in_process import judge_for_seeds
 
+SEEDS = range(20)  # each answer is judged with, where they can matter
 WRONG_ANSWERS = 6  # at least, for each exercise
 RIGHT_ANSWERS = 3
 NAMED = 0.5  # of the wrong answers, at least: they meet a mistake that the tests know

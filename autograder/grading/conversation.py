@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import select
 import tempfile
@@ -13,17 +14,26 @@ import psutil
 
 from autograder.inside import messages, wire
 from autograder.inside.limits import Limits
+from autograder.inside.messages import READY
 
 IN_ALL = "the submission took longer than it may in all"
+_TO_BEGIN = 10.0  # seconds for a fork and its namespaces, which take milliseconds
 _STRETCH = 6  # times its seconds: what a request gets at most, on a machine that is too busy
 _STARVED = 0.7  # of a processor: whoever could run and got less was kept waiting by others
 
 
 class Gone(BaseException):
-    """The student's process ended, ran out of time, or sent what is no message. The argument says which.
+    """The student's process ended, ran out of time, or sent what is no message.
+
+    ``why`` says which, in words that are ours alone: they go onto the student's page. ``detail`` may quote what was
+    sent, which a process can choose; it is for the instructor.
 
     Not an Exception, so that a test cell which tries something cannot mistake it for an error of the student's.
     """
+
+    def __init__(self, why: str, detail: str = "") -> None:
+        super().__init__(why)
+        self.why, self.detail = why, detail
 
 
 class _Deadline:
@@ -134,6 +144,15 @@ class Conversation:
         os.set_blocking(requests, False)
         os.set_blocking(answers, False)
 
+    def begun(self) -> bool:
+        """Wait for the process to say that it is isolated; False where it does not, which is no fault of a student's.
+
+        Before that no code of the student's runs, so nothing else can come.
+        """
+        with contextlib.suppress(Gone):
+            return self._read(len(READY), _Deadline(_TO_BEGIN, math.inf, self._sandbox)) == READY
+        return False
+
     def ask(self, request: messages.Request, seconds: float | None = None) -> messages.Answer:
         """The answer to one request, within ``seconds`` (the limit of a cell, if left out)."""
         if time.monotonic() >= self._end:  # the judge takes time too, over what it is sent
@@ -145,18 +164,18 @@ class Conversation:
         self._write(wire.framed(message), deadline)
         (size,) = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline))
         if size > wire.LIMIT:
-            raise Gone(f"the answer would take {size:,} bytes")
+            raise Gone("the answer is too large", f"it would take {size:,} bytes")
         try:
             return messages.answer(wire.unpack(self._read(size, deadline)))
-        except wire.WireError:  # its text may quote the message, and this one goes onto a student's page
-            raise Gone("the answer is damaged") from None
+        except wire.WireError as error:
+            raise Gone("the answer is damaged", f"{error}") from None
 
     def asked(self) -> messages.Request:
         """The last request as it is now: the process may have changed the tensors in it."""
         try:
             return messages.request(wire.unpack(self._asked, self._shared.find))
-        except wire.WireError:
-            raise Gone("it damaged its arguments") from None
+        except wire.WireError as error:
+            raise Gone("it damaged its arguments", f"{error}") from None
 
     def _write(self, data: bytes, deadline: _Deadline) -> None:
         view = memoryview(data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,8 +45,11 @@ class Cell:
 
     @cached_property
     def plain(self) -> str:
-        """Its text without what editors change by themselves: ends of lines, and spaces before them."""
-        return "\n".join(map(str.rstrip, self.text.splitlines())).strip()
+        """Its text without what editors change by themselves: ends of lines, and spaces before them.
+
+        Not what else Python calls a space or an end of a line: a no-break space is a syntax error.
+        """
+        return "\n".join(line.rstrip(" \t") for line in re.split(r"\r\n|\r|\n", self.text)).strip("\n")
 
     @cached_property
     def title(self) -> str:

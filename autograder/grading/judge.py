@@ -29,7 +29,13 @@ from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
 # What a cell may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask.
-_NOT_HERE = ("ModuleNotFoundError", "FileNotFoundError", "PermissionError", "StdinNotImplementedError")
+_NOT_HERE = re.compile(
+    r"(?:ModuleNotFound|FileNotFound|Permission|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
+    r"Connection\w*)(?:Error|error)?:|.*(?:Address family not supported|getpwuid|NVIDIA|CUDA|CuDNN)",
+    re.IGNORECASE,
+)
+# The same of a call, but for files, which may be what an exercise is about.
+_NOT_THERE_EITHER = re.compile(r"FileNotFound|Permission")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 _A = TypeVar("_A", Ran, Names)
 
@@ -51,15 +57,19 @@ class _StandIn:
 @dataclass
 class _Work:
     """A submission on its way through the judge: ``waiting`` are the exercises without a mark, ``at`` is the step at
-    hand, if what ends there is not a fault of ours. ``tainted`` are exercises that failed before their hidden tests, in
-    a process that had been given hidden inputs of another one. With ``hidden`` False no hidden test runs."""
+    hand, if what ends there is not a fault of ours. With ``hidden`` False no hidden test runs. ``told``: some has, in
+    this process or in an earlier one, which may have passed on what it saw by the cell that it ended at. ``tainted``
+    are exercises that failed before their own hidden tests and after others', ``untold`` what was dropped before."""
 
     program: Program
+    cells: Sequence[Cell]
     waiting: list[Exercise]
     hidden: bool = True
+    told: bool = False
     marks: list[Mark] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     tainted: list[Exercise] = field(default_factory=list)
+    untold: dict[int, str] = field(default_factory=dict)
     at: int | None = None
 
 
@@ -74,7 +84,7 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
     again in a fresh one; an exercise whose answer or whose call it was gets nothing. Raises :class:`SandboxError` where
     a process ends before any of the student's code has run.
     """
-    work = _Work(Program(problems, cells), list(problems.exercises))
+    work = _Work(Program(problems, cells), cells, list(problems.exercises))
     work.notes += _suspicious(work.program)
     end = time.monotonic() + box.limits.seconds_in_all
     while work.waiting:
@@ -87,11 +97,11 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
                 gone = error
         if gone is None:
             break
-        why = talk.ended or str(gone)
+        why = talk.ended or gone.why
         if work.at is not None:
-            _drop(work, work.at, why)
+            _drop(work, work.at, why, f"{why} ({gone.detail})" if gone.detail else why)
         elif time.monotonic() < end:
-            raise SandboxError(f"the sandbox failed before it came to the student's code: {why}")
+            raise SandboxError(f"the sandbox failed before it came to the student's code: {why} {gone.detail}")
         if time.monotonic() >= end:
             for exercise in work.waiting:
                 message = f"✗ {exercise.name}\n  The cells before it used up all the time that there was."
@@ -112,7 +122,9 @@ def _say_again(work: _Work, box: Sandbox, end: float) -> None:
     """
     if not work.tainted:
         return
-    again = _Work(work.program, list(work.tainted), hidden=False)
+    program = Program(work.program.problems, work.cells)
+    program.dropped |= work.untold
+    again = _Work(program, work.cells, list(work.tainted), hidden=False)
     with contextlib.suppress(Gone), box.conversation(end) as talk:
         _converse(talk, again)
     said = {mark.exercise: mark for mark in again.marks if mark.points == 0}
@@ -122,7 +134,7 @@ def _say_again(work: _Work, box: Sandbox, end: float) -> None:
             work.marks[place] = said.get(mark.exercise, replace(mark, message=unsaid, mistake=None))
 
 
-def _drop(work: _Work, number: int, why: str) -> None:
+def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
     """A process ended or hung at this step: it doesn't run again.
 
     Where that was in a call, the cell that defines what was called goes too: whatever it did may have done it.
@@ -131,10 +143,12 @@ def _drop(work: _Work, number: int, why: str) -> None:
     for each, other in enumerate(work.program.steps):
         if each == number or (step.exercise is not None and other.exercise is step.exercise):
             work.program.dropped[each] = why
+            if not work.told:
+                work.untold[each] = why
     if step.exercise is None:
-        work.notes.append(f"{step.cell.title} was left out: {why}")
+        work.notes.append(f"{step.cell.title} was left out: {in_full}")
         return
-    work.notes.append(f"{step.exercise.name}: {why}")
+    work.notes.append(f"{step.exercise.name}: {in_full}")
     if step.exercise in work.waiting:
         work.waiting.remove(step.exercise)
         message = f"✗ {step.exercise.name}\n  Your code did not come to an end: {why}."
@@ -153,7 +167,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
         work.at = number  # even reading a cell may keep a parser busy for ever, or crash it
         program.learn(number, _ask(talk, ReadNames(program.steps[number].cell.text), Names))
     program.stopped.clear()
-    work.at, theirs, told = None, False, False
+    work.at, theirs = None, False
     for number in program.to_run():
         step = program.steps[number]
         if step.kind is Kind.OURS:
@@ -167,11 +181,12 @@ def _converse(talk: Conversation, work: _Work) -> None:
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
             tests = step.exercise.tests if work.hidden else step.exercise.visible_tests
+            before, work.told = work.told, work.hidden  # also where it ends in these tests
             verdict, elsewhere = _judge(step.exercise, tests, talk, program.problems.seed)
+            work.told = before or (work.hidden and (verdict.passed or verdict.hidden))
             work.waiting.remove(step.exercise)
-            if told and not verdict.passed and not verdict.hidden:
+            if before and not verdict.passed and not verdict.hidden:
                 work.tainted.append(step.exercise)
-            told |= verdict.passed or verdict.hidden
             own = [program.stopped[n] for n in program.stopped if program.steps[n].exercise is step.exercise]
             work.marks.append(_mark(step.exercise, verdict, own[-1][:500] if own else ""))
             if not verdict.passed and (why := program.out_of_reach(step.exercise) or _outside([*own, *elsewhere])):
@@ -182,7 +197,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
 
 def _outside(errors: Sequence[str]) -> str:
     """Why an answer that ended with one of these may fail here and work where the student wrote it, or nothing."""
-    found = next((error for error in errors if error.startswith(_NOT_HERE)), "")
+    found = next((error for error in errors if _NOT_HERE.match(error)), "")
     return f"it may work on the student's machine; here it ended with {found:.300}" if found else ""
 
 
@@ -207,8 +222,7 @@ def _judge(exercise: Exercise, tests: str, talk: Conversation, seed: int) -> tup
             raise TestError(f"a test observed {target!r}, which is neither the student's nor a probe")
         match talk.ask(call):
             case Seen(seen):
-                # Not those of files, which may be what an exercise is about.
-                if seen.error in ("ModuleNotFoundError", "StdinNotImplementedError"):
+                if seen.error and not _NOT_THERE_EITHER.match(seen.error):
                     errors.append(f"{seen.error}: {seen.message}")
                 return _checked(replace(seen, call=clean(seen.call, limit=1000)), call, talk.asked())
             case Mismatched(text):

@@ -175,14 +175,14 @@ def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
     exercises = {exercise.name: exercise for exercise in problems.exercises}
     named_tests = {f"test_{name}": exercise for name, exercise in exercises.items()}
     tests = {Cell(exercise.visible_tests).plain: exercise for exercise in problems.exercises}
-    ours = {cell.plain for cell in problems.cells if not cell.name}
+    ours = {cell.plain: cell for cell in problems.cells if not cell.name}
     steps: list[Step] = []
     for cell in cells:
         # Some tools drop the marks of cells; a test cell is then known by its text.
         if judged := named_tests.get(cell.name) if cell.name else tests.get(cell.plain):
             steps.append(Step(cell, Kind.CHECK, judged))
         elif not cell.name and cell.plain in ours:
-            steps.append(Step(cell, Kind.OURS))
+            steps.append(Step(ours[cell.plain], Kind.OURS))
         else:
             steps.append(Step(cell, Kind.THEIRS, exercises.get(cell.name)))
     # An exercise is judged once: at the last of its test cells, else below its answer, else at the end.

@@ -36,10 +36,6 @@ class SandboxError(CourseError):
     """There is no isolation to be had here, or the sandbox broke: says why, and what to do."""
 
 
-class Killed(SandboxError):
-    """Something on this machine killed the student's process; the sandbox is whole."""
-
-
 class Sandbox:
     """A fork server, isolated unless ``unsafe``; a context manager. Conversations with it come one after another."""
 
@@ -97,6 +93,8 @@ class Sandbox:
             self._process.pid,
         )
         try:
+            if not talk.begun():
+                raise SandboxError(f"a submission's process could not be isolated: {self.complaint}")
             yield talk
         finally:
             talk.close()
@@ -104,15 +102,14 @@ class Sandbox:
                 self._control.send(b"end")
             ended, _, talk.ended = self._receive().decode(errors="replace").partition(" ")
             if ended == "killed":
-                raise Killed("something on this machine killed the student's process (for want of memory?)")
+                raise SandboxError("something on this machine killed the student's process (for want of memory?)")
             if ended != "ended":
                 raise SandboxError(f"the sandbox is gone: {self.complaint}")
 
     @property
     def complaint(self) -> str:
-        """What the sandbox wrote to its log, once it has ended."""
-        if self._process.poll() is not None:
-            self._read_log()
+        """What the sandbox has written to its log."""
+        self._read_log()
         return self._log.decode(errors="replace")[-2000:].strip() or "no reason given"
 
     def close(self) -> None:
@@ -123,14 +120,14 @@ class Sandbox:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._read_log()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
 
     def _read_log(self) -> None:
-        """Read what the sandbox wrote, and close its log; once is enough."""
         log = self._process.stderr
         if log is not None and not log.closed:
-            os.set_blocking(log.fileno(), False)  # a process that is about to end may still hold the other end
-            with log:
-                self._log = log.read() or b""
+            os.set_blocking(log.fileno(), False)  # it may go on, or a process that is about to end hold the other end
+            self._log = (self._log + (log.read() or b""))[-10_000:]
 
     def __enter__(self) -> Sandbox:
         return self
@@ -159,6 +156,7 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MPLCONFIGDIR": "/tmp",
     "LANG": "C.UTF-8",
+    "USER": "nobody",  # for who asks by this name: there is no list of users
     "COURSE_PRESET": "small",  # an answer that calls for the capstone's training must not wait minutes for it
 }
 _START = (

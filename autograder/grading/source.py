@@ -26,6 +26,8 @@ from .exercises import HIDDEN, SOLUTION, Cell, Exercise, ProblemSet
 _HEADER = re.compile(r"^# %%")
 _TAG = re.compile(r"^(item|error)-(\d+)$")
 _TIMED = "timed"
+# What nbgrader wants to know of each of its cells, for those of which a source says less.
+_METADATA = {"grade": False, "locked": False, "schema_version": 3, "solution": False, "task": False}
 
 
 class SourceError(CourseError):
@@ -104,6 +106,9 @@ def parse(path: Path, text: str) -> Lecture:
     except Exception as error:
         raise SourceError(path, 1, f"Jupytext cannot read it: {error}", "compare it with another source") from error
     cells = notebook.cells
+    for cell in cells:
+        if nbgrader := cell.metadata.get("nbgrader"):
+            cell.metadata["nbgrader"] = {**_METADATA, **nbgrader}
     if len(cells) != len(lines):
         raise SourceError(path, 1, "its cells and its `# %%` lines do not agree", "look for a stray `# %%`")
     proofs = _check_cells(path, cells, lines)

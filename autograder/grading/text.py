@@ -29,8 +29,9 @@ def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
 
 def notes(found: Sequence[str]) -> tuple[str, ...]:
     """Notes on a submission, clean and at most so many that a person would read them; the last one counts the rest."""
-    shown = found if len(found) <= NOTES_LIMIT else [*found[:NOTES_LIMIT], f"and {len(found) - NOTES_LIMIT:,} more"]
-    return tuple(clean(note, limit=MESSAGE_LIMIT) for note in shown)
+    different = list(dict.fromkeys(found))
+    more = [f"and {len(different) - NOTES_LIMIT:,} more"] if len(different) > NOTES_LIMIT else []
+    return tuple(clean(note, limit=MESSAGE_LIMIT) for note in [*different[:NOTES_LIMIT], *more])
 
 
 def one_line(text: str) -> str:

@@ -22,7 +22,7 @@ from . import text
 from .exercises import Cell, ProblemSet
 from .key import key
 from .marks import Mark
-from .sandbox import Killed, Sandbox, SandboxError
+from .sandbox import Sandbox, SandboxError
 from .submission import HandedIn, parse
 from .text import MESSAGE_LIMIT, clean
 
@@ -116,7 +116,8 @@ def prepare(limits: Limits, unsafe: bool) -> str:
     with ThreadPoolExecutor(1) as pool, _LOCK:
         judge = pool.submit(importlib.import_module, f"{__package__}.judge")
         try:
-            _box(limits, unsafe)
+            with _box(limits, unsafe).conversation():
+                pass  # that a process can be isolated shows only when one is
         except SandboxError as error:
             return str(error)
         judge.result()
@@ -189,8 +190,7 @@ def _grade(task: Task, started: float) -> Outcome:
         try:
             marks, notes = judge.grade(task.problems, read.cells, box)
         except SandboxError as error:
-            if not isinstance(error, Killed):
-                close_box()
+            close_box()  # also where only the student's process was killed: some of it may have been left
             reason = str(error)
             continue
         said = text.notes([*(finding.problem for finding in read.findings), *notes])

@@ -22,10 +22,12 @@ from pathlib import Path
 
 from . import isolation
 from .limits import Limits
+from .messages import READY
 from .preload import preload
 from .shell import Shell
 from .student import converse
 
+_GONE = (FileNotFoundError, ProcessLookupError)  # of a process that ended between two looks
 _TICK = 0.05  # seconds between two looks at what a submission's processes take
 
 
@@ -62,13 +64,15 @@ def main() -> None:
                 print(f"sandbox: {error}", file=sys.stderr, flush=True)
             finally:
                 os._exit(code)  # never back into this loop, whatever happens
-        for descriptor in descriptors:
+        *pipes, shared = descriptors
+        for descriptor in pipes:
             os.close(descriptor)
-        control.send(_follow(control, limits, child, alone))
+        control.send(_follow(control, limits, child, alone, shared))
+        os.close(shared)
 
 
 def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: int) -> None:
-    """Become a student's process, and answer until the judge closes the pipes."""
+    """Become a student's process, say so, and answer until the judge closes the pipes."""
     os.setsid()
     if limits.isolate:
         isolation.isolate(limits)
@@ -76,6 +80,8 @@ def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: in
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
         isolation.set_limits(limits)
     os.chdir("/tmp")
+    # What goes wrong until here is a fault of the machine, and after it of whoever wrote the cells.
+    os.write(answers, READY)
     # What the student prints goes nowhere unless a cell or an observation keeps it.
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -84,9 +90,9 @@ def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: in
         asyncio.run(converse(incoming, outgoing, shared, shell))
 
 
-def _follow(control: socket.socket, limits: Limits, child: int, alone: int) -> bytes:
+def _follow(control: socket.socket, limits: Limits, child: int, alone: int, shared: int) -> bytes:
     """Watch a submission until the judge says "end", end it, and say how it ended: "ended REASON" or "killed"."""
-    reason = _watch(control, limits, child, alone)
+    reason = _watch(control, limits, child, alone, shared)
     if limits.isolate:
         os.kill(child, signal.SIGTERM)
     else:  # at least its group; a process that left the group lives on
@@ -98,7 +104,7 @@ def _follow(control: socket.socket, limits: Limits, child: int, alone: int) -> b
     return b"killed" if limits.isolate and os.WIFSIGNALED(status) else b"ended " + reason.encode()
 
 
-def _watch(control: socket.socket, limits: Limits, child: int, alone: int) -> str:
+def _watch(control: socket.socket, limits: Limits, child: int, alone: int, shared: int) -> str:
     """Wait for the judge's "end". Until then, end a submission that goes beyond memory or processes, and say why.
 
     The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all.
@@ -107,11 +113,17 @@ def _watch(control: socket.socket, limits: Limits, child: int, alone: int) -> st
     while not select.select([control], [], [], _TICK)[0]:
         if reason or not limits.isolate:
             continue
-        at_most, threads = _at_most()
-        if at_most > limits.memory and _takes(alone) > limits.memory:
-            reason = f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
-        elif threads > limits.processes:
-            reason = f"it had more than {limits.processes} processes and threads"
+        try:
+            at_most, threads = _at_most()
+            at_most += _stored(shared)
+            if at_most > limits.memory and _takes(alone) + _stored(shared) > limits.memory:
+                reason = f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
+            elif threads > limits.processes:
+                reason = f"it had more than {limits.processes} processes and threads"
+        except PermissionError:  # a process can hide what it has, and none has a reason to
+            reason = "one of its processes does not show what memory it takes"
+        except Exception as error:  # whatever a process made of its names: it is that submission's, not this server's
+            reason = f"what it takes cannot be counted ({type(error).__name__})"
         if reason:
             os.kill(child, signal.SIGTERM)
     control.recv(16)  # "end", or nothing where the judge is gone
@@ -123,7 +135,7 @@ def _at_most() -> tuple[int, int]:
     _, _, virtual = _status("self")
     taken = threads = 0
     for process in _processes():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*_GONE):
             resident, count, its = _status(process)
             # Shared memory that no process shows at the moment stays where it is while it is mapped.
             taken += resident + max(0, its - virtual)
@@ -141,9 +153,9 @@ def _takes(alone: int) -> int:
     held = _anonymous("self") - alone
     shared: dict[str, set[tuple[int, int]]] = {}
     for process in _processes():
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(*_GONE):
             held += _anonymous(process)
-            for line in Path("/proc", process, "maps").read_text().splitlines():
+            for line in _lines(process, "maps"):
                 # address, permissions, offset, device, inode, name. The judge's own memory is not the submission's.
                 place, permissions, offset, device, inode, *name = line.split(maxsplit=5)
                 if permissions[3] == "s" and name and name[0].startswith("/dev/zero"):
@@ -151,6 +163,17 @@ def _takes(alone: int) -> int:
                     begin = int(offset, 16)
                     shared.setdefault(f"{device} {inode}", set()).add((begin, begin + end - start))
     return held + sum(map(_covered, shared.values()))
+
+
+def _stored(shared: int) -> int:
+    """Bytes that a submission keeps in its folders in memory, and in the memory that it has together with the judge."""
+    used = {}
+    for process in _processes():
+        for folder in ("tmp", "dev/shm"):
+            with contextlib.suppress(OSError):  # the next process sees the same folder
+                found = os.statvfs(f"/proc/{process}/root/{folder}")
+                used[found.f_fsid] = (found.f_blocks - found.f_bfree) * found.f_frsize
+    return 512 * os.fstat(shared).st_blocks + sum(used.values())
 
 
 def _covered(ranges: set[tuple[int, int]]) -> int:
@@ -173,7 +196,7 @@ def _processes() -> list[str]:
 
 def _anonymous(process: str) -> int:
     """Bytes of a process's memory that is no file's, each page divided by the number of processes that have it."""
-    for line in Path("/proc", process, "smaps_rollup").read_text().splitlines():
+    for line in _lines(process, "smaps_rollup"):
         if line.startswith("Pss_Anon:"):
             return 1024 * int(line.split()[1])
     return _status(process)[0]  # a kernel before 5.4
@@ -181,7 +204,13 @@ def _anonymous(process: str) -> int:
 
 def _status(process: str) -> tuple[int, int, int]:
     """Bytes of a process's memory that is no file's, its threads, and bytes that it has mapped."""
-    lines = Path("/proc", process, "status").read_text().splitlines()
-    found = {name: value.split()[0] for name, _, value in (line.partition(":") for line in lines) if value.split()}
+    lines = [line.partition(":") for line in _lines(process, "status")]
+    found = {name: value.split()[0] for name, _, value in lines if value.split()}
     number = {name: int(found.get(name, 0)) for name in ("RssAnon", "RssShmem", "Threads", "VmSize")}
     return 1024 * (number["RssAnon"] + number["RssShmem"]), number["Threads"], 1024 * number["VmSize"]
+
+
+def _lines(process: str, file: str) -> list[str]:
+    """The lines of a file about a process. Its name and those of what it has mapped are of its own choosing, but that
+    the kernel spells out the ends of lines in them."""
+    return Path("/proc", process, file).read_bytes().decode(errors="replace").split("\n")[:-1]

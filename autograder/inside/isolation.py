@@ -114,7 +114,8 @@ def set_limits(limits: Limits) -> None:
         (resource.RLIMIT_NPROC, limits.processes),
         (resource.RLIMIT_FSIZE, limits.scratch),
         (resource.RLIMIT_NOFILE, 256),
-        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_SIGPENDING, 1024),  # timers count as well
+        (resource.RLIMIT_CORE, 1),  # at 0 a machine that pipes core dumps to a program starts it all the same: core(5)
     ):
         resource.setrlimit(kind, (value, value))
 

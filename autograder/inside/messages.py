@@ -14,6 +14,8 @@ from course_utils.testing import Observation
 
 from .wire import WireError
 
+READY = b"!"  # what a student's process says once it is isolated, before any message
+
 
 @dataclass(frozen=True)
 class Run:

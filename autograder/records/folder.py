@@ -148,6 +148,14 @@ class ClassFolder:
         return self.root / "reports" / f"{lecture_name}.html"
 
     @property
+    def places(self) -> list[Path]:
+        """Every folder that holds something of the class, wherever nbgrader's configuration puts it."""
+        steps = (self.settings.submitted, self.settings.autograded, self.settings.feedback)
+        book = self.gradebook_url.removeprefix("sqlite:///")
+        books = [] if book == self.gradebook_url else [Path(book).parent]
+        return [self.root, *(self.root / step for step in steps), *books]
+
+    @property
     def gradebook_url(self) -> str:
         """The address of nbgrader's gradebook, for SQLAlchemy."""
         url = self.settings.db_url or "sqlite:///gradebook.db"

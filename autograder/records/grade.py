@@ -81,7 +81,8 @@ def grade_class(
     lecture = source.read(source_path(lecture_name))
     folder.require_submissions(lecture_name)
     if not unsafe:
-        sandbox.require_hidden(folder.root)
+        for place in folder.places:
+            sandbox.require_hidden(place)
     with _alone(folder, lecture_name):
         run = _Run(folder, lecture, roster, again, limits, unsafe, progress)
         outcomes = engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)

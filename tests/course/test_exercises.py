@@ -16,7 +16,6 @@ EXERCISES = [
     for lecture in (source.read(path) for path in source.lectures(project.SOLUTIONS))
     for exercise in lecture.exercises
 ]
-SEEDS = range(20)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,7 +37,7 @@ def answers(lecture: str, exercise: Exercise) -> list[bank.Answer]:
 def test_the_tests_judge_every_answer_of_the_bank_as_planned(lecture: str, exercise: Exercise) -> None:
     """For every seed: wrong answers and the stub are rejected, the former with the planned message, most of them as a
     known mistake; the reference and unusual right answers pass."""
-    problems = bank.problems(exercise, answers(lecture, exercise), SEEDS)
+    problems = bank.problems(exercise, answers(lecture, exercise), bank.SEEDS)
     assert not problems, "\n".join(problems)
 
 

@@ -714,6 +714,17 @@ def spaces_at_the_ends_of_lines(n: Notebook) -> None:
 
 
 @honest()
+def odd_spaces_at_the_end_of_a_comment(n: Notebook) -> None:
+    n.cells[0]["source"] += "\n# \u00a0\u2028\u001f\x0c"
+
+
+@honest("shift")
+def a_no_break_space_behind_a_lectures_statement(n: Notebook) -> None:
+    cell = next(cell for cell in n.cells if cell["source"] == "offset = 20")
+    cell["source"] += "\u00a0"
+
+
+@honest()
 def outputs_and_counts_of_an_earlier_run(n: Notebook) -> None:
     for number, cell in enumerate(n.cells):
         if cell["cell_type"] == "code":

@@ -1,5 +1,6 @@
 """Grading a class: states, resuming, failures of the machine, and death at any moment."""
 
+import contextlib
 import itertools
 import os
 import shutil
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import psutil
 import pytest
 from classroom import CRASH, FIRST, HANG, LECTURE, LIMITS, NAME, SECOND, WHOLE, files, hand_in, scores
 from nbgrader.api import Gradebook
@@ -20,6 +22,7 @@ from typer.testing import CliRunner
 from autograder import cli, project
 from autograder.authoring import build
 from autograder.grading import conversation, judge, marks, sandbox, source, worker
+from autograder.grading.key import key
 from autograder.grading.marks import State
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Ran, Run
@@ -289,7 +292,7 @@ def test_a_process_that_the_machine_kills_is_no_zero() -> None:
             return process
 
         for depth in (3, 4):  # bwrap, its first process, the warm process, its child; the student's process
-            with pytest.raises(sandbox.Killed, match="killed the student's process"), box.conversation() as talk:
+            with pytest.raises(sandbox.SandboxError, match="killed the student's process"), box.conversation() as talk:
                 assert talk.ask(Run("x = 1")) == Ran("", "")
                 os.kill(inner(box._process.pid, depth), signal.SIGKILL)
                 with pytest.raises(conversation.Gone, match="the process ended"):
@@ -297,6 +300,55 @@ def test_a_process_that_the_machine_kills_is_no_zero() -> None:
         for ends in (HANG, CRASH, "import os\nos._exit(247)", "import os, signal\nos.abort()"):
             with box.conversation() as talk, pytest.raises(conversation.Gone, match="the process ended"):
                 talk.ask(Run(ends))
+
+
+def test_what_a_killed_submission_leaves_ends_before_the_next_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not want to end with whoever waits for it, and that process is killed from outside."""
+    stays = "import ctypes, time\nctypes.CDLL(None).prctl(1, 0)\nfor _ in range(600):\n    time.sleep(0.1)"
+    worker.close_box()
+    real, killed, left = judge.grade, [], []
+
+    def grade_and_kill(problems: object, cells: object, box: sandbox.Sandbox) -> object:
+        left.append(len(psutil.Process(box._process.pid).children(recursive=True)))
+        if killed:
+            return [], []
+        with box.conversation() as talk:
+            *_, waiting, inner = psutil.Process(box._process.pid).children(recursive=True)
+            killed.append(inner)
+            with contextlib.suppress(conversation.Gone):
+                talk.ask(Run(stays), 0.3)
+            waiting.kill()
+        return real(problems, cells, box)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(judge, "grade", grade_and_kill)
+    submission = nbformat.writes(LECTURE.notebook).encode()
+    given = worker.Task("ada", LECTURE.problems, submission, key(submission, LECTURE.problems), LIMITS)
+    assert isinstance(worker.grade_one(given), worker.Graded)
+    worker.close_box()
+    assert len(left) == 2 and left[0] == left[1] and not killed[0].is_running()
+
+
+@pytest.mark.parametrize("where", ["first", "later"])
+def test_a_process_that_cannot_be_isolated_is_a_failure_here_and_no_zero(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sandbox has started, and namespaces run out."""
+    begun = conversation.Conversation.begun
+    calls = []
+
+    def fails(talk: conversation.Conversation) -> bool:
+        calls.append(talk)
+        return begun(talk) and where == "later" and len(calls) == 1
+
+    monkeypatch.setattr(conversation.Conversation, "begun", fails)
+    worker.close_box()
+    said = worker.prepare(LIMITS, False)
+    assert ("could not be isolated" in said) is (where == "first")
+    submission = nbformat.writes(LECTURE.notebook).encode()
+    given = worker.Task("ada", LECTURE.problems, submission, key(submission, LECTURE.problems), LIMITS)
+    found = worker.grade_one(given)
+    worker.close_box()
+    assert isinstance(found, worker.Failed) and "could not be isolated" in found.reason
 
 
 @pytest.mark.parametrize("times", [worker.ATTEMPTS - 1, worker.ATTEMPTS])

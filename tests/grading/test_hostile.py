@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import cast
 
@@ -138,6 +139,21 @@ def test_an_attack_earns_only_its_honest_part_and_leaves_nothing(path: Path, box
     said.encode("utf-8")
     assert left == Ran("RuntimeError: left: []", "")
     assert descendants(boxes.box._process.pid) == boxes.own, "a process survives"
+
+
+def test_what_the_threat_model_names_exists() -> None:
+    """Tests by their name or file, attacks by theirs, or by the part that several have in common."""
+    page = (project.ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
+    shown = [row.rpartition("|")[0].rpartition("|")[2] for row in page.splitlines() if row.startswith("| ")]
+    named = {name for cell in shown for name in re.findall(r"`([\w/*.]+)`", cell)}
+    tests = {path: path.read_text(encoding="utf-8") for path in (project.ROOT / "tests").rglob("test_*.py")}
+    defined = set(re.findall(r"^def (test_\w+)", "\n".join(tests.values()), re.MULTILINE))
+    missing = {
+        name
+        for name in named - defined
+        if not (project.ROOT / name).is_file() and not any(fnmatch(path.stem, name) for path in ATTACKS)
+    }
+    assert len(named) >= 50 and missing == set()
 
 
 def test_each_of_at_least_sixty_attacks_tries_something_else() -> None:

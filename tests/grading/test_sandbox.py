@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,42 @@ def test_a_class_where_submissions_could_read_it_is_not_graded(tmp_path: Path, m
         grade.grade_class(ClassFolder(course), NAME, workers=0)
     assert not (course / "results").exists()
     assert grade.grade_class(ClassFolder(course), NAME, workers=0, unsafe=True, database=None).graded == ("ada",)
+
+
+@pytest.mark.parametrize("moved", ["a link", "submitted", "feedback", "gradebook"])
+def test_a_class_that_keeps_something_where_submissions_could_read_it_is_not_graded(
+    moved: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What nbgrader's configuration puts elsewhere counts too."""
+    course, readable = tmp_path / "class", tmp_path / "readable"
+    course.mkdir()
+    submitted = readable if moved in ("a link", "submitted") else course / "submitted"
+    (submitted / "ada" / NAME).mkdir(parents=True)
+    (submitted / "ada" / NAME / f"{NAME}.ipynb").write_text('{"cells": [')
+    setting = f"{moved}_directory = {str(readable)!r}"
+    if moved == "a link":
+        (course / "submitted").symlink_to(readable)
+        setting = "course_id = 'linked'"
+    elif moved == "gradebook":
+        setting = f"db_url = 'sqlite:///{readable}/book.db'"
+    (course / "nbgrader_config.py").write_text(f"c = get_config()\nc.CourseDirectory.{setting}\n")
+    monkeypatch.setattr(sys, "base_prefix", str(readable))
+    with pytest.raises(sandbox.SandboxError, match=f"{readable}, which every submission may read"):
+        grade.grade_class(ClassFolder(course), NAME, workers=0)
+
+
+@pytest.mark.sandboxed
+def test_a_submission_is_nobody_and_alone_in_its_network() -> None:
+    """A socket without a file is reached from everywhere in its network, whatever files are hidden."""
+    with socket.socket(socket.AF_UNIX) as listener, sandbox.Sandbox() as box, box.conversation() as talk:
+        listener.bind(f"\0course-{os.getpid()}")
+        listener.listen()
+        with socket.socket(socket.AF_UNIX) as here:
+            here.connect(listener.getsockname())
+        reach = f"import socket\nsocket.socket(socket.AF_UNIX).connect({listener.getsockname()!r})"
+        assert talk.ask(Run(reach)) == Ran("ConnectionRefusedError: [Errno 111] Connection refused", "")
+        who = talk.ask(Run("import getpass, os\nprint(os.getuid() or 'root', getpass.getuser())"))
+        assert isinstance(who, Ran) and who.printed.split() == [str(os.getuid() or 65534), "nobody"]
 
 
 @pytest.mark.sandboxed

@@ -14,10 +14,7 @@ from autograder.cli import app
 
 # What other systems lack. A module that is None in sys.modules cannot be imported.
 ELSEWHERE = "import sys; sys.modules |= dict.fromkeys(['fcntl', 'resource']); from autograder.cli import app; app()"
-COMMANDS = [
-    "init", "verify", "grade", "feedback", "report", "export", "formgrader", "demo", "notebooks", "check", "coverage",
-    "release",
-]  # fmt: skip
+COMMANDS = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
 
 
 def elsewhere(*arguments: str) -> subprocess.CompletedProcess[str]:

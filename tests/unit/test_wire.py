@@ -233,12 +233,13 @@ COSTLY = {
 
 @pytest.mark.parametrize("name", COSTLY)
 def test_reading_a_message_costs_time_and_memory_in_proportion_to_its_bytes(name: str) -> None:
-    """Refused or not. A second for 16 MiB is what plain numbers take; these have up to ten, and no gigabytes."""
+    """Refused or not. A second of the processor for 16 MiB is what plain numbers take. These have up to thirty, since a
+    large process collects its garbage in between, and no gigabytes; what grew with a square would take hours."""
     costly = COSTLY[name]
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     with contextlib.suppress(wire.WireError):
         wire.unpack(costly)
-    assert time.process_time() - began < 0.5 + 10 * len(costly) / 2**24
+    assert time.process_time() - began < 0.5 + 30 * len(costly) / 2**24
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**10 * 100 + 60 * len(costly) / 2**10  # KiB
 
 
