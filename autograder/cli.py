@@ -279,6 +279,7 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
     """Write each student's page: points, code, what went wrong.
 
     feedback/STUDENT/LECTURE.html shows nothing of a hidden test, and nothing of a submission but text. Safe to repeat.
+    Exit 1 if a page could not be written; the others are.
     """
     from autograder.records import feedback as pages_of_feedback
 
@@ -300,6 +301,8 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
             f"`course grade {folder} {lecture_name}` grades those again, then repeat this",
             highlight=False,
         )
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command()

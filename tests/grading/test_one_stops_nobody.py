@@ -276,7 +276,7 @@ def test_trouble_with_one_student_leaves_the_others_grades_as_they_are(
     for command in ("verify", "feedback", "export"):
         ran = CliRunner().invoke(cli.app, [command, str(tmp_path), NAME])
         assert ran.exit_code in (0, 1) and isinstance(ran.exception, SystemExit | None), (command, ran.exception)
-        assert command == "verify" or ran.exit_code == 0, ran.output
+        assert command == "verify" or ran.exit_code == int("cannot be written" in ran.output), ran.output
     for student in OTHERS:
         assert "0 of" in course.feedback(student, NAME).read_text(encoding="utf-8")
     again = grade.grade_class(course, NAME, workers=0, unsafe=True, database=None)
