@@ -90,7 +90,7 @@ def descendants(ancestor: int) -> set[int]:
     parents = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            state, parent = path.read_text().rpartition(")")[2].split()[:2]
+            state, parent = path.read_text(errors="replace").rpartition(")")[2].split()[:2]
         except (OSError, ValueError):
             continue
         if state != "Z":

@@ -69,7 +69,7 @@ def parents() -> dict[int, int]:
     found = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
-            found[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+            found[int(path.parent.name)] = int(path.read_text(errors="replace").rpartition(")")[2].split()[1])
     return found
 
 
