@@ -102,7 +102,7 @@ def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
 
     exercises = [exercise for lecture in lectures for exercise in lecture.exercises]
     while True:
-        seed = secrets.randbits(31)
+        seed = secrets.randbits(63)
         if not hasattr(signal, "setitimer"):  # Windows, where nothing is graded
             break
         what = f"Drawing this class's hidden inputs, and trying {len(exercises)} references on them"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .exercises import Cell, ProblemSet
 from .key import key
+from .text import one_line
 
 SIZE_LIMIT = 50_000_000  # bytes; a lecture with all its figures has well under one million
 CELL_LIMIT = 200_000  # characters; the longest reference has some 2,000
@@ -28,7 +29,7 @@ class Finding:
     remedy: str
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.problem}\n  → {self.remedy}"
+        return f"{one_line(str(self.path))}: {one_line(self.problem)}\n  → {one_line(self.remedy)}"
 
 
 @dataclass(frozen=True)

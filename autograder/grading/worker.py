@@ -193,7 +193,7 @@ def _grade(task: Task, started: float) -> Outcome:
             close_box()  # also where only the student's process was killed: some of it may have been left
             reason = str(error)
             continue
-        said = text.notes([*(finding.problem for finding in read.findings), *notes])
+        said = text.notes([*notes, *(finding.problem for finding in read.findings)])
         return Graded(tuple(marks), said, read.cells, time.monotonic() - started)
     return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
 

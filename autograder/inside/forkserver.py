@@ -18,6 +18,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from pathlib import Path
 
 from . import isolation
@@ -28,6 +29,7 @@ from .shell import Shell
 from .student import converse
 
 _GONE = (FileNotFoundError, ProcessLookupError)  # of a process that ended between two looks
+_COUNTING = 0.5  # seconds of the processor's time that one look may take; usually it takes a thousandth
 _TICK = 0.05  # seconds between two looks at what a submission's processes take
 
 
@@ -113,6 +115,7 @@ def _watch(control: socket.socket, limits: Limits, child: int, alone: int, share
     while not select.select([control], [], [], _TICK)[0]:
         if reason or not limits.isolate:
             continue
+        began = time.process_time()
         try:
             at_most, threads = _at_most()
             at_most += _stored(shared)
@@ -120,6 +123,8 @@ def _watch(control: socket.socket, limits: Limits, child: int, alone: int, share
                 reason = f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
             elif threads > limits.processes:
                 reason = f"it had more than {limits.processes} processes and threads"
+            elif time.process_time() - began > _COUNTING:
+                reason = "its memory is in too many pieces to be counted"
         except PermissionError:  # a process can hide what it has, and none has a reason to
             reason = "one of its processes does not show what memory it takes"
         except Exception as error:  # whatever a process made of its names: it is that submission's, not this server's

@@ -237,7 +237,9 @@ class _Unpacker:
                 real, imaginary = (float.fromhex(_text(part)) for part in content)
                 return complex(real, imaginary)
             case "bytes":
-                return self.blobs[_index(content)]
+                found = self.blobs[_index(content)]
+                self._show(len(found))
+                return found
             case "tuple":
                 return tuple(self._values(content, depth))
             case "size":
@@ -289,15 +291,18 @@ class _Unpacker:
                 raise WireError("a tensor that reaches beyond its storage")
             if not math.prod(shape) and offset * dtype.itemsize > storage.nbytes():
                 raise WireError("a tensor that begins beyond its storage")
-            # A few bytes can be shown as many, and whoever looks at all of them takes that much time and memory.
-            self._shown += math.prod(shape) * dtype.itemsize
-            if self._shown > LIMIT:
-                raise WireError("a tensor that is too large")
+            self._show(math.prod(shape) * dtype.itemsize)
             if dtype == torch.bool and not self._all_truth_values(storage):
                 raise WireError("a truth value that is neither true nor false")
             made = torch.empty(0, dtype=dtype)
             made.set_(storage, offset, shape, stride)
         return made.requires_grad_() if requires_grad else made
+
+    def _show(self, size: int) -> None:
+        """A few bytes can be shown as many, and whoever looks at all of them takes that much time and memory."""
+        self._shown += size
+        if self._shown > LIMIT:
+            raise WireError("values that show more than their message holds")
 
     def _storage(self, blob: Any) -> torch.UntypedStorage:
         key = tuple(map(_index, blob if isinstance(blob, list) else [blob]))

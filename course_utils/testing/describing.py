@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from course_utils.testing.plain import Opaque, Raised
 
+_TEXT = 200  # characters of a text
 _SHOWN = 8  # elements of a tensor, or items of a container, written out in a message
 
 
@@ -33,10 +35,15 @@ def describe(value: Any) -> str:
     if isinstance(value, dict):
         items = [f"{describe(k)}: {describe(v)}" for k, v in list(value.items())[:_SHOWN]]
         return "{" + ", ".join(items) + (", …" if len(value) > _SHOWN else "") + "}"
+    if isinstance(value, (set, frozenset)):
+        items = [describe(item) for item in itertools.islice(value, _SHOWN)]
+        return "{" + ", ".join(items) + (", …" if len(value) > _SHOWN else "") + "}" if items else "set()"
     if isinstance(value, (int, float)):
         return short_number(value)
+    if isinstance(value, (str, bytes)) and len(value) > _TEXT:
+        return repr(value[:_TEXT]) + "…"  # cut before it is spelled out: a value may have any size
     text = repr(value)
-    return text if len(text) <= 200 else text[:200] + "…"
+    return text if len(text) <= _TEXT else text[:_TEXT] + "…"
 
 
 def argument_prefix(label: int | str) -> str:

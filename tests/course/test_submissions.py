@@ -10,7 +10,7 @@ from autograder import project
 from autograder.authoring import build
 from autograder.cli import app
 from autograder.grading import source
-from autograder.grading.submission import Submission, parse, read
+from autograder.grading.submission import HandedIn, Submission, parse, read
 
 LECTURE = source.read(source.lectures(project.SOLUTIONS)[0])
 PROBLEMS = LECTURE.problems
@@ -96,3 +96,15 @@ def test_verify_names_every_broken_submission(course: Path, notebook: dict) -> N
     assert result.exit_code == 1
     assert "bob" in result.output and "ada/" not in result.output
     assert "2 submissions, 1 of them want a look" in result.output
+
+
+def test_what_is_found_in_a_submission_can_be_printed_anywhere() -> None:
+    """The names of cells are the student's: they move no cursor, add no line and stop no terminal."""
+    name = "\x1b[2J\r\n0 want a look\u202e\ud800"
+    cell = {"cell_type": "code", "source": "", "metadata": {"nbgrader": {"grade_id": name}}}
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [cell]}
+    handed_in = HandedIn(Path("a\x1b.ipynb"), data=json.dumps(notebook).encode())
+    said = list(map(str, parse(handed_in, PROBLEMS).findings))
+    assert any("want a look" in text for text in said)
+    for text in said:
+        assert text.encode() and text.count("\n") == 1 and text.replace("\n", "").isprintable()

@@ -1,12 +1,14 @@
 """expect: what agrees, what differs, and what a student is told."""
 
 import math
+import tracemalloc
 
 import pytest
 import torch
 from mismatches import told
 
 from course_utils.testing import Mismatch, Opaque, expect, observe
+from course_utils.testing.describing import describe
 
 
 @pytest.mark.parametrize(
@@ -84,3 +86,19 @@ def test_tolerance_is_relative() -> None:
 def test_long_values_are_cut_in_messages() -> None:
     assert len(told(list(range(10**5)), [1])) < 300
     assert len(told("x" * 10**6, "y")) < 500
+
+
+@pytest.mark.parametrize(
+    "value", [{bytes(2**24)}, frozenset({(bytes(2**24),) * 100}), [["x" * 2**24] * 8] * 8, {1: {"y" * 2**24}}]
+)
+def test_a_large_value_is_cut_before_it_is_spelled_out(value: object) -> None:
+    tracemalloc.start()
+    try:
+        assert len(describe(value)) < 70 * 1000
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_set_shows_its_first_items() -> None:
+    assert describe({3}) == "{3}" and describe(set()) == "set()" and describe(set(range(9))).endswith(", …}")

@@ -227,6 +227,10 @@ COSTLY = {
     "dicts, deep": message(b'{"tuple":[' * 1_000_000),
     "digits": message(b"[" + b",".join([b'{"int":"%s"}' % (b"9" * 4000)] * 4000) + b"]"),
     "a long fraction": message(b'{"float":"0x1.%sp0"}' % (b"f" * 2**23)),
+    "one blob, many times": message(b"[" + b",".join([b'{"bytes":0}'] * 100_000) + b"]", b"x" * 2**20),
+    "one blob, many times, in a set": message(
+        b'{"set":[{"tuple":[' + b",".join([b'{"bytes":0}'] * 100_000) + b"]}]}", b"x" * 2**20
+    ),
     "many blobs": message(b"[" + b",".join(b'{"bytes":%d}' % i for i in range(200_000)) + b"]", *[b"x"] * 200_000),
 }
 
