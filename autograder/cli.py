@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import signal
 import sys
 import webbrowser
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import track
+from rich.progress import Progress, track
 from rich.table import Table
 
 # Nothing here may import what grades: that needs Linux, and the other commands do not. Nor PyTorch: that takes seconds.
@@ -83,7 +82,7 @@ def init(
     Submissions and grades will live in it. Safe to repeat: only source/ is written again.
     """
     with _plain_errors():
-        lectures = build.course_directory(folder)
+        lectures = build.course_directory(folder, seed=None)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
@@ -95,22 +94,16 @@ def init(
 
 
 def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
-    """Give a new class hidden inputs of its own, on which every reference passes."""
-    if (course.root / CLASS).exists() or course.results.exists():
-        return
-    from autograder.authoring.in_process import judge_in_process  # with PyTorch
-
-    exercises = [exercise for lecture in lectures for exercise in lecture.exercises]
-    while True:
-        seed = secrets.randbits(63)
-        if not hasattr(signal, "setitimer"):  # Windows, where nothing is graded
-            break
-        what = f"Drawing this class's hidden inputs, and trying {len(exercises)} references on them"
-        tried = track(exercises, what, console=console, transient=True)
-        if all(judge_in_process(exercise, exercise.solution, seed=seed).passed for exercise in tried):
-            break
-    course.draw(seed)
-    console.print(f"{course.root / CLASS}: this class's hidden inputs; keep it, and keep it from students")
+    """Give a class hidden inputs of its own: all of them to a new one, and those of changed exercises to any."""
+    if not (course.root / CLASS).exists() and not course.results.exists():
+        course.draw(secrets.randbits(63))
+        console.print(f"{course.root / CLASS}: what this class's hidden inputs are drawn from; keep it from students")
+    total = sum(len(lecture.exercises) for lecture in lectures)
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("Drawing this class's hidden inputs", total=total)
+        for lecture in lectures:
+            for _ in build.draw_hidden(course.root, lecture, course.seed):
+                bar.advance(task)
 
 
 @app.command()
@@ -221,7 +214,7 @@ def _require_linux() -> None:
 
 def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
     """Grade with a bar that says how far it is; ``options`` are the engine's."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     from autograder.records.grade import grade_class
 
@@ -416,11 +409,13 @@ def demo(
 
 @app.command()
 def notebooks() -> None:
-    """Build the notebooks from solutions/, and docs/coverage.md.
+    """Build the notebooks and the checks from solutions/, and docs/coverage.md.
 
-    Instructors' into build/source/, students' into notebooks/. The same sources give the same bytes.
+    Instructors' into build/source/, students' into notebooks/ and course_utils/checks/. The same sources give the same
+    bytes.
     """
     with _plain_errors():
+        build.students_checks(progress=lambda name: console.print(f"trying the reference and the mistakes of {name}"))
         lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
         page = coverage_table.page(coverage_table.wanted(project.ITEMS), lectures)
         project.COVERAGE.write_text(page, encoding="utf-8")
@@ -436,38 +431,36 @@ def check(
     exercise: Annotated[
         str, typer.Argument(metavar="EXERCISE", help="One exercise of it; all of them if left out.")
     ] = "",
+    draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
 ) -> None:
-    """Check exercises: reference, stub, answer bank and mutants.
+    """Test the checks of exercises: reference, right and wrong programs, mutants, liars.
 
-    Changes nothing. Exit 1 if a test lets a wrong answer through.
+    Changes nothing. Exit 1 if a check lets a wrong answer through, fails a right one, or names the wrong mistake.
     """
-    from autograder.authoring import bank, mutants
+    from autograder.authoring import checks, proving
 
     with _plain_errors():
         paths = [source_path(lecture_name)] if lecture_name else source.lectures(project.SOLUTIONS)
         chosen = [
-            (path.stem, found)
+            (path.stem, cells)
             for path in paths
-            for found in source.read(path).exercises
-            if exercise in ("", found.name)
+            for cells in source.read(path, built=False).exercises
+            if exercise in ("", cells.name)
         ]
         if not chosen:
             raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'solutions/'}")
-        table = Table("lecture", "exercise", "points", "wrong", "right", "mutants rejected", "problems")
-        found_problems: list[str] = []
-        for name, found in track(chosen, "checking", console=console, transient=True):
-            answers = bank.read_bank(bank.bank_path(project.ANSWERS, name, found.name))
-            problems = bank.problems(found, answers, bank.SEEDS)
-            report = mutants.run_mutants(found, answers)
-            problems += report.problems
-            found_problems += [f"{name} {found.name}: {problem}" for problem in problems]
-            counts = [str(sum(a.kind == kind for a in answers)) for kind in ("wrong", "right")]
-            share = f"{report.rejected:.0%} of {report.total - report.equivalent}"
-            table.add_row(name, found.name, f"{found.points:g}", *counts, share, str(len(problems)))
+        table = Table("lecture", "exercise", "points", "requirements", "programs", "mutants", "inputs", "problems")
+        problems: list[str] = []
+        for name, cells in track(chosen, "checking", console=console, transient=True):
+            spec = checks.spec_of(name, cells)
+            report = proving.prove(spec, draws)
+            problems += [f"{name} {cells.name}: {problem}" for problem in report.problems]
+            counts = [len(spec.promises), report.programs, report.mutants, report.inputs, len(report.problems)]
+            table.add_row(name, cells.name, f"{spec.points:g}", *map(str, counts))
         console.print(table)
-        for problem in found_problems:
+        for problem in problems:
             console.print(f"• {problem}", markup=False, highlight=False)
-    if found_problems:
+    if problems:
         raise typer.Exit(1)
 
 

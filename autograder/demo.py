@@ -1,4 +1,4 @@
-"""A made-up class, for those who have none yet: answers from the banks, broken files, and hostile ones."""
+"""A made-up class, for those who have none yet: right answers and wrong ones, broken files, and hostile ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import re
 import shutil
 from pathlib import Path
 
-from autograder.authoring import bank, build
+from autograder.authoring import build, checks
+from autograder.authoring.exercise import Program
 from autograder.grading import source
 from autograder.grading.exercises import Exercise
 from autograder.inside.limits import Limits
-from autograder.project import ANSWERS, ROOT
+from autograder.project import ROOT
 from autograder.records.folder import ClassFolder
 
 HOSTILE = ROOT / "tests" / "hostile" / "attacks"
@@ -41,10 +42,7 @@ def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> 
     (lecture,) = build.course_directory(folder, [source_of])
     course = ClassFolder(folder)
     chance = random.Random(seed)
-    banks = {
-        exercise.name: bank.read_bank(bank.bank_path(ANSWERS, lecture.name, exercise.name))
-        for exercise in lecture.exercises
-    }
+    written = {exercise.name: checks.programs(lecture.name, exercise) for exercise in lecture.exercises}
     names = [f"{name}{n or ''}" for n in range(size // len(_NAMES) + 1) for name in _NAMES][:size]
     roster = ["id,first_name,last_name", *(f"{name},{name.title()},Example" for name in names)]
     course.roster.write_text("\n".join(roster) + "\n", encoding="utf-8")
@@ -53,7 +51,7 @@ def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> 
     last = lecture.exercises[-1].name
     for number, name in enumerate(names):
         skill = chance.uniform(0.25, 1.05)
-        answers = {e.name: _answer(e, banks[e.name], skill, chance) for e in lecture.exercises}
+        answers = {e.name: _answer(e, written[e.name], skill, chance) for e in lecture.exercises}
         if number % 12 == 5:
             continue  # did not hand in
         path = course.submission(name, lecture.name)
@@ -69,9 +67,9 @@ def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> 
     return lecture
 
 
-def _answer(exercise: Exercise, answers: list[bank.Answer], skill: float, chance: random.Random) -> str:
-    kind = "right" if chance.random() < skill else "wrong"
-    choices = [answer.code for answer in answers if answer.kind == kind]
+def _answer(exercise: Exercise, programs: list[Program], skill: float, chance: random.Random) -> str:
+    right = chance.random() < skill
+    choices = [program.code for program in programs if (program.kind == "right") is right]
     # Some mistakes are made more often than others.
     weights = [1.0 / (1 + place) for place in range(len(choices))]
     return exercise.stub if chance.random() < 0.04 else chance.choices(choices, weights)[0]
@@ -99,7 +97,7 @@ def hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> Non
     """Write the students' notebook with answers in it; an exercise without one keeps its stub."""
     notebook = copy.deepcopy(lecture.notebook)
     texts = {e.name: e.stub for e in lecture.exercises} | answers
-    texts |= {f"test_{exercise.name}": exercise.visible_tests for exercise in lecture.exercises}
+    texts |= {f"test_{exercise.name}": exercise.tests for exercise in lecture.exercises}
     for cell in notebook.cells:
         if cell.metadata.get("nbgrader") and cell.id in texts:
             cell.source = texts[cell.id]

@@ -8,7 +8,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOLUTIONS = ROOT / "solutions"
 ITEMS = SOLUTIONS / "items.toml"
 NOTEBOOKS = ROOT / "notebooks"
-ANSWERS = ROOT / "tests" / "answers"
+EXERCISES = SOLUTIONS / "exercises"
+CHECKS = ROOT / "course_utils" / "checks"
 COVERAGE = ROOT / "docs" / "coverage.md"
 BUILD = ROOT / "build"
 

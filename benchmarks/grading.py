@@ -34,23 +34,32 @@ from nbgrader.api import Gradebook
 from record import ROOT, dots, ranged, ratios, spread, times
 
 from autograder import demo, project
-from autograder.authoring import bank, build
+from autograder.authoring import build, checks
 from autograder.grading import source
 
 TITLE = "Grading"
 OTTER = "otter-grader==7.0.0"
 _OTTER_TEST = """\
+import os
+
 from otter.test_files import test_case
 
 OK_FORMAT = False
 name = {name!r}
-points = {points}
-CHECK = {check!r}
+points = None
 
+
+def requirement(env, number):
+    if number == 0:
+        os.chdir({course!r})  # whose own cases count
+        exec("rubric = check({name!r}, hidden=True)", env)
+    assert env["rubric"].lines[number].earned
+"""
+_OTTER_CASE = """
 
 @test_case(points={points}, hidden=True)
-def check(env):
-    exec(compile(CHECK, name, "exec"), env)
+def requirement_{number}(env):
+    requirement(env, {number})
 """
 
 
@@ -91,8 +100,7 @@ def answers_of(lecture: source.Lecture, student: int) -> dict[str, str]:
     """What an honest student hands in."""
     answers = {}
     for number, exercise in enumerate(lecture.exercises):
-        kept = bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, exercise.name))
-        others = [answer.code for answer in kept if answer.kind in ("right", "wrong")]
+        others = [program.code for program in checks.programs(lecture.name, exercise)]
         text = exercise.solution if (student + number) % 3 else others[(student + number) % len(others)]
         answers[exercise.name] = text
     return answers
@@ -162,7 +170,9 @@ def otter(command: Path, course: Path, lecture: source.Lecture, folder: Path) ->
     tests = folder / "tests"
     tests.mkdir(parents=True)
     for exercise in lecture.exercises:
-        text = _OTTER_TEST.format(name=exercise.name, points=exercise.points, check=exercise.tests)
+        text = _OTTER_TEST.format(name=exercise.name, course=str(course))
+        for number, requirement in enumerate(exercise.check.requirements):
+            text += _OTTER_CASE.format(number=number, points=requirement.points)
         (tests / f"{exercise.name}.py").write_text(text, encoding="utf-8")
     archive = folder / "autograder.zip"
     # Its kernel is the `python3` of its own environment.

@@ -12,7 +12,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from grading import make_class, run
 from matplotlib.figure import Figure
 
 from autograder import project
-from autograder.authoring import build
+from autograder.authoring import build, checks
+from autograder.grading import source
+from autograder.grading.exercises import hidden_path
 from autograder.records import grade
 from autograder.records.folder import ClassFolder
 from course_utils.plots.axes import add_title, log_ticks, mark, wrap_title
 from course_utils.plots.style import CONTEXT, styled
+from course_utils.testing.requirements import Check, Requirement
 
 TITLE = "Growth"
 _CELL = re.compile(r"^(?=# %%)", re.MULTILINE)
@@ -53,6 +57,30 @@ def repeated(text: str, times: int) -> str:
     return "".join(cells).rstrip("\n") + "\n\n" + "".join(again)
 
 
+def renamed(check: Check, copy: int, names: Iterable[str]) -> Check:
+    """A check for an exercise's copy: where it speaks of a name of the lecture's solutions, it means the copy's."""
+    known = re.compile(rf"\bstudent\.({'|'.join(names)})\b")
+
+    def of_copy(each: Requirement) -> Requirement:
+        probe = known.sub(rf"student.\1_{copy}", each.probe)
+        return replace(each, probe=probe, target=each.target if probe else f"{each.target}_{copy}")
+
+    return replace(check, name=f"{check.name}_{copy}", requirements=tuple(map(of_copy, check.requirements)))
+
+
+def renamed_checks(lecture: source.Lecture, times: int, visible: Path, hidden: Path) -> None:
+    """Write the checks of a lecture's exercises and of their copies, as students have them and as a class does."""
+    names = [exercise.name for exercise in lecture.exercises]
+    for folder in (visible, hidden):
+        folder.mkdir(parents=True, exist_ok=True)
+    for spec in checks.specs(lecture):
+        for folder, content in ((visible, spec.cells.packed), (hidden, checks.hidden(spec))):
+            for copy in range(1, times + 1):
+                check = Check.unpack(content)
+                made = check if copy == 1 else renamed(check, copy, names)
+                (folder / f"{made.name}.check").write_bytes(made.pack())
+
+
 def submissions(size: int, lecture: str, workers: int, say: Callable[[str], None]) -> dict[str, float]:
     """Seconds of `course grade` for a class: to the first result, between first and last, in all."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -76,7 +104,10 @@ def exercises(copies: Sequence[int], lecture: str, students: int, say: Callable[
             path = Path(scratch, f"{lecture}.py")
             path.write_text(repeated(text, times), encoding="utf-8")
             course = Path(scratch, "course")
-            (read,) = build.course_directory(course, [path])
+            original = source.read(kept / path.name)
+            source.CHECKS = Path(scratch, "checks")
+            renamed_checks(original, times, source.CHECKS, hidden_path(course, "").parent)
+            (read,) = build.course_directory(course, [path], seed=None)
             build.release(course, lecture)
             for student in range(students):
                 work = project.notebook_path(course / "submitted" / f"student{student:05d}", lecture)
@@ -86,7 +117,7 @@ def exercises(copies: Sequence[int], lecture: str, students: int, say: Callable[
             try:
                 summary = grade.grade_class(ClassFolder(course), lecture, workers=0, database=None)
             finally:
-                project.SOLUTIONS = kept
+                project.SOLUTIONS, source.CHECKS = kept, project.CHECKS
             full = sum(exercise.points for exercise in read.exercises)
             if any(result.points != full for result in summary.results.values()):
                 sys.exit("a reference did not get its points")

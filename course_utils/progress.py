@@ -153,16 +153,16 @@ class _Panel:
         exercise = self._checked(result.info)
         if exercise is None or isinstance(result.error_in_exec, KeyboardInterrupt):
             return
-        trouble = ""
+        passed, trouble = _passed(result), ""
         try:
             kept = self._read()
-            self.passed[exercise.name] = result.success
+            self._note(exercise, passed)
             keeping.write(self.file, {**kept, self.lecture: self.passed})
         except OSError as error:
-            self.passed[exercise.name] = result.success
+            self._note(exercise, passed)
             trouble = f" This is not kept: {error}."
         self.show(update=True)
-        if result.success:
+        if passed:
             done = sum(self.passed.get(e.name, False) for e in self.exercises)
             text = f"✓ {exercise.name}: {_points(exercise.points)} on the visible checks; "
             text += f"{done} of {len(self.exercises)} exercises done.{trouble}"
@@ -170,6 +170,12 @@ class _Panel:
             _display(f"<p role='status'>{html.escape(text)} {after}</p>", f"{text} {after_text}")
         elif trouble:
             print(trouble.strip())
+
+    def _note(self, exercise: Exercise, passed: bool | None) -> None:
+        if passed is None:
+            self.passed.pop(exercise.name, None)
+        else:
+            self.passed[exercise.name] = passed
 
     def _read(self) -> dict[str, dict[str, bool]]:
         kept, trouble = load(self.file)
@@ -214,6 +220,16 @@ class _Panel:
             display_id=_DISPLAY_ID,
             update=update,
         )
+
+
+def _passed(result: Any) -> bool | None:
+    """Whether a check cell passed; None where its rubric says that nothing was tried yet."""
+    rubric = result.result
+    if not result.success or not hasattr(rubric, "worth"):
+        return bool(result.success)
+    if all(line.met == "not tried yet" for line in rubric.lines):
+        return None
+    return bool(rubric.points == rubric.worth)
 
 
 def _next(exercises: list[Exercise], passed: Mapping[str, bool]) -> tuple[str, str]:

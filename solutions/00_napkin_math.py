@@ -35,6 +35,7 @@ from course_utils.facts import FACTS
 from course_utils.predict import calibration, reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
+from course_utils.testing import check
 
 device = devices.pick_device()
 print(devices.describe(device))
@@ -218,7 +219,8 @@ r"""
 ### Exercise 0.1 · How many days &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `training_days(parameters, tokens, devices, peak_flops, mfu)`: the days that the training takes, by the formula
-above, unrounded. `peak_flops` is the dense peak of *one* device in FLOP/s; `mfu` is a share, such as 0.5.
+above, unrounded. `peak_flops` is the dense peak of *one* device in FLOP/s; `mfu` is a share, such as 0.5. All of them
+are positive.
 """
 
 
@@ -234,69 +236,13 @@ def training_days(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_training_days", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-
-def day_mistakes(want, devices, peak, mfu):
-    return [
-        (want * mfu, "The MFU is missing: the devices reach a share of their peak."),
-        (want * mfu**2, "A lower MFU makes it take longer: divide by it."),
-        (want / 3, "That is the forward pass alone, 2 FLOPs per parameter and token; it takes 6 in all."),
-        (want / 6, "That is one FLOP per parameter and token; training takes 6."),
-        (want * 4 / 6, "That is the backward pass alone; the forward pass is 2 more."),
-        (want * 8 / 6, "That is 8 FLOPs per parameter and token; training takes 2 + 4 = 6."),
-        (want / 2, "The peak given is the dense one: take it as it is."),
-        (want * 86_400 / 1e5, "A day has 86,400 seconds; 100,000 are for the napkin."),
-        (want * 24, "Those are hours; wanted are days."),
-        (want * 86_400, "Those are seconds; wanted are days."),
-        (want * 1_440, "Those are minutes; wanted are days. An hour has 3,600 seconds."),
-        (want * 60, "A day has 24 · 60 · 60 seconds."),
-        (want / 7, "Those are weeks; wanted are days."),
-        (want * devices, "That is for one device: they share the work."),
-        (want * devices**2, "More devices make it faster: divide by their number."),
-        (want * (peak * mfu) ** 2, "Brackets: a / b * c divides by b, but multiplies by c."),
-        (1 / want, "That is upside down: the work divided by the rate."),
-        (round(want), "Do not round: return the number as it is."),
-        (math.ceil(want), "Do not round: return the number as it is."),
-        (math.floor(want), "Do not round: return the number as it is."),
-        (round(want, 1), "Do not round: return the number as it is."),
-        (round(want, 2), "Do not round: return the number as it is."),
-    ]  # fmt: skip
-
-
-import math
-
-steps = "Count the FLOPs, divide by the FLOP/s of all cards together, turn seconds into days; return it."
-seen = observe(training_days, 1.44e9, 30e9, 10, 1e14, 0.25)
-expect(seen.value, 12.0, mistakes=day_mistakes(12.0, 10, 1e14, 0.25)[:-5], hint=steps)
-want = 143.92659  # the first question
-seen = observe(training_days, 70e9, 15e12, 1024, 989.5e12, 0.5)
-expect(seen.value, want, mistakes=day_mistakes(want, 1024, 989.5e12, 0.5), hint=steps)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(6):
-    n, d = draw.integer(1, 900) * 1e8, draw.integer(1, 900) * 1e10
-    cards, peak_rate = draw.integer(3, 5000), draw.integer(30, 2500) * 1e12
-    share = draw.integer(11, 89) / 100
-    forward, backward = 2 * n * d, 4 * n * d
-    done_in_a_day = sum(cards * peak_rate * share * 3600 for hour in range(24))
-    want = (forward + backward) / done_in_a_day
-    seen = observe(training_days, n, d, cards, peak_rate, share)
-    expect(
-        seen.value,
-        want,
-        mistakes=day_mistakes(want, cards, peak_rate, share),
-        hint=steps,
-    )
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_training_days", "locked": true}
+check("training_days")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Three lines: the work in FLOPs, the rate in FLOP/s, and their quotient in days.</details>
-<details><summary>Hint 2</summary>The rate of all devices together is <code>devices * peak_flops * mfu</code>. A day has 24 · 3,600 seconds.</details>
+<details><summary>Hint 2</summary>The formula gives seconds. How many of them are there in a day?</details>
 
 **Why it matters.** This one line decides whether a plan is a plan.
 
@@ -377,7 +323,8 @@ root* of the budget.
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `compute_optimal(flops, tokens_per_parameter)`: the pair `(parameters, tokens)` with $6 \, N \, D = $ `flops` and
-$D = $ `tokens_per_parameter` $\cdot\, N$, unrounded. If nothing is said, there are 20 tokens for each parameter.
+$D = $ `tokens_per_parameter` $\cdot\, N$, unrounded. If nothing is said, there are 20 tokens for each parameter. Both
+arguments are positive; the ratio may be a fraction, even below 1.
 """
 
 
@@ -390,82 +337,13 @@ def compute_optimal(flops: float, tokens_per_parameter: float = 20.0) -> tuple[f
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_compute_optimal", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-
-def optimum_mistakes(n, d):
-    ratio, square, six = d / n, 6 * d / n, 6**0.5
-    return [
-        ((d, n), "Parameters first, then tokens."),
-        ([n], "Return both, parameters and tokens."),
-        (n, "Return both, parameters and tokens."),
-        ((n * n, ratio * n * n), "The square root is missing: with D proportional to N, the product 6·N·D grows with N²."),
-        ((n * n, n * n * ratio**2), "The square root is missing: with D proportional to N, the product 6·N·D grows with N²."),
-        ((n * six, d * six), "The 6 is missing: each parameter takes 6 FLOPs for each token, not 1."),
-        ((n * 3**0.5, d * 3**0.5), "That takes 2 FLOPs per parameter and token, the forward pass alone; training takes 6."),
-        ((n * square**0.5, d * square**0.5), "The 6 and the tokens per parameter belong under the root, too."),
-        ((n * ratio**0.5, n * ratio**0.5), "Those are equally many tokens as parameters."),
-        ((n * ratio**0.5, d * ratio**0.5), "The tokens per parameter are missing from the work: D is that many times N."),
-        ((n / ratio**0.5, d / ratio**0.5), "The ratio of the two is right, and their product too small: the tokens per parameter belong under the root."),
-        ((n * ratio, n), "That is the ratio upside down: there are more tokens than parameters."),
-        ((n, ratio), "The second number is the count of tokens, not the ratio."),
-        ((n / 10**9, d / 10**9), "Those are billions; return the plain numbers."),
-    ]  # fmt: skip
-
-
-both = "6 · parameters · tokens has to give the budget, and tokens / parameters the ratio."
-seen = observe(compute_optimal, 1.2e20)
-expect(seen.value, (1e9, 2e10), mistakes=optimum_mistakes(1e9, 2e10), hint=both)
-seen = observe(compute_optimal, 4.8e18, 5.0)
-expect(
-    seen.value,
-    (4e8, 2e9),
-    mistakes=[
-        ((2e8, 4e9), "That takes 20 tokens per parameter; the second argument asked for 5."),
-        ((2e8, 1e9), "That takes 20 tokens per parameter; the second argument asked for 5."),
-        ((4e8, 8e9), "That takes 20 tokens per parameter; the second argument asked for 5."),
-        *optimum_mistakes(4e8, 2e9),
-    ],
-    hint=both,
-)
-seen = observe(compute_optimal, 27.0, 2.0)
-whole = "Do not round: this is a toy budget, 6 · 1.5 · 3."
-expect(
-    seen.value,
-    (1.5, 3.0),
-    mistakes=[((1, 2), whole), ((1, 3), whole), ((2, 3), whole)],
-    hint=both,
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(6):
-    n, ratio = draw.integer(2, 900) * 1e8, float(draw.integer(2, 2000))
-    d = n * ratio
-    n_d_6 = sum(n * d for flop in range(6))
-    seen = observe(compute_optimal, n_d_6, ratio)
-    expect(
-        seen.value,
-        (n, d),
-        mistakes=optimum_mistakes(n, d),
-        hint=both,
-    )
-    d = n * 20
-    seen = observe(compute_optimal, n * d * 6)
-    expect(
-        seen.value,
-        (n, d),
-        mistakes=optimum_mistakes(n, d),
-        hint=both,
-    )
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_compute_optimal", "locked": true}
+check("compute_optimal")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Put D = ratio · N into 6 · N · D. What is left is one unknown, squared.</details>
-<details><summary>Hint 2</summary>N = √(flops / (6 · ratio)), and D follows.</details>
+<details><summary>Hint 2</summary>Solve for N², and take the root of the whole other side. D then follows from N.</details>
 
 **Why it matters.** A hundred times the budget means a model ten times as large. Who puts the whole factor into the size
 of the model, as was usual before 2022, wastes most of it.
@@ -616,73 +494,13 @@ def bytes_per_parameter(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_bytes_per_parameter", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-one_moment = "AdamW keeps two numbers for each parameter, not one."
-only_model = "That is without the optimizer: AdamW keeps two numbers for each parameter."
-one_copy = "The gradients are missing: there is one for each parameter."
-bits = "Those are bits; wanted are bytes."
-no_master = "The master copy is missing: it is kept beside the parameters."
-too_many = "There is no master copy where master is None."
-state_dtype = (
-    "What the optimizer keeps is in the dtype `state`, whatever the parameters are in."
-)
-for_sgd = "Plain SGD keeps nothing but parameters and gradients."
-
-seen = observe(bytes_per_parameter, "float32", "float32", "AdamW")
-mistakes = {12: one_moment, 8: only_model, 4: only_model, 128: bits, 20: too_many}
-expect(seen.value, 16, mistakes=mistakes)
-seen = observe(bytes_per_parameter, "bfloat16", "bfloat16", "AdamW")
-expect(seen.value, 12, mistakes={8: state_dtype, 16: too_many, 14: too_many})
-seen = observe(bytes_per_parameter, "bfloat16", "bfloat16", "AdamW", master="float32")
-mistakes = {12: no_master, 8: state_dtype, 14: "The master copy has a dtype of its own."}
-expect(seen.value, 16, mistakes=mistakes | {10: state_dtype})
-seen = observe(bytes_per_parameter, "float32", "float32", "SGD")
-expect(seen.value, 8, mistakes={16: for_sgd, 12: for_sgd, 4: one_copy})
-seen = observe(bytes_per_parameter, "bfloat16", "float32", "momentum", "float8")
-mistakes = {
-    5: "The gradients have a dtype of their own.",
-    6: "Momentum keeps one number for each parameter.",
-    8: "Momentum keeps one number for each parameter, not two.",
-    10: "The argument `state` says float8: 1 byte.",
-    14: "Momentum keeps one number for each parameter, of 1 byte where `state` is float8.",
-}
-expect(seen.value, 7, mistakes=mistakes)
-### BEGIN HIDDEN TESTS
-import itertools
-
-import torch
-
-from course_utils.testing import draws
-
-dtypes = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "float8": torch.float8_e4m3fn,
-}
-draw = draws()
-ways = [
-    (draw.choice(list(dtypes)), draw.choice(list(dtypes)), optimizer, state, master)
-    for optimizer in ("SGD", "momentum", "AdamW")
-    for state, master in itertools.product(dtypes, [None, *dtypes])
-]
-for first, second, kind, kept_in, copy in ways:
-    kept_names = [first, second]
-    kept_names += {"SGD": [], "momentum": [kept_in], "AdamW": [kept_in, kept_in]}[kind]
-    without = sum(torch.empty(1, dtype=dtypes[name]).nbytes for name in kept_names)
-    want = without + (torch.empty(1, dtype=dtypes[copy]).nbytes if copy else 0)
-    mistakes = [(without, no_master), (8 * want, bits)] if copy else [(8 * want, bits)]
-    seen = observe(bytes_per_parameter, first, second, kind, kept_in, copy)
-    hint = "One number each for the parameter and its gradient, those of the optimizer, and the master copy."
-    expect(seen.value, want, mistakes=mistakes, hint=hint)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_bytes_per_parameter", "locked": true}
+check("bytes_per_parameter")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Two small dictionaries: bytes of a dtype, and how many numbers an optimizer keeps.</details>
-<details><summary>Hint 2</summary>Parameter + gradient + numbers · bytes of the state + (master copy, where there is one).</details>
+<details><summary>Hint 2</summary>What is kept for each parameter: itself, its gradient, none to two numbers of the optimizer, perhaps a copy. Each has a dtype of its own.</details>
 
 **Why it matters.** "How large a model fits?" has no answer before somebody says the recipe. You will find 12, 16 and 18
 bytes per parameter in print, all correct:
@@ -723,10 +541,10 @@ A little more than the label says, but the driver and PyTorch keep some for them
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`: how many parameters fit. `memory_gb` is the
-memory of *one* device as on its label, such as 80. Where the model is `sharded` (`True` if nothing is said) each device
-keeps an equal share of all the numbers. Where it is not, *every* device keeps all of them: then more devices make it
-faster, not larger.
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`: how many parameters fit, rounded to a whole
+number or not. `memory_gb` is the memory of *one* device as on its label, such as 80, and 1 or more; a parameter takes at
+most 100 bytes, so there are millions, and a few more or less don't count. Where the model is `sharded` (`True` if nothing is said) each device keeps an equal share of all the numbers. Where it is not, *every*
+device keeps all of them: then more devices make it faster, not larger.
 """
 
 
@@ -741,64 +559,13 @@ def largest_model(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_largest_model", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-every = (
-    "Without sharding every device keeps the whole model: the number of devices does not count."
-)
-
-
-def size_mistakes(want, devices, memory, size, sharded):
-    ways = [
-        (want * size / 16, "The bytes per parameter are an argument: not always 16."),
-        (want * 2**30 / 1e9, "That takes a GB for 2³⁰ bytes; the label means 10⁹."),
-        (want / 1e9, "Those are billions; return the plain number of parameters."),
-        (want * 1024**2 / 1e9, "A GB is 10⁹ bytes; that takes it for 1024²."),
-        (want / 1e3, "A GB is 10⁹ bytes; that takes it for 10⁶."),
-        (want * size, "Those are the bytes; each parameter takes several of them."),
-        (want * size * size, "More bytes for each parameter make the model smaller: divide by them."),
-    ]  # fmt: skip
-    if sharded:
-        ways.append(
-            (want / devices, "That is one device; sharded, they hold the model together.")
-        )
-        ways.append((want / devices**2, "More devices hold more: multiply by their number."))
-    else:
-        ways.append((want * devices, every))
-        ways.append((want / devices, every))
-    return ways
-
-
-seen = observe(largest_model, 8, 80, 16)
-expect(seen.value, 40e9, mistakes=size_mistakes(40e9, 8, 80, 16, True))
-seen = observe(largest_model, 8, 80, 16, False)
-expect(seen.value, 5e9, mistakes=size_mistakes(5e9, 8, 80, 16, False))
-seen = observe(largest_model, 2, 141, 12)
-expect(seen.value, 23.5e9, mistakes=size_mistakes(23.5e9, 2, 141, 12, True))
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(5):
-    cards, gb = draw.integer(2, 4096), draw.integer(8, 200)
-    size = draw.choice([2, 4, 6, 8, 10, 12, 18, 20])
-    for sharded in (True, False):
-        total = sum(gb * 10**9 for card in range(cards if sharded else 1))
-        want = total / size
-        seen = observe(largest_model, cards, gb, size, sharded)
-        mistakes = size_mistakes(want, cards, gb, size, sharded)
-        expect(seen.value, want, mistakes=mistakes, tolerance=1e-5)
-    alone = observe(largest_model, 1, gb, size, False)
-    together = observe(largest_model, 1, gb, size, True)
-    expect(alone.value, gb * 1e9 / size, tolerance=1e-5)
-    expect(together.value, gb * 1e9 / size, tolerance=1e-5)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_largest_model", "locked": true}
+check("largest_model")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Bytes that there are, divided by bytes that each parameter takes.</details>
-<details><summary>Hint 2</summary>How many devices' memory counts depends on <code>sharded</code>. Then · memory_gb · 10⁹.</details>
+<details><summary>Hint 2</summary>How many devices' memory counts depends on <code>sharded</code>. And how many bytes is a GB on a label?</details>
 
 **Why it matters.** It answers the second question. Note what that did *not* ask about: neither text nor time.
 
@@ -943,7 +710,9 @@ Nearly two years. "Can it be trained on eight cards?" has two answers, one for e
 
 Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`: the smallest number of
 cards, an `int`, that finishes within `days` *and* holds the model, sharded. `peak_flops` (FLOP/s, dense) and
-`memory_gb` are those of one card; the MFU stays the same however many there are.
+`memory_gb` are those of one card; the MFU stays the same however many there are. All arguments are positive, and there
+are no whole servers to fill: any number of cards can be had. The model has a million parameters or more, each of at most
+100 bytes, and what you round up is a whole number or at least a ten-thousandth away from one.
 """
 
 
@@ -966,81 +735,13 @@ def cards_needed(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_cards_needed", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-enough = (
-    "It has to be fast enough and large enough: find the cards for each, and see which counts."
-)
-time_only = "That is enough to be in time, but it does not hold the model."
-memory_only = "That holds the model, but is not in time."
-both_times = "The same cards do both, compute and hold: not the sum, the larger of the two."
-whole = "A part of a card cannot be had: round up."
-exact = "Sixteen cards hold it exactly: rounding up leaves a whole number as it is."
-fraction = "Cards come whole: round up, and return an int."
-late = "The MFU makes it slower: with a lower one it takes more cards."
-
-# 1,637.57 cards to be in time, 14 to hold it
-seen = observe(cards_needed, 70e9, 15e12, 90, 989.5e12, 0.5, 80, 16)
-mistakes = [
-    (1637, whole), (14, memory_only), (1652, both_times), (1637.5649, fraction),
-    (819, "The MFU is missing, or the peak is the sparse one."), (410, late),
-    (546, "Training takes 6 FLOPs per parameter and token, not 2."),
-    (141_485_599, "Days have 24 · 3,600 seconds: the peak is in FLOP/s."),
-]  # fmt: skip
-expect(seen.value, 1638, mistakes=mistakes, hint=enough)
-expect(type(seen.value).__name__, "int", about="type of the result", hint=fraction)
-# 1.87 cards to be in time, 16 to hold it
-seen = observe(cards_needed, 80e9, 5e9, 30, 989.5e12, 0.5, 80, 16)
-mistakes = {
-    2: time_only,
-    1: time_only,
-    18: both_times,
-    17: exact,
-    15: "A GB is 10⁹ bytes, not 2³⁰.",
-}
-expect(seen.value, 16, mistakes=mistakes, hint=enough)
-# 0.24 cards to be in time, 3.9 to hold it
-seen = observe(cards_needed, 13e9, 1e9, 30, 312e12, 0.4, 40, 12)
-expect(
-    seen.value, 4, mistakes={1: time_only, 3: whole, 0: time_only, 5: both_times}, hint=enough
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-done = 0
-while done < 12:
-    n = draw.integer(10, 4000) * 1e8
-    size, gb = draw.choice([2, 8, 12, 16, 18]), draw.integer(16, 192)
-    peak_rate, share = draw.integer(60, 2500) * 1e12, draw.integer(15, 65) / 100
-    time = draw.integer(3, 200)
-    # In every other case memory is what limits.
-    d = n * draw.choice([5, 20, 200]) if done % 2 else n * 1e-2
-    in_time = 6 * n * d / (peak_rate * share) / (time * 86_400)
-    to_hold = n * size / 10**9 / gb
-    if min(abs(cards - round(cards)) for cards in (in_time, to_hold)) < 1e-3:
-        continue  # floats decide there
-    done += 1
-    want = 1
-    while want < in_time or want < to_hold:  # one card more, as long as it is not enough
-        want += (
-            1 if max(in_time, to_hold) - want < 10_000 else int(max(in_time, to_hold) - want)
-        )
-    mistakes = [
-        (want - 1, whole),
-        (math.ceil(in_time) + math.ceil(to_hold), both_times),
-        (math.ceil(in_time), time_only),
-        (math.ceil(to_hold), memory_only),
-    ]
-    seen = observe(cards_needed, n, d, time, peak_rate, share, gb, size)
-    expect(seen.value, want, mistakes=mistakes, hint=enough)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_cards_needed", "locked": true}
+check("cards_needed")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Two questions, each with an answer of its own: how many cards to be in time, and how many to hold it?</details>
-<details><summary>Hint 2</summary>One card does days · 24 · 3,600 · peak · MFU FLOPs and holds memory_gb · 10⁹ bytes. <code>math.ceil</code> rounds up; <code>max</code> takes the larger.</details>
+<details><summary>Hint 2</summary>How many FLOPs does one card do within the days, and how many bytes does it hold? <code>math.ceil</code> rounds up.</details>
 
 **Why it matters.** Ask of every plan which of the two binds. If it is memory, a cleverer recipe helps and a faster card
 does not. If it is compute, it is the other way round.
@@ -1179,7 +880,8 @@ There are four mistakes in these three functions. Write all three anew, correcte
 
 - `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
 - `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
-- `on_one_card(memory_gb, bytes_per_parameter)`: the parameters that fit on *one* card; `memory_gb` as on its label.
+- `on_one_card(memory_gb, bytes_per_parameter)`: the parameters that fit on *one* card; `memory_gb` as on its label,
+  1 or more. A parameter takes at most 100 bytes; round the result to a whole number or don't, both are fine.
 
 `peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s.
 """
@@ -1209,79 +911,8 @@ def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_two_weeks", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-half = "That is half of it. Two weeks have fourteen days; the peak is the dense one, and no MFU comes in."
-giga = "That takes TFLOP/s for 10⁹ FLOP/s; tera is 10¹²."
-peta = "That takes TFLOP/s for 10¹⁵ FLOP/s; tera is 10¹²."
-printed = "The peak comes in TFLOP/s: 10¹² FLOP/s each."
-still_gib = (
-    "Eight cards have become one, but a GB is still 1024³ bytes there; the label means 10⁹."
-)
-still_eight = "The GB are right now, but that is eight cards; wanted is one."
-
-
-def work_mistakes(want, devices, mfu=1.0):
-    return [
-        (want / 2, half),
-        (want / 1e3, giga),
-        (want * 1e3, peta),
-        (want / 1e12, printed),
-        (want * 2**40 / 1e12, "Tera is 10¹², not 2⁴⁰."),
-        (want / devices, "That is one device; they all work."),
-        (want / 60, "A day has 24 hours of 60 minutes of 60 seconds."),
-        (want / 3600, "A day has 24 hours of 60 minutes of 60 seconds."),
-        (want / mfu, "The MFU is missing: they reach a share of the peak."),
-        (want / mfu**2, "A lower MFU means less work done: multiply by it."),
-    ]
-
-
-seen = observe(two_weeks, 8, 989.5)
-expect(seen.value, 9.5751936e21, mistakes=work_mistakes(9.5751936e21, 8)[:-2])
-seen = observe(two_weeks, 3, 100.0)
-expect(seen.value, 3.6288e20, mistakes=work_mistakes(3.6288e20, 3)[:-2])
-seen = observe(one_day, 2, 50.0, 0.25)
-expect(seen.value, 2.16e18, mistakes=work_mistakes(2.16e18, 2, 0.25)[1:])
-seen = observe(on_one_card, 80, 16)
-both_left = (
-    "Two mistakes are still there: whose memory is it, and how large is a GB on a label?"
-)
-mistakes = [
-    (40e9, still_eight),
-    (40 * 2**30, both_left),
-    (5 * 2**30, still_gib),
-    (5.0, "Those are billions; return the plain number."),
-]
-expect(seen.value, 5e9, mistakes=mistakes)
-seen = observe(on_one_card, 24, 12)
-expect(seen.value, 2e9, mistakes={24 * 2**30 / 12: still_gib, 16e9: still_eight})
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(4):
-    cards, tflops, share = (
-        draw.integer(2, 3000),
-        draw.integer(30, 2500) / 2,
-        draw.integer(5, 95) / 100,
-    )
-    second = cards * tflops * 10**12
-    hour = sum(60 * second for minute in range(60))
-    want = sum(hour * 24 for week in range(2) for day in range(7))
-    expect(
-        observe(two_weeks, cards, tflops).value,
-        want,
-        mistakes=work_mistakes(want, cards)[:-2],
-    )
-    want = sum(hour * share for _ in range(24))
-    seen = observe(one_day, cards, tflops, share)
-    expect(seen.value, want, mistakes=work_mistakes(want, cards, share)[1:])
-    gb, size = draw.integer(4, 200), draw.integer(2, 20)
-    want = gb * 10**9 / size
-    seen = observe(on_one_card, gb, size)
-    expect(seen.value, want, mistakes=[(gb * 2**30 / size, still_gib), (8 * want, still_eight)])
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_two_weeks", "locked": true}
+check("two_weeks")
 
 # %% [markdown]
 r"""

@@ -28,6 +28,7 @@ from course_utils import memory, plots, timing
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
+from course_utils.testing import check
 
 device = devices.pick_device()
 print(devices.describe(device))
@@ -124,7 +125,8 @@ r"""
 
 Write `storage_index(x, index)`: the number of the slot that holds `x[index]`. There is one whole number in `index` for
 each dimension of `x`. As in Python, −1 is the last along its dimension, and a number that is outside raises
-`IndexError`. You need only the metadata of `x`, not its elements.
+`IndexError`. Work it out from the metadata of `x` alone, its shape, strides and offset; make no other tensor of it, as
+indexing does.
 """
 
 
@@ -145,89 +147,15 @@ def storage_index(x: Num[Tensor, "..."], index: tuple[int, ...]) -> int:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_storage_index", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-no_offset = "The walk does not begin at slot 0: storage_offset is missing."
-in_bytes = "That is in bytes; slots hold one element each, and strides count slots."
-a_value = "That is the value stored there; wanted is the number of its slot."
-reading_order = (
-    "That is the position when you read x row by row; the strides say where it lies."
-)
-from_end = "A negative index counts from the end: -1 is the last, which is size - 1."
-given = torch.arange(100, 112).reshape(3, 4)[1:]  # the last two rows: slots 4 to 11
-mistakes = {6: no_offset, 80: in_bytes, 110: a_value}
-expect(observe(storage_index, given, (1, 2)).value, 10, mistakes=mistakes)
-mistakes = {6: no_offset, 5: reading_order, 9: reading_order, 110: a_value}
-expect(observe(storage_index, given.T, (2, 1)).value, 10, mistakes=mistakes)
-mistakes = {-2: from_end, 5: from_end, 6: no_offset}
-expect(observe(storage_index, given, (-1, -2)).value, 10, mistakes=mistakes)
-outside = "Row 0 has no column 4: raise IndexError, or the answer is an element of row 1."
-other = "Raise IndexError: it is what Python's own lists raise, and what callers catch."
-mistakes = {None: outside, "ValueError": other, "AssertionError": other, "RuntimeError": other}
-expect(
-    observe(storage_index, given, (0, 4)).error, "IndexError", about="error", mistakes=mistakes
-)
-### BEGIN HIDDEN TESTS
-import itertools
-
-from course_utils.testing import draws
-
-draw = draws()
-cases = [
-    draw.tensor(*draw.sizes(n, 2, 5), dtype=torch.int64, contiguous=False) for n in (1, 2, 3, 4)
-]
-cases.append(draw.tensor(3, 1, 4, dtype=torch.int16, contiguous=False).expand(3, 5, 4))
-cases.append(draw.tensor(6, 8, dtype=torch.float64)[1::2, 2:])
-cases.append(draw.tensor(4, 4)[:, 3])
-cases.append(draw.tensor(5, 5)[2, 3])
-for x in cases:
-    slots = x.untyped_storage().nbytes() // x.element_size()
-    # The storage is filled with its own slot numbers plus 1000: then every element tells where it lies.
-    x.as_strided((slots,), (1,), 0).copy_(torch.arange(1000, 1000 + slots))
-    indices = list(itertools.product(*map(range, x.shape)))
-    for index in indices[:: max(1, len(indices) // 10)]:
-        want = int(x[index].item()) - 1000
-        without = want - x.storage_offset()
-        position = sum(i * x.shape[dim + 1 :].numel() for dim, i in enumerate(index))
-        mistakes = [
-            (without, no_offset),
-            (want * x.element_size(), in_bytes),
-            (want + 1000, a_value),
-            (position, reading_order),
-            (position + x.storage_offset(), reading_order),
-        ]
-        expect(observe(storage_index, x, index).value, want, mistakes=mistakes)
-        back = tuple(i - size for i, size in zip(index, x.shape, strict=True))
-        steps = sum(i * s for i, s in zip(back, x.stride(), strict=True))
-        unwrapped = [(x.storage_offset() + steps, from_end), (steps, from_end), *mistakes]
-        expect(observe(storage_index, x, back).value, want, mistakes=unwrapped)
-    for dim, size in enumerate(x.shape):
-        for i in (size, -size - 1):
-            index = tuple(i if d == dim else 0 for d in range(x.dim()))
-            expect(
-                observe(storage_index, x, index).error,
-                "IndexError",
-                about="error",
-                hint="Allowed are -size to size - 1 along each dimension; anything else raises IndexError.",
-            )
-alike = torch.zeros(5, 4)[1:]
-by_search = "That searches for the value; many slots may hold the same one. Use the metadata."
-expect(observe(storage_index, alike, (2, 3)).value, 15, mistakes={0: by_search})
-column = torch.arange(4).reshape(4, 1)
-only_two = "A dimension of size 1 has the indices 0 and -1 only."
-seen = observe(storage_index, column, (0, 1))
-expect(seen.error, "IndexError", about="error", mistakes={None: only_two})
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_storage_index", "locked": true}
+check("storage_index")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Begin with <code>x.storage_offset()</code> and add one product for each
 dimension.</details>
-<details><summary>Hint 2</summary>First refuse what is outside −size … size − 1. Then a negative index becomes an
-ordinary one when you add the size (or take it modulo the size).</details>
+<details><summary>Hint 2</summary>First refuse what is outside −size … size − 1. Which ordinary index does −1 stand for, and
+which one −size?</details>
 
 **Why it matters.** This sum is what every kernel computes, for every element, before it touches memory. It will be the
 first line of every CUDA or Triton kernel that you write.
@@ -400,8 +328,8 @@ strides.)
 
 Write `shares_storage(a, b)`: `True` if the two tensors look at the same storage, whether or not they look at the same
 slots of it. They may differ in shape, strides and dtype. Mind one thing: a tensor made empty, like `torch.empty(0)`,
-has a storage of 0 bytes, whose address is 0. A storage of 0 bytes is shared with nobody; return `False` for it. Leave
-`a` and `b` as they are.
+has a storage of 0 bytes, whose address is 0. A storage of 0 bytes is shared with nobody; return `False` for it, also if
+`b` is a view of `a` or `a` itself. Leave `a` and `b` as they are.
 """
 
 
@@ -414,96 +342,15 @@ def shares_storage(a: Tensor, b: Tensor) -> bool:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_shares_storage", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-first_element = "Tensor.data_ptr is where a view begins, and two views of one storage may begin in different places."
-by_value = (
-    "Equal numbers in two storages are still two storages: write to one, and the other stays."
-)
-x = torch.arange(16.0).reshape(4, 4)
-same_slots = "x and its transpose look at the same slots in another order: that is one storage."
-expect(observe(shares_storage, x, x.T).value, True, mistakes={False: same_slots})
-expect(observe(shares_storage, x, x[1:]).value, True, mistakes={False: first_element})
-expect(observe(shares_storage, x, x.clone()).value, False, mistakes={True: by_value})
-disjoint = (
-    "They have no slot in common, but they are parts of one storage, and that is the question."
-)
-expect(observe(shares_storage, x[:2], x[2:]).value, True, mistakes={False: disjoint})
-no_memory = "Address 0 means: no memory at all. A storage of 0 bytes is shared with nobody."
-empty = observe(shares_storage, torch.empty(0), torch.empty(0))
-expect(empty.value, False, mistakes={True: no_memory})
-cut_empty = "x[:0] has no elements, but it was cut from x: its storage is that of x, and not of 0 bytes."
-expect(observe(shares_storage, x, x[:0]).value, True, mistakes={False: cut_empty})
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-expect(observe(shares_storage, x[:0], x[4:]).value, True, mistakes={False: cut_empty})
-doubles = torch.arange(8, dtype=torch.float64)
-counted = "An offset counts elements, and not every element takes 4 bytes: ask the storages."
-expect(observe(shares_storage, doubles, doubles[3:]).value, True, mistakes={False: counted})
-
-draw = draws()
-rows, columns = draw.sizes(2, 4, 7)
-x = draw.tensor(rows, columns, contiguous=False)
-views = {
-    "the transpose": x.T,
-    "one row": x[draw.integer(1, rows - 1)],
-    "one column": x[:, draw.integer(1, columns - 1)],
-    "the last element": x[-1, -1],
-    "every other row": x[::2],
-    "an expanded row": x[1:2].expand(5, columns),
-    "the same bytes as integers": x.view(torch.int32),
-}
-for name, view in views.items():
-    for a, b in ((x, view), (view, x)):
-        expect(
-            observe(shares_storage, a, b).value,
-            True,
-            about=f"x and {name}",
-            mistakes={
-                False: f"{name.capitalize()} of x is a view: it looks at the storage of x. Ask the storages."
-            },
-        )
-others = {
-    "a clone": x.clone(),
-    "a contiguous copy": x.contiguous(),
-    "a sum of the same values": x + 0,
-    "rows picked by a list": x[list(range(rows))],
-    "a flattened copy": x.T.contiguous().T,
-    "zeros of the same shape": torch.zeros_like(x),
-    "an empty tensor": torch.empty(0),
-}
-for name, other in others.items():
-    if other.untyped_storage().data_ptr() == x.untyped_storage().data_ptr():
-        continue  # drawn so that it was contiguous already
-    for a, b in ((x, other), (other, x)):
-        seen = observe(shares_storage, a, b)
-        expect(seen.value, False, about=f"x and {name}", mistakes={True: by_value})
-        expect(
-            seen.mutated,
-            [],
-            about="arguments changed",
-            hint="One can see it without writing into somebody else's tensors.",
-        )
-whole = draw.tensor(40)
-cut = draw.integer(5, 35)
-seen = observe(shares_storage, whole[:cut], whole[cut:])
-expect(seen.value, True, mistakes={False: disjoint})
-expect(seen.mutated, [], about="arguments changed", hint="One can see it without writing.")
-seen = observe(shares_storage, whole[::2], whole[1::2].view(torch.int32))
-expect(seen.value, True, mistakes={False: disjoint})
-for a, b in ((torch.empty(0, 3), torch.empty(4, 0)), (torch.empty(0), torch.empty(0).long())):
-    expect(observe(shares_storage, a, b).value, False, mistakes={True: no_memory})
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_shares_storage", "locked": true}
+check("shares_storage")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>The cell above compares the right addresses. What is left is the case in which an
 address means nothing.</details>
-<details><summary>Hint 2</summary>Two conditions: the addresses of the storages are equal, and they are not 0.</details>
+<details><summary>Hint 2</summary>Which address does a storage of 0 bytes have, and what would you conclude from two of
+them?</details>
 
 **Why it matters.** Count the memory of a model tensor by tensor, and shared storages are counted twice: tied embeddings
 are one storage under two names. And the question "who else sees it when I write here?" is this question.
@@ -554,66 +401,14 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_contiguous_strides", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-fortran = "There the first dimension varies fastest; in PyTorch it is the last one."
-too_far = "A dimension steps over what is to its right, not over itself: the last stride is 1."
-backwards = "The right numbers in the wrong order: the last dimension has the smallest step."
-mistakes = {
-    (1, 2, 6): fortran,
-    (24, 12, 4): too_far,
-    (1, 4, 12): backwards,
-    (48, 16, 4): "That is in bytes; strides count elements.",
-    (12, 4): "One stride is missing: the last dimension has one too.",
-    (
-        3,
-        4,
-        1,
-    ): "Each dimension steps over everything to its right, not only over its neighbour.",
-}
-expect(observe(contiguous_strides, (2, 3, 4)).value, (12, 4, 1), mistakes=mistakes)
-expect(
-    observe(contiguous_strides, (10**9, 10**9, 10**9)).value,
-    (10**18, 10**9, 1),
-    about="a shape too large for any tensor: make none, work from the numbers alone",
-)
-### BEGIN HIDDEN TESTS
-import math
-
-from course_utils.testing import draws
-
-draw = draws()
-hint = "The last stride is 1; each other is the one to its right times the size to its right."
-for dims in (1, 2, 3, 4, 5):
-    shape = draw.sizes(dims, 2, 9)
-    want = tuple(math.prod(shape[dim + 1 :]) for dim in range(dims))
-    mistakes = [
-        (want[::-1], backwards),
-        (tuple(w * s for w, s in zip(want, shape, strict=True)), too_far),
-    ]
-    if dims == 1:
-        mistakes = [(shape, too_far)]
-    expect(observe(contiguous_strides, shape).value, want, mistakes=mistakes, hint=hint)
-expect(observe(contiguous_strides, (3, 1, 5, 1)).value, (5, 5, 1, 1), hint=hint)
-expect(
-    observe(contiguous_strides, ()).value,
-    (),
-    hint="A tensor without dimensions has no steps: the strides are ().",
-)
-p, q = 10**9 + 7, 10**9 + 9
-expect(
-    observe(contiguous_strides, (7, p, q)).value,
-    (p * q, q, 1),
-    hint="Floats lose digits above 2**53: use // or only multiply.",
-)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_contiguous_strides", "locked": true}
+check("contiguous_strides")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Go from right to left, and carry the number of elements passed so far.</details>
-<details><summary>Hint 2</summary>Start with a step of 1. For each size from the right: note the step, then multiply it
-by the size.</details>
+<details><summary>Hint 2</summary>How far is a step along the last dimension? And how does the step grow with each size that
+you pass?</details>
 
 **Why it matters.** From these numbers you can tell what a loop over a tensor will do to the memory before you run it: a
 step of 1 is a walk next door, one of 786,432 a journey for each element.
@@ -666,93 +461,8 @@ def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_is_contiguous", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-order = "Those strides go through the storage in another order than row by row."
-gaps = "Larger steps to the left are not enough: a step must be exactly what lies to its right, or there are gaps."
-last_step = "The last dimension must step by 1, if it has more than one element."
-total = "In order and of the right total length is not enough: each step must be exactly what lies to its right."
-size_one = "A dimension of size 1 is never stepped along: its stride may be anything."
-no_elements = "A tensor without elements has none out of order: it is contiguous."
-repeated = "A stride of 0 repeats elements; reading order is not storage order then."
-in_order = (
-    "Row by row, this visits slots 0, 1, 2, …: strides (4, 1) are those of a new 4 × 4 tensor."
-)
-expect(observe(is_contiguous, (4, 4), (4, 1)).value, True, mistakes={False: in_order})
-expect(observe(is_contiguous, (4, 4), (1, 4)).value, False, mistakes={True: order})
-expect(observe(is_contiguous, (4, 3), (4, 1)).value, False, mistakes={True: gaps})
-expect(observe(is_contiguous, (4, 1), (1, 77)).value, True, mistakes={False: size_one})
-expect(observe(is_contiguous, (0, 3), (5, 7)).value, True, mistakes={False: no_elements})
-seen = observe(is_contiguous, (2, 3), (3 * 10**30, 10**30))
-too_large = "strides too large for any tensor: make none, work from the numbers alone"
-expect(seen.value, False, about=too_large, mistakes={True: last_step})
-### BEGIN HIDDEN TESTS
-import itertools
-
-from course_utils.testing import draws
-
-draw = draws()
-a, b, c = draw.sizes(3, 2, 6)
-k = draw.integer(2, 5)
-cases = [
-    (
-        (a, b, c),
-        (b * c, c, 1),
-        True,
-        "Here each stride is the product of the sizes to its right.",
-    ),
-    (
-        (c, a, b),
-        (a * b, b, 1),
-        True,
-        "Here each stride is the product of the sizes to its right.",
-    ),
-    ((a, b, c), (b * c * k, c * k, k), False, last_step),
-    ((a,), (k,), False, last_step),
-    ((a, b), (2 * b, 2), False, last_step),
-    ((a,), (1,), True, "One dimension with a step of 1 is contiguous."),
-    ((a, b, c), (k * b * c, c, 1), False, gaps),
-    ((a, b, c), (b * (c + k), c + k, 1), False, gaps),
-    ((3, 2, 2), (3, 3, 2), False, total),
-    ((2, 2), (3, 0), False, total),
-    ((a, b, c), (1, a, a * b), False, order),
-    ((a, b, c), (c, a * c, 1), False, order),
-    ((b, b, b), (b, b * b, 1), False, order),
-    ((a, b), (0, 1), False, repeated),
-    ((a, b), (0, 0), False, repeated),
-    ((a,), (0,), False, repeated),
-    ((1, a, b), (k, b, 1), True, size_one),
-    ((a, 1, b), (b, 99 + k, 1), True, size_one),
-    ((a, b, 1), (b, 1, 7 * k), True, size_one),
-    ((a, b, 1), (b, 1, 0), True, size_one),
-    ((1, 1), (k, 9 * k), True, size_one),
-    ((1, a, b), (k, 1, a), False, order),
-    ((a, 1, b), (b * k, 99, 1), False, gaps),
-    ((a, 1), (k, 1), False, gaps),
-    ((a, b, 1), (k * b, k, 1), False, last_step),
-    ((a, 0), (k, 9), True, no_elements),
-    ((0,), (k,), True, no_elements),
-    ((a, 0, b), (0, 3, 5), True, no_elements),
-    ((0, a), (0, k), True, no_elements),
-    ((), (), True, "A tensor without dimensions has one element, which is in order."),
-    ((1, a), (10**30, 1), True, size_one),
-]
-for shape, strides, want, text in cases:
-    about = too_large if max(strides, default=0) > 10**9 else ""
-    seen = observe(is_contiguous, shape, strides)
-    expect(seen.value, want, about=about, mistakes={not want: text})
-for _ in range(60):
-    shape = tuple(draw.integer(1, 3) for _ in range(draw.integer(1, 3)))
-    strides = tuple(draw.choice([1, 2, 3, 4, 6]) for _ in shape)
-    walk = [
-        sum(i * s for i, s in zip(index, strides, strict=True))
-        for index in itertools.product(*map(range, shape))
-    ]
-    want = walk == list(range(len(walk)))  # the slots visited, in reading order
-    text = f"Reading it row by row visits the slots {walk}."
-    expect(observe(is_contiguous, shape, strides).value, want, mistakes={not want: text})
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_is_contiguous", "locked": true}
+check("is_contiguous")
 
 # %% [markdown]
 r"""
@@ -938,149 +648,8 @@ def viewable(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_viewable", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-too_strict = "It need not be contiguous: only dimensions that are merged must fit together."
-splits = "A dimension can always be split, whatever its stride."
-merges = "That merges two dimensions although a step of the left one does not land where the right one would land with one step past its end."
-counts = "The numbers of elements differ: a view neither adds nor drops any."
-size_one = "Dimensions of size 1 may have any stride, and come and go: nobody steps along them."
-empties = "Without elements there is nothing to move: every shape of 0 elements will do."
-contiguous = "A contiguous tensor can take every shape of as many elements."
-expect(observe(viewable, (4, 4), (4, 1), (16,)).value, True, mistakes={False: contiguous})
-expect(observe(viewable, (4, 4), (1, 4), (16,)).value, False, mistakes={True: merges})
-expect(observe(viewable, (4, 2), (4, 2), (8,)).value, True, mistakes={False: too_strict})
-expect(observe(viewable, (4, 4), (1, 4), (2, 2, 4)).value, True, mistakes={False: splits})
-expect(observe(viewable, (4, 4), (4, 1), (3, 5)).value, False, mistakes={True: counts})
-seen = observe(viewable, (2, 3), (3 * 10**30, 10**30), (6,))
-too_large = "strides too large for any tensor: make none, work from the numbers alone"
-expect(seen.value, True, about=too_large, mistakes={False: too_strict})
-### BEGIN HIDDEN TESTS
-import math
-import itertools
-
-from course_utils.testing import draws
-
-draw = draws()
-a, b, c = draw.sizes(3, 2, 5)
-k = draw.integer(2, 9)
-boundary = "The new shape has an edge exactly where the walk breaks: on either side of it nothing is merged."
-straddle = "One new dimension takes elements from both sides of a place where the walk breaks."
-huge = 10**30
-cases = [
-    (
-        (a, b, c),
-        (b * c, c, 1),
-        (a * b * c,),
-        True,
-        contiguous,
-    ),
-    (
-        (a, b, c),
-        (b * c, c, 1),
-        (c, b, a),
-        True,
-        contiguous,
-    ),
-    ((a, b, c), (b * c * k, c * k, k), (a * b, c), True, too_strict),
-    ((a, b, c), (b * c * k, c * k, k), (a * b * c,), True, too_strict),
-    ((a, b, c), (c, a * c, 1), (a * b, c), False, merges),
-    ((a, b, c), (c, a * c, 1), (a, b * c), False, merges),
-    ((a, b, c), (c, a * c, 1), (a, b, c), True, too_strict),
-    ((a, b, c), (1, c * a, a), (a, b * c), True, boundary),
-    ((a, b, c), (1, c * a, a), (a, c, b), True, boundary),
-    ((a, b, c), (1, c * a, a), (a * b, c), False, merges),
-    ((a, b, c), (b * c + k, c, 1), (a, b * c), True, boundary),
-    ((a, b, c), (b * c + k, c, 1), (a, c, b), True, boundary),
-    ((a, b, c), (b * c + k, c, 1), (a * b, c), False, merges),
-    ((a, b, c), (b * c + k, c, 1), (a * b * c,), False, merges),
-    ((2 * a, b), (1, 2 * a), (2, a, b), True, splits),
-    ((2 * a, b), (1, 2 * a), (a, 2, b), True, splits),
-    ((a, 2 * b), (1, a), (a, 2, b), True, splits),
-    ((a, 2 * b), (1, a), (a * 2, b), False, straddle),
-    ((2 * a, b), (1, 2 * a), (a, 2 * b), False, straddle),
-    ((4, 6), (1, 4), (6, 4), False, straddle),
-    ((4, 6), (1, 4), (2, 12), False, straddle),
-    ((4, 6), (1, 4), (8, 3), False, straddle),
-    (
-        (4, 6),
-        (6, 1),
-        (3, 8),
-        True,
-        contiguous,
-    ),
-    ((2, 2, 6), (1, 12, 2), (2, 4, 3), True, boundary),
-    ((2, 2, 6), (1, 12, 2), (4, 6), False, merges),
-    ((a, b), (0, 0), (a * b,), True, "Steps of 0 merge as well: 0 is 0 times anything."),
-    ((a, b), (0, 1), (a * b,), False, merges),
-    ((a, b), (0, 1), (b, a), False, merges),
-    ((a, 2 * b), (0, 1), (a, b, 2), True, splits),
-    ((a, b), (1, 0), (a * b,), False, merges),
-    ((a, 1, b), (b, 77 * k, 1), (a * b,), True, size_one),
-    ((a, b, 1), (b, 1, 31), (b, a), True, size_one),
-    ((1, a, b), (5, b, 1), (a * b,), True, size_one),
-    ((a, 1, b), (1, 1, a), (a * b,), False, merges),
-    ((a, 1, b), (1, 1, a), (a, b), True, size_one),
-    ((a, b), (1, a), (a, 1, b), True, size_one),
-    ((a, b), (1, a), (1, a, 1, 1, b, 1), True, size_one),
-    ((1, 1), (3, 8), (), True, size_one),
-    ((), (), (1, 1), True, size_one),
-    ((), (), (), True, size_one),
-    ((), (), (k,), False, counts),
-    ((a, b), (b, 1), (a, b + 1), False, counts),
-    ((a, b), (b, 1), (a, b, 2), False, counts),
-    ((a, b), (b, 1), (a,), False, counts),
-    ((a, b), (1, a), (a, b, 0), False, counts),
-    ((a, 0), (k, k), (a, b), False, counts),
-    ((a, 0), (1, 7), (0,), True, empties),
-    ((a, 0, b), (1, 7, 3), (b, a, 0), True, empties),
-    ((0, a, b), (1, 1, a), (0, a * b), True, empties),
-    ((3, 2), (huge, 3 * huge), (6,), False, merges),
-]
-for _ in range(150):
-    # Shapes of 24 elements in the strides of a random order of dimensions, seen as other shapes of 24 elements.
-    shape = draw.choice([(2, 3, 4), (4, 6), (2, 2, 6), (2, 2, 2, 3), (3, 1, 8), (24,)])
-    order = list(range(len(shape)))
-    for place in range(len(order) - 1):
-        other = draw.integer(place, len(order) - 1)
-        order[place], order[other] = order[other], order[place]
-    strides, step = [0] * len(shape), draw.choice([1, 1, 2])
-    for dim in order:
-        strides[dim] = step
-        step *= shape[dim]
-    new_shape = draw.choice(
-        [
-            (24,),
-            (4, 6),
-            (6, 4),
-            (2, 12),
-            (3, 8),
-            (8, 3),
-            (2, 3, 4),
-            (12, 2),
-            (2, 2, 2, 3),
-            (3, 2, 4),
-        ]
-    )
-    # From first principles: the slots in reading order, and the only steps that could visit them in the new shape.
-    walk = [
-        sum(i * s for i, s in zip(index, strides, strict=True))
-        for index in itertools.product(*map(range, shape))
-    ]
-    places = [math.prod(new_shape[dim + 1 :]) for dim in range(len(new_shape))]
-    steps = [walk[place] for place in places]
-    want = all(
-        walk[sum(i * p for i, p in zip(index, places, strict=True))]
-        == sum(i * s for i, s in zip(index, steps, strict=True))
-        for index in itertools.product(*map(range, new_shape))
-    )
-    cases.append((shape, tuple(strides), new_shape, want, too_strict if want else merges))
-for shape, strides, new_shape, want, text in cases:
-    about = too_large if max(strides, default=0) >= huge else ""
-    seen = observe(viewable, shape, strides, new_shape)
-    expect(seen.value, want, about=about, mistakes={not want: text})
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_viewable", "locked": true}
+check("viewable")
 
 # %% [markdown]
 r"""
@@ -1302,112 +871,39 @@ assert wrong.tolist() == [[0, 1, 2], [1, 2, 3]]  # 1 and 3 are none of its eleme
 r"""
 ### Exercise 3.6 · Sliding windows &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `sliding_windows(x, size)`: all windows of `size` consecutive elements of `x`, one per row, the first of them
-beginning at `x[0]`, the last one ending with the last element. It must be a view, for any `x` of one dimension,
-whatever its stride and offset. You may rely on 1 ≤ `size` ≤ `len(x)`.
+Write `sliding_windows(x, size, dilation)`: all windows of `size` elements of `x`, one per row, the first of them
+beginning at `x[0]`, the last one ending with the last element. Within a window, each element stands `dilation` places
+behind the one before: next to it where `dilation` is 1, as it is if nothing is said. It must be a view, which looks at
+the storage of `x` itself, for any `x` of one dimension, whatever its stride and offset. You may rely on sizes and
+dilations of at least 1, and on an `x` that is long enough for one window.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "sliding_windows", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def sliding_windows(x: Num[Tensor, "n"], size: int) -> Num[Tensor, "windows size"]:
-    """Row i is x[i : i + size], for every i for which there are so many elements. A view of x: nothing is copied."""
+def sliding_windows(
+    x: Num[Tensor, "n"], size: int, dilation: int = 1
+) -> Num[Tensor, "windows size"]:
+    """Row i is x[i], x[i + dilation], …: `size` elements, for every i that has so many. A view: nothing is copied."""
     ### BEGIN SOLUTION
     step = x.stride(0)
-    return x.as_strided((len(x) - size + 1, size), (step, step))
+    count = len(x) - (size - 1) * dilation
+    return x.as_strided((count, size), (step, dilation * step))
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_sliding_windows", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-copied = "The numbers are right, but the result must look at the storage of x (a copy, or memory wrapped anew, does not)."
-one_short = "The last window is missing: n elements have n - size + 1 windows."
-transposed = "That is the transpose: one window per row."
-gap = "x need not have stride 1: one element of x further may be several slots further."
-both = "Both steps go from one element of x to the next, and that takes as many slots within a window as between windows."
-offset = "x need not begin at slot 0 of its storage."
-apart = "Those windows do not overlap: the next one begins one element later, not size elements later."
-given = torch.arange(8)
-want = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6], [4, 5, 6, 7]])
-seen = observe(sliding_windows, given, 4)
-mistakes = [
-    (want[:-1], one_short),
-    (want.T, transposed),
-    (torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]]), apart),
-]
-expect(seen.value, want, mistakes=mistakes)
-expect(
-    seen.shares, [0], about="arguments whose storage the result shares", mistakes=[([], copied)]
-)
-seen = observe(sliding_windows, torch.arange(16)[3::2], 3)
-want = torch.tensor([[3, 5, 7], [5, 7, 9], [7, 9, 11], [9, 11, 13], [11, 13, 15]])
-mistakes = [
-    (torch.tensor([[i, i + 1, i + 2] for i in range(3, 8)]), gap),
-    (torch.tensor([[i, i + 1, i + 2] for i in range(5)]), gap),
-    (torch.tensor([[i, i + 2, i + 4] for i in range(3, 8)]), both),
-    (torch.tensor([[i, i + 1, i + 2] for i in range(3, 12, 2)]), both),
-    (want - 3, offset),
-    (want[:-1], one_short),
-]
-expect(seen.value, want, mistakes=mistakes)
-expect(
-    seen.shares, [0], about="arguments whose storage the result shares", mistakes=[([], copied)]
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for dtype in (torch.int64, torch.float32, torch.bfloat16, torch.uint8):
-    n, size = draw.integer(9, 15), draw.integer(2, 7)
-    first, step = draw.integer(1, 5), draw.integer(2, 4)
-    whole = torch.arange(100, 100 + first + n * step + 3).to(dtype)
-    stepped = whole[first : first + n * step : step]
-    grid = torch.arange(5 * n).to(dtype).reshape(n, 5)
-    for x, elements in (
-        (stepped, [100 + first + step * i for i in range(n)]),
-        (whole[:n], [100 + i for i in range(n)]),
-        (grid[:, 3], [5 * i + 3 for i in range(n)]),
-        (grid[1:2, 2].expand(n), [7] * n),
-    ):
-        for width in (1, size, n):
-            rows = [elements[i : i + width] for i in range(n - width + 1)]
-            want = torch.tensor(rows, dtype=dtype)
-            mistakes = [
-                (want[:-1], one_short),
-                (want.T, transposed),
-                (want[::width], apart),
-                (
-                    torch.tensor(
-                        [
-                            [elements[0] + i + j for j in range(width)]
-                            for i in range(n - width + 1)
-                        ]
-                    ).to(dtype),
-                    gap,
-                ),
-            ]
-            seen = observe(sliding_windows, x, width)
-            expect(seen.value, want, mistakes=mistakes, hint="Row i is x[i : i + size].")
-            expect(
-                seen.shares,
-                [0],
-                about="arguments whose storage the result shares",
-                mistakes=[([], copied)],
-            )
-            expect(seen.mutated, [], about="arguments changed")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_sliding_windows", "locked": true}
+check("sliding_windows")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Two questions: how many windows are there, and how many slots is it from one element
 of <code>x</code> to the next?</details>
-<details><summary>Hint 2</summary><code>x.as_strided(shape, strides)</code> with both strides equal to
-<code>x.stride(0)</code>. The offset of <code>x</code> is kept if you give none.</details>
+<details><summary>Hint 2</summary><code>x.as_strided(shape, strides)</code> keeps the offset of <code>x</code> if you give
+none. How many slots further is the next element of a window, and how many the first element of the next window?</details>
 
-**Why it matters.** `x.unfold(0, size, 1)` is PyTorch's own name for this. Convolutions, moving averages, local
-attention and the sampling of training data are all windows over a line.
+**Why it matters.** Convolutions, moving averages, local attention and the sampling of training data are all windows over
+a line; with a dilation, a convolution sees farther for the same number of weights. (For a dilation of 1 PyTorch has
+`unfold`.)
 
 ### With everything you wrote
 

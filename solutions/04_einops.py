@@ -37,6 +37,7 @@ from course_utils.flops import count_flops
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes
+from course_utils.testing import check
 
 torch.manual_seed(0)  # the same random numbers on every run
 device = devices.pick_device()
@@ -210,8 +211,9 @@ functions that run a few times per step.
 How does one enforce names? With a dictionary. Write `bind_names(names, shape, sizes)`: match one shape with its names.
 `sizes` holds what is known so far, from other tensors. Return a *new* dictionary with all that is known afterwards, and
 leave `sizes` as it is. A name that is a number, such as `12`, demands that size and does not enter the dictionary. The
-first name may be `...`: it stands for any number of dimensions, also none, whose sizes do not matter. Raise
-`ValueError` if the number of dimensions is wrong, if one name would have two sizes, or if a demanded size is not there.
+first name may be `...`: it stands for any number of dimensions, also none, whose sizes do not matter. A scalar's shape
+`()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions is wrong, if one name would have two
+sizes, or if a demanded size is not there.
 
 ```python
 bind_names("batch t d", (2, 3, 4), {"t": 3})   # {"t": 3, "batch": 2, "d": 4}
@@ -229,7 +231,7 @@ def bind_names(names: str, shape: tuple[int, ...], sizes: dict[str, int]) -> dic
     ### BEGIN SOLUTION
     known = dict(sizes)
     wanted = names.split()
-    if wanted[0] == "...":
+    if wanted[:1] == ["..."]:
         del wanted[0]
         shape = shape[max(len(shape) - len(wanted), 0) :]
     for name, size in zip(wanted, shape, strict=True):  # unequal lengths: ValueError
@@ -240,98 +242,8 @@ def bind_names(names: str, shape: tuple[int, ...], sizes: dict[str, int]) -> dic
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_bind_names", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-forgets = "What was known before is known afterwards: begin with a copy of sizes."
-number = "A number is no name: it demands that size, and does not enter the dictionary."
-nothing = "Nothing is returned: end with return."
-in_place = "sizes is somebody else's: work on a copy, dict(sizes)."
-seen = observe(bind_names, "batch t d", (2, 3, 4), {"t": 3, "h": 8})
-mistakes = [
-    ({"batch": 2, "t": 3, "d": 4}, forgets),
-    ({"batch": 2, "d": 4}, forgets),
-    ({"batch": 2, "d": 4, "h": 8}, forgets),
-    (None, nothing),
-]
-words = "The names are words separated by spaces: names.split()."
-expect(seen.value, {"batch": 2, "t": 3, "d": 4, "h": 8}, mistakes=mistakes, hint=words)
-expect(seen.mutated, [], about="arguments changed", hint=in_place)
-mistakes = [
-    ({"12": 12, "d": 4}, number),
-    ({"...": 2, "d": 4}, "... is no name: it stands for dimensions that do not matter."),
-    ({"...": 2, "12": 12, "d": 4}, number),
-]
-expect(observe(bind_names, "... 12 d", (2, 12, 4), {}).value, {"d": 4}, mistakes=mistakes)
-two_sizes = "One name would have two sizes: raise ValueError; do not overwrite what is known."
-twice = "t is named twice in one shape, with the sizes 3 and 4: one name has one size."
-wrong_kind = "Raise ValueError: a caller must be able to tell it from an error in your code."
-kinds = dict.fromkeys(("TypeError", "AssertionError", "KeyError", "IndexError"), wrong_kind)
-seen = observe(bind_names, "b t", (2, 4), {"t": 3})
-expect(seen.error, "ValueError", about="error", mistakes={None: two_sizes, **kinds})
-seen = observe(bind_names, "t t", (3, 4), {})
-expect(seen.error, "ValueError", about="error", mistakes={None: twice, **kinds})
-dims = "Two names and three sizes: zip stops at the shorter of the two without a word."
-seen = observe(bind_names, "b t", (2, 3, 4), {})
-expect(seen.error, "ValueError", about="error", mistakes={None: dims, **kinds})
-demands = "The number 5 demands the size 5, and the shape says 3."
-seen = observe(bind_names, "b 5", (2, 3), {})
-expect(seen.error, "ValueError", about="error", mistakes={None: demands, **kinds})
-one = "A size of 1 is a size like any other here: names do not broadcast."
-seen = observe(bind_names, "b t", (1, 4), {"b": 2})
-expect(seen.error, "ValueError", about="error", mistakes={None: one, **kinds})
-front = (
-    "... stands for any number of dimensions, also none; the names are those of the last ones."
-)
-expect(observe(bind_names, "... d", (4,), {}).value, {"d": 4}, hint=front)
-expect(observe(bind_names, "... d", (9, 9, 9, 4), {}).value, {"d": 4}, hint=front)
-fewer = "Fewer sizes than names: that is a wrong number of dimensions, with ... as well."
-seen = observe(bind_names, "... t d", (4,), {})
-expect(seen.error, "ValueError", about="error", mistakes={None: fewer, **kinds})
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-a, b, c, d = draw.sizes(4, 2, 40)
-good = [
-    ("b", (a,), {}, {"b": a}),
-    ("batch t_2 heads", (a, b, c), {"z": d}, {"batch": a, "t_2": b, "heads": c, "z": d}),
-    ("t t", (a, a), {}, {"t": a}),
-    ("b t d", (a, b, c), {"b": a, "t": b, "d": c}, {"b": a, "t": b, "d": c}),
-    (f"b {c} d", (a, c, b), {}, {"b": a, "d": b}),
-    (f"{a}", (a,), {"d": b}, {"d": b}),
-    ("... d", (d,), {}, {"d": d}),
-    ("... t d", (c, d), {}, {"t": c, "d": d}),
-    ("... d", (a, b, c, d), {"b": c}, {"d": d, "b": c}),
-    ("... t d", (a, b, a, d), {}, {"t": a, "d": d}),
-    ("...", (a, b), {"d": c}, {"d": c}),
-    ("b 1 d", (1, 1, b), {}, {"b": 1, "d": b}),
-]
-for names, shape, sizes, want in good:
-    seen = observe(bind_names, names, shape, sizes)
-    hint = front if "..." in names else ""
-    if names == "...":  # no name is left
-        hint += " Here there are none, and shape[-0:] is the whole shape."
-    expect(seen.value, want, mistakes=[(None, nothing)], hint=hint)
-    expect(seen.mutated, [], about="arguments changed", hint=in_place)
-bad = [
-    ("b t d", (a, b), {}, fewer),
-    ("... t d", (a,), {}, fewer),
-    ("b t", (a, b, c), {}, dims),
-    ("b t", (1, b), {"b": a}, one),
-    ("b t", (a, b), {"b": 1}, one),
-    ("b t b", (a, b, c), {}, twice.replace("t is", "b is").replace("3 and 4", f"{a} and {c}")),
-    (f"{a} t", (b, c), {}, "A number demands its size."),
-    (f"... {a} t", (d, 1, c), {}, one),
-    ("... t d", (a, b, c), {"t": c}, two_sizes),
-]
-for names, shape, sizes, why in bad:
-    seen = observe(bind_names, names, shape, sizes)
-    expect(seen.error, "ValueError", about="error", mistakes={None: why, **kinds})
-    expect(seen.mutated, [], about="arguments changed", hint=in_place)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_bind_names", "locked": true}
+check("bind_names")
 
 # %% [markdown]
 r"""
@@ -343,6 +255,24 @@ already? Only if neither, write it down.</details>
 **Why it matters.** This is what `jaxtyped` does for every annotated tensor of a call, with one dictionary for all of
 them. You will see that `einsum` and `rearrange` do the same before they move anything.
 
+One dictionary, handed from tensor to tensor, holds all three shapes of a product to their names:
+"""
+
+# %%
+known: dict[str, int] = {}
+for names, shape in (("batch t d", (2, 3, 4)), ("d k", (4, 5)), ("batch t k", (2, 3, 5))):
+    known = bind_names(names, shape, known)
+    print(f"{names:>9} = {shape}: {known}")
+
+try:
+    bind_names("batch t k", (2, 3, 6), known)
+except ValueError as error:
+    print(f"a k of 6 is refused: {error}")
+else:
+    raise AssertionError("a k of 6 passes where 5 is known")
+
+# %% [markdown]
+r"""
 ## 3 · einsum: what is not in the output is summed
 
 `einsum` takes tensors and a pattern. To the left of the arrow it names the dimensions of each tensor, to the right
@@ -557,7 +487,8 @@ Sentences have different lengths, so in a batch the short ones are filled up wit
 the mean vector of each sentence, over its real tokens only. `mask[b, t]` is `True` where a token is real, and each
 sentence has at least one. Padding may stand at the end, in front, anywhere. What stands at padded places must not
 matter, even if it is NaN or infinite (it may come from `torch.empty`, after all). The vectors of real tokens are
-finite, and may well be all zeros. Leave `x` and `mask` as they are.
+finite, as are their sums in the dtype of `x`, and may well be all zeros. The result has the dtype of `x`, which may be `float64`, `float32`, `float16` or
+`bfloat16`. Gradients flow back to `x`, and those of padded places are 0. Leave `x` and `mask` as they are.
 """
 
 
@@ -570,94 +501,8 @@ def mean_pool(x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Float[Ten
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_mean_pool", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-a_sum = "That is the sum; divide it by the number of real tokens."
-all_tokens = "The padding is counted: only tokens whose mask is True belong in the mean."
-by_length = "The sum is right, but it is divided by all tokens, padding included."
-inverted = "That is the mean of the padding: True marks what is real."
-over_all = "Each sentence has a mean of its own; that mixes all of them."
-at_once = (
-    "Each sentence has its own number of real tokens; that divides by all of them together."
-)
-crosswise = (
-    "[b, d] / [b] divides dimension d by the count of sentence d: make the counts [b, 1]."
-)
-zero_token = "A real token may be all zeros: count what the mask marks, not what is not 0."
-nan_times = (
-    "0 · NaN is NaN. Replace what is padded (masked_fill, where) instead of multiplying by 0."
-)
-given = torch.tensor(
-    [[[1.0, 2.0], [3.0, 4.0], [50.0, 60.0]], [[5.0, 6.0], [7.0, 8.0], [9.0, 13.0]]]
-)
-mask = torch.tensor([[True, True, False], [True, True, True]])
-want = torch.tensor([[2.0, 3.0], [7.0, 9.0]])
-mistakes = [
-    (torch.tensor([[4.0, 6.0], [21.0, 27.0]]), a_sum),
-    (given.mean(1), all_tokens),
-    (given.sum(1), all_tokens),
-    (torch.tensor([[4 / 3, 2.0], [7.0, 9.0]]), by_length),
-    (torch.tensor([[50.0, 60.0], [torch.nan, torch.nan]]), inverted),
-    (torch.tensor([5.0, 6.6]), over_all),
-    (torch.tensor([[0.8, 1.2], [4.2, 5.4]]), at_once),
-    (torch.tensor([[2.0, 2.0], [10.5, 9.0]]), crosswise),
-]
-seen = observe(mean_pool, given, mask)
-expect(seen.value, want, mistakes=mistakes, hint="One vector for each sentence: [b, d].")
-expect(seen.mutated, [], about="arguments changed", hint="Write into a tensor of your own.")
-left = torch.tensor([[False, True, True], [True, True, True]])
-anywhere = (
-    "Padding may stand anywhere: ask the mask which tokens are real, and not only how many."
-)
-mistakes = [(want, anywhere), (given.mean(1), all_tokens)]
-want_left = torch.tensor([[26.5, 32.0], [7.0, 9.0]])
-expect(observe(mean_pool, given, left).value, want_left, mistakes=mistakes)
-silent = given.clone()
-silent[0, 0] = 0.0  # a real token of zeros
-want_silent = torch.tensor([[1.5, 2.0], [7.0, 9.0]])
-mistakes = [(torch.tensor([[3.0, 4.0], [7.0, 9.0]]), zero_token)]
-expect(observe(mean_pool, silent, mask).value, want_silent, mistakes=mistakes)
-given[0, 2] = torch.nan
-lost = torch.full((2,), torch.nan)
-mistakes = [(torch.stack([lost, want[1]]), nan_times), (torch.stack([lost, lost]), nan_times)]
-expect(observe(mean_pool, given, mask).value, want, mistakes=mistakes)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for filler in (0.0, 1000.0, torch.nan, torch.inf, -torch.inf):
-    b, t, d = draw.sizes(3, 3, 7)
-    x = draw.tensor(b, t, d, contiguous=False)
-    mask = draw.tensor(b, t, dtype=torch.bool, contiguous=False)
-    mask[:, draw.integer(0, t - 1)] = True
-    mask[0] = True
-    mask[1] = False
-    mask[1, draw.integer(0, t - 1)] = True  # one token only
-    x[0, draw.integer(0, t - 1), draw.integer(0, d - 1)] = 0.0
-    x.copy_(torch.where(mask[:, :, None], x, filler))
-    rows = []
-    for vectors, marks in zip(x.tolist(), mask.tolist(), strict=True):
-        real = [v for v, m in zip(vectors, marks, strict=True) if m]
-        rows.append([sum(column) / len(real) for column in zip(*real, strict=True)])
-    want = torch.tensor(rows)
-    count = mask.sum(1, keepdim=True)
-    zeroed = x.masked_fill(~mask[:, :, None], 0)
-    mistakes = [
-        (want * count, a_sum),
-        (x.mean(1), all_tokens),
-        (x.sum(1) / count, all_tokens),
-        (zeroed.mean(1), by_length),
-        (zeroed.sum(1) / count.sum(), at_once),
-        (zeroed.sum(1) / (zeroed != 0).sum(1), zero_token),
-        ((x * mask[:, :, None]).sum(1) / count, nan_times),
-    ]
-    seen = observe(mean_pool, x, mask)
-    expect(seen.value, want, mistakes=mistakes, tolerance=1e-5)
-    expect(seen.mutated, [], about="arguments changed", hint="Write into a tensor of your own.")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_mean_pool", "locked": true}
+check("mean_pool")
 
 # %% [markdown]
 r"""
@@ -671,6 +516,23 @@ places, and the number from the mask.</details>
 like a vector. It only depends on what else happened to be in the batch, and no shape and no error will tell you. The
 same goes for a loss that is averaged over padded tokens.
 
+The same sentence of four tokens, filled up with zeros to 4, 6 and 12:
+"""
+
+# %%
+sentence = torch.randn(1, 4, 8)
+for length in (4, 6, 12):
+    padded = torch.zeros(1, length, 8)
+    padded[:, :4] = sentence
+    real = torch.arange(length)[None] < 4
+    naive, pooled = padded.mean(dim=1), mean_pool(padded, real)
+    assert torch.allclose(pooled, sentence.mean(dim=1))
+    print(
+        f"{length:2} places: {naive.norm() / pooled.norm():.2f} of its length is left without a mask"
+    )
+
+# %% [markdown]
+r"""
 ## 5 · rearrange: split, move, merge
 
 `rearrange` changes the shape and computes nothing. Here are the moves that you know from lecture 03, in the old way and
@@ -835,8 +697,9 @@ Say it before you measure.
 ### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; 8 minutes
 
 Write `split_heads(x, heads)`, from `[b, t, d]` to `[b, h, t, e]`, where $d = h \cdot e$ and each head is a run of $e$
-neighbouring numbers; and `merge_heads(x)`, which undoes it. Splitting must not copy: the result looks at the storage of
-`x`, whatever the strides of `x` are. In the old way or the new, as you like.
+neighbouring numbers; and `merge_heads(x)`, which undoes it, whatever the strides of its argument are. Splitting must not
+copy: the result looks at the storage of `x`, whatever the strides of `x` are. Gradients flow back through both
+functions. In the old way or the new, as you like.
 """
 
 
@@ -855,83 +718,15 @@ def merge_heads(x: Float[Tensor, "b heads t e"]) -> Float[Tensor, "b t d"]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_split_heads", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-dealt = (
-    "That is (e h): the numbers are dealt out in turn. A head is a run of neighbours: (h e)."
-)
-scrambled = (
-    "The numbers are mixed up: reshape keeps reading order. Split first, then transpose."
-)
-in_place = "The heads come in front of the tokens: [b, h, t, e]."
-copied = "Right numbers, but splitting needs no copy: the result must look at the storage of x."
-given = torch.arange(24.0).reshape(1, 3, 8)
-rows = given[0].tolist()
-want = torch.tensor([[[row[4 * h : 4 * h + 4] for row in rows] for h in range(2)]])
-mistakes = [
-    (torch.tensor([[[row[h::2] for row in rows] for h in range(2)]]), dealt),
-    (given.reshape(1, 2, 3, 4), scrambled),
-    (given.reshape(1, 3, 2, 4), in_place),
-]
-seen = observe(split_heads, given, 2)
-expect(seen.value, want, mistakes=mistakes, hint="Wanted is [b, h, t, e].")
-expect(
-    seen.shares, [0], about="arguments whose storage the result shares", mistakes=[([], copied)]
-)
-no_transpose = "The tokens must come back in front of the heads before the two are merged."
-merged_dealt = "That merges as (e h); the heads were split as (h e)."
-mistakes = [
-    (want.reshape(1, 3, 8), no_transpose),
-    (want.reshape(1, 6, 4), no_transpose),
-    (want.transpose(1, 2), "That is [b, t, h, e]: the last two are to become one."),
-    (want.permute(0, 2, 3, 1).reshape(1, 3, 8), merged_dealt),
-]
-merged = "Wanted is [b, t, d]."
-expect(observe(merge_heads, want).value, given, mistakes=mistakes, hint=merged)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for contiguous in (True, False, False):
-    b, t, h, e = draw.sizes(4, 2, 6)
-    x = draw.tensor(b, t, h * e, contiguous=contiguous)
-    x.copy_(torch.arange(x.numel()).reshape(x.shape))  # all different
-    data = x.tolist()
-    split = torch.tensor(
-        [[[row[e * i : e * i + e] for row in rows] for i in range(h)] for rows in data]
-    )
-    deal = torch.tensor([[[row[i::h] for row in rows] for i in range(h)] for rows in data])
-    mistakes = [(deal, dealt), (x.reshape(b, h, t, e), scrambled)]
-    seen = observe(split_heads, x, h)
-    expect(seen.value, split, mistakes=mistakes, hint="Wanted is [b, h, t, e].")
-    expect(
-        seen.shares,
-        [0],
-        about="arguments whose storage the result shares",
-        mistakes=[([], copied)],
-    )
-    expect(seen.mutated, [], about="arguments changed")
-    mistakes = [
-        (split.reshape(b, t, h * e), no_transpose),
-        (split.permute(0, 2, 3, 1).reshape(b, t, h * e), merged_dealt),
-    ]
-    for given in (split, split.transpose(1, 2).contiguous().transpose(1, 2)):
-        seen = observe(merge_heads, given)
-        expect(seen.value, x, mistakes=mistakes, hint=merged)
-        expect(seen.mutated, [], about="arguments changed")
-    one_head = observe(split_heads, x, 1).value
-    expect(one_head, x[:, None], hint="One head is the whole vector: [b, 1, t, d].")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_split_heads", "locked": true}
+check("split_heads")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>In the old way splitting is two steps, <code>unflatten</code> (or <code>view</code>)
 and <code>transpose</code>; in the new it is one pattern.</details>
-<details><summary>Hint 2</summary><code>"b t (h e) -> b h t e"</code>, and the other way round. Which size can einops
-not know?</details>
+<details><summary>Hint 2</summary>In the pattern, the last dimension of <code>x</code> is two names in parentheses. The
+one that runs fastest comes last; which is it? And which size can einops not know?</details>
 
 **Why it matters.** Exchange `(h e)` and `(e h)` in a model that you train yourself, and it learns just as well, since
 no number had a meaning before. Do it in a model that you *load*, and it talks nonsense, without any error. Whoever
@@ -946,8 +741,10 @@ whole operation is a split and a merge, twice each.
 
 Write `patchify(images, size)`: from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
 pixels come in reading order, row after row. Within a patch the pixels come in reading order too, and for each pixel its
-`c` channels, side by side. And write `unpatchify(patches, size, height)`, which makes the images again. Images need not
-be square; you may rely on `height` and width being multiples of `size`.
+`c` channels, side by side. And write `unpatchify(patches, size, height)`, which makes the images again; `height` counts
+pixels. Images need not be square; you may rely on at least one image with at least one channel and one patch, and on
+`height` and width being multiples of `size`. Both functions keep the
+dtype, and gradients flow back through them.
 """
 
 
@@ -972,86 +769,15 @@ def unpatchify(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_patchify", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-by_reshape = "That only reshapes: the pixels of a square are no run of neighbours in storage."
-by_column = (
-    "The patches come column after column; wanted is reading order: row after row, (y x)."
-)
-channels_first = "Within a patch the channels come first; wanted is pixel after pixel: (p q c)."
-turned = (
-    "Within a patch the pixels come column after column; wanted is (p q c), p down, q across."
-)
-dealt = "A patch is a run of neighbours, so the pieces come first: (y p) and (x q)."
-wanted_is = "Wanted is [b, patches, numbers], with size · size · c numbers for each patch."
-given = torch.arange(24.0).reshape(1, 1, 6, 4)  # one channel, 3 × 2 patches of 2 × 2
-corners = (0, 2, 8, 10, 16, 18)
-want = torch.tensor([[[float(n), n + 1, n + 4, n + 5] for n in corners]])
-order = [0, 2, 4, 1, 3, 5]  # the patches, read column after column
-mistakes = [
-    (given.reshape(1, 6, 4), by_reshape),
-    (want[:, order], by_column),
-    (want[:, :, [0, 2, 1, 3]], turned),
-    (want.reshape(1, 3, 2, 4), "The patches are one dimension: [b, patches, numbers]."),
-    (torch.tensor([[[n, n + 2, n + 12, n + 14] for n in (0.0, 1, 4, 5, 8, 9)]]), dealt),
-]
-expect(observe(patchify, given, 2).value, want, mistakes=mistakes, hint=wanted_is)
-colours = torch.arange(8.0).reshape(1, 2, 2, 2)  # one patch of two channels
-mistakes = [(colours.reshape(1, 1, 8), channels_first)]
-wanted = torch.tensor([[[0.0, 4, 1, 5, 2, 6, 3, 7]]])
-expect(observe(patchify, colours, 2).value, wanted, mistakes=mistakes, hint=wanted_is)
-swapped = "height is given in pixels, and there are height / size rows of patches."
-mistakes = [
-    (want.reshape(1, 1, 6, 4), by_reshape),
-    (given.mT, "Height and width are exchanged."),
-]
-expect(observe(unpatchify, want, 2, 6).value, given, mistakes=mistakes, hint=swapped)
-expect(observe(unpatchify, wanted, 2, 2).value, colours, hint="A pixel may have channels.")
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for contiguous in (True, False):
-    for size in (1, 2, 3):
-        b, c, rows, columns = draw.sizes(4, 2, 6)
-        x = draw.tensor(b, c, rows * size, columns * size, contiguous=contiguous)
-        x.copy_(torch.arange(x.numel()).reshape(x.shape))  # all different
-        side = range(size)
-        want = torch.stack(
-            [
-                torch.stack(
-                    [x[:, :, i * size + p, j * size + q] for p in side for q in side], dim=1
-                ).reshape(b, -1)
-                for i in range(rows)
-                for j in range(columns)
-            ],
-            dim=1,
-        )
-        parts = want.reshape(b, rows, columns, size, size, c)
-        mistakes = [
-            (x.reshape(want.shape), by_reshape),
-            (parts.transpose(1, 2).reshape(want.shape), by_column),
-            (parts.permute(0, 1, 2, 5, 3, 4).reshape(want.shape), channels_first),
-            (parts.transpose(3, 4).reshape(want.shape), turned),
-        ]
-        seen = observe(patchify, x, size)
-        expect(seen.value, want, mistakes=mistakes)
-        expect(seen.mutated, [], about="arguments changed")
-        mistakes = [(want.reshape(x.shape), by_reshape)]
-        seen = observe(unpatchify, want, size, rows * size)
-        expect(seen.value, x, mistakes=mistakes, hint=swapped)
-        expect(seen.mutated, [], about="arguments changed")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_patchify", "locked": true}
+check("patchify")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>The height is (a number of rows of patches) × (pixels down a patch). Split it and the
 width, then say in which order the six names shall lie.</details>
-<details><summary>Hint 2</summary><code>"b c (y p) (x q) -> b (y x) (p q c)"</code>. On the way back einops cannot know
-how many rows of patches there are.</details>
+<details><summary>Hint 2</summary>In parentheses the last name runs fastest: which of the six does, within a patch, and
+which of rows and columns of patches? On the way back einops cannot know how many rows of patches there are.</details>
 <details><summary>A worked example</summary>
 
 ```
@@ -1074,7 +800,8 @@ dimension called `*`, and remembers where the seams are; `unpack` cuts there aga
 """
 
 # %%
-patches, extra = torch.randn(8, 196, 768), torch.randn(8, 1, 768)
+patches, extra = patchify(torch.randn(8, 3, 224, 224), 16), torch.randn(8, 1, 768)
+assert patches.shape == (8, 14 * 14, 16 * 16 * 3)  # a photo, as Vision Transformers cut it
 
 old = torch.cat([extra, patches], dim=1)
 new, seams = pack([extra, patches], "b * d")
@@ -1168,7 +895,8 @@ Write `attention(q, k, v, causal)` for any number of leading dimensions, which `
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal`, the queries are the last `t` of the `s`
 positions (t ≤ s), and each sees the keys up to its own position, itself included. The scores may be large, those of the
 future too: `exp(100_000)` is infinite, but no weight is (`softmax` knows how). What you make on the way, such as a mask,
-belongs on the device of `q`: `device=q.device`. (The test asks with the meta device, so that you need no GPU for it.)
+belongs on the device of `q`: `device=q.device`. (The test asks with the meta device, so that you need no GPU for it.) The
+result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and they stay as they are.
 """
 
 
@@ -1193,167 +921,8 @@ def attention(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_attention", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-import math
-
-import torch
-
-from course_utils.testing import expect, observe
-
-no_scale = "The scores are not scaled: divide them by the root of e, the length of a query."
-by_e = "That divides by e; the scale is its root."
-scale_twice = "Divide by the root of e, and only once."
-other_length = "The root of the wrong size: e is the length of a query, not the number of keys."
-no_softmax = "Softmax is missing: the weights of a query must add up to 1."
-over_queries = (
-    "Softmax runs over the wrong dimension: one query's weights add up to 1, over the keys."
-)
-no_mask = "The future is not masked: with causal=True a query sees keys up to its own position."
-leaks = (
-    "triu shows each query the future. For scores[query, key] allowed is the lower triangle."
-)
-zero_score = (
-    "A score of 0 is not the weight 0: exp(0) is 1. Masked scores must be -inf before softmax."
-)
-too_late = "The mask comes too late: after softmax, what is left adds up to less than 1."
-strict = "A query sees its own position too: mask what lies above the diagonal only."
-top_left = (
-    "The queries are the last positions, i + keys - queries: the newest one sees all keys."
-)
-overflow = "exp overflows for large scores, and inf / inf is NaN. torch.softmax knows better."
-inf_times = "0 · inf is NaN: put -inf in its places with masked_fill or where."
-elsewhere = "What you make, such as a mask, must be made on the device of q: device=q.device."
-always = "The future is masked although causal is False."
-keys = torch.tensor([1.0, 2.0, 4.0]).log()[:, None]  # e is 1, and exp(score) is 1, 2, 4
-ones = torch.ones(3, 1)
-values = torch.tensor([[0.0], [3.0], [5.5]])
-want = torch.tensor([[0.0], [2.0], [4.0]])
-a, b = 2**3**-0.5, 4**3**-0.5  # exp(score), where the scores are divided by the root of 3
-mistakes = [
-    (torch.tensor([[4.0], [4.0], [4.0]]), no_mask),
-    (torch.tensor([[4.0], [28 / 6], [5.5]]), leaks),
-    (torch.tensor([[8.5 / 3], [11.5 / 4], [4.0]]), zero_score),
-    (torch.tensor([[0.0], [6 / 7], [4.0]]), too_late),
-    (torch.tensor([[torch.nan], [0.0], [2.0]]), strict),
-    (torch.full((3, 1), torch.nan), inf_times),
-    (torch.tensor([[0.0], [1.5], [7.0]]), over_queries),
-    (torch.tensor([[0.0], [3 * a / (1 + a)], [(3 * a + 5.5 * b) / (1 + a + b)]]), other_length),
-]
-expect(observe(attention, ones, keys, values, True).value, want, mistakes=mistakes)
-mistakes = [(want, always), (torch.full((3, 1), 8.5 / 3), over_queries)]
-alike = observe(attention, ones, keys, values, False).value
-expect(alike, torch.full((3, 1), 4.0), mistakes=mistakes)
-query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])  # one query of four numbers, two keys
-two = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
-values = torch.tensor([[4.0], [8.0]])
-root = 3**0.5  # exp(score) of the first key: 3; by e: its root; not scaled: its square
-by_keys = math.exp(2 * math.log(3) / 2**0.5)
-mistakes = [
-    (torch.tensor([[4.4]]), no_scale),
-    (torch.tensor([[(4 * root + 8) / (root + 1)]]), by_e),
-    (torch.tensor([[(4 * by_keys + 8) / (by_keys + 1)]]), other_length),
-    (torch.tensor([[4 * math.log(3)]]), no_softmax),
-    (torch.tensor([[12.0]]), over_queries),
-]
-want = torch.tensor([[5.0]])
-expect(observe(attention, query, two, values, False).value, want, mistakes=mistakes)
-mistakes = [(torch.tensor([[4.0]]), top_left), (torch.tensor([[torch.nan]]), top_left)]
-expect(observe(attention, query, two, values, True).value, want, mistakes=mistakes)
-seen = observe(attention, torch.full((1, 4), 500.0), two, values, False)
-mistakes = [(torch.tensor([[torch.nan]]), overflow)]
-expect(seen.value, torch.tensor([[6.0]]), mistakes=mistakes)
-expect(seen.mutated, [], about="arguments changed", hint="*= and the like write into q.")
-leading = (
-    "There may be any number of dimensions in front; each index there is a problem of its own."
-)
-seen = observe(
-    attention, query.expand(2, 3, 1, 4), two.expand(2, 3, 2, 4), values.expand(2, 3, 2, 1), True
-)
-expect(seen.value, torch.full((2, 3, 1, 1), 5.0), hint=leading)
-shapes_only = [x.to("meta") for x in (query, two, values)]
-seen = observe(attention, *shapes_only, True)
-expect(seen.value, torch.empty(1, 1, device="meta"), hint=elsewhere)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-
-def by_loops(qkv, sees, scale):
-    """Attention of [batch, t, e] on plain numbers; sees(i, j): may query i look at key j?"""
-    q, k, v = qkv
-    batches = []
-    for queries, keys, values in zip(q.tolist(), k.tolist(), v.tolist(), strict=True):
-        rows = []
-        for i, query in enumerate(queries):
-            powers = {}
-            for j, key in enumerate(keys):
-                if sees(i, j):
-                    powers[j] = math.exp(
-                        sum(a * b for a, b in zip(query, key, strict=True)) * scale
-                    )
-            total = sum(powers.values())
-            rows.append(
-                [
-                    sum(power * values[j][n] for j, power in powers.items()) / total
-                    if total
-                    else math.nan
-                    for n in range(len(values[0]))
-                ]
-            )
-        batches.append(rows)
-    return torch.tensor(batches)
-
-
-draw = draws()
-shapes = [((), 5, 5), ((2,), 4, 4), ((2, 3), 3, 5), ((3,), 1, 6), ((2, 1, 2), 4, 7)]
-for leading, t, s in shapes:
-    e, f = draw.sizes(2, 3, 6)
-    for contiguous in (True, False):
-        q = draw.tensor(*leading, t, e, contiguous=contiguous)
-        k = draw.tensor(*leading, s, e, contiguous=contiguous)
-        v = draw.tensor(*leading, s, f, contiguous=contiguous)
-        flat = [x.reshape(-1, *x.shape[-2:]) for x in (q, k, v)]
-        shape, scale = (*leading, t, f), e**-0.5
-        free = by_loops(flat, lambda i, j: True, scale).reshape(shape)
-        past = by_loops(flat, lambda i, j, t=t, s=s: j <= i + s - t, scale).reshape(shape)
-        future = by_loops(flat, lambda i, j: j >= i, scale).reshape(shape)
-        corner = by_loops(flat, lambda i, j: j <= i, scale).reshape(shape)
-        wrong = [
-            (by_loops(flat, lambda i, j: True, n).reshape(shape), why)
-            for n, why in (
-                (1.0, no_scale),
-                (1 / e, by_e),
-                (f**-0.5, other_length),
-                (s**-0.5, other_length),
-            )
-        ]
-        seen = observe(attention, q, k, v, False)
-        mistakes = [(past, always), *wrong]
-        expect(seen.value, free, mistakes=mistakes, tolerance=1e-4)
-        seen = observe(attention, q, k, v, True)
-        mistakes = [(free, no_mask), (future, leaks), (corner, top_left if t < s else "")]
-        expect(seen.value, past, mistakes=mistakes, tolerance=1e-4)
-        expect(seen.mutated, [], about="arguments changed")
-t = draw.integer(150, 250)
-values = draw.tensor(t, 3)
-means = torch.tensor(
-    [[sum(column[: i + 1]) / (i + 1) for column in values.T.tolist()] for i in range(t)]
-)
-seen = observe(attention, torch.zeros(t, 2), draw.tensor(t, 2), values, True)
-text = "A query of zeros likes all keys alike: the result is the mean of the values so far."
-expect(seen.value, means, tolerance=1e-4, hint=text)
-for newest, late in ((-2.0, 0), (4.0, 1)):  # the future's score: smaller, larger
-    keys = torch.tensor([[-1.0], [newest]])
-    large = observe(attention, torch.full((2, 1), 3e4), keys, values[:2], True)
-    blind = values[[0, late]].clone()
-    blind[0] = torch.nan
-    drowned = "Softmax saw a large score of the future, and left 0 for the past: mask before."
-    mistakes = [
-        (torch.full((2, 3), torch.nan), overflow),
-        (blind, drowned),
-        (values[[1, late]], "A finite number is no -inf: a score can be smaller still."),
-    ]
-    expect(large.value, values[[0, late]], mistakes=mistakes)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_attention", "locked": true}
+check("attention")
 
 # %% [markdown]
 r"""
@@ -1382,7 +951,8 @@ One head can attend in one way only. So a layer has several, each with queries, 
 their results are laid side by side. Write `multi_head_attention(x, wq, wk, wv, wo, heads)`, causal: multiply `x` by
 `wq`, `wk` and `wv`, split each of the three products into heads (a head is a run of neighbouring numbers), let the
 heads attend, merge them, and multiply by `wo`. Scale by the length of a *head's* vectors. The products need not be as
-wide as `x`. Again, what you make belongs on the device of `x`.
+wide as `x`. As before, scores may be large, what you make belongs on the device of `x`, the result has the dtype of the
+arguments, gradients flow back to all of them (`heads` apart), and they stay as they are.
 
 Each exercise is checked by itself, so write it without the functions of other cells. Six to ten lines are enough.
 PyTorch's own functions are allowed.
@@ -1409,153 +979,8 @@ def multi_head_attention(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_multi_head_attention", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-import math
-
-import torch
-
-from course_utils.testing import draws, expect, observe
-
-sees_future = (
-    "The future is not masked: token 0 may see itself only. (A score of 0 is not the weight 0.)"
-)
-too_late = "The mask comes too late: what is left adds up to less than 1. Mask the scores."
-strict = "A token sees itself too: mask what lies above the diagonal only."
-elsewhere = "What you make, such as a mask, must be made on the device of x: device=x.device."
-one_head = "That is attention with one head: split q, k and v before they are compared."
-whole_width = (
-    "Divide by the root of a head's length: not of the whole width, nor by the length itself."
-)
-not_out = "wo is missing: the merged heads are multiplied by it."
-turned = "A weight is transposed: x @ w, not x @ w.T, which is what nn.Linear does."
-dealt = (
-    "The heads are split or merged in the wrong order: a head is a run of neighbours, (h e)."
-)
-split_first = (
-    "The numbers are scrambled in splitting: make [b, t, h, e] first, then exchange t and h."
-)
-merge_first = (
-    "The numbers are scrambled in merging: bring the tokens in front of the heads first."
-)
-x = torch.tensor([[[1.0, 2.0, 3.0, 4.0], [5.0, 7.0, 6.0, 9.0]]])  # one sequence of two tokens
-zero, eye = torch.zeros(4, 4), torch.eye(4)
-# Queries and keys of zeros: token 0 sees itself, and token 1 the mean of both, in every head.
-want = torch.tensor([[[1.0, 2.0, 3.0, 4.0], [3.0, 4.5, 4.5, 6.5]]])
-mistakes = [
-    (torch.tensor([[[3.0, 4.5, 4.5, 6.5]] * 2]), sees_future),
-    (
-        torch.tensor([[[3.0, 4.5, 4.5, 6.5], [5.0, 7.0, 6.0, 9.0]]]),
-        "triu lets a token see the future and hides the past.",
-    ),
-    (torch.tensor([[[0.5, 1.0, 1.5, 2.0], [3.0, 4.5, 4.5, 6.5]]]), too_late),
-    (torch.tensor([[[torch.nan] * 4, [1.0, 2.0, 3.0, 4.0]]]), strict),
-    (torch.tensor([[[1.0, 2.0, 3.0, 4.5], [3.0, 4.0, 4.5, 6.5]]]), merge_first),
-    (torch.tensor([[[1.0, 2.0, 5.0, 7.0], [2.0, 3.0, 5.5, 8.0]]]), split_first),
-    (torch.tensor([[[1.0, 2.0, 2.0, 3.0], [5.0, 7.0, 5.5, 8.0]]]), split_first),
-    (torch.tensor([[[1.0, 3.0, 2.0, 4.0], [3.0, 4.5, 4.5, 6.5]]]), dealt),
-]
-expect(observe(multi_head_attention, x, zero, zero, eye, eye, 2).value, want, mistakes=mistakes)
-# The same, with numbers that change places: wv turns the first three, wo all four.
-wv, wo = eye[[2, 0, 1, 3]], eye.roll(1, dims=1)
-mistakes = [
-    (want @ wv, not_out),
-    (want @ wv.T @ wo.T, turned),
-    (want @ wv.T @ wo, turned),
-    (want @ wv @ wo.T, turned),
-]
-seen = observe(multi_head_attention, x, zero, zero, wv, wo, 2)
-expect(seen.value, want @ wv @ wo, mistakes=mistakes)
-# And with vectors of 3 numbers, of which wv makes 4, for two heads.
-wider = "inner need not be d: a head's length is wq.shape[1] / heads."
-narrow = x[:, :, :3]
-seen = observe(multi_head_attention, narrow, zero[:3], zero[:3], eye[:3], eye[:, [3, 1, 0]], 2)
-expect(seen.value, torch.tensor([[[0.0, 2.0, 1.0], [0.0, 4.5, 3.0]]]), hint=wider)
-# In head 0 token 1 compares 1s with (0, log 3 · √2): three parts for itself, one for token 0.
-tokens = torch.tensor([[[0.0, 0.0, 4.0, 8.0], [1.0, 0.0, 8.0, 4.0]]])
-wq = torch.zeros(4, 4)
-wq[0, 0] = 1.0
-wk = wq * math.log(3) * 2**0.5
-flip = torch.eye(4).roll(2, dims=0)  # the values are the last two numbers, then the first two
-want = torch.tensor([[[4.0, 8.0, 0.0, 0.0], [7.0, 5.0, 0.5, 0.0]]])
-half, thin = 1 / 4, 1 / (1 + 3 ** (0.5**0.5))
-unscaled = 1 / (1 + 3 ** (2**0.5))
-mistakes = [
-    (torch.tensor([[[4.0, 8.0, 0.0, 0.0], [8 - 4 * p, 4 + 4 * p, r, 0.0]]]), why)
-    for p, r, why in (
-        (half, 0.75, one_head),
-        (thin, 1 - thin, one_head),
-        (thin, 0.5, whole_width),
-        (unscaled, 0.5, "The scores are not scaled: divide by the root of a head's length."),
-    )
-]
-mistakes.append((torch.tensor([[[4.0, 8.0, 0.0, 0.0], [7.0, 6.0, 0.75, 0.0]]]), dealt))
-expect(
-    observe(multi_head_attention, tokens, wq, wk, flip, eye, 2).value, want, mistakes=mistakes
-)
-shapes_only = [y.to("meta") for y in (tokens, wq, wk, flip, eye)]
-seen = observe(multi_head_attention, *shapes_only, 2)
-expect(seen.value, torch.empty(1, 2, 4, device="meta"), hint=elsewhere)
-### BEGIN HIDDEN TESTS
-
-
-def heads_by_loops(x, wq, wk, wv, wo, h, *, scale=None, sees=lambda i, j: j <= i, deal=False):
-    """Multi-head attention on plain numbers, a loop for each index. deal: the heads take numbers in turn."""
-    x, wq, wk, wv, wo = (y.double() for y in (x, wq, wk, wv, wo))
-    inner = wq.shape[1]
-    e = inner // h
-    numbers = [list(range(i, inner, h) if deal else range(i * e, i * e + e)) for i in range(h)]
-    result = []
-    for sequence in x:
-        q, k, v = ((sequence @ w).tolist() for w in (wq, wk, wv))
-        merged = []
-        for i in range(len(q)):
-            row = []
-            for mine in numbers:
-                powers = [
-                    math.exp(sum(q[i][n] * k[j][n] for n in mine) * (scale or e**-0.5))
-                    if sees(i, j)
-                    else 0.0
-                    for j in range(len(k))
-                ]
-                row += [
-                    sum(p * v[j][n] for j, p in enumerate(powers)) / sum(powers) for n in mine
-                ]
-            merged.append(row)
-        result.append(torch.tensor(merged, dtype=x.dtype) @ wo)
-    return torch.stack(result).float()
-
-
-draw = draws()
-exchanged = "Queries and keys are exchanged: the queries are x @ wq."
-for h, wide in ((1, False), (2, False), (3, True), (4, True)):
-    b, t = draw.sizes(2, 3, 6)
-    e = draw.integer(2, 4)
-    d = h * e + (draw.integer(1, 3) if wide else 0)
-    x = draw.tensor(b, t, d, contiguous=False)
-    wq, wk, wv = (draw.tensor(d, h * e) / d**0.5 for _ in range(3))
-    wo = draw.tensor(h * e, d)
-    given = (x, wq, wk, wv, wo, h)
-    mistakes = [
-        (heads_by_loops(*given, sees=lambda i, j: True), sees_future),
-        (heads_by_loops(*given, sees=lambda i, j: j >= i), "triu shows each token the future."),
-        (heads_by_loops(*given, scale=(h * e) ** -0.5), whole_width),
-        (heads_by_loops(*given, scale=d**-0.5), whole_width),
-        (heads_by_loops(*given, scale=1.0), "The scores are not scaled."),
-        (heads_by_loops(*given[:5], 1), one_head),
-        (heads_by_loops(*given, deal=True), dealt),
-        (heads_by_loops(x, wq, wk, wv, torch.eye(h * e), h), not_out),
-        (heads_by_loops(x, wk, wq, wv, wo, h), exchanged),
-    ]
-    if wide:
-        not_inner = "A head's length is inner / heads; d need not be inner."
-        mistakes.append((heads_by_loops(*given, scale=(d / h) ** -0.5), not_inner))
-    else:
-        mistakes.append((heads_by_loops(x, wq.T, wk.T, wv.T, wo.T, h), turned))
-        mistakes.append((heads_by_loops(x, wq.T, wk.T, wv.T, wo, h), turned))
-    seen = observe(multi_head_attention, *given)
-    expect(seen.value, heads_by_loops(*given), mistakes=mistakes, tolerance=1e-4)
-    expect(seen.mutated, [], about="arguments changed")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_multi_head_attention", "locked": true}
+check("multi_head_attention")
 
 # %% [markdown]
 r"""

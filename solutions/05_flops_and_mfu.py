@@ -34,6 +34,7 @@ from course_utils.flops import count_flops
 from course_utils.predict import reconcile, record
 from course_utils.progress import show_progress
 from course_utils.units import readable
+from course_utils.testing import check
 
 device = devices.pick_device()
 print(devices.describe(device))
@@ -184,80 +185,8 @@ def matmul_flops(x_shape: tuple[int, ...], w_shape: tuple[int, ...]) -> int:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_matmul_flops", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-macs = "Each product is also added to a sum: a multiply-add is two FLOPs."
-outputs = "That is two for each output; each output needs d products and d additions."
-twice = "d is counted twice: it is the same dimension on both sides."
-first = (
-    "The first addition of each sum counts as well: by convention a multiply-add is always two."
-)
-ignored = "The leading dimensions are missing: there is one product of matrices for each."
-doubled = (
-    "A batch dimension that both have is one dimension: the batch is not every x with every w."
-)
-seen = observe(matmul_flops, (3, 4), (4, 5))
-expect(seen.value, 120, mistakes={60: macs, 30: outputs, 480: twice, 240: twice, 105: first})
-seen = observe(matmul_flops, (2, 3, 4), (4, 5))
-expect(seen.value, 240, mistakes={120: ignored, 60: ignored})
-seen = observe(matmul_flops, (7, 3, 4), (7, 4, 5))
-expect(seen.value, 840, mistakes={120: ignored, 5880: doubled})
-seen = observe(matmul_flops, (3, 4), (5, 6))
-nothing = {None: "Nothing was raised: check the sizes first, and raise ValueError(...)."}
-expect(
-    seen.error,
-    "ValueError",
-    about="error for inner sizes 4 and 5",
-    mistakes=nothing,
-    hint="That is another error: check the sizes first, and raise ValueError(...).",
-)
-### BEGIN HIDDEN TESTS
-import torch
-import math
-
-from course_utils.testing import draws
-
-draw = draws()
-a, c, b, d, k = draw.sizes(5, 3, 9)
-cases = [
-    ((b, d), (d, k)),
-    ((a, b, d), (d, k)),
-    ((b, d), (a, d, k)),
-    ((a, c, b, d), (d, k)),
-    ((a, c, b, d), (a, c, d, k)),
-    ((a, c, b, d), (c, d, k)),
-    ((a, c, b, d), (a, 1, d, k)),
-    ((a, 1, b, d), (1, c, d, k)),
-    ((a, 1, b, d), (c, d, k)),
-    ((1, d), (d, 1)),
-    ((b, d), (d, d)),
-    ((b, 0), (0, k)),
-]
-for x_shape, w_shape in cases:
-    product = torch.empty(x_shape, device="meta") @ torch.empty(w_shape, device="meta")
-    want = product.numel() * 2 * x_shape[-1]
-    x_batch, w_batch = math.prod(x_shape[:-2]), math.prod(w_shape[:-2])
-    one = 2 * x_shape[-2] * x_shape[-1] * w_shape[-1]
-    mistakes = [
-        (want // 2, macs),
-        (one * x_batch * w_batch, doubled),
-        (one * x_batch, "w has batch dimensions of its own; those that x lacks count too."),
-        (one * w_batch, "x has batch dimensions of its own; those that w lacks count too."),
-        (one, ignored),
-    ]
-    seen = observe(matmul_flops, x_shape, w_shape)
-    expect(seen.value, want, mistakes=mistakes, hint="Find the shape of the product first.")
-for x_shape, w_shape in [((b, d), (d + 1, k)), ((a, b, d), (a, d + 2, d)), ((b, 1), (d, k))]:
-    seen = observe(matmul_flops, x_shape, w_shape)
-    expect(
-        seen.error,
-        "ValueError",
-        about="error for inner sizes that differ",
-        mistakes=nothing,
-        hint="Compare the last size of x with the second last of w; nothing broadcasts there.",
-    )
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_matmul_flops", "locked": true}
+check("matmul_flops")
 
 # %% [markdown]
 r"""
@@ -349,7 +278,9 @@ Write `model_flops(model, batch)`: the FLOPs that the `nn.Linear` layers do when
 nested in other modules, at any depth. A layer that is used twice counts twice; one that is not used counts nothing.
 Count each for the vectors that it *actually gets*: there may be any number of leading dimensions, or none, and they may
 differ from layer to layer. Biases and everything that is not an `nn.Linear` count nothing. Leave the model as you found
-it.
+it: with its hooks and no others, in its modes, its parameters untouched. (If running it updates buffers, such as the
+statistics of a BatchNorm, they may stay updated.) You may rely on `model(batch)` to raise no error, and on every layer to be
+called as `layer(x)`.
 
 You need to be told when a layer runs. That is what a *forward hook* is for: PyTorch calls it after each use of a
 module, with the module, the tuple of its inputs, and its output.
@@ -387,221 +318,8 @@ def model_flops(model: nn.Module, batch: Tensor) -> int:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_model_flops", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def flops_of(student, kind, shape, widths):
-    """model_flops of a model of some kind with the widths given, on a batch of that shape."""
-    import torch
-    from torch import nn
-
-    a, b, c = widths
-
-    class Shared(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.enter, self.middle, self.leave = (
-                nn.Linear(a, b),
-                nn.Linear(b, b),
-                nn.Linear(b, c),
-            )
-
-        def forward(self, x):
-            x = self.enter(x)
-            for _ in range(3):
-                x = torch.tanh(self.middle(x))
-            return self.leave(x)
-
-    class Pooled(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.body, self.head = nn.Linear(a, b, bias=False), nn.Linear(b, c)
-
-        def forward(self, x):
-            return self.head(self.body(x).mean(dim=-2))
-
-    class Partly(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.parts = nn.ModuleDict({"used": nn.Linear(a, b), "spare": nn.Linear(a, c)})
-
-        def forward(self, x):
-            return self.parts["used"](x)
-
-    deep = nn.Sequential(nn.Linear(b, b), nn.Sequential(nn.ReLU(), nn.Linear(b, c)))
-    models = {
-        "two layers": lambda: nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c)),
-        "one layer": lambda: nn.Linear(a, b),
-        "nested": lambda: nn.Sequential(nn.Sequential(nn.Linear(a, b), nn.Dropout()), deep),
-        "shared": Shared,
-        "pooled": Pooled,
-        "partly used": Partly,
-        "nothing": lambda: nn.Sequential(nn.ReLU(), nn.LayerNorm(a)),
-    }
-    return student.model_flops(models[kind](), torch.zeros(shape))
-
-
-@probe
-def traces_of(student, shape, widths):
-    """The count twice in a row, and the hooks that are left on the model."""
-    import torch
-    from torch import nn
-
-    a, b, c = widths
-    model = nn.Sequential(nn.Linear(a, b), nn.Linear(b, c)).eval()
-    counts = [student.model_flops(model, torch.zeros(shape)) for _ in range(2)]
-    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
-    return [*counts, hooks, model.training]
-
-
-@probe
-def flops_of_mixture(student, *shape):
-    """model_flops of a linear layer among a table, a convolution and a product without parameters."""
-    import torch
-    from torch import nn
-
-    class Mixture(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table, self.mix, self.out = (
-                nn.Embedding(7, 6),
-                nn.Conv1d(6, 6, 1),
-                nn.Linear(6, 5),
-            )
-
-        def forward(self, ids):
-            x = self.table(ids)
-            x = self.mix(x.flatten(0, -3).mT).mT.reshape(x.shape)
-            return self.out((x @ x.mT) @ x)
-
-    return student.model_flops(Mixture(), torch.zeros(shape, dtype=torch.int64))
-
-
-@probe
-def what_is_left(student, training):
-    """Whether modes, hooks and requires_grad of a model are after the count what they were before."""
-    import torch
-    from torch import nn
-
-    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.0), nn.Linear(4, 2)).train(training)
-    model[1].eval()
-    model[0].weight.requires_grad_(False)
-    model[0].register_forward_hook(lambda layer, inputs, output: None)  # somebody else's
-
-    def state():
-        modules = list(model.modules())
-        return [
-            [m.training for m in modules],
-            [len(m._forward_hooks) + len(m._forward_pre_hooks) for m in modules],
-            [p.requires_grad for p in model.parameters()],
-        ]
-
-    before = state()
-    student.model_flops(model, torch.zeros(5, 3))
-    return [old == new for old, new in zip(before, state(), strict=True)]
-
-
-macs = "A multiply-add is two FLOPs."
-bias = "That counts the biases too: they are added once, elementwise, and by convention count nothing."
-one = "That is for one vector; the layers get a whole batch of them."
-rows = "The batch has two leading dimensions: every vector passes through the layers, not only one per row."
-mistakes = {
-    280: macs,
-    670: bias,
-    615: bias,
-    112: one,
-    320: "That counts the first layer only.",
-    360: "Each hook is handed its own layer as the first argument: the loop's variable is the last layer by then.",
-    3200: "The inputs hold vectors · in_features numbers already: in_features counts twice there.",
-}
-expect(observe(flops_of, "two layers", (5, 4), (4, 8, 3)).value, 560, mistakes=mistakes)
-mistakes = {224: rows, 336: macs, 112: one}
-expect(observe(flops_of, "two layers", (2, 3, 4), (4, 8, 3)).value, 672, mistakes=mistakes)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(2):
-    a, b, c = draw.sizes(3, 3, 11)
-    n, t = draw.sizes(2, 12, 17)
-    shape, widths = (n, t, a), (a, b, c)
-    nested = (
-        "There is a layer deeper inside: modules() walks the whole tree, children() one step."
-    )
-    used = "A layer that is used several times does its work each time."
-    spare = "A layer that the forward pass never uses does no work."
-    uses = {  # (vectors, in, out) of each use
-        "one layer": [(n * t, a, b)],
-        "two layers": [(n * t, a, b), (n * t, b, c)],
-        "nested": [(n * t, a, b), (n * t, b, b), (n * t, b, c)],
-        "shared": [(n * t, a, b), *[(n * t, b, b)] * 3, (n * t, b, c)],
-        "pooled": [(n * t, a, b), (n, b, c)],
-        "partly used": [(n * t, a, b)],
-        "nothing": [],
-    }
-    extra = {
-        "one layer": [(0, "The model may itself be a linear layer.")],
-        "nested": [
-            (0, nested),
-            (2 * n * t * a * b, nested),
-            (2 * n * t * (a * b + b * b), nested),
-        ],
-        "shared": [(2 * n * t * (a * b + b * b + b * c), used)],
-        "pooled": [
-            (
-                2 * n * t * (a * b + b * c),
-                "Not every layer gets the whole batch: look at each input.",
-            ),
-        ],
-        "partly used": [(2 * n * t * (a * b + a * c), spare)],
-    }
-    for kind, layers in uses.items():
-        want = 0
-        for vectors, d_in, d_out in layers:
-            want += 2 * vectors * d_in * d_out
-        seen = observe(flops_of, kind, shape, widths)
-        mistakes = [*extra.get(kind, []), (want // 2, macs), (want // t, rows)]
-        hint = "Each use of each nn.Linear counts 2 · vectors · in_features · out_features."
-        expect(seen.value, want, about=f"a model with {kind}", mistakes=mistakes, hint=hint)
-    for leading in ((), (n, 3, t)):
-        vectors = 1
-        for size in leading:
-            vectors *= size
-        seen = observe(flops_of, "one layer", (*leading, a), widths)
-        expect(
-            seen.value,
-            2 * vectors * a * b,
-            about=f"one layer, {len(leading)} leading dimensions",
-            hint="All dimensions but the last count vectors; without any, there is one vector.",
-        )
-    want = 2 * n * (a * b + b * c)
-    stays = "The hooks stay on the model: a second count is no longer right. Remove them."
-    mistakes = [([want, 3 * want, 4, False], stays), ([want, 2 * want, 4, False], stays)]
-    mistakes += [([want, want, 2, False], stays), ([want, want, 4, False], stays)]
-    mistakes += [([want, want, 0, True], "The model was in eval mode, and now it is not.")]
-    seen = observe(traces_of, (n, a), widths)
-    expect(
-        seen.value,
-        [want, want, 0, False],
-        about="first count, second count, hooks left, training mode",
-        mistakes=mistakes,
-        hint="Counting must leave the model as it was.",
-    )
-expect(
-    observe(flops_of_mixture, 2, 3, 4).value,
-    2 * 24 * 6 * 5,
-    hint="Only linear layers count: not a convolution, an embedding, or a product without parameters.",
-)
-for training in (True, False):
-    expect(
-        observe(what_is_left, training).value,
-        [True] * 3,
-        about="are modes, hooks, requires_grad as they were?",
-        hint="Leave the model as you found it.",
-    )
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_model_flops", "locked": true}
+check("model_flops")
 
 # %% [markdown]
 r"""
@@ -840,8 +558,10 @@ nothing new?
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
-further calls, each on its own, and return the **median** seconds of one call. `synchronize()` waits until the device is
-done; `clock()` returns seconds. Use no other clock: the tests bring a pretend device with a clock of its own.
+further calls, each on its own, and return the **median** seconds of one call: from when it is made until the device is
+done with it. Work that was queued before must not count, whoever queued it. `synchronize()` waits until the device is
+done; `clock()` returns seconds. `warmup` may be 0; `repeats` is at least 1, and may be even. Use no other clock: the
+tests bring a pretend device with a clock of its own.
 """
 
 
@@ -868,118 +588,8 @@ def benchmark(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_benchmark", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def benchmark_on_pretend_device(student, launch, durations, warmup, repeats, busy=0):
-    """Runs benchmark on a pretend asynchronous device; times in µs. Returns seconds and calls of f."""
-    import itertools
-
-    state = {"now": 0, "free": busy, "calls": 0}
-    queue = itertools.chain(durations, itertools.repeat(durations[-1]))
-
-    def f():
-        state["now"] += launch
-        state["calls"] += 1
-        if state["calls"] > 10_000:
-            raise RuntimeError("f was called more than 10,000 times")
-        state["free"] = max(state["now"], state["free"]) + next(queue)
-
-    def synchronize():
-        state["now"] = max(state["now"], state["free"])
-
-    def clock():
-        return state["now"] / 1e6
-
-    seconds = student.benchmark(f, synchronize, clock, warmup, repeats)
-    return [seconds, state["calls"]]
-
-
-queued = (
-    "That is the time to queue a call: wait for the device before each reading of the clock."
-)
-early = "The calls to warm up are counted: timed as well, or still in the queue when the clock started."
-mean = "That is the mean; one slow call drags it along. Return the median."
-total = "That is all calls together; wanted is the time of one."
-fastest = "That is the fastest call; wanted is the median."
-backlog = (
-    "Work that was queued earlier is counted: wait for the device before the clock starts, too."
-)
-unit = "That is in milliseconds; wanted are seconds."
-number = "f is called `warmup` times, then `repeats` times, no more and no less."
-# Two slow calls to warm up, then 2, 2, 2, 50 and 3 ms: 10 µs more each, to queue them.
-durations = [1_000_000, 1_000_000, 2_000, 2_000, 2_000, 50_000, 3_000]
-seen = observe(benchmark_on_pretend_device, 10, durations, 2, 5)
-mistakes = [
-    ([10e-6, 7], queued),
-    ([0.00201, 5], f"The warm-up is missing. {number}"),
-    ([0.00301, 7], early),
-    ([(5 * 0.00001 + 0.059) / 5, 7], mean),
-    ([(5 * 0.00001 + 0.059), 7], total),
-    ([0.05901 / 5, 7], mean),
-    ([2.01, 7], unit),
-    ([0.05001, 7], "That is the slowest call; wanted is the median."),
-]
-expect(seen.value, [0.00201, 7], about="seconds, calls of f", mistakes=mistakes, hint=number)
-# A device that was busy: one call to warm up, one timed.
-seen = observe(benchmark_on_pretend_device, 10, [4_000, 2_000], 1, 1, busy=90_000)
-mistakes = [([0.006, 2], backlog), ([0.09599, 2], backlog)]
-mistakes += [([10e-6, 2], queued)]
-mistakes += [([0.09402, 2], early), ([0.00401, 1], f"The warm-up is missing. {number}")]
-mistakes += [([0.00201, 3], number)]
-expect(seen.value, [0.00201, 2], about="seconds, calls of f", mistakes=mistakes, hint=number)
-### BEGIN HIDDEN TESTS
-import statistics
-
-from course_utils.testing import draws
-
-draw = draws()
-for warmup, repeats in [(1, 1), (3, 3), (2, 7), (1, 4), (0, 5), (5, 2), (0, 1)]:
-    launch = draw.integer(5, 30)
-    slow = [draw.integer(500, 900) * 1_000 for _ in range(warmup)]
-    timed = [draw.integer(2_000, 4_000) for _ in range(repeats)]
-    if repeats > 2:
-        timed[draw.integer(0, repeats - 1)] = draw.integer(60, 90) * 1_000  # a disturbance
-    busy = draw.integer(100, 200) * 1_000
-    calls = warmup + repeats
-    in_order = sorted(launch + t for t in timed)
-    middle = (in_order[(repeats - 1) // 2] + in_order[repeats // 2]) / 2 / 1e6
-    all_calls = sorted(launch + t for t in slow + timed)
-    mistakes = [
-        ([launch / 1e6, calls], queued),
-        ([sum(in_order) / repeats / 1e6, calls], mean),
-        ([in_order[0] / 1e6, calls], fastest),
-        (
-            [in_order[repeats // 2] / 1e6, calls],
-            "With an even number of samples, the median is half way between the middle two.",
-        ),
-        (
-            [in_order[(repeats - 1) // 2] / 1e6, calls],
-            "With an even number of samples, the median is half way between the middle two.",
-        ),
-        ([statistics.median(all_calls) / 1e6, calls], early),
-    ]
-    for now in (0, busy):  # waits not at all before the first start, or only before the warm-up
-        free = busy
-        for duration in slow:
-            now += launch
-            free = max(now, free) + duration
-        first = max(now + launch, free) + timed[0] - now
-        samples = [first, *(launch + t for t in timed[1:])]
-        mistakes.append(([statistics.median(samples) / 1e6, calls], backlog))
-    seen = observe(
-        benchmark_on_pretend_device, launch, slow + timed, warmup, repeats, busy=busy
-    )
-    expect(
-        seen.value,
-        [middle, calls],
-        about="seconds, calls of f",
-        mistakes=mistakes,
-        hint=f"{number} Read only the clock that is handed in; take end minus start, and the median.",
-    )
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_benchmark", "locked": true}
+check("benchmark")
 
 # %% [markdown]
 r"""
@@ -1108,9 +718,10 @@ for it is inference: train densely, prune, train a little more to repair the dam
 ### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `prune_2_4(w)`: a copy of `w` in which, of each four neighbours along the last dimension (elements 0–3, 4–7, …),
-the two with the largest *magnitude* are kept and the other two are zero. `w` is of any floating dtype and has any
-number of leading dimensions. Leave it as it is. If the last dimension is not a multiple of four, raise a `ValueError`.
-(Where magnitudes are equal, keep whichever you like, but exactly two.)
+the two with the largest *magnitude* are kept and the other two are zero. `w` is of any floating dtype of 16 bits or more,
+which the result has too. It has any number of leading dimensions, or none, no dimension of size 0, and any strides; its numbers are finite. Leave
+it as it is. If the last dimension is not a multiple of four, raise a `ValueError`. (Where magnitudes are equal, keep
+whichever you like, but exactly two.)
 """
 
 
@@ -1127,159 +738,13 @@ def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_prune_2_4", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-
-def kept(w, score, count=2):
-    """w with the `count` elements of the highest score in each four, and zeros elsewhere."""
-    rows = []
-    for row in w.reshape(-1, w.shape[-1]).tolist():
-        new = [0.0] * len(row)
-        for start in range(0, len(row), 4):
-            ranked = sorted(range(start, start + 4), key=lambda i: score(row[i]), reverse=True)
-            for i in ranked[:count]:
-                new[i] = row[i]
-        rows.append(new)
-    return torch.tensor(rows, dtype=w.dtype).reshape(w.shape)
-
-
-def wrong_ways(w):
-    """Results of well-known mistakes, and what to say to them."""
-    quarters = w.shape[-1] // 4
-    strided = kept(w.reshape(-1, 4, quarters).mT.reshape(w.shape), abs)
-    ways = [
-        (w, "Nothing is pruned."),
-        (kept(w, float), "A large negative number is large, too: compare magnitudes."),
-        (
-            kept(w, lambda v: -abs(v)),
-            "Those are the two smallest of each four; keep the largest.",
-        ),
-        (kept(w, abs, 1), "One of each four is left; keep two."),
-        (kept(w, abs, 3), "Three of each four are left; keep two."),
-        (kept(w, abs).abs(), "The signs are lost: compare magnitudes, but keep the values."),
-        (
-            torch.where(w.abs() > w.abs().float().quantile(0.5), w, 0),
-            "That keeps the largest half of all: wanted are two of *each* four neighbours.",
-        ),
-        (
-            strided.reshape(-1, quarters, 4).mT.reshape(w.shape),
-            "Those are not neighbours: the groups are elements 0–3, 4–7, … of the last dimension.",
-        ),
-    ]
-    if w.dim() > 1 and w.shape[-2] % 4 == 0:
-        down = kept(w.mT.contiguous(), abs).mT
-        ways.append((down, "The groups run along the last dimension, not down the columns."))
-    return ways
-
-
-def per_four(value, of_each_four):
-    """of_each_four for the fours of a tensor; any other value is returned as it is."""
-    fits = isinstance(value, torch.Tensor) and value.numel() % 4 == 0
-    return of_each_four(value.reshape(-1, 4)).tolist() if fits else value
-
-
-w = torch.tensor(
-    [
-        [1.0, -9.0, 2.0, 3.0, 16.0, 15.0, 14.0, -13.0],
-        [0.5, 0.25, -0.75, 1.5, 8.0, -7.0, 6.0, 5.0],
-        [20.0, -21.0, 22.0, -23.0, 4.0, 4.5, -4.75, 0.125],
-        [-30.0, 31.0, 10.0, 11.0, 12.0, 13.5, -1.0, 2.5],
-    ]
-)
-want = torch.tensor(
-    [
-        [0.0, -9.0, 0.0, 3.0, 16.0, 15.0, 0.0, 0.0],
-        [0.0, 0.0, -0.75, 1.5, 8.0, -7.0, 0.0, 0.0],
-        [0.0, 0.0, 22.0, -23.0, 0.0, 4.5, -4.75, 0.0],
-        [-30.0, 31.0, 0.0, 0.0, 12.0, 13.5, 0.0, 0.0],
-    ]
-)
-seen = observe(prune_2_4, w)
-expect(seen.value, want, mistakes=wrong_ways(w))
-expect(
-    seen.mutated,
-    [],
-    about="arguments changed",
-    hint="w is somebody else's: return a new tensor.",
-)
-w = torch.tensor([[1.0, -1.0, 1.0, 1.0, 2.0, 1.0, -1.0, 1.0, 0.5, 3.0, -3.0, 3.0]])
-seen = observe(prune_2_4, w)
-expect(
-    per_four(seen.value, lambda fours: (fours != 0).sum(1)),
-    [2, 2, 2],
-    about="how many of each four stay",
-    hint="Exactly two stay, also where magnitudes are equal: a threshold keeps more, or fewer.",
-)
-expect(
-    per_four(seen.value, lambda fours: fours.abs().sum(1)),
-    [2, 3, 6],
-    about="sum of the magnitudes that stay in each four",
-    hint="Of equal magnitudes any will do, but a larger one comes first.",
-)
-seen = observe(prune_2_4, torch.ones(4, 6))
-nothing = {None: "Nothing was raised: check the sizes first, and raise ValueError(...)."}
-expect(
-    seen.error,
-    "ValueError",
-    about="error for a last dimension of 6",
-    mistakes=nothing,
-    hint="That is another error: check the sizes first, and raise ValueError(...).",
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for shape in [(4,), (4, 4), (8, 12), (3, 8), (2, 4, 16)]:
-    for dtype in (torch.float32, torch.bfloat16):
-        order = draw.tensor(*shape).flatten().argsort().add(1)  # magnitudes that all differ
-        sign = torch.where(draw.tensor(*shape).flatten() > 0, 1, -1)
-        w = (order * sign).to(dtype).reshape(shape)
-        spread = draw.tensor(*shape[:-1], 2 * shape[-1], dtype=dtype)[..., ::2]
-        spread.copy_(w)  # with gaps in storage
-        seen = observe(prune_2_4, spread)
-        expect(
-            seen.value,
-            kept(w, abs),
-            mistakes=wrong_ways(w),
-            hint="In each four neighbours keep the two of largest magnitude, as they are.",
-        )
-        expect(
-            seen.mutated,
-            [],
-            about="arguments changed",
-            hint="w is somebody else's: return a new tensor.",
-        )
-w = torch.tensor([[0.0, 0.0, 0.0, 0.0, 0.0, -5.0, 0.0, 0.0]])
-expect(
-    observe(prune_2_4, w).value,
-    w,
-    hint="Zeros may be kept or set to zero: the result is the same.",
-)
-w = torch.arange(1.0, 17.0).reshape(8, 2).mT
-want = [[0.0, 0, 5, 7, 0, 0, 13, 15], [0.0, 0, 6, 8, 0, 0, 14, 16]]
-expect(
-    observe(prune_2_4, w).value,
-    torch.tensor(want),
-    hint="w need not be contiguous: reshape, where view cannot.",
-)
-for shape in [(2,), (4, 6), (8, 3)]:
-    seen = observe(prune_2_4, draw.tensor(*shape))
-    expect(
-        seen.error,
-        "ValueError",
-        about=f"error for a last dimension of {shape[-1]}",
-        mistakes=nothing,
-        hint="Only the last dimension matters; it must divide by four.",
-    )
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_prune_2_4", "locked": true}
+check("prune_2_4")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Make the fours a dimension of their own: <code>w.reshape(-1, 4)</code>. Then find, in each row, where the two smallest magnitudes are.</details>
-<details><summary>Hint 2</summary><code>topk(2, largest=False).indices</code> tells where, and <code>scatter(1, indices, 0)</code> returns a copy with zeros there. Reshape back.</details>
+<details><summary>Hint 2</summary><code>topk</code> also tells where the values stand that it finds, and can find the smallest. <code>scatter</code> returns a copy with something else at given places. Reshape back.</details>
 <details><summary>What it should look like</summary>
 
 ```
@@ -1395,7 +860,8 @@ something to find. And 1 cannot be had, not even by a single multiplication: the
 
 Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype the pair `(FLOP/s,
 sparse)`, where `sparse` is `True` for a rate that holds for 2:4 sparse matrices only. We work with dense ones. Return
-the utilisation as a share (0.4, not 40), or `None` when the sheet promises nothing for that dtype.
+the utilisation as a share (0.4, not 40), or `None` when the sheet promises nothing for that dtype. Seconds and rates are
+positive. A share above 1 is returned as it is: it says that some number is wrong. Leave the sheet as it is.
 """
 
 
@@ -1416,88 +882,8 @@ def mfu(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_mfu", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-sparse_peak = "That divides by the sparse rate; dense matrices get half of it."
-halved = "That halves a rate that is dense already."
-float32_peak = "That divides by the peak of float32; the work was done in another dtype."
-percent = "That is in percent; wanted is a share."
-upside = "That is upside down: achieved divided by promised."
-no_time = "The seconds are missing: FLOPs is a count, the promise is a rate."
-unknown = "Nothing is promised for this dtype: the answer is None, and no number."
-printed = {torch.float32: (67e12, False), torch.bfloat16: (1979e12, True)}
-share = 8e14 / 2 / 989.5e12
-mistakes = [
-    (share / 2, sparse_peak),
-    (share / 4, "Dense matrices get half of the sparse rate, not twice as much."),
-    (8e14 / 2 / 67e12, float32_peak),
-    (8e14 / 2 / 33.5e12, float32_peak),
-    (100 * share, percent),
-    (1 / share, upside),
-    (8e14 / 989.5e12, no_time),
-    (8e14 / 1979e12, no_time),
-    (
-        8e14 * 2 / 989.5e12,
-        "That multiplies by the seconds; a rate is FLOPs divided by seconds.",
-    ),
-]
-expect(observe(mfu, 8e14, 2.0, printed, torch.bfloat16).value, share, mistakes=mistakes)
-seen = observe(mfu, 4e13, 1.0, printed, torch.float32)
-expect(seen.value, 4e13 / 67e12, mistakes=[(8e13 / 67e12, halved)])
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-above = "Do not cut it off at 1: a share above 1 says that some number is wrong."
-theirs = "The sheet is somebody else's: look the rate up, and write nothing into it."
-seen = observe(mfu, 2e15, 1.0, printed, torch.bfloat16)
-expect(seen.value, 2e15 / 989.5e12, mistakes={1: above})
-expect(seen.mutated, [], about="arguments changed", hint=theirs)
-draw = draws()
-dtypes = [torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn]
-for _ in range(3):
-    rates = [rate * 1e12 for rate in draw.sizes(4, 20, 900)]
-    sheet = {
-        dtype: (rate, draw.integer(0, 1) == 1)
-        for dtype, rate in zip(dtypes, rates, strict=True)
-    }
-    seconds, flops = draw.integer(2, 90) / 8, draw.integer(10, 900) * 1e11
-    for dtype, (rate, sparse) in sheet.items():
-        want = flops / seconds / (rate * 0.5 if sparse else rate)
-        other = flops / seconds / (rates[0] * 0.5 if sheet[torch.float32][1] else rates[0])
-        mistakes = [
-            (want / 2, sparse_peak),
-            (2 * want, halved),
-            (other, float32_peak),
-            (100 * want, percent),
-            (1 / want, upside),
-            (want * seconds, no_time),
-        ]
-        seen = observe(mfu, flops, seconds, sheet, dtype)
-        expect(
-            seen.value, want, mistakes=mistakes, hint="Achieved FLOP/s over the dense promise."
-        )
-    gone = draw.choice(dtypes)
-    rest = {dtype: entry for dtype, entry in sheet.items() if dtype != gone}
-    seen = observe(mfu, flops, seconds, rest, gone)
-    achieved = flops / seconds
-    mistakes = [(0, unknown), (0.0, unknown), (1, unknown), (achieved, unknown)]
-    hint = f"{unknown} Look whether the sheet has the dtype before you ask it."
-    expect(seen.value, None, mistakes=mistakes, hint=hint)
-    expect(seen.mutated, [], about="arguments changed", hint=theirs)
-tiny = {torch.bfloat16: (7.0, True)}  # FLOP/s of a very small device
-expect(observe(mfu, 5.0, 2.0, tiny, torch.bfloat16).value, 5 / 2 / 3.5)
-expect(
-    observe(mfu, 1e12, 1.0, {}, torch.float32).value, None, mistakes={1: unknown, 0: unknown}
-)
-expect(
-    observe(mfu, 0, 1.0, printed, torch.bfloat16).value,
-    0.0,
-    hint="No work is no utilisation: 0.",
-)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_mfu", "locked": true}
+check("mfu")
 
 # %% [markdown]
 r"""
@@ -1761,7 +1147,8 @@ $B$.
 
 Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)`: the FLOP per byte of a multiplication `[b, d] @
 [d, k]` in which each of the three matrices is moved once. And `bound(intensity, peak, bandwidth)`: `"memory"` where
-moving the data takes longer than computing, else `"compute"`; `peak` in FLOP/s, `bandwidth` in B/s.
+moving the data takes longer than computing, else `"compute"`; `peak` in FLOP/s, `bandwidth` in B/s. All numbers are
+positive.
 """
 
 
@@ -1781,82 +1168,8 @@ def bound(intensity: float, peak: float, bandwidth: float) -> str:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_arithmetic_intensity", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-
-def intensity_mistakes(b, d, k, size):
-    x, w, y, work = b * d, d * k, b * k, 2 * b * d * k
-    return [
-        (work / size / (x + w), "The result has to be written, too: that counts x and w only."),
-        (work / size / w, "That counts the weights only; x is read and y is written, too."),
-        (work / size / y, "That counts the result only; x and w have to be read, too."),
-        (work / (x + w + y), "That is per element; each of them takes several bytes."),
-        (work / 2 / size / (x + w + y), "A multiply-add is two FLOPs."),
-        (size * (x + w + y) / work, "That is upside down: FLOPs per byte, not bytes per FLOP."),
-        (
-            work * size / (x + w + y),
-            "More bytes for each element make the intensity smaller, not larger.",
-        ),
-        (
-            work / size * (x + w + y),
-            "Python divides and multiplies from left to right: put the bytes in parentheses.",
-        ),
-        (work // (size * (x + w + y)), "// throws away the fraction."),
-        (work / size / (x * w * y), "The sizes of the matrices add up; that multiplies them."),
-        (work, "That is the count of FLOPs; divide by the bytes moved."),
-    ]
-
-
-seen = observe(arithmetic_intensity, 2, 3, 4, 4)
-expect(seen.value, 48 / 104, mistakes=intensity_mistakes(2, 3, 4, 4))
-reverse = "It is the other way round: little work for each byte means that the memory limits."
-words = "Return the word 'memory' or the word 'compute'."
-seen = observe(bound, 0.5, 1e14, 1e12)  # 0.5 FLOP/B; the ridge is at 100
-expect(seen.value, "memory", mistakes={"compute": reverse}, hint=words)
-seen = observe(bound, 200.0, 1e14, 1e12)
-expect(seen.value, "compute", mistakes={"memory": reverse}, hint=words)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(4):
-    b, d, k = draw.sizes(3, 5, 4000)
-    size = draw.choice([2, 4, 8])
-    elements = 0
-    for rows, columns in ((b, d), (d, k), (b, k)):
-        elements += rows * columns
-    want = b * d * k * 2 / (elements * size)
-    seen = observe(arithmetic_intensity, b, d, k, size)
-    expect(
-        seen.value,
-        want,
-        mistakes=intensity_mistakes(b, d, k, size),
-        tolerance=1e-9,
-        hint="FLOPs over the bytes of x, w and y together.",
-    )
-n = draw.integer(10, 500)
-seen = observe(arithmetic_intensity, n, n, n, 2)
-expect(seen.value, n / 3, hint="For square matrices in 2 bytes this is n / 3.")
-for _ in range(6):
-    peak, bandwidth = draw.integer(10, 900) * 1e12, draw.integer(1, 8) * 2.0**39
-    ridge = peak / bandwidth
-    for factor in (0.01, 0.5, 0.9, 1.1, 2.0, 100.0):
-        intensity = ridge * factor
-        compute_seconds, memory_seconds = 1 / peak, 1 / intensity / bandwidth  # for one FLOP
-        want = "memory" if memory_seconds > compute_seconds else "compute"
-        other = "compute" if want == "memory" else "memory"
-        seen = observe(bound, intensity, peak, bandwidth)
-        hint = "Compare the intensity with the ridge point, peak / bandwidth."
-        expect(seen.value, want, mistakes={other: hint}, hint=words)
-seen = observe(bound, 128.0, 2.0**47, 2.0**40)
-expect(
-    seen.value,
-    "compute",
-    about="exactly at the ridge point",
-    hint="Moving does not take longer here, but equally long.",
-)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_arithmetic_intensity", "locked": true}
+check("arithmetic_intensity")
 
 # %% [markdown]
 r"""

@@ -32,6 +32,7 @@ from course_utils.facts import FACTS
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes
+from course_utils.testing import check
 
 torch.manual_seed(0)  # the same random numbers on every run
 device = devices.pick_device()
@@ -365,7 +366,7 @@ r"""
 ### Exercise 7.1 · Three initialisers &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `init_std(kind, fan_in, fan_out)`: the std of the weights for `kind` `"lecun"`, `"glorot"` or `"kaiming"` (forward,
-for ReLU). For any other kind raise a `ValueError`.
+for ReLU), in the full precision of Python's floats. For any other kind, `"LeCun"` included, raise a `ValueError`.
 """
 
 
@@ -383,87 +384,13 @@ def init_std(kind: str, fan_in: int, fan_out: int) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_init_std", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-
-def std_mistakes(fan_in, fan_out):
-    """Numbers that well-known mistakes lead to, and what to say to them."""
-    total = fan_in + fan_out
-    variance = "That is the variance; the standard deviation is its root."
-    other_side = "That divides by the outputs: each output is a sum over the inputs."
-    return [
-        (1 / fan_in, variance),
-        (2 / total, variance),
-        (2 / fan_in, variance),
-        ((1 / fan_out) ** 0.5, other_side),
-        ((2 / fan_out) ** 0.5, other_side),
-        (
-            (1 / total) ** 0.5,
-            "The mean of the two fans is half of their sum: variance 2 / (fan_in + fan_out).",
-        ),
-        (
-            (6 / total) ** 0.5,
-            "That is where Glorot's uniform distribution ends; its std is √3 smaller.",
-        ),
-        (
-            (6 / fan_in) ** 0.5,
-            "That is where Kaiming's uniform distribution ends; its std is √3 smaller.",
-        ),
-        ((1 / (3 * fan_in)) ** 0.5, "That is what nn.Linear does when nobody asks."),
-        (2 / fan_in**0.5, "The 2 belongs under the root: it is the variance that doubles."),
-        (2**0.5 / fan_in, "The root is of the whole fraction, not of the 2 alone."),
-        (
-            (fan_in * fan_out) ** -0.25,
-            "That is the geometric mean of the two fans; Glorot's is half of their sum.",
-        ),
-        ((1 / (2 * fan_in)) ** 0.5, "A ReLU halves: the weights have to make up for it."),
-        ((1 / fan_in) ** 0.5, "That is LeCun's; this kind asks for another variance."),
-        ((2 / total) ** 0.5, "That is Glorot's; this kind asks for another variance."),
-        ((2 / fan_in) ** 0.5, "That is Kaiming's; this kind asks for another variance."),
-    ]
-
-
-for kind, fan_in, fan_out, want in [
-    ("lecun", 64, 36, 0.125),
-    ("glorot", 50, 22, 1 / 6),
-    ("kaiming", 50, 18, 0.2),
-    ("kaiming", 18, 50, 1 / 3),
-]:
-    seen = observe(init_std, kind, fan_in, fan_out)
-    mistakes = std_mistakes(fan_in, fan_out)
-    expect(seen.value, want, mistakes=mistakes, hint="Look up the variance; take its root.")
-seen = observe(init_std, "uniform", 64, 36)
-expect(
-    seen.error,
-    "ValueError",
-    about="what it raises for another kind",
-    hint="For a kind that is none of the three: raise ValueError(…).",
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(4):
-    fan_in, fan_out = draw.sizes(2, 5, 9_000)
-    hint = "Look up the variance; take its root."
-    for kind, one_over in [
-        ("lecun", fan_in),
-        ("glorot", (fan_in + fan_out) / 2),
-        ("kaiming", fan_in / 2),
-    ]:
-        seen = observe(init_std, kind, fan_in, fan_out)
-        mistakes = std_mistakes(fan_in, fan_out)
-        expect(seen.value, one_over**-0.5, mistakes=mistakes, hint=hint)
-for kind in ("", "Kaiming He", "lecun_uniform", "orthogonal"):
-    seen = observe(init_std, kind, 64, 36)
-    expect(seen.error, "ValueError", about="what it raises for another kind")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_init_std", "locked": true}
+check("init_std")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Section 3 gives three variances. What is asked for is the standard deviation.</details>
-<details><summary>Hint 2</summary>Not <code>2 / math.sqrt(fan_in)</code> but <code>math.sqrt(2 / fan_in)</code>.</details>
+<details><summary>Hint 2</summary>A ReLU makes the variance of the weights double, not their standard deviation. And try a kind that is none of the three.</details>
 
 **Why it matters.** A factor of $\sqrt2$ looks like a detail. With 50 layers it comes 50 times.
 
@@ -584,8 +511,10 @@ At ±3 the price is 1.3 %. That is nothing, is it? Keep the number in mind: 0.98
 
 Write `truncated_normal(shape, std, generator)`: a new `float32` tensor (no parameter yet) of that shape on the CPU,
 drawn from a normal distribution with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std
-of the result is 0.9866 · `std`.) All randomness comes from `generator`, a `torch.Generator`: the same state gives the
-same numbers, two calls in a row give different ones, and PyTorch's global generator stays as it was.
+of the result is 0.9866 · `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive.
+All randomness comes from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row
+give different ones, and PyTorch's global generator stays as it was. (Draw many numbers at a time: a matrix has
+millions.)
 """
 
 
@@ -602,142 +531,13 @@ def truncated_normal(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_truncated_normal", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import math
-
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def drawn(student, shape, std, seed):
-    """truncated_normal from a generator with that seed."""
-    import torch
-
-    return student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
-
-
-@probe
-def statistics(student, shape, std, seed):
-    """Of many numbers, in units of std: how large they are, and which share lies where."""
-    import numpy as np
-    import torch
-
-    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).double() / std
-    _, alike = np.unique(
-        x.detach().numpy(), return_counts=True
-    )  # several times as fast as torch.unique
-    return {
-        "alike": alike.max().item() / x.numel(),
-        "largest": x.abs().max().item(),
-        "std": x.std().item(),
-        "mean": x.mean().item(),
-        "at the edge": (x.abs() > 2.9999).double().mean().item(),
-        "within 1": (x.abs() <= 1).double().mean().item(),
-        "beyond 2": (x.abs() > 2).double().mean().item(),
-    }
-
-
-@probe
-def in_a_row(student, shape, std, seed):
-    """Two calls with one generator; does the global one stay as it was?"""
-    import torch
-
-    generator = torch.Generator().manual_seed(seed)
-    before = torch.get_rng_state()
-    first = student.truncated_normal(shape, std, generator)
-    second = student.truncated_normal(shape, std, generator)
-    untouched = torch.equal(before, torch.get_rng_state())
-    return [torch.equal(first, second), untouched]
-
-
-def expect_truncated(shape, std, seed):
-    """The result is a tensor as asked for, and its numbers are distributed as they should be."""
-    seen = observe(drawn, shape, std, seed)
-    expect(seen.shape, tuple(shape), about="shape of the result")
-    expect(seen.dtype, torch.float32, about="dtype of the result")
-    expect(seen.requires_grad, False, about="requires_grad of the result")
-    hint = (
-        "Draw from a normal distribution of that std, and again whatever lies outside ±3 · std."
-    )
-    found = observe(statistics, (600, 700), std, seed).value
-    if not isinstance(found, dict):
-        expect(found, "many numbers", hint=hint)
-    within = math.erf(3 / 2**0.5)  # of a normal distribution, within 3 std
-    not_cut = "Some lie beyond 3 std. Is the cut at ±3 · std, or at the values ±3?"
-    too_near = "No number comes near 3 std: the cut is at ±3 · std."
-    expect(
-        found["largest"] <= 3 * (1 + 1e-5),
-        True,
-        about="every number within ±3 · std",
-        mistakes={False: not_cut},
-        hint=hint,
-    )
-    expect(
-        found["largest"] > 2.9, True, about="largest above 2.9 std", mistakes={False: too_near}
-    )
-    clamped = "Many lie exactly at the edge: clamping moves the tails there. Draw them again."
-    few = found["at the edge"] < 3e-4
-    expect(few, True, about="next to none exactly at ±3 · std", mistakes={False: clamped})
-    one = (
-        "Many are the same number. What lies outside has to be drawn again, not set to a value."
-    )
-    expect(found["alike"] < 1e-4, True, about="no number comes often", mistakes={False: one})
-    rescaled = "That has been scaled to std 1: wanted is the cut distribution as it is."
-    mistakes = [
-        (1.0, rescaled),
-        (
-            math.sqrt(3),
-            "That is uniform between -3 and 3 std; wanted is a normal distribution.",
-        ),
-    ]
-    left = math.sqrt(1 - 6 * math.exp(-4.5) / math.sqrt(2 * math.pi) / within)
-    expect(found["std"], left, about="std", tolerance=0.006, mistakes=mistakes, hint=hint)
-    expect(abs(found["mean"]) < 0.01, True, about="mean within 0.01 std of 0", hint=hint)
-    want = math.erf(1 / 2**0.5) / within
-    expect(found["within 1"], want, about="share within 1 std", tolerance=0.01, hint=hint)
-    want = 1 - math.erf(2 / 2**0.5) / within
-    expect(found["beyond 2"], want, about="share beyond 2 std", tolerance=0.05, hint=hint)
-
-
-expect_truncated((3, 5), 0.02, 1)
-expect_truncated((4,), 5.0, 2)
-again = "Take all random numbers from `generator`: the same state must give the same numbers."
-first, second = (observe(drawn, (100, 50), 2.0, 3).value for _ in range(2))
-expect(first, second, hint=again)
-expect(
-    observe(in_a_row, (100, 50), 2.0, 3).value,
-    [False, True],
-    about="do two calls in a row agree; is the global generator as it was?",
-    mistakes=[
-        ([True, True], "Two calls in a row agree: do not seed the generator again."),
-        ([False, False], "The global generator was used: pass generator=generator on."),
-        (
-            [True, False],
-            "The global generator was seeded or used: pass generator=generator on.",
-        ),
-    ],
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(2):
-    shape, std = draw.sizes(3), draw.choice([1.0, 0.5, 1 / 128, 40.0, 3.0])
-    expect_truncated(shape, std, draw.integer(0, 10**6))
-seed = draw.integer(0, 10**6)
-first, second = (observe(drawn, (40, 50), 2.0, seed).value for _ in range(2))
-expect(first, second, hint=again)
-expect(observe(in_a_row, (40, 50), 2.0, seed).value, [False, True], about="two calls in a row")
-other = observe(drawn, (40, 50), 2.0, seed + 1).value
-expect(torch.equal(first, other), False, about="equal numbers from two seeds", hint=again)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_truncated_normal", "locked": true}
+check("truncated_normal")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Draw all numbers. While any of them lies outside, draw those again, and only those.</details>
-<details><summary>Hint 2</summary><code>numbers[outside] = torch.randn(n, generator=generator)</code>, with a mask of bools and the number of them, replaces just these. It is simplest to work with std 1 and to multiply at the end.</details>
+<details><summary>Hint 2</summary>With a mask of bools, <code>numbers[mask] = …</code> replaces just those that it marks; how many is that? It is simplest to work with std 1 and to multiply at the end.</details>
 
 **Why it matters.** A generator of your own is how an initialisation becomes reproducible, whatever else draws random
 numbers in the same program. And you know now what a truncated normal is *not*: clamped, or cut at 3.
@@ -762,9 +562,11 @@ Write two modules.
 `x` with any number of leading dimensions. The weights begin as a normal distribution with mean 0 and std
 $1/\sqrt{d_\text{in}}$ (LeCun: there is no ReLU here). Cut it at ±3 std or leave it uncut; either is right.
 
-`Cruncher(dim, num_layers)` has `layers`, that many of your `Linear(dim, dim)`, one after the other, and then `final`, a
-`Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, for a batch of one as well. The names `weight`, `layers` and `final`
-count: they become the names in a checkpoint. `.to(…)` must be able to move the whole model to another dtype.
+`Cruncher(dim, num_layers)` has `layers`, that many of your `Linear(dim, dim)` (there may be none), one after the other,
+and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, for a batch of one as well. The names `weight`,
+`layers` and `final` count: they become the names in a checkpoint, which holds nothing else. Each layer draws numbers of
+its own, and gradients reach every weight, and `x`. `.to(…)` must be able to move the whole model to another dtype or
+device, and it computes there.
 """
 
 
@@ -802,260 +604,13 @@ class Cruncher(nn.Module):
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_cruncher", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-import math
-
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def one_layer(student, d_in, d_out, x):
-    """Shapes of Linear's parameters; its weight; what it computes."""
-    layer = student.Linear(d_in, d_out)
-    shapes = {name: list(p.shape) for name, p in layer.named_parameters()}
-    return [shapes, layer.weight, layer(x)]
-
-
-@probe
-def first_numbers(student, d_in, d_out):
-    """Std, times the root of d_in, of the weights of a large Linear; in std, mean and share within 1."""
-    weight = student.Linear(d_in, d_out).weight.detach().double()
-    std = weight.std().item()
-    within = (weight.abs() <= std).double().mean().item()
-    return [std * d_in**0.5, weight.mean().item() / (std or 1.0), within]
-
-
-@probe
-def parameters_of(student, dim, num_layers):
-    """Names and shapes of what Cruncher has registered."""
-    model = student.Cruncher(dim, num_layers)
-    return {name: list(p.shape) for name, p in model.named_parameters()}
-
-
-@probe
-def computed(student, dim, num_layers, x):
-    """Cruncher's weights, in the order of their use, and what it computes."""
-    model = student.Cruncher(dim, num_layers)
-    weights = [model.get_parameter(f"layers.{i}.weight") for i in range(num_layers)]
-    return [[*weights, model.final.weight], model(x)]
-
-
-@probe
-def with_gradients(student, dim, num_layers, x):
-    """For each parameter: does it get a gradient that is not 0?"""
-    model = student.Cruncher(dim, num_layers)
-    model(x).sum().backward()
-    grads = {name: p.grad for name, p in model.named_parameters()}
-    return {name: bool(g is not None and (g != 0).any()) for name, g in grads.items()}
-
-
-@probe
-def moved(student, dim, num_layers, x):
-    """The dtypes of what Cruncher computes and registered, once it has been moved to float64."""
-    import torch
-
-    model = student.Cruncher(dim, num_layers).to(torch.float64)
-    dtypes = {p.dtype for p in model.parameters()}
-    return [model(x.double()).dtype, sorted(map(str, dtypes))]
-
-
-@probe
-def alike(student, dim):
-    """Do two layers of one model, or two models, begin with equal weights?"""
-    import torch
-
-    model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
-    first, second = (model.get_parameter(f"layers.{i}.weight") for i in range(2))
-    return [
-        torch.equal(first, second),
-        torch.equal(first, other.get_parameter("layers.0.weight")),
-    ]
-
-
-def times(rows, matrix):
-    """A product of matrices in plain Python."""
-    columns = list(zip(*matrix, strict=True))
-    return [[sum(a * b for a, b in zip(r, c, strict=True)) for c in columns] for r in rows]
-
-
-def expect_linear(d_in, d_out, x):
-    """Linear registers its weight, and multiplies by it."""
-    seen = observe(one_layer, d_in, d_out, x)
-    if seen.error:
-        expect(
-            seen.value,
-            "a parameter called weight, and x @ weight",
-            hint="x may have any number of leading dimensions; the parameter's name is `weight`.",
-        )
-    shapes, weight, y = seen.value
-    in_out = "x @ weight wants [d_in, d_out]; PyTorch's own nn.Linear stores the transpose."
-    expect(
-        shapes,
-        {"weight": [d_in, d_out]},
-        about="names and shapes of Linear's parameters",
-        mistakes=[
-            ({}, "weight is not registered: a plain tensor, or the result of an operation?"),
-            ({"weight": [d_out, d_in]}, in_out),
-            ({"weight": [d_in, d_out], "bias": [d_out]}, "Without a bias."),
-            ({"weight": [d_out, d_in], "bias": [d_out]}, in_out + " And without a bias."),
-        ],
-        hint="One nn.Parameter, assigned to self.weight.",
-    )
-    want = torch.tensor(times(x.double().reshape(-1, d_in).tolist(), weight.double().tolist()))
-    want = want.reshape(*x.shape[:-1], d_out).float()
-    mistakes = [
-        (want.relu(), "There is no ReLU in it."),
-        (want / d_in**0.5, "The weights are scaled when they are made, not at each use."),
-    ]
-    about, hint = "what Linear computes", "Only x @ weight."
-    expect(y, want, about=about, mistakes=mistakes, tolerance=1e-5, hint=hint)
-
-
-def expect_first_numbers(d_in, d_out):
-    """Linear's weights begin as a normal distribution with mean 0 and std 1 / √d_in."""
-    seen = observe(first_numbers, d_in, d_out)
-    numbers = seen.value if isinstance(seen.value, list) else [seen.value] * 3
-    unscaled = "The std of the outputs would be √d_in: divide the weights by that."
-    normal = "Normal, with mean 0 and std 1 / √d_in."
-    expect(
-        numbers[0],
-        1.0,
-        about="std of the weights, times √d_in",
-        tolerance=0.03,
-        mistakes=[
-            (d_in**0.5, unscaled),
-            (d_in**-0.5, "Divided by d_in: it is the root of d_in."),
-            (3**-0.5, "That is nn.Linear's: uniform, and √3 too small."),
-            ((d_in / d_out) ** 0.5, "That is for d_out: each output is a sum over d_in terms."),
-            (2**0.5, "That is Kaiming's; there is no ReLU here that halves."),
-            ((2 * d_in / (d_in + d_out)) ** 0.5, "That is Glorot's; wanted is LeCun's."),
-            (0.88, "Cut at ±2 std the weights are 12 % too small: at ±3, or not at all."),
-            (0.0, "All weights are alike: then all outputs are."),
-        ],
-        hint=normal,
-    )
-    expect(abs(numbers[1]) < 0.015, True, about="mean of the weights near 0", hint=normal)
-    expect(
-        numbers[2],
-        math.erf(2**-0.5),
-        about="share of the weights within 1 std",
-        tolerance=0.02,
-        mistakes=[(3**-0.5, "That is a uniform distribution; wanted is a normal one.")],
-        hint=normal,
-    )
-
-
-def expect_parameters(dim, num_layers):
-    """Cruncher has registered all its layers."""
-    layers = {f"layers.{i}.weight": [dim, dim] for i in range(num_layers)}
-    final = {"final.weight": [dim, 1]}
-    first = {"layers.0.weight": [dim, dim]}
-    not_seen = "PyTorch does not look into a plain list: put the layers into an nn.ModuleList."
-    bias = {n.replace("weight", "bias"): s[1:] for n, s in (layers | final).items()}
-    expect(
-        observe(parameters_of, dim, num_layers).value,
-        layers | final,
-        about="names and shapes of Cruncher's parameters",
-        mistakes=[
-            (final, not_seen),
-            (first | final, "One layer used several times: make a new one for each place."),
-            (layers, "`final` is missing, or is not registered."),
-            ({}, "Nothing is registered: parameters and modules have to be assigned to self."),
-            (layers | {"final.weight": [1, dim]}, "final.weight is [dim, 1]: [d_in, d_out]."),
-            (layers | final | bias, "Without biases: use your own Linear."),
-            (
-                layers | {"final.weight": [1, dim], "final.bias": [1]} | bias,
-                "Those are nn.Linear: use your own Linear, without biases.",
-            ),
-            (layers | {"final.weight": [dim, dim]}, "final makes one number: Linear(dim, 1)."),
-        ],
-        hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1).",
-    )
-
-
-def expect_computed(dim, num_layers, x):
-    """Cruncher sends x through each layer once, in order, and drops the last dimension."""
-    seen = observe(computed, dim, num_layers, x)
-    if seen.error:
-        expect(seen.value, "a tensor of shape [B]", hint="From [B, dim] to [B].")
-    weights, y = seen.value
-    stages = [x.double().tolist()]
-    with_relu = x.double()
-    for weight in weights:
-        stages.append(times(stages[-1], weight.double().tolist()))
-    for weight in weights[:-1]:
-        with_relu = (with_relu @ weight.double()).relu()
-    want = torch.tensor([row[0] for row in stages[-1]]).float()
-    column = want.reshape(-1, 1)
-    skipped = torch.tensor([r[0] for r in times(stages[0], weights[-1].double().tolist())])
-    expect(
-        y,
-        want,
-        about="what Cruncher computes",
-        tolerance=1e-4,
-        mistakes=[
-            (column, "That is [B, 1]: drop the last dimension, with squeeze(-1)."),
-            (want[0], "squeeze() drops every dimension of size 1, the batch too: squeeze(-1)."),
-            ((with_relu @ weights[-1].double())[:, 0].float(), "There is no ReLU in it."),
-            (
-                skipped.float(),
-                "The result of each layer has to go into the next: x = layer(x).",
-            ),
-            (torch.tensor(stages[-2]).float(), "The final layer was not applied."),
-        ],
-        hint="Each layer in order, then final, then drop the last dimension.",
-    )
-
-
-rows = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [-1.0, 0.25, 2.0], [2.0, 2.0, -1.0]])
-expect_linear(3, 2, rows)
-expect_linear(3, 4, rows.reshape(2, 2, 3))
-expect_first_numbers(600, 400)
-expect_parameters(5, 3)
-expect_computed(3, 2, rows)
-expect_computed(3, 1, rows[:1])
-names = ["layers.0.weight", "layers.1.weight", "final.weight"]
-expect(
-    observe(with_gradients, 3, 2, rows).value,
-    {name: True for name in names},
-    about="which parameters get a gradient",
-    mistakes=[({name: False for name in names}, "None: .data and detach() cut the graph.")],
-    hint="Use the parameters themselves in forward, neither copies nor .data.",
-)
-expect(
-    observe(moved, 3, 2, rows).value,
-    [torch.float64, ["torch.float64"]],
-    about="dtypes after .to(torch.float64)",
-    hint="Make the weights in __init__ only, and compute in their dtype.",
-)
-expect(
-    observe(alike, 4).value,
-    [False, False],
-    about="equal weights in two layers, in two models",
-    hint="Each layer draws its own numbers; do not set a seed inside.",
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for contiguous in (True, False):
-    d_in, d_out, batch = draw.sizes(3)
-    expect_linear(d_in, d_out, draw.tensor(batch, d_in, contiguous=contiguous))
-    expect_linear(d_in, d_out, draw.tensor(2, batch, d_in, contiguous=contiguous))
-    expect_linear(d_in, d_out, draw.tensor(d_in, contiguous=contiguous))
-    dim, num_layers = draw.sizes(2)
-    expect_parameters(dim, num_layers)
-    expect_computed(dim, num_layers, draw.tensor(batch, dim, contiguous=contiguous))
-    expect_computed(dim, 1, draw.tensor(1, dim))
-expect_first_numbers(draw.integer(300, 400), draw.integer(600, 700))
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_cruncher", "locked": true}
+check("cruncher")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Each <code>__init__</code> begins with <code>super().__init__()</code>. A weight is scaled first, and made an <code>nn.Parameter</code> last. A plain list would hide the layers.</details>
-<details><summary>Hint 2</summary><code>nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))</code>: mind the parentheses. <code>nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))</code> makes a new layer for each place. At the end, <code>squeeze(-1)</code>.</details>
+<details><summary>Hint 2</summary>A parameter that is divided by something is no parameter any more. <code>[layer] * n</code> is one layer, n times. And what does <code>squeeze()</code> make of a batch of one?</details>
 
 **Why it matters.** Each model of this course, and each that you will meet, is this: parameters that are registered,
 modules in modules, and a `forward` that says in which order.
@@ -1256,8 +811,9 @@ no gradient and no optimizer state. So one counts the two kinds apart.
 ### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `count_parameters(model)`: the pair `(trainable, frozen)`, how many numbers the model's parameters hold that
-require a gradient, and that do not. Modules in modules count. A parameter with several names counts once, and a module
-that is used in two places, too. Buffers are no parameters. It must work on the meta device, where no tensor has an
+require a gradient, and that do not. A parameter may have any shape and dtype, and there may be none. Modules in modules
+count. A parameter with several names counts once, and a module that is used in two places, too. Buffers are no
+parameters, and neither is what PyTorch doesn't know about. It must work on the meta device, where no tensor has an
 address.
 """
 
@@ -1272,161 +828,13 @@ def count_parameters(model: nn.Module) -> tuple[int, int]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_count_parameters", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def counted(student, recipe, device):
-    """count_parameters of a model made from (place, kind, shape or place of the original)."""
-    import torch
-    from torch import nn
-
-    root = nn.Module()
-    for place, kind, what in recipe:
-        *parents, name = place.split(".")
-        owner = root
-        for parent in parents:
-            if not hasattr(owner, parent):
-                setattr(owner, parent, nn.Module())
-            owner = getattr(owner, parent)
-        if kind in ("parameter", "frozen"):
-            zeros = torch.zeros(*what, device=device)
-            setattr(owner, name, nn.Parameter(zeros, requires_grad=kind == "parameter"))
-        elif kind == "buffer":
-            owner.register_buffer(name, torch.zeros(*what, device=device))
-        elif kind == "tied":
-            setattr(owner, name, root.get_parameter(what))
-        else:
-            setattr(owner, name, root.get_submodule(what))
-    return student.count_parameters(root)
-
-
-def size(shape):
-    """How many numbers a tensor of that shape holds."""
-    count = 1
-    for n in shape:
-        count *= n
-    return count
-
-
-def expect_counted(recipe):
-    """One check, with what well-known mistakes lead to."""
-    kinds = {place: (kind, what) for place, kind, what in recipe}
-    totals = {"parameter": 0, "frozen": 0, "buffer": 0}
-    top = {"parameter": 0, "frozen": 0}
-    twice = {"parameter": 0, "frozen": 0}
-    tensors = {"parameter": 0, "frozen": 0}
-    for place, kind, what in recipe:
-        if kind in totals:
-            totals[kind] += size(what)
-            if kind in top:
-                tensors[kind] += 1
-                top[kind] += 0 if "." in place else size(what)
-        elif kind == "tied":
-            original, shape = kinds[what]
-            twice[original] += size(shape)
-        else:
-            for inner, (original, shape) in kinds.items():
-                if inner.startswith(what + ".") and original in twice:
-                    twice[original] += size(shape)
-    trainable, frozen, buffers = totals.values()
-    deep = {"parameter": 0, "frozen": 0}
-    by_shape = {}
-    for place, kind, what in recipe:
-        if kind in top:
-            deep[kind] += size(what) * (place.count(".") + 1)
-            by_shape[what] = kind
-    one_each = tuple(sum(size(s) for s, k in by_shape.items() if k == kind) for kind in top)
-    both = "That counts a parameter with two names twice: parameters() hands out each once."
-    mixed = "Is every parameter trained? Ask each for requires_grad."
-    mistakes = [
-        ((trainable + twice["parameter"], frozen + twice["frozen"]), both),
-        ((frozen, trainable), "That is (frozen, trainable): wanted is trainable first."),
-        (
-            (trainable, trainable + frozen),
-            "The second number is all of them; wanted is frozen.",
-        ),
-        ((trainable + frozen, frozen), "The first number is all of them; wanted is trainable."),
-        ((trainable + frozen, 0), mixed),
-        ((0, trainable + frozen), "state_dict() hands out tensors without requires_grad."),
-        ((trainable, frozen + buffers), "A buffer is no parameter, frozen or not."),
-        ((trainable + frozen + buffers, 0), mixed + " And a buffer is no parameter."),
-        ((top["parameter"], top["frozen"]), "Modules in modules have parameters, too."),
-        ((tensors["parameter"], tensors["frozen"]), "That counts tensors; wanted are numbers."),
-        ((4 * trainable, 4 * frozen), "That is in bytes; wanted are numbers."),
-        (trainable + frozen, "Return a pair: (trainable, frozen)."),
-        (trainable, "Return a pair: (trainable, frozen)."),
-        (
-            (trainable, 0),
-            "None are frozen? parameters() can be walked through once: call it for each sum.",
-        ),
-        (
-            (deep["parameter"], deep["frozen"]),
-            "parameters() looks into modules in modules by itself: ask the model only.",
-        ),
-        (one_each, "Two parameters of the same shape are still two."),
-        (
-            (0, trainable + frozen + buffers + sum(twice.values())),
-            "That lists each name, and buffers.",
-        ),
-    ]
-    address = "On the meta device each address is 0: data_ptr() takes all for the same tensor."
-    for _, kind, what in recipe:
-        if kind in top:
-            alone = (size(what), 0) if kind == "parameter" else (0, size(what))
-            mistakes.append((alone, address))
-    mistakes = [(value, why) for value, why in mistakes if value != (trainable, frozen)]
-    hint = "model.parameters() walks through all modules, and hands out each parameter once."
-    for device_name in ("cpu", "meta"):
-        seen = observe(counted, recipe, device_name)
-        expect(seen.value, (trainable, frozen), mistakes=mistakes, hint=hint)
-
-
-expect_counted(
-    [
-        ("scale", "frozen", (5,)),
-        ("table.weight", "parameter", (10, 3)),
-        ("body.first.weight", "parameter", (3, 4)),
-        ("body.first.running_mean", "buffer", (4,)),
-        ("body.second.weight", "parameter", (3, 4)),
-    ]
-)
-expect_counted(
-    [
-        ("table.weight", "parameter", (11, 2)),
-        ("body.first.weight", "frozen", (2, 7)),
-        ("body.again", "same module", "body.first"),
-        ("body.mask", "buffer", (6, 6)),
-        ("head.weight", "tied", "table.weight"),
-    ]
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(4):
-    places = ["a", "b.weight", "b.c.weight", "b.c.bias", "d.e.f.weight", "g.weight"]
-    recipe = []
-    for place in places:
-        kind = draw.choice(["parameter", "frozen", "buffer"])
-        recipe.append((place, kind, draw.sizes(draw.integer(1, 3))))
-    registered = [place for place, kind, _ in recipe if kind != "buffer"]
-    if registered:
-        recipe.append(("h.weight", "tied", draw.choice(registered)))
-        recipe.append(("g.bias", "tied", draw.choice(registered)))
-    recipe.append(("i", "same module", draw.choice(["b", "d.e", "g"])))
-    expect_counted(recipe)
-expect_counted([("a.mask", "buffer", (3,))])
-expect_counted([("a.b.c.d.e.weight", "frozen", (4, 5))])
-expect_counted([("a", "frozen", (2, 3)), ("b.c", "frozen", (2, 3)), ("d", "parameter", (2, 3))])
-expect_counted([("a", "parameter", (2, 3, 4)), ("b", "tied", "a"), ("c", "tied", "a")])
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_count_parameters", "locked": true}
+check("count_parameters")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once. <code>p.numel()</code> and <code>p.requires_grad</code> are the rest.</details>
-<details><summary>Hint 2</summary>One sum with <code>if p.requires_grad</code>, and one with <code>if not p.requires_grad</code>.</details>
+<details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once.</details>
+<details><summary>Hint 2</summary>Each parameter knows how many numbers it holds, and whether it requires a gradient. And mind that a generator can be walked through only once.</details>
 
 **Why it matters.** "How many parameters?" is the first number of each memory and FLOP budget. You will read of the
 smallest GPT-2 that it has 124 million, and that it has 163 million. It is the same model: the table once, or twice.
@@ -1490,8 +898,9 @@ r"""
 ### Exercise 7.5 · Bytes of a model &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `model_bytes(model)`: the bytes that the elements of its parameters and buffers take. Trained or frozen, saved or
-not: all of them need a place. Each has a dtype of its own. A tensor with several names counts once. It must work on the
-meta device, where every tensor's address is 0.
+not: all of them need a place. Each has a dtype of its own. A parameter or a buffer with several names counts once, and
+one that is part of a larger storage counts with its own elements. It must work on the meta device, where every tensor's
+address is 0. (No tensor is a parameter and a buffer at once.)
 """
 
 
@@ -1504,146 +913,8 @@ def model_bytes(model: nn.Module) -> int:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_model_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def weighed(student, recipe, device):
-    """model_bytes of a model made from (place, kind, shape or place of the original, dtype)."""
-    import torch
-    from torch import nn
-
-    root = nn.Module()
-    for place, kind, what, dtype in recipe:
-        *parents, name = place.split(".")
-        owner = root
-        for parent in parents:
-            if not hasattr(owner, parent):
-                setattr(owner, parent, nn.Module())
-            owner = getattr(owner, parent)
-        if kind in ("parameter", "frozen"):
-            zeros = torch.zeros(*what, dtype=dtype, device=device)
-            setattr(owner, name, nn.Parameter(zeros, requires_grad=kind == "parameter"))
-        elif kind in ("buffer", "scratch"):
-            zeros = torch.zeros(*what, dtype=dtype, device=device)
-            owner.register_buffer(name, zeros, persistent=kind == "buffer")
-        elif kind == "tied":
-            setattr(owner, name, root.get_parameter(what))
-        else:
-            setattr(owner, name, root.get_submodule(what))
-    return student.model_bytes(root)
-
-
-def elements(shape):
-    """How many elements a tensor of that shape holds."""
-    count = 1
-    for n in shape:
-        count *= n
-    return count
-
-
-def expect_weighed(recipe, device):
-    """One check, with what well-known mistakes lead to."""
-    made = {place: (kind, what, dtype) for place, kind, what, dtype in recipe}
-    parts = {"parameter": 0, "frozen": 0, "buffer": 0, "scratch": 0}
-    numbers = dict(parts)
-    again = dict(parts)
-    for kind, what, dtype in made.values():
-        if kind in parts:
-            parts[kind] += elements(what) * dtype.itemsize
-            numbers[kind] += elements(what)
-        elif kind == "tied":
-            original, shape, kind_of_number = made[what]
-            again[original] += elements(shape) * kind_of_number.itemsize
-        else:
-            for inner, (original, shape, kind_of_number) in made.items():
-                if inner.startswith(what + ".") and original in parts:
-                    again[original] += elements(shape) * kind_of_number.itemsize
-    want, repeated = sum(parts.values()), sum(again.values())
-    weights = parts["parameter"] + parts["frozen"]
-    no_buffers = "Buffers take memory, too."
-    twice = "A tensor with two names was counted twice."
-    four = "Not each number takes four bytes: ask for its dtype."
-    mistakes = [
-        (weights, no_buffers),
-        (parts["parameter"], "A frozen parameter takes memory, and so do buffers."),
-        (want - parts["frozen"], "A frozen parameter takes memory as well."),
-        (want + repeated, twice),
-        (weights + again["parameter"] + again["frozen"], twice + " And buffers are missing."),
-        (
-            want + repeated - parts["scratch"] - again["scratch"],
-            "state_dict() lists each name, and leaves out what is not to be saved.",
-        ),
-        (
-            want - parts["scratch"],
-            "Buffers with persistent=False are not saved, but take memory.",
-        ),
-        (4 * sum(numbers.values()), four),
-        (4 * (numbers["parameter"] + numbers["frozen"]), four + " And buffers are missing."),
-        (sum(numbers.values()), "That counts numbers; wanted are bytes."),
-        (numbers["parameter"] + numbers["frozen"], "That counts numbers; wanted are bytes."),
-        (8 * want, "That is in bits."),
-        (
-            0,
-            "On the meta device storages may not be there: multiply numel() and element_size().",
-        ),
-    ]
-    address = "On the meta device each address is 0: data_ptr() takes all for the same tensor."
-    for kind, what, dtype in made.values():
-        if kind in parts:
-            mistakes.append((elements(what) * dtype.itemsize, address))
-    mistakes = [(value, why) for value, why in mistakes if value != want]
-    hint = "numel() · element_size() for each parameter and each buffer."
-    expect(observe(weighed, recipe, device).value, want, mistakes=mistakes, hint=hint)
-
-
-# 28 numbers in bf16; a norm with 8 in fp32, its running mean and variance, and a counter: 128 B
-norm = [
-    ("linear.weight", "parameter", (4, 6), torch.bfloat16),
-    ("linear.bias", "parameter", (4,), torch.bfloat16),
-    ("norm.weight", "parameter", (4,), torch.float32),
-    ("norm.bias", "frozen", (4,), torch.float32),
-    ("norm.mean", "buffer", (4,), torch.float32),
-    ("norm.var", "buffer", (4,), torch.float32),
-    ("norm.batches", "buffer", (1,), torch.int64),
-]
-# A table that is the output layer as well, and a mask that is not saved:
-shared = [
-    ("table.weight", "parameter", (10, 3), torch.float32),
-    ("mask", "scratch", (6, 6), torch.bool),
-    ("head.weight", "tied", "table.weight", None),
-    ("steps", "buffer", (2,), torch.int64),
-]
-for recipe in (norm, shared):
-    for device_name in ("cpu", "meta"):
-        expect_weighed(recipe, device_name)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-floats = [torch.float32, torch.bfloat16, torch.float16, torch.float64]
-for device_name in ("cpu", "meta", "cpu", "meta"):
-    mixed: list[tuple] = []
-    for place in ("a", "b.weight", "b.c.weight", "b.c.bias", "d.e.f.weight", "g.weight"):
-        kind = draw.choice(["parameter", "parameter", "frozen", "buffer", "scratch"])
-        choice = (
-            floats if kind in ("parameter", "frozen") else [*floats, torch.int8, torch.bool]
-        )
-        mixed.append((place, kind, draw.sizes(draw.integer(1, 3)), draw.choice(choice)))
-    registered = [place for place, kind, *_ in mixed if kind in ("parameter", "frozen")]
-    if registered:
-        mixed.append(("h.weight", "tied", draw.choice(registered), None))
-    mixed.append(("i", "same module", draw.choice(["b", "d.e", "g"]), None))
-    expect_weighed(mixed, device_name)
-large = [
-    ("table.weight", "parameter", (2**17, 2**14), torch.bfloat16),
-    ("layer.weight", "frozen", (2**16, 2**16), torch.float32),
-]
-expect_weighed(large, "meta")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_model_bytes", "locked": true}
+check("model_bytes")
 
 # %% [markdown]
 r"""
@@ -1723,9 +994,9 @@ $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
 ### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; 25 minutes
 
-Write two functions. A chain of linear layers turns `widths[0]` numbers into `widths[1]`, these into `widths[2]`, and so
-on; layer $i$ (from 0) has weights of std `weight_stds[i]` and mean 0. With `relu=True` there is a ReLU *between* layers:
-not before the first, and not after the last.
+Write two functions. A chain of one or more linear layers turns `widths[0]` numbers into `widths[1]`, these into
+`widths[2]`, and so on; layer $i$ (from 0) has weights of std `weight_stds[i]`, which is positive, and mean 0. With
+`relu=True` there is a ReLU *between* layers: not before the first, and not after the last.
 
 `stds_through_depth(widths, weight_stds, relu)`: a list with the std of each layer's outputs, before the ReLU, if the
 data have mean 0 and std 1.
@@ -1768,143 +1039,13 @@ def gradient_stds_through_depth(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_stds_through_depth", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-import math
-
-from course_utils.testing import expect, observe
-
-
-def running(factors):
-    """Running products, starting with 1."""
-    products = [1.0]
-    for factor in factors:
-        products.append(products[-1] * factor)
-    return products
-
-
-def forward_mistakes(widths, stds, relu):
-    """Lists that well-known mistakes lead to, and what to say to them."""
-    depth = len(stds)
-    half = 0.5 if relu else 1.0
-    right = [widths[i] * stds[i] ** 2 * (half if i else 1.0) for i in range(depth)]
-    outward = [widths[i + 1] * stds[i] ** 2 * (half if i else 1.0) for i in range(depth)]
-    always = [widths[i] * stds[i] ** 2 * half for i in range(depth)]
-    never = [widths[i] * stds[i] ** 2 for i in range(depth)]
-    narrow = [f * ((1 - 1 / math.pi) if relu and i else 1) for i, f in enumerate(right)]
-    halved = [f * (half if i else 1.0) for i, f in enumerate(right)]
-    unsquared = [widths[i] * stds[i] * (half if i else 1.0) for i in range(depth)]
-    roots = [math.sqrt(f) for f in running(right)]
-    wrong = [
-        (running(right)[1:], "Those are mean squares; the std is the root."),
-        (
-            roots,
-            "The data's own std is in the list: begin with the outputs of the first layer.",
-        ),
-        (
-            [math.sqrt(f) for f in right],
-            "That is each layer alone: factors multiply with depth.",
-        ),
-    ]
-    for factors, why in [
-        (outward, "Forward each output is a sum over the layer's inputs: widths[i]."),
-        (
-            always,
-            "The data have not been through a ReLU: nothing is halved in the first layer. "
-            "And what each layer puts out counts before its ReLU.",
-        ),
-        (never, "A ReLU between two layers halves the mean square."),
-        (
-            narrow,
-            "The next layer needs the mean of the squares, ½, not the variance of a ReLU.",
-        ),
-        (halved, "A ReLU halves the mean square, not the std: that is a factor of √½."),
-        (unsquared, "The variance of the weights counts: std squared."),
-    ]:
-        wrong.append(([math.sqrt(f) for f in running(factors)[1:]], why))
-    return wrong
-
-
-def backward_mistakes(widths, stds, relu):
-    """Lists that well-known mistakes lead to, and what to say to them."""
-    half = 0.5 if relu else 1.0
-    layers = list(reversed(range(1, len(stds))))
-    right = running([widths[i + 1] * stds[i] ** 2 * half for i in layers])
-    inward = running([widths[i] * stds[i] ** 2 * half for i in layers])
-    never = running([widths[i + 1] * stds[i] ** 2 for i in layers])
-    halved = running([widths[i + 1] * stds[i] ** 2 * half * half for i in layers])
-    shifted = running([widths[i] * stds[i - 1] ** 2 * half for i in layers])
-    further = [*right, right[-1] * widths[1] * stds[0] ** 2]
-    after_relu = [1.0, *(g / half for g in right[1:])]
-    beyond_last = [g * half for g in right]
-    order = "That begins with the last layer: wanted is the order of the layers."
-    wrong = [
-        ([math.sqrt(g) for g in right], order),
-        ([math.sqrt(g) for g in inward], order + " And going back sums over the outputs."),
-        (right[::-1], "Those are mean squares; the std is the root."),
-    ]
-    for squares, why in [
-        (inward, "Going back, each sum runs over the layer's outputs: widths[i + 1]."),
-        (never, "Where a ReLU was off no gradient passes: that halves the mean square."),
-        (halved, "A ReLU halves the mean square, not the std: that is a factor of √½."),
-        (
-            shifted,
-            "The gradient of layer i's outputs comes back through the weights of layer i + 1.",
-        ),
-        (further, "One number for each layer: the gradient of the data is not asked for."),
-        (
-            after_relu,
-            "That is the gradient of what leaves the ReLU; before it, half of the squares are gone.",
-        ),
-        (beyond_last, "There is no ReLU after the last layer: it begins with 1."),
-    ]:
-        wrong.append(([math.sqrt(g) for g in squares[::-1]], why))
-    return wrong
-
-
-def expect_both(widths, stds, relu, forward, back):
-    """One chain, there and back."""
-    for function, want, mistakes in [
-        (stds_through_depth, forward, forward_mistakes(widths, stds, relu)),
-        (gradient_stds_through_depth, back, backward_mistakes(widths, stds, relu)),
-    ]:
-        mistakes = [pair for pair in mistakes if pair[0] != want]
-        seen = observe(function, widths, stds, relu)
-        hint = "A list; one factor for each layer on the way: width · std², and ½ for a ReLU."
-        expect(seen.value, want, mistakes=mistakes, hint=hint)
-        expect(seen.mutated, [], about="arguments changed")
-
-
-widths, stds = [4, 9, 16, 2], [1.0, 1 / 3, 0.5]
-expect_both(widths, stds, False, [2.0, 2.0, 4.0], [4 / (3 * 2**0.5), 0.5**0.5, 1.0])
-expect_both(widths, stds, True, [2.0, 2**0.5, 2.0], [4 / (6 * 2**0.5), 0.5, 1.0])
-expect_both([9, 25], [2.0], True, [6.0], [1.0])
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for relu in (True, False, True, False):
-    depth = draw.integer(2, 6)
-    widths = list(draw.sizes(depth + 1, 3, 60))
-    stds = [draw.choice([0.1, 0.25, 0.3, 0.7, 1.1, 2.0]) for _ in range(depth)]
-    forward, back = [], []
-    for layer in range(depth):
-        square = 1.0
-        for i in range(layer + 1):
-            square *= sum(stds[i] ** 2 for _ in range(widths[i])) / (2 if relu and i > 0 else 1)
-        forward.append(square**0.5)
-        square = 1.0
-        for i in range(layer + 1, depth):
-            square *= sum(stds[i] ** 2 for _ in range(widths[i + 1])) / (2 if relu else 1)
-        back.append(square**0.5)
-    expect_both(widths, stds, relu, forward, back)
-flat = [(2 / 64) ** 0.5] * 100
-expect_both([64] * 101, flat, True, [2**0.5] * 100, [1.0] * 100)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_stds_through_depth", "locked": true}
+check("stds_through_depth")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Keep one running number, the mean square, multiply it by one factor for each layer, and append its root.</details>
-<details><summary>Hint 2</summary>Backward: the gradient of the outputs of layer i comes through the weights of layer i + 1, whose outputs are widths[i + 2]. Begin with 1.0 for the last layer, walk down, and reverse the list at the end.</details>
+<details><summary>Hint 2</summary>Backward: draw layers i and i + 1 below each other. The gradient of layer i's outputs comes back through the weights between them. How many terms has each sum? Begin with 1.0 for the last layer, and walk down.</details>
 
 **Why it matters.** These two lines of algebra are the whole theory behind the names. With them you can say for *any*
 initialiser, width and depth what will arrive, before you build it.

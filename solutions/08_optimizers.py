@@ -33,6 +33,7 @@ from course_utils.memory import saved_bytes, track
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
+from course_utils.testing import check
 
 device = devices.pick_device()
 print(devices.describe(device))
@@ -162,9 +163,10 @@ with a gradient of ones. How far does it move in a second step, after `zero_grad
 ### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `step` of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's current*
-learning rate times the gradient. A parameter whose `.grad` is `None` is left alone. Change the parameter itself, in the
-memory where it lies (the model holds the same tensor), and nothing else: the gradient is still needed. Keep nothing in
-`self.state`. Outside of `torch.no_grad()` PyTorch would try to record what you do.
+learning rate times the gradient, also where the parameter has been frozen since. A parameter whose `.grad` is `None` is
+left alone. Change the parameter itself, whatever its strides, in the memory where it lies (the model holds the same
+tensor), and nothing else: the gradient is still needed. Keep nothing in `self.state`. Outside of `torch.no_grad()`
+PyTorch would try to record what you do. (Parameters are `float32` or `float64`, here and in the next two exercises.)
 """
 
 
@@ -186,136 +188,8 @@ class SGD(torch.optim.Optimizer):
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_SGD", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def sgd_steps(student, values, gradients, groups, later=None):
-    """The parameters after each step; a group is (places in values, lr or None), later: lr from step 2 on."""
-    import torch
-
-    parameters = [torch.nn.Parameter(value.clone()) for value in values]
-    made = []
-    for places, lr in groups:
-        own = {} if lr is None else {"lr": lr}
-        made.append({"params": [parameters[i] for i in places], **own})
-    optimizer = student.SGD(made, lr=0.5)
-    after = []
-    for number, step in enumerate(gradients):
-        if number == 1 and later is not None:
-            for group in optimizer.param_groups:
-                group["lr"] = later
-        for p, gradient in zip(parameters, step, strict=True):
-            p.grad = None if gradient is None else gradient.clone()
-        optimizer.step()
-        after.append([p.detach().clone() for p in parameters])
-    return after
-
-
-@probe
-def sgd_promises(student):
-    """What a step should leave as it was, and did not."""
-    import torch
-
-    p = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
-    seen_by_model = p.detach()  # the same memory
-    optimizer = student.SGD([p], lr=0.25)
-    p.grad = torch.tensor([4.0, 8.0])
-    optimizer.step()
-    broken = []
-    if p.grad is None or p.grad.tolist() != [4.0, 8.0]:
-        broken.append("the gradient was changed")
-    if seen_by_model.tolist() != p.tolist():
-        broken.append("the parameter has moved to other memory")
-    if not p.requires_grad or not p.is_leaf:
-        broken.append("the parameter is no leaf that requires a gradient any more")
-    if not torch.is_grad_enabled():
-        broken.append("gradients are switched off for everybody")
-    if any(optimizer.state.values()):
-        broken.append("something is kept in state")
-    return broken
-
-
-in_place = (
-    "Change p in place, inside torch.no_grad(): p -= …, p.sub_(…) or p.add_(…), not p = p - …"
-)
-formula = f"p ← p - lr · p.grad, with the lr of the group. {in_place}"
-x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0])
-gx, gy = torch.tensor([4.0, -2.0]), torch.tensor([8.0])
-seen = observe(sgd_steps, [x], [[gx]], [([0], 0.25)])
-moves = [
-    (x + 0.25 * gx, "The gradient points uphill: subtract it."),
-    (x - gx, "The gradient is multiplied by the learning rate."),
-    (x - 0.5 * gx, "Each group has its own learning rate: group['lr']."),
-    (x, f"Nothing has moved. {in_place}"),
-    (-0.25 * gx, "The step is added to what is there; that replaces it."),
-]
-mistakes = [([[moved]], why) for moved, why in moves]
-expect(seen.value, [[torch.tensor([0.0, 2.5])]], mistakes=mistakes, hint=formula)
-# Two groups, of which the second takes the default, 0.5; then the rate changes to 0.125.
-want = [[torch.tensor([0.0, 2.5]), torch.tensor([-1.0])]]
-want.append([torch.tensor([-0.5, 2.75]), torch.tensor([-2.0])])
-seen = observe(sgd_steps, [x, y], [[gx, gy]] * 2, [([0], 0.25), ([1], None)], later=0.125)
-own = "Each group has its own learning rate, and it may change: read group['lr'] in every step."
-first = "Only the first group has moved: go through all of self.param_groups."
-wrong = [
-    ([[0.0, 2.5], [1.0]], [[-0.5, 2.75], [0.0]], own),
-    ([[-1.0, 3.0], [-1.0]], [[-3.0, 4.0], [-5.0]], own),
-    ([[0.0, 2.5], [-1.0]], [[-1.0, 3.0], [-5.0]], own),
-    ([[0.0, 2.5], [3.0]], [[-0.5, 2.75], [3.0]], first),
-]
-mistakes = [([[torch.tensor(t) for t in s] for s in (a, b)], why) for a, b, why in wrong]
-expect(seen.value, want, mistakes=mistakes, hint=own)
-seen = observe(sgd_steps, [x, y, x], [[None, gy, gx]], [([0, 1, 2], 0.25)])
-want = [[x, torch.tensor([1.0]), torch.tensor([0.0, 2.5])]]
-skip = "The first parameter's .grad is None here: skip it, and go on with the others."
-expect(seen.value, want, mistakes=[([[x, y, x]], skip)], hint=skip)
-expect(
-    observe(sgd_promises).value,
-    [],
-    about="what a step should leave as it was",
-    mistakes=[
-        (["the gradient was changed"], "Leave p.grad as it is: compute lr · p.grad beside it."),
-        (
-            ["something is kept in state"],
-            "SGD has nothing to remember: leave self.state empty.",
-        ),
-        (
-            ["the parameter has moved to other memory"],
-            "p.data = … gives the parameter new memory. p -= … changes what is there.",
-        ),
-    ],
-    hint=in_place,
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for dtype in (torch.float32, torch.float64):
-    shapes = [draw.sizes(n) for n in (1, 2, 2, 3)]
-    values = [draw.tensor(*shape, dtype=dtype) for shape in shapes]
-    groups = [([0, 2], 0.25), ([1], None), ([3], draw.integer(2, 9) / 10)]
-    rates, later = {0: 0.25, 2: 0.25, 1: 0.5, 3: groups[2][1]}, draw.integer(1, 9) / 100
-    gradients = []
-    for _ in range(3):
-        step = [draw.tensor(*shape, dtype=dtype) for shape in shapes]
-        step[draw.integer(0, 3)] = None
-        gradients.append(step)
-    want, now = [], values
-    for number, step in enumerate(gradients):
-        now = [
-            p if g is None else p - g * (later if number else rates[i])
-            for i, (p, g) in enumerate(zip(now, step, strict=True))
-        ]
-        want.append(now)
-    seen = observe(sgd_steps, values, gradients, groups, later=later)
-    expect(
-        seen.value, want, hint="p − lr · gradient, with the lr of its group; None is skipped."
-    )
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_SGD", "locked": true}
+check("SGD")
 
 # %% [markdown]
 r"""
@@ -561,192 +435,8 @@ class AdaGrad(torch.optim.Optimizer):
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_AdaGrad", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def adagrad_steps(student, values, gradients, groups, interrupted=0):
-    """The parameters after each step; a group is (places in values, settings).
-
-    After `interrupted` steps a new optimizer takes over with the state_dict of the first.
-    """
-    import copy
-
-    import torch
-
-    def new_optimizer():
-        made = [{"params": [parameters[i] for i in places], **own} for places, own in groups]
-        return student.AdaGrad(made, lr=1.0)
-
-    parameters = [torch.nn.Parameter(value.clone()) for value in values]
-    optimizer = new_optimizer()
-    after = []
-    for number, step in enumerate(gradients, 1):
-        for p, gradient in zip(parameters, step, strict=True):
-            p.grad = None if gradient is None else gradient.clone()
-        optimizer.step()
-        after.append([p.detach().clone() for p in parameters])
-        if number == interrupted:
-            saved = copy.deepcopy(optimizer.state_dict())
-            optimizer = new_optimizer()
-            optimizer.load_state_dict(saved)
-    return after
-
-
-@probe
-def adagrad_state(student, value, gradients):
-    """After some steps: the sum of p, the number of tensors kept for p and for an idle one, broken promises."""
-    import torch
-
-    p, idle = torch.nn.Parameter(value.clone()), torch.nn.Parameter(value.clone())
-    seen_by_model = p.detach()
-    optimizer = student.AdaGrad([p, idle])
-    broken = []
-    for gradient in gradients:
-        p.grad = gradient.clone()
-        optimizer.step()
-        if not torch.equal(p.grad, gradient):
-            broken.append("the gradient was changed")
-    if not torch.equal(seen_by_model, p.detach()):
-        broken.append("the parameter has moved to other memory")
-    kept, rest = optimizer.state.get(p, {}), optimizer.state.get(idle, {})
-    tensors = [sum(map(torch.is_tensor, s.values())) for s in (kept, rest)]
-    return [kept.get("sum"), tensors, broken]
-
-
-def one(*numbers):
-    """The values of one parameter with one number, step by step."""
-    return [[torch.tensor([n])] for n in numbers]
-
-
-formula = "s ← s + g², from zeros; then p ← p - lr · g / (√s + eps), in place, settings from the group."
-sums = "AdaGrad adds up the squares: s ← s + g². It does not average, and nothing fades."
-inside = "eps stands outside the root: √s + eps, not √(s + eps)."
-# Gradients 3 and 4: the sums are 9 and 25, the roots 3 and 5, and the steps 3/3 and 4/5.
-seen = observe(adagrad_steps, [torch.tensor([10.0])], one(3.0, 4.0), [([0], {})])
-mistakes = [
-    (one(9.0, 10 - 1 - 4 / 12.5**0.5), sums),
-    (one(9.0, 8.0), "The sum is forgotten: keep it in self.state[p] from step to step."),
-    (one(10 - 1 / 3, 10 - 1 / 3 - 0.16), "That divides by the sum; divide by its root."),
-    (one(9.0, 9 - 4 / 7), "Sum up the squares of the gradients."),
-    (one(11.0, 11.8), "The gradient points uphill: subtract."),
-    (one(7.0, 3.0), "That is SGD: nothing was divided."),
-]
-expect(seen.value, one(9.0, 8.2), mistakes=mistakes, hint=formula, tolerance=1e-6)
-# A tiny gradient, and a learning rate of the group's own: 2 · 1e-4 / (1e-4 + 1e-5).
-own = {"lr": 2.0, "eps": 1e-5}
-seen = observe(adagrad_steps, [torch.tensor([10.0])], one(1e-4), [([0], own)])
-mistakes = [
-    (one(10 - 2e-4 / (1e-8 + 1e-5) ** 0.5), inside),
-    (one(8.0), "eps is missing, or is not the group's: √s + group['eps']."),
-    (one(10 - 1 / 1.1), "Settings come from the group: group['lr']."),
-    (
-        one(10 - 1e-4 / (1e-4 + 1e-8)),
-        "Settings come from the group: group['lr'], group['eps'].",
-    ),
-]
-expect(seen.value, one(10 - 2 / 1.1), mistakes=mistakes, hint=formula, tolerance=1e-6)
-# Two parameters of one shape, in two groups; the first has no gradient in the second step.
-a, b = torch.tensor([10.0]), torch.tensor([20.0])
-three, four = torch.tensor([3.0]), torch.tensor([4.0])
-gradients = [[three, four], [None, three], [four, None]]
-want = [
-    [torch.tensor([9.0]), torch.tensor([19.0])],
-    [torch.tensor([9.0]), torch.tensor([18.4])],
-    [torch.tensor([8.2]), torch.tensor([18.4])],
-]
-shared = [[torch.tensor([9.0]), torch.tensor([19.2])]]
-shared.append([torch.tensor([9.0]), torch.tensor([19.2 - 3 / 34**0.5])])
-shared.append([torch.tensor([9 - 4 / 50**0.5]), shared[1][1]])
-mistakes = [(shared, "The parameters share one sum: each has its own, in self.state[p].")]
-each = "Each parameter has its own sum, which stays as it is where .grad is None."
-for interrupted in (0, 2):
-    seen = observe(adagrad_steps, [a, b], gradients, [([0], {}), ([1], {})], interrupted)
-    if interrupted:
-        each = "A new optimizer went on with the state_dict of the first: keep all in self.state[p]."
-    expect(seen.value, want, mistakes=mistakes, hint=each, tolerance=1e-6)
-seen = observe(adagrad_state, torch.zeros(2), [torch.tensor([3.0, 1.0])] * 2)
-right = torch.tensor([18.0, 2.0])
-own = "Each number of p has a sum of its own: g², elementwise."
-mistakes = [
-    ([right, [1, 1], []], "The parameter that never had a gradient needs no state."),
-    ([None, [0, 0], []], "Keep the sum of p in self.state[p]['sum']."),
-    ([torch.tensor([20.0, 20.0]), [1, 0], []], own),
-    ([torch.tensor(20.0), [1, 0], []], own),
-    ([right.sqrt(), [1, 0], []], "Keep the sum itself, and take its root in each step."),
-    ([right, [2, 0], []], "Keep one tensor for p; whatever else you need, compute it anew."),
-    ([right, [1, 0], ["the gradient was changed"] * 2], "Leave p.grad as it is."),
-    (
-        [right, [1, 0], ["the parameter has moved to other memory"]],
-        "p.data = … gives the parameter new memory. p -= … changes what is there.",
-    ),
-]
-about = "state[p]['sum'], tensors kept for p and for one without gradient, promises broken"
-hint = "Keep one tensor for p, of its shape and dtype, in self.state[p]['sum']; change only p."
-expect(
-    seen.value, [right, [1, 0], []], about=about, mistakes=mistakes, hint=hint, tolerance=1e-6
-)
-### BEGIN HIDDEN TESTS
-import math
-
-from course_utils.testing import draws
-
-
-def by_hand(values, gradients, rates, tiny, fault=""):
-    """AdaGrad number by number; with a fault, what a well-known mistake leads to."""
-    numbers = [v.flatten().tolist() for v in values]
-    sums = [[0.0] * len(v) for v in numbers]
-    after = []
-    for count, step in enumerate(gradients, 1):
-        for i, gradient in enumerate(step):
-            if gradient is None:
-                continue
-            for j, g in enumerate(gradient.flatten().tolist()):
-                sums[i][j] += g * g
-                s = sums[i][j] / (count if fault == "average" else 1)
-                eps = tiny[i]
-                below = math.sqrt(s + eps) if fault == "inside" else math.sqrt(s) + eps
-                numbers[i][j] -= rates[i] * g / below
-        made = zip(numbers, values, strict=True)
-        after.append([torch.tensor(n, dtype=v.dtype).reshape(v.shape) for n, v in made])
-    return after
-
-
-draw = draws()
-for dtype in (torch.float32, torch.float64):
-    m, n = draw.sizes(2)
-    shapes = [(m, n), (m, n), (n,), (n, m)]
-    values = [draw.tensor(*shape, dtype=dtype) for shape in shapes]
-    eps = draw.choice([1e-3, 1e-2])
-    groups = [([0, 2], {"lr": 0.5}), ([3, 1], {"lr": 0.125, "eps": eps})]
-    rates, tiny = [0.5, 0.125, 0.5, 0.125], [1e-8, eps, 1e-8, eps]
-    gradients = []
-    for number in range(4):
-        scale = draw.choice([1.0, 0.01])
-        step = [scale * draw.tensor(*shape, dtype=dtype) for shape in shapes]
-        if number:
-            step[draw.integer(0, 3)] = None
-        gradients.append(step)
-    want = by_hand(values, gradients, rates, tiny)
-    mistakes = [
-        (by_hand(values, gradients, rates, tiny, "average"), sums),
-        (by_hand(values, gradients, rates, tiny, "inside"), inside),
-    ]
-    for interrupted in (0, draw.integer(1, 3)):
-        seen = observe(adagrad_steps, values, gradients, groups, interrupted)
-        expect(seen.value, want, mistakes=mistakes, hint=each, tolerance=1e-5)
-    drawn = [draw.tensor(m, n, dtype=dtype) for _ in range(3)]
-    total = torch.zeros(m, n, dtype=dtype)
-    for gradient in drawn:
-        for i in range(m):
-            for j in range(n):
-                total[i, j] += gradient[i, j].item() ** 2
-    seen = observe(adagrad_state, values[0], drawn)
-    expect(seen.value, [total, [1, 0], []], about=about, hint=hint, tolerance=1e-5)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_AdaGrad", "locked": true}
+check("AdaGrad")
 
 # %% [markdown]
 r"""
@@ -963,268 +653,8 @@ class AdamW(torch.optim.Optimizer):
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_AdamW", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def adamw_steps(student, values, gradients, groups, interrupted=0, later=None):
-    """The parameters after each step; a group is (places in values, settings), later: lr from step 2 on.
-
-    After `interrupted` steps a new optimizer takes over with the state_dict of the first.
-    """
-    import copy
-
-    import torch
-
-    def new_optimizer():
-        made = [{"params": [parameters[i] for i in places], **own} for places, own in groups]
-        return student.AdamW(made)
-
-    parameters = [torch.nn.Parameter(value.clone()) for value in values]
-    optimizer = new_optimizer()
-    after = []
-    for number, step in enumerate(gradients, 1):
-        if number == 2 and later is not None:
-            for group in optimizer.param_groups:
-                group["lr"] = later
-        for p, gradient in zip(parameters, step, strict=True):
-            p.grad = None if gradient is None else gradient.clone()
-        optimizer.step()
-        after.append([p.detach().clone() for p in parameters])
-        if number == interrupted:
-            saved = copy.deepcopy(optimizer.state_dict())
-            optimizer = new_optimizer()
-            optimizer.load_state_dict(saved)
-    return after
-
-
-@probe
-def adamw_state(student, value, gradients, betas):
-    """After some steps: what is kept for p, tensors kept for p and for an idle one, broken promises."""
-    import torch
-
-    p, idle = torch.nn.Parameter(value.clone()), torch.nn.Parameter(value.clone())
-    seen_by_model = p.detach()
-    optimizer = student.AdamW([p, idle], betas=betas)
-    broken = set()
-    for gradient in gradients:
-        p.grad = gradient.clone()
-        optimizer.step()
-        if not torch.equal(p.grad, gradient):
-            broken.add("the gradient was changed")
-    if not torch.equal(seen_by_model, p.detach()):
-        broken.add("the parameter has moved to other memory")
-    kept, rest = optimizer.state.get(p, {}), optimizer.state.get(idle, {})
-    tensors = [sum(map(torch.is_tensor, s.values())) for s in (kept, rest)]
-    found = [kept.get(name) for name in ("step", "exp_avg", "exp_avg_sq")]
-    return [*found, tensors, sorted(broken)]
-
-
-def single(*numbers):
-    """The values of one parameter with one number, step by step."""
-    return [[torch.tensor([n])] for n in numbers]
-
-
-formula = (
-    "p shrinks; m, v are updated; p ← p - lr · m̂ / (√v̂ + eps); all settings from the group."
-)
-bias = "Both averages start at 0: divide them by 1 - beta ** t, with t = 1 in the first step."
-l2 = "That adds the decay to the gradient (L2). Decoupled: multiply p by 1 - lr · weight_decay."
-inside = "eps stands outside the root: √v̂ + eps, not √(v̂ + eps)."
-corrected = "eps stands beside the corrected root: √(v / (1 - beta2 ** t)) + eps."
-fast = {"lr": 0.1, "betas": (0.5, 0.9)}
-# Gradients 4 and 2, no decay. The first step is lr, whatever the gradient.
-plain = [([0], {**fast, "weight_decay": 0.0})]
-seen = observe(adamw_steps, [torch.tensor([1.0])], single(4.0, 2.0), plain)
-mistakes = [
-    (single(0.84188612, 0.69444416), bias),
-    (single(0.95, 0.88573154), bias),
-    (
-        single(0.96837722, 0.93102520),
-        "Correct v before its root is taken: √(v / (1 - beta2 ** t)).",
-    ),
-    (single(0.68377224, 0.48718296), bias),
-    (single(0.9, 0.80674952), "The step does not count up: keep it in self.state[p]['step']."),
-    (single(0.9, 0.80678181), "Settings come from the group: group['betas']."),
-    (
-        single(0.8, 0.62861745),
-        "An average has weights of sum 1: m ← beta1 · m + (1 - beta1) · g.",
-    ),
-    (single(0.9, 0.79579479), "The betas are swapped: the first is for m, the second for v."),
-    (single(0.975, 0.94746377), "Divide by the root of the squares' average."),
-    (single(0.9, 0.83573154), "Step along m, the average, and not along the gradient."),
-    (single(1.1, 1.18569128), "The gradient points uphill: subtract."),
-    (
-        single(float("nan"), float("nan")),
-        "1 - beta ** 0 is 0: count up before, so that t begins at 1.",
-    ),
-]
-expect(seen.value, single(0.9, 0.81430872), mistakes=mistakes, hint=formula, tolerance=1e-6)
-# With weight decay: 2 shrinks by 0.1 · 0.5 to 1.9, then moves by 0.1.
-decayed = [([0], {**fast, "weight_decay": 0.5})]
-seen = observe(adamw_steps, [torch.tensor([2.0])], single(4.0, 1.0), decayed)
-mistakes = [
-    (single(1.9, 1.82026536), l2),
-    (
-        single(0.9, 0.37974998),
-        "The decay is multiplied by lr: p shrinks by lr · weight_decay · p.",
-    ),
-    (single(1.9, 1.82974998), "The weights have not shrunk: p ← p · (1 - lr · weight_decay)."),
-    (single(1.805, 1.64801248), "First shrink, then step."),
-    (single(2.0, 1.92974998), "p grew: multiply it by 1 *minus* lr · weight_decay."),
-]
-expect(seen.value, single(1.8, 1.63974998), mistakes=mistakes, hint=formula, tolerance=1e-6)
-# A tiny gradient: 0.1 · 1e-4 / (1e-4 + 1e-4).
-tiny = [([0], {**fast, "weight_decay": 0.0, "eps": 1e-4})]
-seen = observe(adamw_steps, [torch.tensor([1.0])], single(1e-4), tiny)
-mistakes = [
-    (single(0.99900005), inside),
-    (single(0.97597469), corrected),
-    (single(0.9), "eps is missing, or is not the group's: √v̂ + group['eps']."),
-]
-expect(seen.value, single(0.95), mistakes=mistakes, hint=formula, tolerance=1e-6)
-# Two parameters of one shape in two groups; each lacks a gradient once.
-two, four = torch.tensor([2.0]), torch.tensor([4.0])
-gradients = [[four, two], [None, four], [two, None]]
-groups = [([0], {**fast, "weight_decay": 0.0}), ([1], {**fast, "lr": 0.2, "weight_decay": 0.5})]
-
-
-def couples(*rows):
-    """The values of both parameters, step by step."""
-    return [[torch.tensor([a]), torch.tensor([b])] for a, b in rows]
-
-
-want = couples((0.9, 0.7), (0.9, 0.42243339), (0.81430872, 0.42243339))
-counted = (
-    "Each parameter counts its own steps, only those with a gradient: self.state[p]['step']."
-)
-mistakes = [
-    (couples((0.9, 0.7), (0.9, 0.42243339), (0.81228019, 0.42243339)), counted),
-    (couples((0.9, 0.71621268), (0.9, 0.43211117), (0.80777134, 0.43211117)), counted),
-    (
-        couples((0.9, 0.71349904), (0.9, 0.44889687), (0.82038272, 0.44889687)),
-        "The parameters share their averages: each has its own, in self.state[p].",
-    ),
-    (
-        couples((0.9, 0.7), (0.9, 0.42243339), (0.81430872, 0.38019005)),
-        "A parameter without gradient is skipped: its weights do not shrink either.",
-    ),
-]
-each = (
-    "Settings come from the group; state belongs to each parameter, and rests without gradient."
-)
-for interrupted in (0, 2):
-    seen = observe(adamw_steps, [torch.ones(1)] * 2, gradients, groups, interrupted)
-    if interrupted:
-        each = "A new optimizer went on with the state_dict of the first: keep all in self.state[p]."
-    expect(seen.value, want, mistakes=mistakes, hint=each, tolerance=1e-6)
-given = [torch.tensor([4.0, -1.0]), torch.tensor([2.0, 1.0])]
-seen = observe(adamw_state, torch.zeros(2), given, (0.5, 0.75))
-m, v = torch.tensor([2.0, 0.25]), torch.tensor([4.0, 0.4375])
-mistakes = [
-    ([2, m, v, [2, 2], []], "The parameter that never had a gradient needs no state."),
-    ([torch.tensor(2.0), m, v, [3, 0], []], "Keep step as a plain int: a tensor costs bytes."),
-    ([2, m, v, [3, 0], []], "Keep two tensors for p; whatever else you need, compute it anew."),
-    ([2, m / 0.75, v / 0.4375, [2, 0], []], "Keep the averages as they are; correct a copy."),
-    (
-        [2, torch.tensor([4.5, 2.125]), v, [2, 0], []],
-        "exp_avg is the average of the gradients alone.",
-    ),
-    ([2, m, v, [2, 0], ["the gradient was changed"]], "Leave p.grad as it is."),
-    (
-        [2, m, v, [2, 0], ["the parameter has moved to other memory"]],
-        "p.data = … gives the parameter new memory. p -= … changes what is there.",
-    ),
-]
-about = "step, exp_avg, exp_avg_sq, tensors kept for p and for one without gradient, promises broken"
-hint = "In self.state[p]: 'step' (an int), 'exp_avg' and 'exp_avg_sq' (like p, uncorrected), no more."
-expect(
-    seen.value, [2, m, v, [2, 0], []], about=about, mistakes=mistakes, hint=hint, tolerance=1e-6
-)
-### BEGIN HIDDEN TESTS
-import math
-
-from course_utils.testing import draws
-
-
-def adamw_by_hand(values, gradients, settings, later=None, fault=""):
-    """AdamW number by number; with a fault, what a well-known mistake leads to."""
-    numbers = [v.flatten().tolist() for v in values]
-    means = [[0.0] * len(v) for v in numbers]
-    squares = [[0.0] * len(v) for v in numbers]
-    counts = [0] * len(values)
-    after = []
-    for number, step in enumerate(gradients):
-        for i, gradient in enumerate(step):
-            if gradient is None:
-                continue
-            counts[i] += 1
-            lr, (b1, b2), eps, decay = (settings[i][k] for k in ("lr", "betas", "eps", "decay"))
-            lr = later if later is not None and number else lr
-            for j, g in enumerate(gradient.flatten().tolist()):
-                p = numbers[i][j]
-                g += decay * p if fault == "l2" else 0.0
-                means[i][j] = b1 * means[i][j] + (1 - b1) * g
-                squares[i][j] = b2 * squares[i][j] + (1 - b2) * g * g
-                fix1, fix2 = 1 - b1 ** counts[i], 1 - b2 ** counts[i]
-                if fault == "bias":
-                    fix1 = fix2 = 1.0
-                root = math.sqrt(squares[i][j] / fix2)
-                below = root + eps
-                if fault == "inside":
-                    below = math.sqrt(root**2 + eps)
-                if fault == "uncorrected":
-                    below = root + eps / math.sqrt(fix2)
-                p -= 0.0 if fault == "l2" else lr * decay * p
-                numbers[i][j] = p - lr * means[i][j] / fix1 / below
-        made = zip(numbers, values, strict=True)
-        after.append([torch.tensor(n, dtype=v.dtype).reshape(v.shape) for n, v in made])
-    return after
-
-
-draw = draws()
-usual = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8, "decay": 0.01}
-for dtype in (torch.float64, torch.float32):
-    m, n = draw.sizes(2)
-    shapes = [(m, n), (m, n), (n,), (n, m)]
-    values = [draw.tensor(*shape, dtype=dtype) for shape in shapes]
-    eps, decay, beta = (
-        draw.choice([1e-2, 1e-3]),
-        draw.choice([0.1, 0.5]),
-        draw.integer(1, 8) / 10,
-    )
-    own = {"lr": 0.25, "betas": (beta, 0.75), "eps": eps, "decay": decay}
-    given = {"lr": 0.25, "betas": (beta, 0.75), "eps": eps, "weight_decay": decay}
-    settings = [own, usual, own, usual]
-    gradients = []
-    for number in range(4):
-        scale = draw.choice([1.0, 0.01])
-        step = [scale * draw.tensor(*shape, dtype=dtype) for shape in shapes]
-        if number:
-            step[draw.integer(0, 3)] = None
-        gradients.append(step)
-    for interrupted, later in ((0, None), (draw.integer(1, 3), None), (0, 0.5)):
-        want = adamw_by_hand(values, gradients, settings, later)
-        faults = {"bias": bias, "l2": l2, "inside": inside, "uncorrected": corrected}
-        mistakes = [
-            (adamw_by_hand(values, gradients, settings, later, f), w) for f, w in faults.items()
-        ]
-        groups = [([0, 2], given), ([3, 1], {})]
-        seen = observe(adamw_steps, values, gradients, groups, interrupted, later)
-        expect(seen.value, want, mistakes=mistakes, hint=each, tolerance=1e-5)
-    drawn = [draw.tensor(m, n, dtype=dtype) for _ in range(3)]
-    mean, square = torch.zeros(m, n, dtype=dtype), torch.zeros(m, n, dtype=dtype)
-    for i in range(m):
-        for j in range(n):
-            for gradient in drawn:
-                mean[i, j] = beta * mean[i, j] + (1 - beta) * gradient[i, j].item()
-                square[i, j] = 0.75 * square[i, j] + 0.25 * gradient[i, j].item() ** 2
-    seen = observe(adamw_state, values[0], drawn, (beta, 0.75))
-    expect(seen.value, [3, mean, square, [2, 0], []], about=about, hint=hint, tolerance=1e-5)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_AdamW", "locked": true}
+check("AdamW")
 
 # %% [markdown]
 r"""
@@ -1440,9 +870,10 @@ is an `int` of Python's, and takes none of the tensors' memory.)
 
 ### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `state_bytes(optimizer)`: the bytes of all tensors that the optimizer keeps in its state, the counters too. The
-values in the state may also be plain numbers, texts or `None`, which count nothing, and the tensors may have any dtype.
-Parameters and gradients are not the optimizer's.
+Write `state_bytes(optimizer)`: the bytes of all tensors that the optimizer keeps in its state, the counters too. For each
+parameter the state holds a dict, whose values are tensors of any dtype, or plain numbers, texts and `None`, which count
+nothing. No two of the tensors share memory, and none is a part of a larger one. (A few optimizers, such as LBFGS, also
+keep lists of tensors. Leave those out of consideration.) Parameters and gradients are not the optimizer's.
 """
 
 
@@ -1459,123 +890,13 @@ def state_bytes(optimizer: torch.optim.Optimizer) -> int:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_state_bytes", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def bytes_kept(student, name, settings, shapes, steps=1, dtype="float32", idle=()):
-    """state_bytes of one of PyTorch's optimizers after some steps; parameters at the places idle get no gradient."""
-    import torch
-
-    parameters = [
-        torch.nn.Parameter(torch.ones(*s, dtype=getattr(torch, dtype))) for s in shapes
-    ]
-    groups = [{"params": [p]} for p in parameters]
-    optimizer = getattr(torch.optim, name)(groups, lr=0.1, **settings)
-    for _ in range(steps):
-        for place, p in enumerate(parameters):
-            p.grad = None if place in idle else torch.ones_like(p)
-        optimizer.step()
-    return student.state_bytes(optimizer)
-
-
-@probe
-def bytes_of_mixture(student, elements, others):
-    """state_bytes of an optimizer that keeps tensors of several dtypes, and values that are none."""
-    import torch
-
-    class Collector(torch.optim.Optimizer):
-        def step(self, closure=None):
-            for p in self.param_groups[0]["params"]:
-                for dtype, count in elements.items():
-                    self.state[p][dtype] = torch.zeros(count, dtype=getattr(torch, dtype))
-                self.state[p].update(others)
-
-    optimizer = Collector([torch.nn.Parameter(torch.ones(3))], {})
-    optimizer.step()
-    return student.state_bytes(optimizer)
-
-
-def kept_mistakes(want, numbers, tensors, counters, size):
-    """Sums that well-known mistakes lead to: of numbers in averages, tensors they belong to, counters, bytes each."""
-    return [
-        (numbers * size, "The counters are missing: each 'step' is a tensor of 4 bytes."),
-        (numbers + counters, "That counts elements; each of them takes several bytes."),
-        (numbers, "That counts elements; each of them takes several bytes."),
-        (4 * (numbers + counters), "Not every element takes 4 bytes: ask the tensor."),
-        (
-            size * (numbers + counters),
-            "The counters have a dtype of their own: ask each tensor.",
-        ),
-        (want + numbers * size // 2, "The parameters themselves are not the optimizer's."),
-        (want + numbers * size, "Parameters and gradients are not the optimizer's."),
-        (tensors, "That counts tensors; wanted are their bytes."),
-        (8 * want, "Those are bits; a byte has eight."),
-    ]
-
-
-# AdamW: two averages of 6 + 5 numbers, and two counters of 4 bytes.
-seen = observe(bytes_kept, "AdamW", {}, [(2, 3), (5,)])
-every = "Go through all parameters in optimizer.state, and through all values kept for each."
-expect(seen.value, 96, mistakes=kept_mistakes(96, 22, 6, 2, 4), hint=every)
-# The same in bfloat16: averages of 2 bytes, counters of 4.
-seen = observe(bytes_kept, "AdamW", {}, [(2, 3), (5,)], dtype="bfloat16")
-expect(seen.value, 52, mistakes=kept_mistakes(52, 22, 6, 2, 2), hint=every)
-nothing = "It keeps no tensors here: the answer is 0."
-seen = observe(bytes_kept, "SGD", {}, [(2, 3)])
-expect(seen.value, 0, hint=nothing)
-seen = observe(bytes_kept, "SGD", {"momentum": 0.9}, [(2, 3), (5,)], idle=(1,))
-expect(seen.value, 24, hint="What is kept lies in optimizer.state, whatever its name.")
-plain = "Only tensors count: plain numbers, None and texts in the state take 0 bytes."
-seen = observe(
-    bytes_of_mixture, {"float32": 3, "float64": 2}, {"step": 7, "rate": 0.5, "m": None}
-)
-expect(seen.value, 28, mistakes=[(20, every), (28 + 4, plain), (36, plain)], hint=plain)
-### BEGIN HIDDEN TESTS
-import math
-
-from course_utils.testing import draws
-
-draw = draws()
-shapes = [draw.sizes(n) for n in (2, 1, 3, 2)]
-numbers = sum(math.prod(shape) for shape in shapes)
-rows_and_columns = sum(
-    math.prod(s) // s[-1] + math.prod(s) // s[-2] if len(s) > 1 else s[0] for s in shapes
-)
-for dtype, size in (("float32", 4), ("float64", 8), ("bfloat16", 2)):
-    steps = 4 * len(shapes)
-    cases = [
-        ("AdamW", {}, 2 * numbers * size + steps),
-        ("Adam", {"amsgrad": True}, 3 * numbers * size + steps),
-        ("RMSprop", {}, numbers * size + steps),
-        ("Adagrad", {}, numbers * size + steps),
-        ("SGD", {"momentum": 0.5}, numbers * size),
-        ("Adafactor", {}, rows_and_columns * size + steps),
-    ]
-    for name, settings, want in cases:
-        seen = observe(bytes_kept, name, settings, shapes, draw.integer(1, 3), dtype)
-        expect(seen.value, want, hint=every)
-idle = draw.integer(0, 3)
-awake = sum(math.prod(s) for i, s in enumerate(shapes) if i != idle)
-seen = observe(bytes_kept, "AdamW", {}, shapes, idle=(idle,))
-expect(seen.value, 8 * awake + 12, hint="A parameter that never had a gradient has no state.")
-expect(observe(bytes_kept, "AdamW", {}, shapes, 0).value, 0, hint=nothing)
-sizes = {"int64": 8, "uint8": 1, "float16": 2, "bool": 1, "float32": 4}
-elements = {dtype: draw.integer(1, 9) for dtype in sizes}
-want = sum(sizes[dtype] * count for dtype, count in elements.items())
-others = {"name": "m", "on": True, "count": draw.integer(1, 9), "pair": (0.9, 0.999)}
-expect(
-    observe(bytes_of_mixture, elements, others).value,
-    want,
-    hint=f"{plain} Tensors of every dtype do.",
-)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_state_bytes", "locked": true}
+check("state_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>optimizer.state.values()</code> are the dicts; <code>.values()</code> of each are what is kept.</details>
-<details><summary>Hint 2</summary>Lecture 01: a tensor takes <code>numel() * element_size()</code> bytes. <code>isinstance(value, Tensor)</code> tells tensors from the rest.</details>
+<details><summary>Hint 1</summary>A dict of dicts needs two loops: over the parameters' dicts in <code>optimizer.state</code>, and over the values in each.</details>
+<details><summary>Hint 2</summary>How many bytes does a tensor take? Lecture 01 asked that. Before you ask a value, find out whether it is a tensor.</details>
 
 **Why it matters.** Of all that a training step holds, the state is what people forget. Now you can ask any optimizer.
 
@@ -1705,93 +1026,8 @@ def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_room_left", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import math
-
-from course_utils.testing import expect, observe
-
-
-def expect_room(right, shapes, memory):
-    """One check, with what well-known mistakes make of the right answer."""
-    n = sum(math.prod(shape) for shape in shapes)
-    sgd, one = right["SGD"], right["momentum"]
-    both = "Adafactor keeps one number for each row *and* one for each column of a matrix."
-    vectors = (
-        "A vector has no rows and columns: Adafactor keeps a number for each of its numbers."
-    )
-    vector_sizes = [shape[0] for shape in shapes if len(shape) == 1]
-
-    def all_rooms(change):
-        return {name: change(room) for name, room in right.items()}
-
-    def adafactor(room):
-        return right | {"Adafactor": room}
-
-    mistakes = [
-        (all_rooms(lambda room: room + 4 * n), "Parameters *and* their gradients take room."),
-        (all_rooms(lambda room: memory - (memory - room) // 4), "Each number takes 4 bytes."),
-        (all_rooms(lambda room: memory - (memory - room) // 2), "float32 takes 4 bytes."),
-        (right | {"AdamW": one}, "AdamW keeps two numbers for each parameter."),
-        (adafactor(one), f"Adafactor does not keep them all. {both}"),
-        (adafactor(sgd), f"Adafactor is not free. {both}"),
-        (adafactor(sgd - 4 * sum(shape[0] for shape in shapes)), both),
-        (adafactor(sgd - 4 * sum(shape[-1] for shape in shapes)), both),
-        (adafactor(right["Adafactor"] + 4 * sum(vector_sizes)), vectors),
-        (adafactor(right["Adafactor"] - 4 * len(vector_sizes)), vectors),
-        (
-            all_rooms(lambda room: memory - room),
-            "That is what is needed; wanted is what is left.",
-        ),
-        (
-            all_rooms(lambda room: -room),
-            "The sign is the other way round: negative if it is too little.",
-        ),
-        (
-            all_rooms(lambda room: max(room, 0)),
-            "Where it does not fit, say by how much: negative.",
-        ),
-    ]
-    mistakes = [(value, why) for value, why in mistakes if value != right]
-    hint = "memory − 4 · (parameters + gradients + state), for each optimizer."
-    expect(observe(room_left, shapes, memory).value, right, mistakes=mistakes, hint=hint)
-
-
-# A matrix of 30 · 20 and a vector of 15: 615 parameters.
-rooms = {"SGD": 5_080, "momentum": 2_620, "AdaGrad": 2_620, "Lion": 2_620}
-expect_room(rooms | {"AdamW": 160, "Adafactor": 4_820}, [(30, 20), (15,)], 10_000)
-# 7 + 100 + 80 parameters, and too little memory for most.
-rooms = {"SGD": 504, "momentum": -244, "AdaGrad": -244, "Lion": -244}
-expect_room(rooms | {"AdamW": -992, "Adafactor": 304}, [(7,), (20, 5), (8, 10)], 2_000)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(4):
-    shapes = [draw.sizes(draw.choice([1, 2, 2]), 2, 60) for _ in range(draw.integer(2, 6))]
-    shapes += [draw.sizes(2, 2, 60), draw.sizes(1, 2, 60)]
-    n, factored = 0, 0
-    for shape in shapes:
-        if len(shape) == 2:
-            for _ in range(shape[0]):
-                n += shape[1]
-            factored += shape[0] + shape[1]
-        else:
-            n += shape[0]
-            factored += shape[0]
-    kept = {
-        "SGD": 0,
-        "AdamW": n + n,
-        "Adafactor": factored,
-        "momentum": n,
-        "AdaGrad": n,
-        "Lion": n,
-    }
-    for memory in (8 * n, 14 * n + 1, 10**6):
-        rooms = {}
-        for name, numbers in kept.items():
-            rooms[name] = memory - 4 * n - 4 * n - 4 * numbers
-        expect_room(rooms, shapes, memory)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_room_left", "locked": true}
+check("room_left")
 
 # %% [markdown]
 r"""
@@ -1961,10 +1197,10 @@ r"""
 ### Exercise 8.6 · Four kinds &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`: the bytes of each kind in a training step of the chain
-above (`layers` layers of `width` × `width`, a head of `width` × 1, no biases, mean squared error), everything in
-float32. The optimizer keeps `moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0
-for yours, 4 for PyTorch's AdamW). The input and the targets are data, and not counted. Return a dict of ints with the
-keys `"parameters"`, `"gradients"`, `"optimizer state"` and `"activations"`.
+above (`layers` layers of `width` × `width`, or none; a head of `width` × 1; no biases, mean squared error), everything
+in float32. The optimizer keeps `moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0
+for yours, 4 for PyTorch's AdamW). The input and the targets are data, and not counted. Return a dict with the keys
+`"parameters"`, `"gradients"`, `"optimizer state"` and `"activations"`.
 """
 
 
@@ -1985,122 +1221,13 @@ def training_bytes(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_training_bytes", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe
-
-
-def expect_bytes(want, batch, width, layers, moments, *counter):
-    """One check, kind by kind, so that each number meets its own mistakes."""
-    seen = observe(training_bytes, batch, width, layers, moments, *counter)
-    kinds = ("parameters", "gradients", "optimizer state", "activations")
-    named = isinstance(seen.value, dict) and set(seen.value) == set(kinds)
-    if not named:
-        expect(seen.value, dict(zip(kinds, want, strict=True)), hint=f"Return a dict: {kinds}.")
-    n, h = layers * width * width, width
-    head = "The head is a tensor of its own: width more parameters."
-    four = "That counts numbers; in float32 each takes 4 bytes."
-    sizes = [
-        (4 * n, head),
-        (n + h, four),
-        (n, four),
-        (4 * (n + width * h), "The head is width × 1."),
-    ]
-    count = counter[0] if counter else 0
-    tensors = layers + 1
-    each = "The counter is kept for each *tensor*: the layers, and the head."
-    state = [
-        (4 * moments * n + count * tensors, head),
-        (4 * moments * (n + h), each),
-        (4 * moments * (n + h) + count, each),
-        (4 * moments * (n + h) + count * layers, each),
-        (4 * moments * (n + h) + count * (n + h), each),
-        (4 * moments * (n + h) + 4 * count * tensors, "`counter` is in bytes already."),
-        (moments * (n + h) + count * tensors, four),
-        (4 * (n + h), "The optimizer keeps `moments` numbers for each parameter."),
-        (
-            8 * (n + h) + count * tensors,
-            "The optimizer keeps `moments` numbers for each parameter.",
-        ),
-        (
-            (moments + 1) * 4 * (n + h) + count * tensors,
-            "Parameters are no state: count them once.",
-        ),
-    ]
-    inner, errors = batch * width * layers, batch
-    loss = "The loss keeps something, too: one error for each of the batch."
-    data = "The input is data here, and not counted."
-    kept = [
-        (4 * inner, loss),
-        (4 * (inner + batch * width), f"{data} {loss}"),
-        (4 * (inner + batch * width + errors), data),
-        (
-            4 * (inner + batch * width + 2 * errors),
-            "Input and targets are data, and not counted.",
-        ),
-        (
-            4 * (inner + 2 * errors),
-            "The targets are data; of the loss only the errors are kept.",
-        ),
-        (
-            4 * (inner - batch * width + errors),
-            "The head's input is kept: there are `layers` of them.",
-        ),
-        (4 * (inner - batch * width), f"The head's input is kept, too. {loss}"),
-        (
-            4 * (inner + 1),
-            "The loss keeps the errors that it squared: one for each of the batch.",
-        ),
-        (
-            4 * (inner + errors + 1),
-            "The loss itself is a result; nothing keeps it for the backward pass.",
-        ),
-        (
-            4 * (2 * inner + errors),
-            "A linear layer keeps its input; its output is the next one's.",
-        ),
-        (inner + errors, four),
-        (inner, four),
-    ]
-    hints = {
-        "parameters": "layers matrices of width · width, and the head of width.",
-        "gradients": "A gradient has the size of its parameter.",
-        "optimizer state": each,
-        "activations": "Go through the operations: which inputs does the gradient need?",
-    }
-    for (kind, hint), value, mistakes in zip(
-        hints.items(), want, (sizes, sizes, state, kept), strict=True
-    ):
-        mistakes = [(wrong, why) for wrong, why in mistakes if wrong != value]
-        expect(seen.value[kind], value, about=kind, mistakes=mistakes, hint=hint)
-
-
-expect_bytes((144, 144, 144, 72), 2, 4, 2, 1)
-# 3 · 25 + 5 = 80 parameters in 4 tensors; 7 · 5 · 3 + 7 = 112 numbers kept.
-expect_bytes((320, 320, 656, 448), 7, 5, 3, 2, 4)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for moments, counter in ((0, 0), (1, 0), (2, 0), (2, 4), (3, 8), (1, 4)):
-    batch, width, layers = draw.sizes(3, 2, 60)
-    shapes = [(width, width)] * layers + [(width, 1)]
-    numbers = sum(rows * columns for rows, columns in shapes)
-    state = sum(4 * moments * rows * columns + counter for rows, columns in shapes)
-    kept = sum(4 * batch * rows for rows, _ in shapes[1:])  # inputs of all but the first layer
-    for _ in range(batch):
-        kept += 4  # an error
-    expect_bytes(
-        (4 * numbers, 4 * numbers, state, kept), batch, width, layers, moments, counter
-    )
-seen = observe(training_bytes, 3, 4, 1, 2)
-want = {"parameters": 80, "gradients": 80, "optimizer state": 160, "activations": 60}
-expect(seen.value, want, hint="Without a counter, its bytes are 0.")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_training_bytes", "locked": true}
+check("training_bytes")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Count numbers first, bytes last. A gradient is as large as its parameter.</details>
-<details><summary>Hint 2</summary>Activations: the inputs of layers 2 to <code>layers</code> and of the head, and the errors in the loss.</details>
+<details><summary>Hint 2</summary>Activations: take one layer, the head and the loss in turn. Which tensor does the backward pass of each need, and is it data?</details>
 
 **Why it matters.** Predict, then allocate. That is how one finds out *before* the job is queued that it does not fit.
 

@@ -29,8 +29,9 @@ import tempfile
 import time
 import tracemalloc
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ from course_utils.facts import FACTS
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
+from course_utils.testing import check
 
 device = devices.pick_device()
 print(devices.describe(device))
@@ -231,157 +233,13 @@ def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_write_tokens", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def written(student, ids, vocab_size):
-    """What write_tokens leaves: [names of files, dtype, ids]."""
-    import pathlib
-    import tempfile
-
-    import numpy as np
-
-    with tempfile.TemporaryDirectory() as place:
-        try:
-            student.write_tokens(pathlib.Path(place) / "ids.npy", ids, vocab_size)
-        except ValueError:
-            if any(pathlib.Path(place).iterdir()):
-                raise RuntimeError("a file was written before the ids were looked at") from None
-            raise
-        names = sorted(found.name for found in pathlib.Path(place).iterdir())
-        if "ids.npy" not in names:
-            return [names]
-        try:
-            array = np.load(pathlib.Path(place) / "ids.npy")
-        except (ValueError, EOFError):
-            return [names, "not a .npy file"]
-        return [names, array.dtype.str, array.tolist()]
-
-
-@probe
-def opened(student, ids, stored, vocab_size):
-    """What open_tokens makes of ids stored in a dtype: [dtype, ids, mapped, can be written]."""
-    import mmap
-    import pathlib
-    import tempfile
-
-    import numpy as np
-
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        path = pathlib.Path(place) / "ids.npy"
-        np.save(path, np.array(ids, dtype=stored))
-        tokens = student.open_tokens(path, vocab_size)
-        base, mapped = tokens, False
-        while base is not None and not mapped:
-            mapped = isinstance(base, mmap.mmap)
-            base = getattr(base, "base", None)
-        return [tokens.dtype.str, tokens.tolist(), mapped, bool(tokens.flags.writeable)]
-
-
-def writing_mistakes(ids, right):
-    raw = "That is no .npy file. tofile writes raw bytes, whatever the name; np.save does not."
-    signed = (
-        "That is a signed type: half of its range is for negative numbers, and no id is one."
-    )
-    reasons = {
-        "|u1": "One byte holds 256 ids: take the vocabulary's size, not the ids that occur.",
-        "<u2": "Two bytes hold 65,536 ids. Is the dtype the smallest, and large enough?",
-        "<u4": "uint32 is right, but not the smallest that holds the vocabulary.",
-        "<u8": "uint64 holds them, and takes two to eight times the bytes.",
-        "<i8": "That is int64, NumPy's default: up to eight times the bytes.",
-        "<i4": signed,
-        "<i2": signed,
-        "|i1": signed,
-        "<f8": "Ids are whole numbers; those are floats.",
-        "<f4": "Ids are whole numbers; those are floats.",
-    }
-    wrong = [([["ids.npy"], "not a .npy file"], raw)]
-    for dtype, why in reasons.items():
-        if dtype != right:
-            wrong.append(([["ids.npy"], dtype, ids], why))
-    return wrong
-
-
-by_vocabulary = "The dtype follows from vocab_size alone: its largest id is vocab_size - 1."
-seen = observe(written, [0, 5, 200], 50_257)
-want = [["ids.npy"], "<u2", [0, 5, 200]]
-expect(seen.value, want, mistakes=writing_mistakes([0, 5, 200], "<u2"), hint=by_vocabulary)
-seen = observe(written, [0, 255], 256)
-want = [["ids.npy"], "|u1", [0, 255]]
-expect(seen.value, want, mistakes=writing_mistakes([0, 255], "|u1"), hint=by_vocabulary)
-not_checked = "Nothing was raised: compare the ids with 0 and vocab_size before you write them."
-raised = {
-    None: not_checked,
-    "OverflowError": "NumPy noticed; raise a ValueError yourself, first.",
-    "RuntimeError": "A file was written before the ids were looked at: look first, then write.",
-}
-for ids in ([3, 300, 1], [3, -1]):
-    seen = observe(written, ids, 300)
-    expect(seen.error, "ValueError", about="error", mistakes=raised)
-copied = "That reads the whole file; map it, with mmap_mode."
-can_write = "It can be written to: ask for mode 'r'. One slip would change the data set."
-seen = observe(opened, [7, 0, 300], "<u2", 301)
-mistakes = [
-    (["<u2", [7, 0, 300], False, False], copied),
-    (["<u2", [7, 0, 300], False, True], copied),
-    (["<u2", [7, 0, 300], True, True], can_write),
-]
-header = "np.load knows where the header of a .npy file ends; np.memmap takes it for tokens."
-expect(seen.value, ["<u2", [7, 0, 300], True, False], mistakes=mistakes, hint=header)
-for stored in ("<i4", "|u1", ">u2"):
-    silent = f"Nothing was raised: the file holds {stored}, and 301 ids call for <u2."
-    seen = observe(opened, [7, 0, 30], stored, 301)
-    hint = "Raise a ValueError: that is the wrong dtype for this vocabulary."
-    expect(seen.error, "ValueError", about="error", mistakes={None: silent}, hint=hint)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-edges = [
-    (1, "|u1"),
-    (256, "|u1"),
-    (257, "<u2"),
-    (2**16, "<u2"),
-    (2**16 + 1, "<u4"),
-    (2**32, "<u4"),
-]
-edges += [(draw.integer(2, 255), "|u1"), (draw.integer(300, 65_000), "<u2")]
-edges += [(draw.integer(70_000, 2**31), "<u4")]
-for vocab_size, dtype in edges:
-    ids = [draw.integer(0, vocab_size - 1) for _ in range(draw.integer(1, 9))] + [
-        vocab_size - 1
-    ]
-    seen = observe(written, ids, vocab_size)
-    mistakes = writing_mistakes(ids, dtype)
-    expect(seen.value, [["ids.npy"], dtype, ids], mistakes=mistakes, hint=by_vocabulary)
-    small = [min(i, 3, vocab_size - 1) for i in ids]
-    seen = observe(written, small, vocab_size)
-    mistakes = writing_mistakes(small, dtype)
-    expect(seen.value, [["ids.npy"], dtype, small], mistakes=mistakes, hint=by_vocabulary)
-    seen = observe(written, [*ids, vocab_size, 0], vocab_size)
-    expect(seen.error, "ValueError", about="error for an id too large", mistakes=raised)
-    seen = observe(written, [*ids, -1, 0], vocab_size)
-    expect(seen.error, "ValueError", about="error for a negative id", mistakes=raised)
-    seen = observe(opened, ids, dtype, vocab_size)
-    mistakes = [
-        ([dtype, ids, False, False], copied),
-        ([dtype, ids, False, True], copied),
-        ([dtype, ids, True, True], can_write),
-    ]
-    expect(seen.value, [dtype, ids, True, False], mistakes=mistakes)
-    for other in ("|u1", "<u2", "<u4", "<i2", "<i4", "<i8", "<u8", ">u2", ">u4"):
-        if other != dtype:
-            seen = observe(opened, small, other, vocab_size)
-            hint = f"The file holds {other}, and {vocab_size} ids call for {dtype}: ValueError."
-            expect(seen.error, "ValueError", about="error", hint=hint)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_write_tokens", "locked": true}
+check("write_tokens")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>One byte holds the ids 0 to 255, so it is enough for a vocabulary of 256, not of 257. <code>np.min_scalar_type(n)</code> tells the smallest type that holds <code>n</code>.</details>
-<details><summary>Hint 2</summary><code>min(tokens)</code> and <code>max(tokens)</code> tell whether an id is outside. A dtype knows its kind, size and byte order, and <code>!=</code> compares all three.</details>
+<details><summary>Hint 2</summary>Look at the smallest and at the largest id before you write. A dtype knows its kind, size and byte order, and a comparison of two dtypes compares all three.</details>
 
 **Why it matters.** Wrong tokens raise no error anywhere further down. The only place to notice is where the file is
 opened.
@@ -518,10 +376,10 @@ after it are others. Section 4 comes back to that; a batch should have a generat
 
 Write `get_batch(tokens, batch, context, generator)`: inputs and targets, two tensors int64 `[batch, context]`. Each row
 is a window of `tokens` (an array of whole numbers in one dimension, often a mapped one, of any size), and its targets
-are the window one token later. Each window is as likely as each other, the last one too, and the rows are drawn
-independently. All chance comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second
-call another. If there is not a single window, raise a `ValueError`. And read only what you need: a call must not take
-memory for the whole text.
+are the window one token later. Every window is equally likely, the last one too, and the rows are drawn independently.
+All chance comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call another.
+`batch` and `context` are at least 1. If there is not a single window, raise a `ValueError`. And read only what you need:
+a call must not take memory for the whole text.
 """
 
 
@@ -541,204 +399,8 @@ def get_batch(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_get_batch", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def drawn_batches(student, ids, dtype, batch, context, seed, count=1):
-    """count batches, one after the other: a list of (inputs, targets)."""
-    import numpy as np
-    import torch
-
-    tokens = np.array(ids, dtype=dtype)
-    tokens.setflags(write=False)
-    generator = torch.Generator().manual_seed(seed)
-    return [tuple(student.get_batch(tokens, batch, context, generator)) for _ in range(count)]
-
-
-@probe
-def side_effects(student):
-    """Which global generators two calls move, and whether the one given moves."""
-    import random
-
-    import numpy as np
-    import torch
-
-    generator = torch.Generator().manual_seed(1)
-    own = generator.get_state()
-    states = {
-        "torch": lambda: torch.get_rng_state().tolist(),
-        "numpy": lambda: str(np.random.get_state(legacy=False)),
-        "random": random.getstate,
-    }
-    before = {name: state() for name, state in states.items()}
-    for _ in range(2):
-        student.get_batch(np.arange(50, dtype=np.uint16), 3, 4, generator)
-    moved = [name for name, state in states.items() if state() != before[name]]
-    return [moved, not torch.equal(own, generator.get_state())]
-
-
-@probe
-def takes(student, count, batch, context):
-    """Bytes of memory that one call takes at its peak, for count tokens of two bytes."""
-    import tracemalloc
-
-    import numpy as np
-    import torch
-
-    from course_utils.memory import track
-
-    tokens = (np.arange(count) % 60_000).astype(np.uint16)
-    generator = torch.Generator().manual_seed(0)
-    with track("cpu"):  # the first time, libraries set themselves up
-        student.get_batch(tokens, batch, context, generator)
-    tracemalloc.start()
-    try:
-        with track("cpu") as memory:
-            student.get_batch(tokens, batch, context, generator)
-        return memory.peak + tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
-def check_batches(seen, ids, batch, context):
-    """Judge batches drawn from ids, which are all different; return where their rows begin."""
-    shaped = "Return two tensors [batch, context]: the inputs and the targets."
-    if not isinstance(seen.value, list):  # it raised
-        expect(seen.value, "a batch")
-    begins = []
-    for found in seen.value:
-        expect(len(found), 2, about="how many tensors are returned", hint=shaped)
-        inputs, targets = found
-        for name, tensor in (("inputs", inputs), ("targets", targets)):
-            shape = list(tensor.shape) if isinstance(tensor, torch.Tensor) else f"{tensor}"
-            wrong = {
-                "[]": shaped,
-                f"[{context}, {batch}]": "Rows are windows: that is transposed.",
-                f"[{batch}]": "Each position has a target, not only the last one.",
-                f"[{batch}, {context + 1}]": "That is one too many: context of each.",
-                f"[{batch}, {context - 1}]": "A window takes context + 1 tokens; one was lost.",
-            }
-            expect(
-                str(shape), f"[{batch}, {context}]", about=f"shape of {name}", mistakes=wrong
-            )
-            kinds = {
-                "torch.uint16": "An embedding looks up int64; convert what you have picked.",
-                "torch.float32": "Those are floats; ids are int64.",
-                "torch.int32": "An embedding takes int32; cross_entropy does not: use int64.",
-            }
-            expect(str(tensor.dtype), "torch.int64", about=f"dtype of {name}", mistakes=kinds)
-        rows, after, later = [], [], []
-        for row in inputs.tolist():
-            start = ids.index(row[0]) if row[0] in ids else 0
-            begins.append(start)
-            rows.append(ids[start : start + context])
-            after.append([*ids[start + 1 : start + context + 1], -1][:context])
-            later.append([*ids[start + 2 : start + context + 2], -1, -1][:context])
-        expect(
-            inputs.tolist(),
-            rows,
-            about="inputs",
-            hint="A row is a window: neighbours in the text.",
-        )
-        same = "The targets are the inputs themselves: a model would learn to copy."
-        two = "That is two tokens later."
-        wrapped = "torch.roll wraps around: the last target is the window's first token."
-        rolled = [row[1:] + row[:1] for row in rows]
-        mistakes = [(rows, same), (later, two), (rolled, wrapped)]
-        expect(
-            targets.tolist(), after, about="targets", mistakes=mistakes, hint="One token later."
-        )
-    return begins
-
-
-ids = [50, 40, 10, 90, 70, 30, 20]
-begins = check_batches(observe(drawn_batches, ids, "uint16", 8, 4, 0, 50), ids, 8, 4)
-missed = {
-    "[0, 1]": "The last window is never drawn: its last target is the last token, 20.",
-    "[1, 2]": "The first window is never drawn.",
-    "[0]": "Only the first window is drawn: starts are random.",
-    "[0, 1, 2, 3]": "A window of 4 at 3 has no target for its last input.",
-}
-expect(str(sorted(set(begins))), "[0, 1, 2]", about="where windows begin", mistakes=missed)
-(again,), (first, second) = (
-    observe(drawn_batches, list(range(900)), "uint16", 4, 8, 7, count).value for count in (1, 2)
-)
-not_from = "The same state of the generator must give the same batch: pass it on as generator=."
-expect(again, first, about="a second run with the same seed", hint=not_from)
-stuck = "The second batch is the first once more: do not seed inside."
-expect(
-    bool((first[0] == second[0]).all()),
-    False,
-    about="two batches alike",
-    mistakes={True: stuck},
-)
-for few in ([1, 2, 3], [1, 2, 3, 4]):
-    seen = observe(drawn_batches, few, "uint16", 2, 4, 0)
-    none = {None: "Nothing was raised: 4 inputs and their targets take 5 tokens."}
-    own = "Say it yourself, with a ValueError, before randint or NumPy stumbles."
-    expect(seen.error, "ValueError", about="error for too few tokens", mistakes=none, hint=own)
-whole = "That takes memory for the whole text: pick the windows first, convert them then."
-seen = observe(takes, 500_000, 4, 16)
-expect(
-    isinstance(seen.value, int) and seen.value < 100_000,
-    True,
-    about=f"a batch of 544 bytes, of a text of 1 MB, takes {seen.value} bytes",
-    hint=whole,
-)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for dtype, high in (("uint8", 250), ("uint16", 60_000), ("uint32", 100_000), ("int64", 10**12)):
-    batch, context, extra = draw.sizes(3, 2, 7)
-    ids = []
-    while len(ids) < context + extra:
-        new = draw.integer(0, high)
-        ids += [new] if new not in ids else []
-    check_batches(
-        observe(drawn_batches, ids, dtype, batch, context, draw.integer(0, 99), 20),
-        ids,
-        batch,
-        context,
-    )
-seen = observe(drawn_batches, [5, 6, 7, 8, 9], "uint16", 3, 4, 0, 2)
-expect(set(check_batches(seen, [5, 6, 7, 8, 9], 3, 4)), {0}, about="the only window there is")
-seen = observe(drawn_batches, [5, 6, 7], "uint16", 3, 1, 0, 40)
-expect(
-    sorted(set(check_batches(seen, [5, 6, 7], 3, 1))),
-    [0, 1],
-    about="where windows of one begin",
-)
-ids = [9, 3, 7, 1, 5]
-begins = check_batches(
-    observe(drawn_batches, ids, "uint16", 2, 2, draw.integer(0, 10**6), 400), ids, 2, 2
-)
-for start in range(3):
-    share = begins.count(start) / len(begins)
-    hint = "Each window is as likely as each other."
-    expect(0.23 < share < 0.44, True, about=f"share {share} of window {start} of 3", hint=hint)
-pairs = {(a, b) for a, b in zip(begins[::2], begins[1::2], strict=True)}
-hint = "The rows of a batch are drawn independently of one another."
-expect(len(pairs), 9, about="pairs of windows that occur together", hint=hint)
-seen = observe(side_effects)
-hint = (
-    "All chance comes from the generator that is passed in, and leaves the global ones alone."
-)
-expect(seen.value, [[], True], about="global generators moved; generator moved", hint=hint)
-values = [
-    observe(drawn_batches, list(range(900)), "uint16", 9, 3, seed).value for seed in (3, 3, 4)
-]
-expect(values[0], values[1], about="the same seed", hint=not_from)
-same = bool((values[0][0][0] == values[2][0][0]).all())
-expect(same, False, about="another seed, the same batch", hint="The generator is not used.")
-seen = observe(takes, 2_000_000, 2, 9)
-fits = isinstance(seen.value, int) and seen.value < 200_000
-expect(fits, True, about=f"a batch of 160 bytes takes {seen.value}", mistakes={False: whole})
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_get_batch", "locked": true}
+check("get_batch")
 
 # %% [markdown]
 r"""
@@ -914,110 +576,138 @@ r"""
 So seed the global ones, once, at the start. And what must not be shifted by anything else (the batches!) gets a
 generator of its own. NumPy's advice is the same: `np.random.default_rng(seed)` is a generator of your own, and
 `np.random.seed` does not reach it.
-
-### Exercise 9.3 · Seed everything &nbsp; ★☆☆ &nbsp; 5 minutes
-
-Write `seed_everything(seed)`: it seeds the three global generators (Python's, NumPy's, PyTorch's), each with `seed`
-itself, so that each gives what it gives after its own seeding function. `seed` is a whole number from 0 to $2^{32} - 1$,
-which is what NumPy takes. It returns nothing.
 """
 
 
-# %% nbgrader={"grade": false, "grade_id": "seed_everything", "locked": false, "schema_version": 3, "solution": true, "task": false}
+# %%
 def seed_everything(seed: int) -> None:
     """Seed the global generators of random, NumPy and torch (CPU and GPUs), each with seed."""
-    ### BEGIN SOLUTION
     random.seed(seed)
     np.random.seed(seed)
     torch.manual_seed(seed)
-    ### END SOLUTION
 
-
-# %% nbgrader={"grade": true, "grade_id": "test_seed_everything", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-import random
-
-import numpy as np
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def drawn_after(student, seed, disturb):
-    """Two numbers of each global generator after seeding, once they were disturbed."""
-    import random
-
-    import numpy as np
-    import torch
-
-    before = (random.getstate(), np.random.get_state(), torch.get_rng_state())
-    random.seed(disturb)
-    np.random.seed(disturb)
-    torch.manual_seed(disturb)
-    random.gauss(0, 1), np.random.randn(), torch.randn(1)
-    try:
-        returned = student.seed_everything(seed)
-        drawn = {
-            "random": [random.random(), random.gauss(0, 1)],
-            "numpy": [float(np.random.rand()), float(np.random.randn())],
-            "torch": [torch.rand(1).item(), torch.randn(1).item()],
-        }
-        return drawn if returned is None else "something"
-    finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])
-        torch.set_rng_state(before[2])
-
-
-def after(seed, before=0):
-    """The same, from generators of their own; ``before`` normal numbers were drawn earlier."""
-    python, numpy, own = random.Random(seed), np.random.RandomState(seed), torch.Generator()
-    own.manual_seed(seed)
-    for _ in range(before):
-        python.gauss(0, 1), numpy.randn(), torch.randn(1, generator=own)
-    return {
-        "random": [python.random(), python.gauss(0, 1)],
-        "numpy": [float(numpy.rand()), float(numpy.randn())],
-        "torch": [torch.rand(1, generator=own).item(), torch.randn(1, generator=own).item()],
-    }
-
-
-def judge_seed(seed, disturb):
-    seen = observe(drawn_after, seed, disturb)
-    returned = "Return nothing: the generators are global."
-    something = isinstance(seen.value, str)
-    expect(something, False, about="returns something", mistakes={True: returned})
-    if isinstance(seen.value, dict):
-        names = {"random": "Python's random", "numpy": "NumPy's", "torch": "PyTorch's"}
-        for name, numbers in after(seed).items():
-            hint = f"{names[name]} global generator does not stand where this seed puts it."
-            mistakes = [(after(disturb, before=1)[name], hint)]  # what comes without seeding
-            if seed != 0:
-                fixed = "Seed with the seed that is given, not with a constant."
-                mistakes.append((after(0)[name], fixed))
-            expect(seen.value[name], numbers, about=name, mistakes=mistakes, hint=hint)
-    else:
-        expect(seen.value, after(seed))
-
-
-judge_seed(1234, disturb=5)
-judge_seed(77, disturb=6)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for seed in (0, 2**32 - 1, draw.integer(0, 2**32 - 1), draw.integer(0, 1000)):
-    judge_seed(seed, disturb=draw.integer(0, 2**32 - 1))
-### END HIDDEN TESTS
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three lines, one for each library. Two of the functions are called <code>seed</code>, the third <code>manual_seed</code>.</details>
-<details><summary>Hint 2</summary><code>random.seed(seed)</code>, <code>np.random.seed(seed)</code>, and what was used above for PyTorch.</details>
+When you can't reproduce a result, look for a generator that nobody seeded: data augmentation may draw from Python's, and
+shuffling from NumPy's.
 
-**Why it matters.** "I could not reproduce it" is often a generator that nobody thought of: data augmentation draws from
-Python's, shuffling from NumPy's.
+Seeding once more in the middle of a run is a mistake, because training then draws the same numbers a second time. But some
+things in the middle of a run *should* draw the same numbers every time. If you measure the loss on random examples that
+the model isn't trained on (the **validation loss**), you want the same examples at each measurement; otherwise a loss may
+change only because the examples did. And the measurement must not move the generators that training draws from: you have just
+seen that a single number drawn in between changes everything after it. So it needs a seed that holds for one block of
+code only.
 
+### Exercise 9.3 · A seed for one block &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write `seeded(seed)`, which returns a **context manager**: an object that you put after `with`, as in `with seeded(7):`.
+
+- Inside the block, each of the three global generators (Python's, NumPy's and PyTorch's) draws what it draws after its
+  own seeding function was called with `seed`.
+- After the block, each continues as if there had been no block.
+- The same holds if the block ends with an error, or because you interrupt it (a `KeyboardInterrupt`). The error comes
+  out of the block unchanged.
+- Blocks can be nested: after the inner block, the outer one continues where it was.
+- `block = seeded(7)` alone changes no generator. The state restored later is the one at `with block:`.
+
+`seed` is an integer from 0 to $2^{32} - 1$, the range that NumPy accepts. One call serves one block; for a second block,
+`seeded` is called again. The check looks at generators on the CPU only, but use a way that restores those of GPUs as well.
+
+Every generator has a function that returns its state and one that sets it. For PyTorch, `torch.random.fork_rng()` does
+both: after a block `with torch.random.fork_rng():`, the generators of the CPU and of the GPUs are back in the state that
+they had before it. The decorator `@contextmanager` turns a function with a single `yield` into a context manager. What
+comes before the `yield` runs when the block begins, what comes after it runs when the block ends, and an error in the
+block is raised at the `yield`.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "seeded", "locked": false, "schema_version": 3, "solution": true, "task": false}
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed random, NumPy and torch for a block; after it, each continues as if there had been no block."""
+    ### BEGIN SOLUTION
+    of_python, of_numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            random.seed(seed)
+            np.random.seed(seed)
+            torch.manual_seed(seed)
+            yield
+    finally:
+        random.setstate(of_python)
+        np.random.set_state(of_numpy)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_seeded", "locked": true}
+check("seeded")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>There are three states to save, three generators to seed, and three states to restore. Which of that comes before the <code>yield</code>?</details>
+<details><summary>Hint 2</summary>Look at <code>random.getstate</code> and <code>np.random.get_state</code>; each has a counterpart that sets the state. Whatever has to happen even after an error belongs in a <code>finally</code>.</details>
+
+**Why it matters.** An evaluation that draws from the global generators changes the training after it. Then two runs with the
+same seed differ only because one of them was evaluated more often.
+
+Let's see that happen. A small model with dropout takes six steps at learning to add up eight numbers. We run it three
+times from the same seed: without an evaluation, with one after the third step, and with one that is seeded.
+"""
+
+
+# %%
+def validation_loss(model: nn.Module) -> float:
+    """The loss on 256 random examples, without dropout."""
+    model.eval()
+    with torch.no_grad():
+        x = torch.randn(256, 8)
+        loss = F.mse_loss(model(x), x.sum(dim=1, keepdim=True)).item()
+    model.train()
+    return loss
+
+
+def seeded_validation_loss(model: nn.Module) -> float:
+    """The loss on 256 random examples, the same ones each time."""
+    with seeded(7):
+        return validation_loss(model)
+
+
+def six_losses(look: Callable[[nn.Module], float] | None = None) -> list[float]:
+    """The training losses of six steps; if there is a look at the model, it comes after the third."""
+    seed_everything(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    losses = []
+    for step in range(6):
+        if step == 3 and look is not None:
+            look(model)
+        x = torch.randn(32, 8)
+        loss = F.mse_loss(model(x), x.sum(dim=1, keepdim=True))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+no_look = six_losses()
+plain_look = six_losses(validation_loss)
+seeded_look = six_losses(seeded_validation_loss)
+print("step   no evaluation   evaluation   seeded evaluation")
+for step, row in enumerate(zip(no_look, plain_look, seeded_look, strict=True)):
+    print(f"{step:>4}   {row[0]:13.3f}   {row[1]:10.3f}   {row[2]:17.3f}")
+
+assert plain_look[:3] == no_look[:3]
+assert all(a != b for a, b in zip(plain_look[3:], no_look[3:], strict=True))  # other draws
+assert seeded_look == no_look  # the same draws, to the last bit
+
+untrained = nn.Linear(8, 1)
+assert validation_loss(untrained) != validation_loss(untrained)  # other examples each time
+assert seeded_validation_loss(untrained) == seeded_validation_loss(untrained)
+
+# %% [markdown]
+r"""
 ### Seeds are not determinism
 
 Many believe that a seeded program always gives the same numbers. A seed makes *chance* repeat. It says nothing about
@@ -1299,8 +989,9 @@ Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use ever
 1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)`;
 2. call `next_batch()` once; it returns inputs and targets;
 3. compute `loss_fn(model(inputs), targets)`;
-4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. Model
-   and optimizer's state must then be what they were after the step before;
+4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
+   parameters and the optimizer's state must then be what they were after the step before (what the forward pass itself
+   changes, such as the running averages of a BatchNorm, may have changed);
 5. update, by the gradient of *this* loss alone: gradients that are already there must not count, not even in the first
    step.
 
@@ -1335,212 +1026,13 @@ def train(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_train", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-import math
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def trained(student, line, batches, rates, steps, lean=1.0, momentum=0.0, stale=0.0, sign=1):
-    """train() for y = a·x + b: losses, [a, b], the error, and what was left or asked for."""
-    import torch
-
-    model = torch.nn.Linear(1, 1, dtype=torch.float64)
-    with torch.no_grad():
-        model.weight.fill_(line[0])
-        model.bias.fill_(line[1])
-    if stale:
-        model.weight.grad = torch.full_like(model.weight, stale)
-        model.bias.grad = torch.full_like(model.bias, stale)
-    optimizer = torch.optim.SGD([model.weight], lr=0.5, momentum=momentum)
-    optimizer.add_param_group({"params": [model.bias]})
-    waiting = list(batches)
-    asked = []
-
-    def next_batch():
-        pairs = waiting.pop(0)
-        x, y = zip(*pairs, strict=True)
-        return torch.tensor(x).double()[:, None], torch.tensor(y).double()[:, None]
-
-    def lr_at(step):
-        asked.append(step)
-        return rates[step]
-
-    def loss_fn(outputs, targets):
-        return sign * (outputs - lean * targets).square().mean()
-
-    losses, error = [], ""
-    try:
-        losses = student.train(model, optimizer, next_batch, loss_fn, lr_at, range(*steps))
-    except FloatingPointError as stop:
-        error = str(stop) or "FloatingPointError"
-    several = isinstance(losses, (list, tuple))
-    return {
-        "losses": losses,
-        "types": sorted({type(loss).__name__ for loss in losses}) if several else [],
-        "line": [model.weight.item(), model.bias.item()],
-        "error": error,
-        "batches left": len(waiting),
-        "steps asked for": sorted(set(asked)),
-        "buffers": [
-            optimizer.state[p]["momentum_buffer"].item()
-            for p in (model.weight, model.bias)
-            if optimizer.state[p].get("momentum_buffer") is not None
-        ],
-    }
-
-
-def by_hand(line, batches, rates, steps, lean=1.0, momentum=0.0, flaw="", stale=0.0):
-    """(losses, line, buffers) of the same run, in plain Python, with a flaw if one is named."""
-    a, b = line
-    va, vb, losses = 0.0, 0.0, []
-    ga, gb = (stale, stale) if flaw in ("adds up", "stale") else (0.0, 0.0)
-    of_output, of_target = {"own loss": (1, 1), "swapped": (lean, 1)}.get(flaw, (1, lean))
-    for place, step in enumerate(range(*steps)):
-        pairs = batches[0] if flaw == "one batch" else batches[place]
-        errors = [(of_output * (a * x + b) - of_target * y, x) for x, y in pairs]
-        loss = sum(e * e for e, _ in errors) / len(pairs)
-        if not math.isfinite(loss):
-            break
-        if not (flaw == "adds up" or (flaw == "stale" and place == 0)):
-            ga, gb = 0.0, 0.0
-        ga += sum(2 * e * of_output * x for e, x in errors) / len(pairs)
-        gb += sum(2 * e * of_output for e, _ in errors) / len(pairs)
-        va, vb = momentum * va + ga, momentum * vb + gb
-        other = {
-            "own rate": 0.5,
-            "late": 0.5 if place == 0 else rates[step - 1],
-            "first rate": rates[steps[0]],
-            "position": rates.get(place, 0.5),
-        }
-        lr = other.get(flaw, rates[step])
-        if flaw != "no update":
-            a -= lr * va
-            b -= (0.5 if flaw == "one group" else lr) * vb
-        if flaw == "after":
-            loss = sum((a * x + b - lean * y) ** 2 for x, y in pairs) / len(pairs)
-        losses.append(loss)
-    return losses, [a, b], [va, vb]
-
-
-flaws = {
-    "adds up": "Gradients add up from step to step: clear them in each.",
-    "stale": "Gradients from before the first step were counted: clear them before backward.",
-    "own rate": "The optimizer's own learning rate was used: set each group's to lr_at(step).",
-    "late": "Each step had the learning rate of the step before: set it first, then update.",
-    "one group": "Only the first parameter group got the learning rate: there may be several.",
-    "first rate": "The learning rate is that of the first step: ask lr_at in each.",
-    "position": "lr_at wants the number of the step; steps need not begin at 0.",
-    "own loss": "That is the mean squared error; wanted is loss_fn, whatever it is.",
-    "swapped": "loss_fn takes the model's output first, then the targets.",
-    "one batch": "Each step has a batch of its own: call next_batch() in each.",
-    "no update": "The weights do not move: is optimizer.step() called?",
-    "after": "That is the loss after the update; wanted is the one before it.",
-}
-
-
-def check_run(line, batches, rates, steps, **more):
-    seen = observe(trained, line, batches, rates, steps, **more)
-    losses, end, _ = by_hand(line, batches, rates, steps, **more)
-    wrong = [
-        (by_hand(line, batches, rates, steps, flaw=f, **more), why) for f, why in flaws.items()
-    ]
-    if not isinstance(seen.value, dict):
-        expect(seen.value, losses)
-        return
-    finite = "No loss is NaN or infinite here: there is nothing to raise."
-    expect(seen.value["error"], "", about="error", hint=finite)
-    several = isinstance(seen.value["losses"], (list, tuple))
-    many = "Return a list of losses, one for each step."
-    expect(several, True, about=f"is {seen.value['losses']} a list?", hint=many)
-    expect(len(seen.value["losses"]), len(losses), about="number of losses", hint=many)
-    mistakes = [(bad[0], why) for bad, why in wrong if bad[0] != losses]
-    expect(seen.value["losses"], losses, about="losses", mistakes=mistakes, tolerance=1e-9)
-    mistakes = [(bad[1], why) for bad, why in wrong if bad[1] != end]
-    expect(
-        seen.value["line"], end, about="weights at the end", mistakes=mistakes, tolerance=1e-9
-    )
-    graph = "A tensor keeps its graph, and that its activations: take .item()."
-    hint = "Wanted are Python's floats: .item() makes one of a tensor."
-    expect(
-        seen.value["types"],
-        ["float"][: len(losses)],
-        about="types",
-        mistakes=[(["Tensor"], graph)],
-        hint=hint,
-    )
-    hint = "next_batch() is called once in each step: what it returns is used up."
-    expect(seen.value["batches left"], 0, about="batches left over", hint=hint)
-    expect(
-        seen.value["steps asked for"],
-        list(range(*steps)),
-        about="steps that lr_at was asked for",
-    )
-
-
-def check_stop(line, batches, rates, steps, step, sign=1):
-    """Judge a run whose loss is not finite in a step."""
-    seen = observe(trained, line, batches, rates, steps, momentum=0.5, sign=sign)
-    other = "A loss that is not finite raises a FloatingPointError, and nothing else does."
-    expect(seen.error, None, about="error", hint=other)
-    text = seen.value["error"]
-    none = (
-        "Nothing was raised: look at the loss in each step, and raise FloatingPointError(...)."
-    )
-    expect(bool(text), True, about="is there an error for a loss not finite?", hint=none)
-    named = "The message names the step, by its number in steps."
-    expect(str(step) in text, True, about=f"{text!r} names step {step}", hint=named)
-    _, end, buffers = by_hand(line, batches, rates, steps, momentum=0.5)
-    late = "The weights have been updated with it: look before optimizer.step()."
-    expect(seen.value["line"], end, about="weights", hint=late)
-    if step > steps[0]:
-        expect(seen.value["buffers"], buffers, about="state of the optimizer", hint=late)
-
-
-batches = [[(1.0, 2.0), (2.0, 5.0)], [(-1.0, 1.0), (3.0, 4.0)], [(0.5, 0.0), (1.5, 2.0)]]
-rates = {0: 0.1, 1: 0.05, 2: 0.02, 7: 0.08, 8: 0.03, 9: 0.01}
-check_run([0.5, -1.0], batches, rates, (0, 3))
-check_run([0.25, 1.0], batches, rates, (7, 10), lean=2.0, stale=3.0)
-broken = [batches[0], [(1.0, 0.0), (2.0, 1.0)], batches[2]]
-for bad in (math.nan, math.inf):
-    broken[1][0] = (1.0, bad)
-    check_stop([0.5, -1.0], broken, rates, (7, 10), 8)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-
-
-def eighths(count):
-    return [draw.integer(-20, 20) / 8 for _ in range(count)]
-
-
-for _ in range(4):
-    size, count, first = draw.integer(1, 4), draw.integer(2, 5), draw.integer(10, 99)
-    batches = [list(zip(eighths(size), eighths(size), strict=True)) for _ in range(count)]
-    rates = {step: draw.integer(1, 20) / 400 for step in (*range(6), *range(first, first + 6))}
-    line, lean = [1 / 3, -0.7], draw.choice([0.25, 2.0, 3.0])
-    momentum, stale = draw.choice([0.0, 0.5]), draw.choice([0.0, 2.5])
-    check_run(line, batches, rates, (0, count), lean=lean, momentum=momentum, stale=stale)
-    check_run(
-        line, batches, rates, (first, first + count), lean=lean, momentum=momentum, stale=stale
-    )
-    place = draw.integer(1, count - 1)
-    bad = draw.choice([math.nan, math.inf, -math.inf])
-    broken = [*batches[:place], [(1.0, bad)], *batches[place:]]
-    check_stop(line, broken, rates, (first, first + count + 1), first + place)
-check_stop([1.0, 2.0], [[(1.0, math.inf)]], {5: 0.1}, (5, 6), 5, sign=-1)
-check_run(
-    [1.0, 2.0], [[(1.0, 2.0**100)], [(1.0, 2.0)]], {5: 0.1, 6: 0.1}, (5, 7)
-)  # large, finite
-check_run([1.0, 2.0], [], {5: 0.1}, (5, 5))
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_train", "locked": true}
+check("train")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>The five lines above, and three more: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, look at the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
-<details><summary>Hint 2</summary>The order: learning rate, batch, loss, look, <code>zero_grad</code>, <code>backward</code>, <code>step</code>.</details>
+<details><summary>Hint 2</summary>Gradients have to be cleared at some moment <em>before</em> the backward pass, and the loss has to be looked at before the update.</details>
 
 **Why it matters.** This is the loop that you will run for the rest of the course. Everything that it needs comes in
 through its arguments, and that is why it can be stopped and taken up again.
@@ -1556,7 +1048,8 @@ where the run is, one more thing to save, and one more thing to forget. A *funct
 
 ### Exercise 9.5 · Warm-up and cosine &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `warmup_cosine(step, warmup, steps, peak, floor)`: the learning rate of a step, counted from 0.
+Write `warmup_cosine(step, warmup, steps, peak, floor)`: the learning rate of a step, counted from 0, in the full
+precision of Python's floats.
 
 - In the first `warmup` steps it rises by equal amounts: `peak / warmup` in step 0, twice that in step 1, and `peak` in
   the last of them. No step is wasted at a learning rate of 0.
@@ -1579,70 +1072,8 @@ def warmup_cosine(step: int, warmup: int, steps: int, peak: float, floor: float)
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_warmup_cosine", "locked": true, "points": 1, "schema_version": 3, "solution": false, "task": false}
-import math
-
-from course_utils.testing import expect, observe
-
-
-def schedule(step, warmup, steps, peak, floor):
-    """The right value, and what well-known mistakes lead to."""
-
-    def between(p):
-        half = 0.5 + 0.5 * math.cos(math.pi * p)
-        return half, peak * half + floor * (1 - half)
-
-    half, down = between((step - warmup) / (steps - warmup))
-    rise = [peak / max(warmup, 1) * (step + n) for n in (0, 1)]
-    right = rise[1] if step < warmup else floor if step >= steps else down
-    line = peak + (floor - peak) * (step - warmup) / (steps - warmup)
-    from_floor = floor + (peak - floor) * (step + 1) / max(warmup, 1)
-    found = [
-        (rise[0], "Step 0 would have a learning rate of 0: count from 1."),
-        (rise[1], "The last step of the warm-up has the number warmup - 1."),
-        (peak * half, "It goes down to floor, not to 0."),
-        (0.0, "From `steps` on it is floor, not 0."),
-        (floor + peak * half, "The cosine spans from floor to peak: peak - floor, not peak."),
-        (floor + (peak - floor) * (2 * half - 1), "A cosine ends at -1: add 1 and halve it."),
-        (floor + (peak - floor) * 2 * half, "1 + cos goes from 2 to 0: halve it."),
-        (between(step / steps)[1], "The cosine begins where the warm-up ends, not in step 0."),
-        (between((step - warmup) / steps)[1], "p divides by the steps after the warm-up."),
-        (
-            between((step - warmup) / max(steps - warmup - 1, 1))[1],
-            "p is 1 in step number `steps`, not in the one before.",
-        ),
-        (
-            between((step - warmup + 1) / (steps - warmup))[1],
-            "p is 0 in the first step after the warm-up.",
-        ),
-        (between(1 - (step - warmup) / (steps - warmup))[1], "That rises from floor to peak."),
-        (down, "A cosine goes up again after its half period; from `steps` on it is floor."),
-        (line, "That is a straight line down."),
-        (from_floor, "The warm-up begins at peak / warmup."),
-        (peak, "In this step it is below peak. (If you wrote //: it rounds p down to 0.)"),
-    ]
-    return right, [(value, why) for value, why in found if not math.isclose(value, right)]
-
-
-for step in (0, 3, 4, 8, 13, 14, 20):
-    right, mistakes = schedule(step, 4, 14, 0.8, 0.1)
-    expect(observe(warmup_cosine, step, 4, 14, 0.8, 0.1).value, right, mistakes=mistakes)
-expect(observe(warmup_cosine, 5, 0, 10, 2.0, 1.0).value, 1.5)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for _ in range(6):
-    warmup, more = draw.integer(0, 30), draw.integer(1, 60)
-    peak, floor = draw.integer(5, 90) / 1000, draw.integer(0, 4) / 1000
-    steps = warmup + more
-    middle = warmup + more // 3
-    for step in {0, warmup - 1, warmup, warmup + 1, middle, steps - 1, steps, steps + 7}:
-        if step >= 0:
-            right, mistakes = schedule(step, warmup, steps, peak, floor)
-            seen = observe(warmup_cosine, step, warmup, steps, peak, floor)
-            expect(seen.value, right, mistakes=mistakes, tolerance=1e-9)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_warmup_cosine", "locked": true}
+check("warmup_cosine")
 
 # %% [markdown]
 r"""
@@ -1876,8 +1307,8 @@ Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` 
 the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and of
 PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was at
 `path` stays as it was: write it under another name in the same folder, then rename it. At no moment is there no file at
-`path`, once there was one. When it succeeds, no other file is left in the folder. `load_checkpoint(path, model,
-optimizer, generator)` puts model, optimizer and both generators into that state, and returns the step. The file must
+`path`, once there was one. When it succeeds, it leaves no other file of its own in the folder, not even one from an
+earlier save that failed; files of others stay. `load_checkpoint(path, model, optimizer, generator)` puts model, optimizer and both generators into that state, and returns the step. The file must
 load with `torch.load(path)` as it is, which is `weights_only=True`. Saving must change nothing in the run. `path` is a
 `Path`, its folder exists.
 """
@@ -1920,218 +1351,8 @@ def load_checkpoint(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_save_checkpoint", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def not_restored(student, step, seed, kind="AdamW"):
-    """The parts that are not what they were after saving, training on, and loading."""
-    import pathlib
-    import tempfile
-
-    import torch
-
-    def small_run(seed):
-        torch.manual_seed(seed)
-        layers = torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.3)
-        model = torch.nn.Sequential(*layers, torch.nn.Linear(4, 2))
-        optimizer = {
-            "AdamW": lambda p: torch.optim.AdamW(p),
-            "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
-            "two groups": lambda p: torch.optim.Adam(
-                [{"params": p[:2]}, {"params": p[2:], "lr": 0.05}]
-            ),
-        }[kind](list(model.parameters()))
-        return model, optimizer, torch.Generator().manual_seed(seed)
-
-    def a_step(model, optimizer, generator):
-        optimizer.zero_grad()
-        loss = model(torch.randn(5, 3, generator=generator)).square().mean()
-        loss.backward()
-        for group in optimizer.param_groups:
-            group["lr"] *= 0.5
-        optimizer.step()
-        return loss.item()
-
-    def parts(run, step):
-        model, optimizer, generator = run
-        averages = optimizer.state_dict()["state"].values()
-        rates = [group["lr"] for group in optimizer.param_groups]
-        slopes = [p.grad for p in model.parameters() if p.grad is not None]
-        return {
-            "model": [t.tolist() for t in model.state_dict().values()],
-            "optimizer": [rates, [[t.tolist() for t in s.values()] for s in averages]],
-            "step": step,
-            "data generator": generator.get_state().tolist(),
-            "global generator": torch.get_rng_state().tolist(),
-        }, [slope.tolist() for slope in slopes]
-
-    outside = torch.get_rng_state()
-    with tempfile.TemporaryDirectory() as place:
-        path, kept = pathlib.Path(place) / "run.pt", pathlib.Path(place) / "kept.pt"
-        run = small_run(seed)
-        a_step(*run)
-        a_step(*run)
-        before, slopes = parts(run, step)
-        student.save_checkpoint(path, run[0], run[1], step, run[2])
-        after, slopes_after = parts(run, step)
-        wrong = [f"{name} (by saving)" for name in before if before[name] != after[name]]
-        wrong += ["gradients (by saving)"] if slopes != slopes_after else []
-        names = sorted(found.name for found in pathlib.Path(place).iterdir())
-        if names != ["run.pt"]:
-            return ["files in the folder:", *names]
-        path.rename(kept)
-        later = [a_step(*run), a_step(*run)]
-        student.save_checkpoint(path, run[0], run[1], step + 1, run[2])
-        fresh = small_run(seed + 1)
-        try:
-            torch.load(kept, weights_only=True)
-        except Exception as error:
-            return [f"it does not load with weights_only=True: {type(error).__name__}"]
-        loaded = student.load_checkpoint(kept, *fresh)
-        now, _ = parts(fresh, loaded)
-        wrong += [name for name in before if before[name] != now[name]]
-        if not wrong and [a_step(*fresh), a_step(*fresh)] != later:
-            wrong = ["the losses that follow"]
-        torch.set_rng_state(outside)
-        return wrong
-
-
-@probe
-def saved_over(student, seed):
-    """Save twice, then on a full disk: [raised, step that then loads, written where, how]."""
-    import errno
-    import io
-    import os
-    import pathlib
-    import tempfile
-    import unittest.mock
-
-    import torch
-
-    def small_run(seed):
-        torch.manual_seed(seed)
-        model = torch.nn.Linear(30, 40)
-        return model, torch.optim.AdamW(model.parameters()), torch.Generator().manual_seed(seed)
-
-    real, where, there = torch.save, [], []
-
-    def watched(rename):
-        def renaming(source, target, **more):
-            if pathlib.Path(target) == path:
-                there.append(path.exists())
-            return rename(source, target, **more)
-
-        return unittest.mock.patch.object(os, rename.__name__, renaming)
-
-    def half(contents, target, *more, **settings):
-        buffer = io.BytesIO()
-        real(contents, buffer)
-        written = buffer.getvalue()[: buffer.tell() // 2]
-        if hasattr(target, "write"):
-            name = getattr(target, "name", None)
-            target.write(written)
-        else:
-            name = target
-            pathlib.Path(target).write_bytes(written)
-        if isinstance(name, (str, pathlib.Path)):
-            where.append(pathlib.Path(name).resolve().parent)
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    outside = torch.get_rng_state()
-    with tempfile.TemporaryDirectory() as place:
-        path = pathlib.Path(place) / "run.pt"
-        run = small_run(seed)
-        student.save_checkpoint(path, run[0], run[1], 4, run[2])
-        first = path.stat().st_ino  # the file itself, whatever its name
-        with watched(os.replace), watched(os.rename):
-            student.save_checkpoint(path, run[0], run[1], 5, run[2])
-        how = "in place" if path.stat().st_ino == first else "replaced"
-        how = how if all(there) else "deleted, then renamed"
-        try:
-            with unittest.mock.patch.object(torch, "save", half):
-                student.save_checkpoint(path, run[0], run[1], 6, run[2])
-            raised = "nothing was raised"
-        except OSError:
-            raised = "raised"
-        try:
-            step = student.load_checkpoint(path, *small_run(seed + 1))
-        except Exception:
-            step = "a file that does not load" if path.exists() else "no file"
-        torch.set_rng_state(outside)
-        beside = not where or where[-1] == pathlib.Path(place).resolve()
-        return [raised, step, "beside it" if beside else "elsewhere", how]
-
-
-nothing = ["model", "optimizer", "data generator", "global generator"]
-plain = (
-    "Tensors, numbers, text, lists, tuples and dictionaries: nothing else counts as plain data."
-)
-named = [
-    (["optimizer"], "The optimizer's state is not restored: averages, settings, or both."),
-    (["global generator"], "PyTorch's global generator is not restored: dropout draws others."),
-    (
-        ["data generator"],
-        "The data's generator is not restored: batches are repeated or left out.",
-    ),
-    (["model"], "The model is not restored, or only half: state_dict() holds buffers as well."),
-    (["step"], "The step is not the one that was saved."),
-    (nothing[2:], "No generator is restored: chance goes another way."),
-    (nothing[:2], "Model and optimizer are not restored: use load_state_dict of both."),
-    (nothing[1:], "Only the model is restored."),
-    (
-        nothing,
-        "Loaded, but nothing is restored: a dictionary that nobody looks at changes no model.",
-    ),
-    (["the losses that follow"], "Is the model still in training mode?"),
-    (["gradients (by saving)"], "Saving changes nothing in the run, not its gradients either."),
-    (["it does not load with weights_only=True: UnpicklingError"], plain),
-    (
-        ["files in the folder:", "run.pt", "run.pt.partial"],
-        "The file under the other name is left behind: os.replace moves it.",
-    ),
-]
-folder_hint = (
-    "Both functions together must bring every part back: compare with the list in the text."
-)
-seen = observe(not_restored, 17, 3)
-expect(seen.value, [], about="parts that are not restored", mistakes=named, hint=folder_hint)
-half_there = "Only half of the new one is there, and the old one is gone: write another file."
-swallowed = "The error must be passed on: somebody has to make room on that disk."
-elsewhere = (
-    "Write it in the same folder: a rename cannot cross file systems, and /tmp may be another."
-)
-not_renamed = (
-    "The old file itself was written to, and a power cut would leave half of it: rename."
-)
-gap = "For a moment there is no file at all: os.replace takes the old one's place by itself."
-mistakes = [
-    (["raised", 5, "beside it", "deleted, then renamed"], gap),
-    (["raised", 5, "beside it", "in place"], not_renamed),
-    (["nothing was raised", 5, "beside it", "replaced"], swallowed),
-    (["raised", 5, "elsewhere", "replaced"], elsewhere),
-]
-for how in ("in place", "replaced", "deleted, then renamed"):
-    gone = "The old one is gone: never delete it first."
-    mistakes.append((["raised", "a file that does not load", "beside it", how], half_there))
-    mistakes.append((["raised", "no file", "beside it", how], gone))
-seen = observe(saved_over, 3)
-about = "the third save meets a full disk: raised; step that loads; written where; how"
-right_way = ["raised", 5, "beside it", "replaced"]
-expect(seen.value, right_way, about=about, mistakes=mistakes)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-about_parts = "parts that are not restored"
-for kind in ("AdamW", "SGD", "two groups"):
-    for step in (0, draw.integer(1, 10**6)):
-        seen = observe(not_restored, step, draw.integer(0, 10**6), kind)
-        expect(seen.value, [], about=about_parts, mistakes=named, hint=folder_hint)
-seen = observe(saved_over, draw.integer(0, 10**6))
-expect(seen.value, right_way, about=about, mistakes=mistakes)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_save_checkpoint", "locked": true}
+check("save_checkpoint")
 
 # %% [markdown]
 r"""
@@ -2262,9 +1483,9 @@ seen that something is missing?
 
 ## 8 · The result: a power cut
 
-Now everything together, and all of it yours: `write_tokens` and `open_tokens` made the data, `get_batch` draws from it,
-`seed_everything` begins, `warmup_cosine` sets the pace, `train` runs, `save_checkpoint` saves every 30 steps. The run
-has 120. In step 75 the power fails.
+Now everything together, and all of it except the seeding is yours: `write_tokens` and `open_tokens` made the data,
+`seed_everything` seeds the run, `get_batch` draws from the data, `warmup_cosine` sets the pace, `train` runs,
+`save_checkpoint` saves every 30 steps. The run has 120. In step 75 the power fails.
 
 What comes afterwards is a *new process*. We cannot restart your notebook, so we do what comes closest: nothing of the
 old run is kept but the file, and the new process is seeded differently, so that whatever is not restored will show.
@@ -2373,9 +1594,10 @@ your `load_checkpoint`, and see which of the asserts above notices.
 
 **Mechanics.** Tokens lie on disk as the smallest unsigned integers that hold the vocabulary, in a .npy file, opened with
 `mmap_mode="r"`; the window becomes int64, not the file. $N$ tokens have $N - T$ windows with targets. `random`, NumPy and
-PyTorch are seeded separately, and batches have a generator of their own. Zero, backward, step; look at the loss before
-the update. A checkpoint is model, optimizer, step, generators and data position: 12 bytes per parameter for AdamW in
-float32; written beside the old one, renamed when complete.
+PyTorch are seeded separately, batches have a generator of their own, and an evaluation gets a seed that holds for its
+own block only. Zero, backward, step; look at the loss before the update. A checkpoint is model, optimizer, step,
+generators and data position: 12 bytes per parameter for AdamW in float32; written beside the old one, renamed when
+complete.
 
 **Mindset.** Every input is checked where it comes in, because nothing further down will notice. Two runs that should
 differ and do not are as suspicious as two that should not and do. "Looks right" is no test of resuming; compare bits,

@@ -32,6 +32,7 @@ from course_utils import hardware, plots, timing
 from course_utils.memory import saved_bytes
 from course_utils.predict import calibration, reconcile
 from course_utils.progress import show_progress
+from course_utils.testing import check
 
 device = devices.pick_device()
 if device.type == "cpu":
@@ -159,10 +160,10 @@ rounds back to $w$: the format *swallows* the update.
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `largest_swallowed_update(w, dtype)`: the largest number $u$ of the format `dtype` for which `w + u`, rounded to
-`dtype`, is still `w`. Return a Python float. `dtype` is `torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is a
-positive number of that format, so large that nothing here is subnormal, and so small that nothing is infinite. Mind
-the tie: exactly half way, the sum is rounded to the *even* neighbour, the one whose last bit is 0. That may be `w`, or
-not.
+`dtype`, is still `w`. Return it as a number: a Python float, or a tensor without dimensions. `dtype` is
+`torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is a positive number of that format, so large that nothing here
+is subnormal, and so small that nothing is infinite. Mind the tie: exactly half way, the sum is rounded to the *even*
+neighbour, the one whose last bit is 0. That may be `w`, or not.
 
 `torch.nextafter(x, y)` is the neighbour of `x` in the direction of `y`; both are tensors of the same dtype.
 """
@@ -181,93 +182,15 @@ def largest_swallowed_update(w: float, dtype: torch.dtype) -> float:
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_largest_swallowed_update", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe
-
-whole = "That is a whole gap: it leads to the next number. Half of it is where rounding tips."
-in_proportion = (
-    "eps times w is the gap only where w is a power of two; between two powers it is the same."
-)
-upwards = (
-    "Half way is a tie, and this w is odd: the tie goes up. What is the next smaller number?"
-)
-downwards = "This w is even: the tie goes down to it, so half a gap itself is swallowed."
-below = "The gap below a power of two is half of that above; the update goes up."
-longer = "Python's floats have 64 bits: the sum has to be rounded to dtype. Add tensors of that dtype."
-relative = "Is that the gap at 1? It grows with w."
-only = "That is swallowed, but not the largest: halving again and again skips most numbers."
-seen = observe(largest_swallowed_update, 1.0, torch.bfloat16)
-mistakes = {2.0**-7: whole, 2.0**-9: below, 2.0**-8 - 2.0**-16: downwards}
-mistakes |= {2.0**-53: longer, 2.0**-24: "That is float32: use tensors of the dtype given."}
-expect(seen.value, 2.0**-8, mistakes=mistakes)
-seen = observe(largest_swallowed_update, 3.0, torch.bfloat16)
-mistakes = {
-    2.0**-6: whole,
-    3 * 2.0**-8: in_proportion,
-    2.0**-8: relative,
-    2.0**-7 - 2.0**-15: downwards,
-    3 * 2.0**-9: only,
-}
-expect(seen.value, 2.0**-7, mistakes=mistakes)
-odd = 1 + 2.0**-7  # the neighbour of 1
-mistakes = {2.0**-8: upwards, 2.0**-7: whole, 2.0**-9: only}
-seen = observe(largest_swallowed_update, odd, torch.bfloat16)
-expect(seen.value, 2.0**-8 - 2.0**-16, mistakes=mistakes)
-seen = observe(largest_swallowed_update, 1.0, torch.float16)
-mistakes = {2.0**-8: "That is bfloat16: float16 has ten bits of mantissa.", 2.0**-10: whole}
-expect(seen.value, 2.0**-11, mistakes=mistakes)
-### BEGIN HIDDEN TESTS
-import math
-
-from course_utils.testing import draws
-
-draw = draws()
-
-
-def by_trying_all(w, dtype):
-    """Adds every positive number of a 16-bit format to w."""
-    end = 0x7C00 if dtype == torch.float16 else 0x7F80
-    every = torch.arange(1, end, dtype=torch.int16).view(dtype)
-    w = torch.tensor(w, dtype=dtype)
-    return every[w + every == w].max().item()
-
-
-def by_digits(w, digits):
-    """From w = m · 2^e with a whole number m of so many binary digits."""
-    e = math.frexp(w)[1] - digits
-    even = int(w / 2.0**e) % 2 == 0
-    return 2.0 ** (e - 1) if even else 2.0 ** (e - 1) - 2.0 ** (e - 1 - digits)
-
-
-bits = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
-for dtype, digits in bits.items():
-    lowest = 0 if dtype == torch.float16 else -10
-    numbers = [2.0 ** draw.integer(lowest, 9), 2.0**lowest]
-    for _ in range(6):
-        m = draw.integer(2 ** (digits - 1), 2**digits - 1)
-        numbers.append(m * 2.0 ** (draw.integer(lowest, 9) - digits + 1))
-    numbers += [(2**digits - 1) * 2.0 ** (3 - digits), (2**digits - 2) * 2.0 ** (3 - digits)]
-    for w in numbers:
-        want = by_digits(w, digits)
-        if dtype != torch.float32:
-            assert want == by_trying_all(w, dtype)
-        gap = 2.0 ** (math.frexp(w)[1] - digits)
-        mistakes = [(gap / 2, upwards), (gap, whole), (w * 2.0**-digits, in_proportion)]
-        mistakes += [(w * 2.0 ** (1 - digits), in_proportion), (gap / 4, only)]
-        mistakes += [(gap / 2 - gap * 2.0 ** (-1 - digits), downwards)]
-        hint = "Start from half the gap above w; add it, and look whether w comes out."
-        seen = observe(largest_swallowed_update, w, dtype)
-        expect(seen.value, want, mistakes=mistakes, tolerance=1e-12, hint=hint)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_largest_swallowed_update", "locked": true}
+check("largest_swallowed_update")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The gap above <code>w</code> is its upper neighbour minus <code>w</code>. Take half of
-it, add it to <code>w</code> <em>as tensors of that dtype</em>, and compare.</details>
-<details><summary>Hint 2</summary>If the sum is not <code>w</code>, the tie went up. Then the answer is the number just
-below half a gap: <code>nextafter</code> again, towards zero.</details>
+<details><summary>Hint 1</summary>The gap above <code>w</code> is its upper neighbour minus <code>w</code>. Which updates
+are certain to be swallowed, and for which one does it depend on <code>w</code>?</details>
+<details><summary>Hint 2</summary>You don't have to look at bits to know which way a tie goes: add, and see. But add
+<em>tensors of that dtype</em>; Python's floats have 64 bits.</details>
 
 **Why it matters.** Relative to the weight, everything below $2^{-9}$ (0.2 %) is swallowed in `bfloat16`, and nothing
 above $2^{-8}$ (0.4 %). In section 7 you will see a training most of whose updates are smaller.
@@ -376,11 +299,13 @@ Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `mod
 1. Copy each parameter: these are the masters, `float32`, in the order of `model.parameters()`. Then turn the model into
    `bfloat16`, in place. (In this order: the masters start from the numbers *before* rounding.)
 2. `make_optimizer(masters)` returns the optimizer. Call it once; masters are all it knows.
-3. For each batch, `loss_of(model, batch)` is the loss, a tensor. Take the gradients of the `bfloat16` parameters, from this batch
-   alone; give them to the masters as `float32`; let the optimizer step; and copy the masters, rounded, into the model.
+3. For each batch, `loss_of(model, batch)`, called once, is the loss, a tensor. Take the gradients of the `bfloat16`
+   parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy the masters,
+   rounded, into the parameters.
 
-Return two lists: the losses as Python floats, and the masters. The model is left with the last masters, rounded.
-`batches` may be any iterable. You may rely on every parameter getting a gradient.
+Return two lists: the losses as Python floats, and the masters. The model is left with the last masters, rounded; its
+parameters are still the same objects, and its buffers are left to its forward pass. `batches` may be any iterable, an
+empty one too. You may rely on every parameter getting a gradient.
 """
 
 
@@ -411,142 +336,8 @@ def train_with_master_weights(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_train_with_master_weights", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-import itertools
-
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def train_toy(student, weights, slopes, kind, lr):
-    """Trains parameters whose gradient is the batch, a number, in each element; says what came of it."""
-    import torch
-    from torch import nn
-
-    class Toy(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.parts = nn.ParameterList(nn.Parameter(torch.tensor(w)) for w in weights)
-
-    kinds = {
-        "SGD": lambda p: torch.optim.SGD(p, lr=lr),
-        "momentum": lambda p: torch.optim.SGD(p, lr=lr, momentum=0.5),
-        "AdamW": lambda p: torch.optim.AdamW(p, lr=lr, weight_decay=0.0),
-    }
-    made = []
-
-    def make_optimizer(parameters):
-        made.append(kinds[kind](parameters))
-        return made[-1]
-
-    def loss_of(model, slope):
-        return sum(slope * part.float().sum() for part in model.parts)
-
-    model = Toy()
-    losses, masters = student.train_with_master_weights(
-        model, make_optimizer, iter(slopes), loss_of
-    )
-    state = [s for o in made for values in o.state.values() for s in values.values()]
-    return {
-        "losses": list(losses),
-        "masters": [m.detach() for m in masters],
-        "model": [p.detach().float() for p in model.parts],
-        "dtypes": [str(p.dtype) for p in model.parts],
-        "optimizers": len(made),
-        "state": sorted({str(s.dtype) for s in state if torch.is_tensor(s)}),
-    }
-
-
-def rounded(values):
-    return values.bfloat16().float()
-
-
-def check_toy(weights, slopes, kind, lr, moves):
-    """moves[i] is how far down each master should be before step i; the last one, at the end."""
-    seen = observe(train_toy, weights, slopes, kind, lr)
-    got = seen.value
-    if not isinstance(got, dict):
-        kept = "A gradient has the dtype of its tensor: are masters float32, and do they get gradient.float()?"
-        lists = "Return two lists: the losses, and the masters."
-        expect(got, "two lists", hint=kept if "assign a gradient" in seen.message else lists)
-    start = [torch.tensor(w) for w in weights]
-    piled = sum((len(slopes) - i) * slope for i, slope in enumerate(slopes))
-    still = "The masters never moved: are they float32, and do they get the gradients that the optimizer sees?"
-    early = "The masters began with rounded numbers: copy the parameters first, then convert the model."
-    piles = "The gradients of earlier batches are still in there: each batch begins without."
-    often = (
-        "Never round the masters: a step is added to the float32 numbers of the step before."
-    )
-    want = [w - moves[-1] for w in start]
-    mistakes = [([rounded(w) for w in start], still), (start, still)]
-    for begin in (start, [rounded(w) for w in start]):
-        for now, then in itertools.pairwise(moves):
-            begin = [rounded(w - (then - now)) for w in begin]
-        mistakes.append((begin, often))
-    mistakes += [([rounded(w) - moves[-1] for w in start], early)]
-    mistakes += [([w - lr * piled for w in start], piles)]
-    about = f"masters after {len(slopes)} steps of {kind}"
-    hint = "The masters are float32 tensors, one for each parameter and in that order."
-    expect(got["masters"], want, about=about, mistakes=mistakes, tolerance=1e-5, hint=hint)
-    sixteen = "Convert the model: after model.bfloat16() its parameters are bfloat16."
-    dtypes = ["torch.bfloat16"] * len(weights)
-    mistakes = [(["torch.float32"] * len(weights), sixteen)]
-    expect(got["dtypes"], dtypes, about="dtypes of the model's parameters", mistakes=mistakes)
-    once = "Make the optimizer once: its state belongs to the whole training."
-    expect(got["optimizers"], 1, about="optimizers made", mistakes=[(len(slopes), once)])
-    held = [rounded(master) for master in got["masters"]]
-    stale = "After every step, the last one included, copy the masters into the model."
-    mistakes = [([rounded(w) for w in start], stale)]
-    about = "the model's weights at the end"
-    expect(got["model"], held, about=about, mistakes=mistakes, tolerance=1e-9, hint=stale)
-
-    def losses_at(places, held_as):
-        sums = [sum(held_as(w - place).sum().item() for w in start) for place in places]
-        return [slope * total for slope, total in zip(slopes, sums, strict=True)]
-
-    exact = "These are the losses of float32 weights: the model is to compute with bfloat16."
-    frozen = "The model computes with its first weights for ever: copy the masters into it."
-    after = "Take the loss before the step, not after it."
-    mistakes = [
-        (losses_at([moves[0]] * len(slopes), rounded), frozen),
-        (losses_at(moves[1:], rounded), after),
-        (losses_at(moves[:-1], lambda w: w), exact),
-    ]
-    kinds = sorted({type(loss).__name__ for loss in got["losses"]})
-    number = "loss.item() is a Python float."
-    expect(kinds, ["float"], about="types of the losses", hint=number)
-    hint = "losses[i] is the loss of batch i, before its step."
-    want = losses_at(moves[:-1], rounded)
-    expect(got["losses"], want, about="losses", mistakes=mistakes, tolerance=2e-3, hint=hint)
-    return got
-
-
-weights = [[1.0038, 2.0077], [[0.5019]]]  # bfloat16 rounds each of them down
-for slopes, rate, moves in (
-    ([1.0, 2.0, 0.5], 0.1, [0, 0.1, 0.3, 0.35]),
-    ([1.0] * 200, 1e-3, [1e-3 * i for i in range(201)]),  # each step too small for bfloat16
-):
-    check_toy(weights, slopes, "SGD", rate, moves)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-a, b = draw.sizes(2)
-weights = [(2 + draw.tensor(a, b).abs()).tolist(), (2 + draw.tensor(b).abs()).tolist(), 1.003]
-for rate, count in ((1e-3, 200), (0.03, 12)):
-    slopes = [draw.choice([0.5, 1.0, 1.5, 2.0]) for _ in range(count)]
-    moves = [rate * total for total in itertools.accumulate(slopes, initial=0.0)]
-    check_toy(weights, slopes, "SGD", rate, moves)
-# With one gradient for ever, momentum 0.5 moves by 1, 1.5, 1.75, … and AdamW by 1 each time.
-speeds = [2 - 0.5**i for i in range(60)]
-moves = [1e-3 * total for total in itertools.accumulate(speeds, initial=0.0)]
-check_toy(weights, [1.0] * 60, "momentum", 1e-3, moves)
-got = check_toy(weights, [2.0] * 80, "AdamW", 1e-3, [1e-3 * i for i in range(81)])
-works_on = "The optimizer works on the masters, so its state is float32."
-expect(got["state"], ["torch.float32"], about="dtypes of AdamW's state", hint=works_on)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_train_with_master_weights", "locked": true}
+check("train_with_master_weights")
 
 # %% [markdown]
 r"""
@@ -645,9 +436,10 @@ Keep it in a second tensor of the same 16 bits, and add it the next time. (Willi
 - `new_weight`: `weight` plus `update` plus what was `lost` before, rounded to the dtype of `weight`;
 - `new_lost`: what that rounding lost, so that `new_weight + new_lost` is what it should be.
 
-All tensors have the same dtype (a floating-point one of 16 or 32 bits), and the same shape; `weight` is larger than
-`update` and `lost` in magnitude, or 0. Change none of them. `new_lost` itself is rounded to the dtype: so small a number
-loses nothing worth keeping.
+All tensors, the two new ones included, have the same dtype (a floating-point one of 16 or 32 bits), shape and device.
+(The check also asks with the meta device, whose tensors have no values to read.) Change none of the arguments. You may
+rely on two things: `weight` is 0, or larger in magnitude than the sum of `update` and `lost`, though not $10^9$ times as
+large where that is not 0; and that sum is itself a number of the dtype. (In a real training it gets rounded a little, and loses nothing worth keeping.)
 """
 
 
@@ -665,119 +457,15 @@ def compensated_add(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_compensated_add", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import torch
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def add_many(student, weight, update, count, dtype):
-    """Adds the update again and again: weight and lost at the end."""
-    import torch
-
-    dtype = getattr(torch, dtype)
-    weight, update = torch.tensor(weight, dtype=dtype), torch.tensor(update, dtype=dtype)
-    lost = torch.zeros_like(weight)
-    for _ in range(count):
-        weight, lost = student.compensated_add(weight, lost, update)
-    return [weight, lost]
-
-
-def bf(*values):
-    return torch.tensor(values, dtype=torch.bfloat16)
-
-
-both = "Return two tensors, new_weight and new_lost, whose sum is weight + lost + update."
-forgotten = (
-    "What was lost is forgotten: it is the wanted addition minus the one that took place."
-)
-reverse = (
-    "That is what came too much. Return what is missing: adding it has to make things right."
-)
-unused = "Add what was lost before, too: it is part of what this addition owes."
-narrow = "Both results have the dtype of weight: that is the point of it."
-fresh = "Make new tensors: += works in place."
-seen = observe(compensated_add, bf(1.0), bf(0.0), bf(0.001))
-mistakes = [
-    ([bf(1.0), bf(0.0)], forgotten),
-    ([bf(1.0), bf(-0.001)], reverse),
-    ([bf(1.0), bf(1.0)], "new_lost is what the rounding lost, and not the weight."),
-]
-mistakes += [
-    ([bf(1.0).float(), bf(0.001).float()], narrow),
-    ([bf(1.0), bf(0.001).float()], narrow),
-]
-mistakes += [([torch.tensor([1.0009995]), torch.zeros(1)], narrow)]
-expect(seen.value, [bf(1.0), bf(0.001)], mistakes=mistakes, hint=both)
-# 0.003 were lost before: with 0.001 more it is enough for one gap, 1/128.
-seen = observe(compensated_add, bf(1.0), bf(0.003), bf(0.001))
-mistakes = [
-    ([bf(1.0), bf(0.001)], unused),
-    ([bf(1.0), bf(0.004)], "0.004 is more than half a gap: new_weight has to move."),
-    ([bf(1.0), bf(0.0)], forgotten),
-    ([bf(1.0078125), bf(0.0)], forgotten),
-    ([bf(1.0078125), bf(0.0038)], reverse),
-    ([bf(1 - 2.0**-8), bf(0.0019)], "What was lost before is to be added, not taken off."),
-    ([bf(1.0078125), bf(-0.0008)], "What was lost before is owed no longer: it was added."),
-]
-expect(seen.value, [bf(1.0078125), bf(-0.0038)], mistakes=mistakes, hint=both)
-expect(seen.mutated, [], about="arguments changed", hint=fresh)
-got = observe(add_many, 1.0, 0.001, 1000, "bfloat16").value
-thousand = "a thousand times 0.001, added to 1: the weight"
-expect(got[0] if isinstance(got, list) else got, bf(2.0)[0], about=thousand, hint=unused)
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-for dtype in (torch.bfloat16, torch.float16, torch.float32):
-    eps = torch.finfo(dtype).eps
-    for shape in (draw.sizes(2), draw.sizes(1), ()):
-        contiguous = draw.choice([True, False]) or not shape
-        weight = (draw.tensor(*shape).sign() * (2 + draw.tensor(*shape).abs())).to(dtype)
-        scale = draw.choice([0.1, 0.3, 0.7, 3.0, 9.0]) * eps
-        update, lost = (draw.tensor(*shape) * s * scale for s in (1.0, 0.7))
-        given = [weight, lost.to(dtype), update.to(dtype)]
-        if not contiguous:
-            given = [
-                t.mT.contiguous().mT if t.dim() > 1 else t.repeat(2)[: len(t)] for t in given
-            ]
-        seen = observe(compensated_add, *given)
-        expect(seen.mutated, [], about="arguments changed", hint=fresh)
-        count = len(seen.value) if isinstance(seen.value, (list, tuple)) else seen.value
-        expect(count, 2, about="tensors returned", hint=both)
-        for result, name in zip(seen.value, ("new_weight", "new_lost"), strict=True):
-            kind, about = [str(result.dtype), list(result.shape)], f"dtype and shape of {name}"
-            expect(kind, [str(dtype), list(shape)], about=about, hint=narrow)
-        exact = sum(t.double() for t in given)
-        new_weight, new_lost = (t.double() for t in seen.value)
-        slack = 2 * eps * (given[1].double().abs() + given[2].double().abs())
-        about = f"is new_weight + new_lost the sum, in {dtype}?"
-        right = bool(((new_weight + new_lost - exact).abs() <= slack).all())
-        expect(right, True, about=about, hint=both)
-        half = eps * exact.abs() * 0.51 + slack
-        near = bool(((new_weight - exact).abs() <= half).all())
-        hint = "Add what was lost to the update first, then both to the weight."
-        expect(near, True, about="is new_weight the sum, rounded?", hint=hint)
-# Each step is far too small for the format; together they are a quarter of the weight.
-for dtype, step in (("bfloat16", 2.0**-12), ("float16", 2.0**-15)):
-    for sign in (1, -1):
-        start = 1.0 + draw.integer(1, 60) / 64
-        count = round(0.25 / step)
-        got = observe(add_many, start, sign * step, count, dtype).value
-        if not isinstance(got, list):
-            expect(got, "two tensors", hint=both)
-        total = got[0].double() + got[1].double()
-        about = f"{count} steps of {sign * step} from {start}: weight + lost"
-        expect(total, start + sign * 0.25, about=about, tolerance=4e-3, hint=unused)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_compensated_add", "locked": true}
+check("compensated_add")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>What is wanted is <code>update + lost</code>. What took place is <code>new_weight -
-weight</code>.</details>
-<details><summary>Hint 2</summary>Both are small numbers, of which the format has plenty: the difference of the two is
-computed almost without error, though <code>new_weight</code> was not.</details>
+<details><summary>Hint 1</summary>Two small numbers are to be added to a large one. Each alone may be swallowed where
+both together are not: in which order do you add?</details>
+<details><summary>Hint 2</summary>How far did the weight move, and how far was it to move? Both are small numbers, of which
+the format has plenty: their difference is almost exact, even though <code>new_weight</code> is not.</details>
 
 **Why it matters.** Two bytes instead of four, and the same goes for Adam's averages. The trick works wherever a long sum
 has to be kept short: running means, large counters, the energy of a simulation.
@@ -1127,14 +815,15 @@ with it ruins the model. Nobody knows the right one beforehand, and it changes d
 Write the class `LossScaler(factor, growth_interval)`. Its attributes: `factor`, the current one, a float; and
 `good_steps`, how many steps in a row went well since the factor last changed, 0 at first.
 
-- `scale(loss)` returns the loss times the factor.
+- `scale(loss)` returns the loss times the factor, as a new tensor through which gradients flow.
 - `step(optimizer)` is called when the gradients of the scaled loss are there. It divides all of them by the factor, so
-  that each `.grad` holds the true gradient. If all are finite, it calls `optimizer.step()`, and counts a good step; when
-  that makes `growth_interval` of them, the factor doubles. Else it does *not* step, and the factor is halved. When the
+  that each `.grad` holds the true gradient. If all of these are finite (or there are none), it calls `optimizer.step()`,
+  and counts a good step; when that makes `growth_interval` of them, the factor doubles. (A finite gradient stays finite
+  when it is divided.) Else it does *not* step, and the factor is halved. When the
   factor changes, counting begins anew. It returns whether the optimizer stepped, `True` or `False`. (What a skipped step
   leaves in `.grad` does not matter.)
 - `state_dict()` returns what a checkpoint needs to go on in the same way: a dictionary of plain numbers, as they are now;
-  `load_state_dict(state)` takes it back, also into a scaler that was made with other arguments.
+  `load_state_dict(state)` takes it back, also into a scaler that was made with other arguments, and never changes `state`.
 
 An optimizer's parameters are in `group["params"]` for each `group` of `optimizer.param_groups`; there may be several
 groups. A parameter whose `.grad` is `None` is left as it is. All gradients are `float32`.
@@ -1188,164 +877,8 @@ class LossScaler:
         ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_LossScaler", "locked": true, "points": 4, "schema_version": 3, "solution": false, "task": false}
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def scaler_story(student, factor, interval, story, resume_at=None):
-    """Runs a scaler: per step the scaled gradients of two groups of parameters. Says what happened in each step."""
-    import torch
-
-    # None for the first stands for a batch that does not use it; the idle one is never used.
-    first, second, idle = torch.zeros(2), torch.zeros(2), torch.ones(1)
-    groups = [{"params": [first, idle]}, {"params": [second]}]
-    optimizer = torch.optim.SGD(groups, lr=1.0)
-    scaler = student.LossScaler(factor, interval)
-    log: dict[str, Any] = {"stepped": [], "factors": [], "good": [], "weights": [], "grads": []}
-    for number, values in enumerate(story):
-        if number == resume_at:
-            state = scaler.state_dict()
-            for tensor in (first, second):
-                tensor.grad = torch.full((2,), float("inf"))
-            scaler.step(optimizer)  # the old one goes on; what was saved must not
-            kinds = {type(value).__name__ for value in state.values()}
-            log["kinds"] = sorted(kinds - {"int", "float"})
-            scaler = student.LossScaler(3.0, 77)
-            scaler.load_state_dict(state)
-        for tensor, value in zip((first, second), values, strict=True):
-            tensor.grad = None if value is None else torch.tensor(value)
-        log["stepped"].append(scaler.step(optimizer))
-        log["factors"].append(scaler.factor)
-        log["good"].append(scaler.good_steps)
-        log["weights"].append([*first.tolist(), *second.tolist()])
-        log["grads"].append(
-            [g for t in (first, second) if t.grad is not None for g in t.grad.tolist()]
-        )
-    log["idle"] = idle.grad is None and idle.item() == 1
-    return log
-
-
-@probe
-def scaled_loss(student, factor, value):
-    """The scaled loss, and the gradient that it sends back to the loss."""
-    import torch
-
-    loss = torch.tensor(value, requires_grad=True)
-    scaled = student.LossScaler(factor, 5).scale(loss)
-    scaled.backward()
-    return [scaled.item(), loss.grad]
-
-
-inf, nan = float("inf"), float("nan")
-cut = "scale must return a tensor that still belongs to the graph: loss * factor."
-expect(
-    observe(scaled_loss, 1024.0, 0.5).value,
-    [512.0, 1024.0],
-    about="scaled loss, its gradient",
-    mistakes=[([0.5, 1.0], "That is the loss as it was.")],
-    hint=cut,
-)
-
-
-def observe_story(*args):
-    seen = observe(scaler_story, *args)
-    if not isinstance(seen.value, dict):
-        expect(seen.value, "the attributes factor and good_steps, and what step returns")
-    return seen.value
-
-
-# Factor 4, doubled after two good steps in a row. The second step overflows, in the second group only.
-story = [
-    ([4.0, 8.0], [4.0, 4.0]),
-    ([4.0, 4.0], [4.0, inf]),
-    ([2.0, 2.0], [2.0, 2.0]),
-    ([2.0, 2.0], [2.0, 2.0]),
-]
-got = observe_story(4.0, 2, story)
-checked = "Look at all gradients of all groups before you step: one that is infinite is enough."
-mistakes = [([True] * 4, checked), ([None] * 4, "Return whether the optimizer stepped.")]
-expect(got["stepped"], [True, False, True, True], about="stepped?", mistakes=mistakes)
-in_a_row = "Good steps are counted *in a row*: an overflow begins the count anew."
-not_each = "The factor grows after growth_interval good steps in a row, not after each."
-mistakes = [
-    ([4.0, 2.0, 4.0, 4.0], in_a_row),
-    ([4.0, 2.0, 4.0, 8.0], not_each),
-    ([8.0, 4.0, 8.0, 16.0], not_each),
-    ([4.0] * 4, "The factor never changes: an overflow halves it, two good steps double it."),
-    ([4.0, 2.0, 2.0, 2.0], "The factor never grows again: two good steps in a row double it."),
-    ([4.0, 4.0, 4.0, 8.0], "The factor is halved after an overflow."),
-    ([4.0, 8.0, 8.0, 16.0], "An overflow says that the factor is too large: halve it."),
-]
-about = "factor after each step"
-expect(got["factors"], [4.0, 2.0, 2.0, 4.0], about=about, mistakes=mistakes)
-inside = "The factor is still in the gradients: divide it out before the step."
-adapted = "Divide by the factor that the loss was scaled with, before you adapt it."
-mistakes = [
-    ([-8.0, -12.0, -8.0, -8.0], inside),
-    ([-24.0, -40.0, -24.0, -24.0], "Divide by the factor; that multiplies."),
-    ([-6.0, -8.0, -6.0, -6.0], adapted),
-]
-hint = "Each step moves by the gradients divided by the factor; a skipped one does not move at all."
-want, about = [-3.0, -4.0, -3.0, -3.0], "weights at the end"
-expect(got["weights"][-1], want, about=about, mistakes=mistakes, hint=hint)
-counts = "good_steps counts since the factor last changed: 1, 0 (halved), 1, 0 (doubled)."
-expect(got["good"], [1, 0, 1, 0], about="good_steps after each step", hint=counts)
-undefined = "NaN is not finite either: infinity minus infinity has happened on the way."
-got = observe_story(2.0, 3, [([1.0, nan], [1.0, 1.0]), (None, [2.0, 4.0])])
-mistakes = [([True, True], undefined)]
-expect(got["stepped"], [False, True], about="stepped?", mistakes=mistakes)
-kept = "The state holds all that decides what comes next: factor, good_steps, growth_interval."
-alive = "The state changed after it was taken: return a new dictionary, not the scaler's own."
-got = observe_story(8.0, 3, [([1.0, 1.0], [1.0, 1.0])] * 4, 2)
-about, mistakes = "factors, with a restart before step 2", [([8.0, 8.0, 4.0, 4.0], alive)]
-expect(got["factors"], [8.0, 8.0, 16.0, 16.0], about=about, mistakes=mistakes, hint=kept)
-expect(got["kinds"], [], about="what else than numbers the state holds")
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-
-
-def is_plain(number):
-    return number - number == 0
-
-
-got = observe_story(2.0, 3, [([inf, 1.0], [1.0, 1.0])] * 4)
-expect(got["good"], [0] * 4, about="good_steps after overflows only")
-expect(got["factors"], [1.0, 0.5, 0.25, 0.125], about="factors after overflows only")
-for interval in (1, 2, 3, draw.integer(4, 6)):
-    factor = 2.0 ** draw.integer(3, 8)
-    tale: list[Any] = []
-    for _ in range(25):
-        values = [float(draw.integer(-8, 8)) for _ in range(4)]
-        if draw.integer(1, 5) == 1:
-            values[draw.integer(0, 3)] = draw.choice([inf, -inf, nan])
-        tale.append((values[:2], values[2:]))
-    tale.append((None, [1.0, 2.0]))
-    resume_at = draw.integer(1, 20)
-    got = observe_story(factor, interval, tale, resume_at)
-    expect(got["kinds"], [], about="what else than numbers the state holds")
-    expect(got["idle"], True, about="is a parameter without a gradient left alone?")
-    now, row, at = factor, 0, [0.0] * 4
-    for i, (one, two) in enumerate(tale):
-        values = [*(one or []), *two]
-        fine = all(is_plain(v) for v in values)
-        wanted: dict[str, Any] = {"stepped": fine}
-        if fine:
-            wanted["grads"] = [v / now for v in values]
-            moves = [0.0] * (4 - len(values)) + wanted["grads"]
-            at = [a - move for a, move in zip(at, moves, strict=True)]
-            row += 1
-            if row == interval:
-                now, row = now * 2, 0
-        else:
-            now, row = now / 2, 0
-        wanted |= {"factors": now, "good": row, "weights": at}
-        for what, value in wanted.items():
-            about = f"{what}, step {i}, with growth_interval {interval} and a restart before step {resume_at}"
-            expect(got[what][i], value, about=about, hint=kept if i >= resume_at else "")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_LossScaler", "locked": true}
+check("LossScaler")
 
 # %% [markdown]
 r"""
@@ -1463,9 +996,10 @@ assert not sound
 r"""
 Write `mixed_step`, with the same arguments, without the six. One call does one step: the loss is the `mse_loss` of
 `model(x)` and `y`, computed under autocast in `float16` on the device of `x`; the gradients are those of this batch alone,
-cut to a total norm of at most `max_norm` (the norm of the *true* gradients) with `nn.utils.clip_grad_norm_`; if something
-overflows, no weight moves; the scaler adapts its factor. The weights stay `float32`. Return the loss, without the factor,
-as a Python float. `scaler` is a `torch.amp.GradScaler`. Beside `scale` it has three methods:
+whatever `.grad` held before, cut to a total norm of at most `max_norm` (the norm of the *true* gradients) with
+`nn.utils.clip_grad_norm_`; if something overflows, the optimizer doesn't step, so that no weight moves; the scaler adapts
+its factor. The weights stay `float32`. A parameter may be frozen; its `.grad` is `None` then. Return the loss, without the
+factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Beside `scale` it has three methods:
 `scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)` steps unless there was an overflow (and
 divides first, if you have not), and `scaler.update()` adapts the factor.
 """
@@ -1494,157 +1028,16 @@ def mixed_step(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_mixed_step", "locked": true, "points": 3, "schema_version": 3, "solution": false, "task": false}
-import math
-
-from course_utils.testing import expect, observe, probe
-
-
-@probe
-def train_line(student, weight, batches, max_norm, lr, scale):
-    """Trains one linear unit, its last weight the bias; what mixed_step returned, model and scaler after each step."""
-    import torch
-    from torch import nn
-
-    model = nn.Linear(len(weight) - 1, 1)
-    model.weight.data, model.bias.data = torch.tensor([weight[:-1]]), torch.tensor(weight[-1:])
-    computed = []
-    model.register_forward_hook(lambda layer, given, output: computed.append(str(output.dtype)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
-    scaler = torch.amp.GradScaler("cpu", init_scale=scale, growth_interval=2)
-    log: dict[str, Any] = {"losses": [], "weights": [], "scales": []}
-    for x, y in batches:
-        args = (torch.tensor(x), torch.tensor(y), max_norm)
-        log["losses"].append(student.mixed_step(model, optimizer, scaler, *args))
-        log["weights"].append([v for p in model.parameters() for v in p.flatten().tolist()])
-        log["scales"].append(scaler.get_scale())
-    log["stored"], log["computed"] = str(model.weight.dtype), sorted(set(computed))
-    return log
-
-
-def line(weight, x, y):
-    """Loss and gradient of a linear unit, in plain numbers."""
-    x = [[*row, 1.0] for row in x]  # the bias is the weight of a constant
-    outs = [sum(w * v for w, v in zip(weight, row, strict=True)) for row in x]
-    misses = [out - t[0] for out, t in zip(outs, y, strict=True)]
-    slope = [
-        sum(2 * m * row[i] for m, row in zip(misses, x, strict=True)) / len(x)
-        for i in range(len(weight))
-    ]
-    return sum(m * m for m in misses) / len(x), slope
-
-
-def observe_line(*args):
-    seen = observe(train_line, *args)
-    if not isinstance(seen.value, dict):
-        again = "Each call must leave the scaler ready for the next: it wants an update() at the end of the step."
-        dtype = "The weights must stay float32: no model.half()."
-        message = getattr(seen.value, "message", "")
-        hint = dtype if "FP16" in message else again if "unscale_()" in message else ""
-        expect(seen.value, "a step", hint=hint)
-    kinds = sorted({type(loss).__name__ for loss in seen.value["losses"]})
-    expect(kinds, ["float"], about="types of the losses", hint="loss.item() is a Python float.")
-    return seen.value
-
-
-origin, slope = (
-    [1.0, 2.0, 0.0],
-    [1.0, 2.0, 3.0],
-)  # two weights and a bias; their gradients for this batch
-batch = ([[1.0, 0.0], [0.0, 1.0]], [[0.0], [0.0]])
-
-
-def moved_by(*rates):
-    return [w - rate * s for w, rate, s in zip(origin, rates, slope, strict=True)]
-
-
-got = observe_line(origin, [batch], 1.0, 1.0, 1024.0)
-half = "The weights must stay float32: no model.half(); autocast converts what it multiplies."
-mistakes = {"torch.float16": half}
-expect(got["stored"], "torch.float32", about="dtype of the weights", mistakes=mistakes)
-outside = "model(x) has to run inside of torch.autocast(x.device.type, dtype=torch.float16)."
-mistakes = [(["torch.float32"], outside), (["torch.bfloat16"], outside)]
-about = "dtype of what the model computes"
-expect(got["computed"], ["torch.float16"], about=about, mistakes=mistakes)
-mistakes = {2560.0: "That is the scaled loss: scaler.scale(loss) is for backward() only."}
-expect(got["losses"][0], 2.5, about="loss", mistakes=mistakes, hint="Return loss.item().")
-norm = math.sqrt(14)  # of the gradient
-unscaled = "The scaled gradients were clipped: call unscale_ before."
-unclipped = "The gradients are not clipped, or only after the step."
-parts = "Weights and bias were clipped one by one: max_norm is for the norm of all gradients."
-twice = "The factor was divided out twice, or the loss was never scaled."
-mistakes = [
-    (moved_by(*[1 / norm / 1024] * 3), unscaled),
-    (moved_by(1, 1, 1), unclipped),
-    (moved_by(0, 0, 0), "The weights did not move: scaler.step(optimizer)."),
-    (moved_by(1024, 1024, 1024), "The factor is still in the gradients."),
-    (moved_by(*[1 / 1024] * 3), twice),
-    (moved_by(1 / math.sqrt(5), 1 / math.sqrt(5), 1 / 3), parts),
-    (
-        moved_by(1, 1 / 2, 1 / 3),
-        "That cuts each number by itself; clip_grad_norm_ cuts the norm.",
-    ),
-]
-want, about = (
-    moved_by(*[1 / norm] * 3),
-    "weights and bias after a step of 1, clipped to a norm of 1",
-)
-expect(got["weights"][0], want, about=about, mistakes=mistakes, tolerance=1e-4)
-far = ([[1.0, 0.0], [0.0, 1.0]], [[60_000.0], [0.0]])  # its scaled gradient is beyond 65,504
-got = observe_line(origin, [far, batch], 100.0, 1.0, 1024.0)
-moved = "Something overflowed: no weight may move. scaler.step skips such a step, optimizer.step does not."
-expect(got["weights"][0], origin, about="weights after an overflow", hint=moved)
-unadapted = "After an overflow the factor is halved: scaler.update(), once in each step."
-infinite = "The infinite gradients of the first step are still there: zero_grad() first."
-mistakes = [([1024.0, 1024.0], unadapted), ([512.0, 256.0], infinite)]
-about = "factor after each step"
-expect(got["scales"], [512.0, 512.0], about=about, mistakes=mistakes, hint=unadapted)
-### BEGIN HIDDEN TESTS
-import torch
-
-from course_utils.testing import draws
-
-draw = draws()
-for max_norm in (1e6, 0.5, draw.integer(1, 3) / 4):
-    d, rows, rate = draw.integer(2, 4), draw.integer(2, 5), 1 / 16
-    now = [float(draw.integer(-3, 3)) for _ in range(d + 1)]
-    batches = []
-    for _ in range(4):
-        x = [[float(draw.integer(-2, 2)) for _ in range(d)] for _ in range(rows)]
-        y = [[float(draw.integer(3, 9))] for _ in range(rows)]
-        batches.append((x, y))
-    got = observe_line(now, batches, max_norm, rate, 64.0)
-    targets, losses = [], []
-    for x, y in batches:
-        loss, gradient = line(now, x, y)
-        shrink = min(1.0, max_norm / (math.sqrt(sum(g * g for g in gradient)) + 1e-6))
-        now = [w - rate * shrink * g for w, g in zip(now, gradient, strict=True)]
-        targets.append(now)
-        losses.append(loss)
-    hint = "Each step: gradients of this batch alone, unscaled, clipped, then the optimizer."
-    # Compared on the scale of the largest: float16 rounds what it multiplies.
-    for what, right in (("weights", targets), ("losses", losses)):
-        got_all, want_all = torch.tensor(got[what]), torch.tensor(right)
-        about = f"{what} of four steps, max_norm {max_norm}"
-        expect(got_all, want_all, about=about, tolerance=0.02, hint=hint)
-    about = "factors, doubled after two good steps"
-    expect(got["scales"], [64.0, 128.0, 128.0, 256.0], about=about, hint=unadapted)
-    kinds = [got["stored"], got["computed"]]
-    about = "dtypes of weights and outputs"
-    expect(kinds, ["torch.float32", ["torch.float16"]], about=about)
-got = observe_line(origin, [far, far, batch], 0.5, 1.0, 4096.0)
-expect(got["weights"][:2], [origin] * 2, about="weights after two overflows", hint=moved)
-expect(got["scales"], [2048.0, 1024.0, 1024.0], about="factors", hint=unadapted)
-about = "the step after them, clipped to 0.5"
-expect(got["weights"][2], moved_by(*[0.5 / norm] * 3), about=about, tolerance=1e-4)
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_mixed_step", "locked": true}
+check("mixed_step")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The six: the weights are converted; old gradients stay; the <em>scaled</em> gradients
-are clipped; the scaler is passed by at the step; it never adapts; the loss that is returned is scaled.</details>
-<details><summary>Hint 2</summary>The order is: zero_grad; autocast around forward and loss; <code>scale(loss)</code>
-backward; unscale; clip; <code>scaler.step</code>; <code>update</code>.</details>
+<details><summary>Hint 1</summary>One mistake is about the dtype of the weights, and one about the number that is returned. The
+other four are about gradients and the scaler: what is in <code>.grad</code> when the call begins, what is in it when it is
+clipped, who decides whether to step, and what the scaler learns from it.</details>
+<details><summary>Hint 2</summary>Write down, for each line, whether the gradients it sees are scaled or true. The norm has to be
+that of the true ones, and the scaler has to hear of every step, the skipped ones too.</details>
 
 **Why it matters.** None of the six raises an error, and the loss that it prints falls. Only a test will tell you.
 """
@@ -1700,8 +1093,11 @@ and `scale` one number for the whole tensor, such that
 $$x \approx \text{codes} \cdot \text{scale}$$
 
 and the element of `x` that is largest in magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or
-its negative). `scale` is a `float32` tensor without dimensions, or a Python float. For a tensor of zeros it is 1. `x` is
-`float32`, of any shape, has at least one element and only finite ones, and is not to be changed.
+its negative). Each code is `x / scale`, rounded to the nearest number of the format as PyTorch's conversion does. (Where
+the scale is no power of two, no quotient is so close to a tie that a rounding error would decide.) `scale`
+is a `float32` tensor without dimensions, or a Python float. For a tensor of zeros it is 1. `x` is `float32`, of any shape,
+has at least one element and only finite ones, the largest of them 0 or at least 1e-30 in magnitude, and is not to be
+changed.
 """
 
 
@@ -1717,112 +1113,15 @@ def quantize_fp8(
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_quantize_fp8", "locked": true, "points": 2, "schema_version": 3, "solution": false, "task": false}
-import math
-
-import torch
-
-from course_utils.testing import expect, observe
-
-
-def check_quantized(x, dtype, wanted):
-    """Whether x gets the scale wanted; returns the codes as float64, for more checks."""
-    seen = observe(quantize_fp8, x, dtype)
-    got, values = seen.value, x.flatten().tolist()
-    count = len(got) if isinstance(got, (list, tuple)) else got
-    expect(count, 2, about="things returned", hint="Return two things, codes and scale.")
-    codes, scale = got
-    if torch.is_tensor(scale) and scale.dim() > 0:
-        whole = "One scale for the whole tensor: a tensor without dimensions, or a float."
-        expect(list(scale.shape), [], about="shape of scale", hint=whole)
-    magnitude = "The largest in *magnitude* counts: it may be negative."
-    size, top = [abs(v) for v in values], {torch.float8_e4m3fn: 448.0}.get(dtype, 57_344.0)
-    mistakes = [
-        (0.0, "Zeros have no largest magnitude to divide by: their scale is 1."),
-        (math.nan, "0 / 0 is NaN: the scale of zeros is 1."),
-        (1.0, "No scale at all: small numbers vanish, large ones overflow."),
-        (1 / wanted, "That is its reciprocal: x ≈ codes · scale, so x is *divided* by it."),
-        (wanted * top, "That makes the largest 1; the format goes up to finfo(dtype).max."),
-        (max(values) / top, magnitude),
-        (min(values) / top, magnitude),
-        (sum(size) / len(size) / top, "The largest element counts, not the mean."),
-        (wanted * top / 448, "The formats have different largest numbers: finfo(dtype).max."),
-    ]
-    hint = (
-        "Zeros have the scale 1."
-        if not any(values)
-        else "What becomes of the largest magnitude?"
-    )
-    expect(scale, wanted, about="scale", mistakes=mistakes, tolerance=1e-5, hint=hint)
-    is_code = str(codes.dtype) if torch.is_tensor(codes) else codes
-    expect(is_code, str(dtype), about="dtype of codes", hint="Convert with .to(dtype).")
-    expect(list(codes.shape), list(x.shape), about="shape of codes")
-    expect(seen.mutated, [], about="arguments changed", hint="Divide into a new tensor.")
-    return codes.double()
-
-
-x = torch.tensor([1.0, -2.0, 4.0])
-codes = check_quantized(x, torch.float8_e4m3fn, 1 / 112)
-multiplied = (x / 112).to(torch.float8_e4m3fn).double()
-mistakes = [
-    (x.double(), "The codes are not scaled: divide x by the scale first."),
-    (multiplied, "Divide x by the scale; that multiplies."),
-]
-expect(codes, (112 * x).double(), about="codes", mistakes=mistakes)
-check_quantized(torch.tensor([[0.001, -0.5], [0.25, 0.1]]), torch.float8_e4m3fn, 1 / 896)
-check_quantized(torch.tensor([[30.0, 7_168_000.0], [-2.0, 1.0]]), torch.float8_e5m2, 125.0)
-codes = check_quantized(torch.zeros(2, 3), torch.float8_e4m3fn, 1.0)
-expect(codes, torch.zeros(2, 3).double(), about="codes of zeros")
-### BEGIN HIDDEN TESTS
-from course_utils.testing import draws
-
-draw = draws()
-
-
-def all_numbers(exponent_bits, mantissa_bits, top):
-    """Every finite number of a format, from its plan: fractions times powers of two."""
-    bias, steps = 2 ** (exponent_bits - 1) - 1, 2**mantissa_bits
-    found = [m / steps * 2.0 ** (1 - bias) for m in range(steps)]
-    for e in range(1, 2**exponent_bits):
-        found += [(1 + m / steps) * 2.0 ** (e - bias) for m in range(steps)]
-    positive = [v for v in found if v <= top]
-    return torch.tensor(sorted({-v for v in positive} | set(positive)), dtype=torch.float64)
-
-
-plans = {
-    torch.float8_e4m3fn: all_numbers(4, 3, 448.0),
-    torch.float8_e5m2: all_numbers(5, 2, 57_344.0),
-}
-assert [len(numbers) for numbers in plans.values()] == [253, 247]  # 0 and −0 are one number
-for dtype, numbers in plans.items():
-    for size in (1e-4, 1.0, 1e5):
-        for shape, contiguous in ((draw.sizes(3), False), (draw.sizes(2), True), ((), True)):
-            x = draw.tensor(*shape, contiguous=contiguous) * size
-            if draw.choice([True, False]):
-                x = -x.abs()
-            x = x.float()
-            scale = max(abs(v) for v in x.flatten().tolist()) / numbers.max().item()
-            codes = check_quantized(x, dtype, scale)
-            off = (codes * scale - x.double()).abs()
-            best = (numbers * scale - x.double().unsqueeze(-1)).abs().amin(dim=-1)
-            about = "is each code the number of the format that is nearest to x / scale?"
-            right = bool((off <= best + 1e-5 * x.double().abs()).all())
-            expect(
-                right,
-                True,
-                about=about,
-                hint="x / scale, converted: PyTorch rounds to nearest.",
-            )
-codes = check_quantized(torch.zeros(()), torch.float8_e5m2, 1.0)
-expect(codes.item(), 0.0, about="the code of zero")
-### END HIDDEN TESTS
+# %% nbgrader={"grade": true, "grade_id": "test_quantize_fp8", "locked": true}
+check("quantize_fp8")
 
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>The largest magnitude is <code>x.abs().max()</code>, often called <em>amax</em>. Which
 scale turns it into <code>torch.finfo(dtype).max</code>?</details>
-<details><summary>Hint 2</summary>For zeros both would be 0: <code>torch.where(amax > 0, amax / top, 1.0)</code>, or an
-<code>if</code>.</details>
+<details><summary>Hint 2</summary>For zeros amax is 0, and so would be the scale. What would the codes be then? Treat that
+case apart.</details>
 
 **Why it matters.** Recipes for training and for serving in 8 bits come down to this function and a decision: over how
 many elements is the largest taken, and when?

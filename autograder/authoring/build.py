@@ -7,15 +7,18 @@ once a class is graded in it, ``submitted/``, ``autograded/``, ``feedback/`` and
 from __future__ import annotations
 
 import logging
+import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import nbformat
 
 from autograder import CourseError
 from autograder.grading import source
-from autograder.project import BUILD, NOTEBOOKS, SOLUTIONS, notebook_path
+from autograder.grading.exercises import hidden_path, made_from
+from autograder.project import BUILD, CHECKS, NOTEBOOKS, SOLUTIONS, notebook_path
+from course_utils.files import replacing
 
 CONFIG = '''\
 """nbgrader's configuration of this course directory."""
@@ -30,11 +33,12 @@ class BuildError(CourseError):
     """A notebook could not be built: says which one and what to do."""
 
 
-def course_directory(folder: Path, sources: Iterable[Path] = ()) -> list[source.Lecture]:
-    """Write instructor notebooks and nbgrader's configuration into ``folder``.
+def course_directory(folder: Path, sources: Iterable[Path] = (), seed: int | None = 0) -> list[source.Lecture]:
+    """Write instructor notebooks, nbgrader's configuration and hidden cases into ``folder``.
 
     Takes all lectures of the project unless ``sources`` names some. Nothing else in the folder is touched, so
-    it is safe to repeat over a course with submissions. Raises SourceError for a source that is not sound.
+    it is safe to repeat over a course with submissions. ``seed`` draws the hidden cases where there are none: 0 is no
+    secret, and for None none are drawn. Raises SourceError for a source that is not sound.
     """
     read = [source.read(path) for path in sources or source.lectures(SOLUTIONS)]
     folder.mkdir(parents=True, exist_ok=True)
@@ -46,7 +50,46 @@ def course_directory(folder: Path, sources: Iterable[Path] = ()) -> list[source.
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.validate(lecture.notebook)
         write_notebook(lecture.notebook, path)
+        if seed is not None:
+            for _ in draw_hidden(folder, lecture, seed):
+                pass
     return read
+
+
+def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[str]:
+    """Draw the cases of a class that it has not yet, or has of an older version of an exercise; say whose, one by one.
+
+    A seed other than 0 is the class's secret: nothing that it draws is kept anywhere else.
+    """
+    from . import checks  # with PyTorch
+
+    for cells in lecture.exercises:
+        target = hidden_path(folder, cells.name)
+        if made_from(target) == cells.made_from:
+            continue
+        spec = checks.spec_of(lecture.name, cells)
+        content = checks.hidden(spec) if seed == 0 else checks.hidden_check(spec, seed).pack()
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with replacing(target) as file:
+            os.chmod(file.name, 0o600)
+            file.write(content)
+        yield cells.name
+
+
+def students_checks(progress: Callable[[str], None] = lambda name: None) -> None:
+    """Make the checks that students get, of all exercises whose file or reference has changed; delete those of none."""
+    from . import checks
+
+    names = set()
+    for path in source.lectures(SOLUTIONS):
+        for spec in checks.specs(source.read(path, built=False)):
+            names.add(f"{spec.cells.name}.check")
+            if made_from(CHECKS / f"{spec.cells.name}.check") != checks.digest(spec):
+                progress(spec.cells.name)
+                checks.write(CHECKS, checks.visible_check(spec))
+    for path in CHECKS.glob("*.check"):
+        if path.name not in names:
+            path.unlink()
 
 
 def release(course: Path, name: str) -> Path:
@@ -91,7 +134,7 @@ def students_notebooks(
 ) -> list[Path]:
     """Build everything: instructor notebooks in ``course``, students' notebooks in ``destination``."""
     written = []
-    for lecture in course_directory(course):
+    for lecture in course_directory(course, seed=None):
         progress(lecture.name)
         target = notebook_path(destination, lecture.name)
         target.parent.mkdir(parents=True, exist_ok=True)

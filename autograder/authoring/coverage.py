@@ -40,8 +40,7 @@ def page(items: dict[str, dict[int, str]], lectures: Iterable[Lecture]) -> str:
         "",
         "Made by `course coverage` from the tags of the lectures' cells; the list itself is `solutions/items.toml`.",
         "Every cell named here holds an assert, and `tests/course/test_notebooks.py` runs it again with its lecture.",
-        "The exercises are those of the same section; `tests/course/test_exercises.py` holds their hidden tests to",
-        "the answers in `tests/answers/`.",
+        "The exercises are those of the same section, each with the file that says what its answers must do.",
     ]
     for kind, texts in items.items():
         title = {"item": "Items", "error": "Errors to catch"}[kind]
@@ -75,7 +74,7 @@ def _exercises(lecture: Lecture, proof: Proof) -> list[str]:
     sections, cells = _sections(lecture), lecture.notebook.cells
     names = {exercise.name for exercise in lecture.exercises}
     here = [cell.id for cell, section in zip(cells, sections, strict=True) if section == sections[proof.cell]]
-    return [f"[`{name}`](../tests/answers/{lecture.name}/{name}.py)" for name in here if name in names]
+    return [f"[`{name}`](../solutions/exercises/{lecture.name}/{name}.py)" for name in here if name in names]
 
 
 def _sections(lecture: Lecture) -> list[str]:

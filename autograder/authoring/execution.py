@@ -74,7 +74,19 @@ def _run(lecture: Lecture) -> NotebookNode:
             client.execute(env={**os.environ, FILE_VARIABLE: "off"})
         except CellExecutionError as error:
             raise build.BuildError(f"{lecture.name}: a cell fails:\n{error}") from None
+    _require_full_points(lecture, notebook)
     return notebook
+
+
+def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
+    """A check that is not met shows a rubric and raises nothing, so its points are looked at."""
+    cells = {cell.id: cell for cell in notebook.cells}
+    for exercise in lecture.exercises:
+        results = [o.data for o in cells[f"test_{exercise.name}"].get("outputs", []) if "data" in o]
+        shown = [data.get("text/plain", "") for data in results]
+        if shown != [repr(float(exercise.points))]:
+            rubric = "".join(data.get("text/html", "") for data in results)
+            raise build.BuildError(f"{lecture.name}: the reference of {exercise.name} gets {shown}:\n{rubric}")
 
 
 @contextlib.contextmanager
@@ -96,6 +108,7 @@ def _key(lecture: Lecture) -> str:
     files = {path for each in code for path in (each, *each.rglob("*.py")) if path.suffix == ".py"}
     parts = [
         nbformat.writes(lecture.notebook),
+        [_hash(exercise.packed) for exercise in lecture.exercises],
         {str(path.relative_to(ROOT)): _hash(path.read_bytes()) for path in sorted(files)},
         sorted(f"{each.name}=={each.version}" for each in importlib.metadata.distributions()),
         [sys.version, platform.platform(), _processor(), os.cpu_count()],

@@ -2,7 +2,7 @@
 
 Every mutant changes one place between ``### BEGIN SOLUTION`` and ``### END SOLUTION``: an operator, a constant, a
 dimension, a dtype, a keyword left out, two arguments swapped, a condition, a statement dropped, a function taken
-for its neighbour. The hidden tests must reject it, or the exercise's bank must say why not.
+for its neighbour. The hidden cases must reject it, or the exercise's file must say why not.
 """
 
 from __future__ import annotations
@@ -13,12 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from autograder.grading.exercises import Exercise
-
-from .bank import Answer
-from .in_process import judge_in_process
-
-REJECTED = 0.95  # of the mutants that are not equivalent, at least
-_SECONDS = 2.0  # of processor time for one mutant
 
 _OPERATORS: dict[type[ast.operator], list[type[ast.operator]]] = {
     ast.Add: [ast.Sub, ast.Mult],
@@ -271,46 +265,3 @@ def _drop_keyword(index: int) -> _Change:
         return ast.Call(node.func, node.args, node.keywords[:index] + node.keywords[index + 1 :])
 
     return change
-
-
-@dataclass(frozen=True)
-class Report:
-    """How the tests of one exercise fared. ``unexplained`` mutants live and the bank does not say why; the
-    ``outdated`` are in the bank but dead, or not mutants at all."""
-
-    total: int
-    equivalent: int
-    survivors: int
-    unexplained: list[Mutant]
-    outdated: list[Answer]
-
-    @property
-    def rejected(self) -> float:
-        """The share of mutants that the tests reject, of those that are not equivalent."""
-        count = self.total - self.equivalent
-        return 1 - (self.survivors + len(self.unexplained)) / count if count else 1.0
-
-    @property
-    def problems(self) -> list[str]:
-        """What the bank or the tests must still do, in words; empty where nothing is."""
-        found = [f"mutant lives: {mutant.title}" for mutant in self.unexplained]
-        found += [f"line {answer.line}: this mutant is dead or gone: {answer.title}" for answer in self.outdated]
-        if self.rejected < REJECTED:
-            found.append(f"the tests reject {self.rejected:.0%} of the mutants, {REJECTED:.0%} wanted")
-        return found
-
-
-def run_mutants(exercise: Exercise, bank: list[Answer]) -> Report:
-    """Judge every mutant of an exercise and compare the living with what the bank explains."""
-    explained = {answer.title: answer for answer in bank if answer.kind in ("equivalent", "survivor")}
-    all_mutants = mutants(exercise)
-    alive = [m for m in all_mutants if judge_in_process(exercise, m.code, seconds=_SECONDS).passed]
-    titles = {m.title for m in alive}
-    kinds = [explained[title].kind for title in titles if title in explained]
-    return Report(
-        total=len(all_mutants),
-        equivalent=kinds.count("equivalent"),
-        survivors=kinds.count("survivor"),
-        unexplained=[m for m in alive if m.title not in explained],
-        outdated=[answer for title, answer in explained.items() if title not in titles],
-    )

@@ -6,34 +6,52 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # with PyTorch, which the commands that grade nothing do without
+    from course_utils.testing.requirements import Check
 
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 SOLUTION = ("### BEGIN SOLUTION", "### END SOLUTION")
-HIDDEN = ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
+HIDDEN_FOLDER = "hidden"  # as course_utils.testing.checking.HIDDEN, which would bring PyTorch
 
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a lecture. ``solution`` and ``tests`` are whole cells, ``line`` is where they begin."""
+    """One exercise of a lecture. ``solution`` is a whole cell, ``line`` is where it begins.
+
+    ``packed`` is its check, with the cases that students see; it is empty only while checks are being made.
+    """
 
     name: str
     points: float
     setup: str
     solution: str
-    tests: str
     line: int
+    packed: bytes
+
+    @cached_property
+    def check(self) -> Check:
+        """What its requirements are, and how each is tried."""
+        return unpacked(self.packed)
+
+    @cached_property
+    def made_from(self) -> str:
+        """What its check was made from."""
+        return str(json.loads(self.packed.partition(b"\n")[0])["made_from"])
 
     @property
-    def visible_tests(self) -> str:
+    def tests(self) -> str:
         """The test cell as students see it."""
-        return cut(self.tests, HIDDEN)
+        return f'check("{self.name}")'
 
     @property
     def stub(self) -> str:
         """The solution cell as students get it."""
-        return cut(self.solution, SOLUTION, STUB)
+        return with_stub(self.solution)
 
 
 @dataclass(frozen=True)
@@ -62,13 +80,13 @@ class Cell:
 class ProblemSet:
     """The exercises of a lecture, and all of its code cells as students get them, both in order.
 
-    ``seed`` is what hidden inputs are drawn from: a class has its own.
+    ``hidden``: the cases of a class, by exercise.
     """
 
     lecture_name: str
     exercises: tuple[Exercise, ...]
     cells: tuple[Cell, ...] = ()
-    seed: int = 0
+    hidden: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def points(self) -> float:
@@ -78,26 +96,53 @@ class ProblemSet:
     @cached_property
     def digest(self) -> bytes:
         """A hash of everything in here that can change a point. Where in the source it stands cannot."""
-        exercises = [[e.name, e.points, e.setup, e.solution, e.tests] for e in self.exercises]
+        exercises = [
+            [e.name, e.points, e.setup, e.solution, _hash(e.packed), _hash(self.hidden.get(e.name, b""))]
+            for e in self.exercises
+        ]
         cells = [[cell.name, cell.text] for cell in self.cells]
-        return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells, self.seed]).encode()).digest()
+        return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells]).encode()).digest()
 
     def answered(self, answers: Mapping[str, str]) -> tuple[Cell, ...]:
         """The lecture's cells with these answers in the solution cells; an exercise without one keeps its stub."""
         return tuple(Cell(answers.get(cell.name, cell.text), cell.name) for cell in self.cells)
 
 
-def cut(text: str, markers: tuple[str, str], replacement: str | None = None) -> str:
-    """``text`` without what stands between the markers; ``replacement`` takes its place and its indentation."""
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def hidden_path(course: Path, name: str) -> Path:
+    """Where a class's folder has its own cases of an exercise."""
+    return course / HIDDEN_FOLDER / f"{name}.check"
+
+
+def made_from(path: Path) -> str:
+    """What the check in a file was made from, or "" where there is none that can be read."""
+    try:
+        with path.open("rb") as file:
+            return str(json.loads(file.readline())["made_from"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def unpacked(content: bytes) -> Check:
+    """A check from its bytes."""
+    from course_utils.testing.requirements import Check
+
+    return Check.unpack(content)
+
+
+def with_stub(solution: str) -> str:
+    """A solution cell with the stub, as it is indented there, in place of what students write."""
     lines: list[str] = []
     inside = False
-    for line in text.splitlines():
-        if line.strip() == markers[0]:
+    for line in solution.splitlines():
+        if line.strip() == SOLUTION[0]:
             inside = True
-            if replacement is not None:
-                indent = line[: len(line) - len(line.lstrip())]
-                lines += [indent + part for part in replacement.splitlines()]
-        elif line.strip() == markers[1]:
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += [indent + part for part in STUB.splitlines()]
+        elif line.strip() == SOLUTION[1]:
             inside = False
         elif not inside:
             lines.append(line)

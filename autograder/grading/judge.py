@@ -1,30 +1,32 @@
-"""The judge's side of grading: runs our test cells here, and asks the student's process what its code does.
+"""The judge's side of grading: asks the student's process what its code does, and compares what comes back.
 
-A test cell runs unchanged. The names that the solution cell defines are stand-ins; `observe` sends the name (or a
-probe's source) with the arguments to the student's process and judges the plain data that comes back.
+For each case of a check it sends a name, or a probe's source, with the arguments; plain data comes back. What is
+expected, and how the two are compared, never leaves this process.
 """
 
 from __future__ import annotations
 
 import contextlib
-import inspect
 import re
-import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
 
-from autograder.inside.messages import Call, Mismatched, Missing, Names, Ran, ReadNames, Request, Run, Seen, Unsendable
-from course_utils.testing import Mismatch, Observation, difference, freeze, observing_elsewhere, tensors
+from autograder.inside.messages import Call, Missing, Names, Ran, ReadNames, Request, Run, Seen, Unsendable
+from course_utils.testing import Observation, freeze, tensors
+from course_utils.testing.comparing import compare
+from course_utils.testing.plain import Opaque, Raised
+from course_utils.testing.requirements import Case, Outcome, Requirement, outcome
+from course_utils.testing.rubric import Met, score
 
-from .cells import quietly, run_cell, run_tests
+from .cells import quietly
 from .conversation import Conversation, Gone
-from .exercises import Cell, Exercise, ProblemSet
+from .exercises import Cell, Exercise, ProblemSet, unpacked
 from .marks import Mark, Verdict
-from .program import Kind, Program, asked
+from .program import Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
@@ -38,20 +40,6 @@ _NOT_HERE = re.compile(
 _NOT_THERE_EITHER = re.compile(r"FileNotFound|Permission")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 _A = TypeVar("_A", Ran, Names)
-
-
-class TestError(BaseException):
-    """A test cell did what cannot be graded from another process: a fault of ours, never the student's."""
-
-
-class _StandIn:
-    """Stands for a function or class of the student's in a test cell. It can be observed, and nothing else."""
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def __call__(self, *_: object, **__: object) -> None:
-        raise TestError(f"a test called {self.__name__} itself; it must observe it")
 
 
 @dataclass
@@ -127,11 +115,13 @@ def _say_again(work: _Work, box: Sandbox, end: float) -> None:
     again = _Work(program, work.cells, list(work.tainted), hidden=False)
     with contextlib.suppress(Gone), box.conversation(end) as talk:
         _converse(talk, again)
-    said = {mark.exercise: mark for mark in again.marks if mark.points == 0}
+    said = {mark.exercise: mark for mark in again.marks if mark.points < mark.worth}
     for place, mark in enumerate(work.marks):
         if mark.exercise in {exercise.name for exercise in work.tainted}:
             unsaid = f"✗ {mark.exercise}\n  A test that you can see fails. Run its cell in your notebook: it says how."
-            work.marks[place] = said.get(mark.exercise, replace(mark, message=unsaid, mistake=None))
+            found = said.get(mark.exercise, replace(mark, message=unsaid, mistake=None))
+            # The points are those of the process that was asked everything; only the words are replaced.
+            work.marks[place] = replace(mark, message=found.message, mistake=found.mistake)
 
 
 def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
@@ -180,10 +170,9 @@ def _converse(talk: Conversation, work: _Work) -> None:
                 program.stopped[number] = error
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
-            tests = step.exercise.tests if work.hidden else step.exercise.visible_tests
             before, work.told = work.told, work.hidden  # also where it ends in these tests
-            verdict, elsewhere = _judge(step.exercise, tests, talk, program.problems.seed)
-            work.told = before or (work.hidden and (verdict.passed or verdict.hidden))
+            verdict, elsewhere = _score(step.exercise, program.problems, work.hidden, talk)
+            work.told = before or (work.hidden and verdict.told)
             work.waiting.remove(step.exercise)
             if before and not verdict.passed and not verdict.hidden:
                 work.tainted.append(step.exercise)
@@ -209,35 +198,51 @@ def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | 
     return answer
 
 
-def _judge(exercise: Exercise, tests: str, talk: Conversation, seed: int) -> tuple[Verdict, list[str]]:
-    """Run these tests here, with every observation made there. Also the errors that calls ended with."""
+def _score(exercise: Exercise, problems: ProblemSet, hidden: bool, talk: Conversation) -> tuple[Verdict, list[str]]:
+    """Try an exercise's cases there, and compare what comes back here. Also the errors that calls ended with.
+
+    Those that students see come first: a requirement that fails one of them needs no other.
+    """
+    check = exercise.check
     errors: list[str] = []
 
-    def ask(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Observation:
-        if isinstance(target, _StandIn):
-            call = Call(target.__name__, args, kwargs)
-        elif (probed := getattr(target, "__wrapped__", None)) is not None:
-            call = Call(probed.__name__, args, kwargs, textwrap.dedent(inspect.getsource(probed)))
-        else:
-            raise TestError(f"a test observed {target!r}, which is neither the student's nor a probe")
-        match talk.ask(call):
-            case Seen(seen):
-                if seen.error and not _NOT_THERE_EITHER.match(seen.error):
-                    errors.append(f"{seen.error}: {seen.message}")
-                return _checked(replace(seen, call=clean(seen.call, limit=1000)), call, talk.asked())
-            case Mismatched(text):
-                raise Mismatch(text[:MESSAGE_LIMIT])
-            case Missing():
-                raise NameError(f"name '{call.name}' is not defined")
-            case Unsendable(reason):
-                raise Mismatch(f"✗ {call.name}\n  What came back cannot be looked at: {reason[:500]}.")
-        raise Gone("the answer is not of the kind that was asked for")
+    def observed(requirement: Requirement, case: Case) -> tuple[Outcome, str]:
+        return _observe(requirement, case, talk, errors)
 
-    names: dict[str, Any] = {}
-    with quietly(seed), observing_elsewhere(ask):
-        run_cell(exercise.setup, "setup", names)
-        names |= {name: _StandIn(name) for name in asked(exercise)}
-        return run_tests(tests, names), errors
+    with quietly():
+        visible = {n: [observed(r, case) for case in r.cases] for n, r in enumerate(check.requirements)}
+        rubric = score(check, visible)
+        packed = problems.hidden.get(exercise.name) if hidden and rubric.points else None
+        if packed:
+            agree = []
+            for requirement, line in zip(unpacked(packed).requirements, rubric.lines, strict=True):
+                how = requirement.comparison
+                tried = (how.difference(observed(requirement, case)[0], case.expected) for case in requirement.cases)
+                agree.append(line.met is Met.YES and all(found is None for found in tried))
+            rubric = score(check, visible, agree)
+    lines = tuple((line.text, line.points, line.met.value) for line in rubric.lines)
+    if rubric.points == rubric.worth:
+        return Verdict(True, points=rubric.points, requirements=lines, told=packed is not None), errors
+    only_hidden = all(line.met in (Met.YES, Met.HIDDEN) for line in rubric.lines)
+    message = f"✗ {exercise.name}\n{rubric.failure or ''}".rstrip()
+    return Verdict(False, message, rubric.mistake, only_hidden, rubric.points, lines, packed is not None), errors
+
+
+def _observe(requirement: Requirement, case: Case, talk: Conversation, errors: list[str]) -> tuple[Outcome, str]:
+    """What comes back of one case, with the call in words; an error that it ended with is added to ``errors``."""
+    call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
+    blank = dict.fromkeys(requirement.comparison.parts)
+    match talk.ask(call):
+        case Seen(seen):
+            if seen.error and not _NOT_THERE_EITHER.match(seen.error):
+                errors.append(f"{seen.error}: {seen.message}")
+            seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, talk.asked())
+            return outcome(seen, requirement.comparison), seen.call
+        case Missing(name):
+            return blank | {"value": Raised("NameError", f"name '{name}' is not defined")}, call.name
+        case Unsendable(reason):
+            return blank | {"value": Opaque(f"what cannot be looked at: {reason[:500]}")}, call.name
+    raise Gone("the answer is not of the kind that was asked for")
 
 
 def _checked(seen: Observation, call: Call, now: Request) -> Observation:
@@ -250,9 +255,7 @@ def _checked(seen: Observation, call: Call, now: Request) -> Observation:
     assert isinstance(now, Call)
     before, after = ({**dict(enumerate(one.args)), **one.kwargs} for one in (call, now))
     mutated = [
-        label
-        for label in before
-        if label in seen.mutated or difference(freeze(after[label]), freeze(before[label]), exact=True)
+        label for label in before if label in seen.mutated or compare(freeze(after[label]), freeze(before[label]), 0.0)
     ]
     shares = [label for label in before if label in seen.shares and _shows(seen, after[label])]
     return replace(seen, mutated=mutated, shares=shares)
@@ -268,16 +271,18 @@ def _shows(seen: Observation, argument: Any) -> bool:
             assert seen.offset is not None and seen.stride is not None
             view = torch.empty(0, dtype=value.dtype)
             view.set_(tensor.untyped_storage(), seen.offset, value.shape, seen.stride)
-            if difference(view, value, exact=True) is None:
+            if compare(view, value, 0.0) is None:
                 return True
     return False
 
 
 def _mark(exercise: Exercise, verdict: Verdict, stopped: str) -> Mark:
     if verdict.passed:
-        return Mark(exercise.name, exercise.points, exercise.points)
+        return Mark(exercise.name, exercise.points, exercise.points, requirements=verdict.requirements)
     message = verdict.message + (f"\n  Your cell stopped with {stopped}" if stopped else "")
-    return Mark(exercise.name, 0.0, exercise.points, message, verdict.mistake, verdict.hidden)
+    return Mark(
+        exercise.name, verdict.points, exercise.points, message, verdict.mistake, verdict.hidden, verdict.requirements
+    )
 
 
 _ODD = re.compile(
@@ -287,19 +292,24 @@ _ODD = re.compile(
     r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|environ|symlink|system|popen)\b|"
     r"\bbuiltins\b|__import__|\bimportlib\b"
 )
+_READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|\bcourse_utils[\w.]* import [^\n]*\b{0}\b"
 
 
 def _suspicious(program: Program) -> list[str]:
     """What a person should look at in the student's cells, whatever they earned: they reach for what no answer needs.
 
-    What stands in the lecture itself may stand in a student's copy of its cells.
+    What stands in the lecture itself may stand in a student's copy of its cells. The course's own library has some of
+    the functions that a lecture asks for (``data.get_batch``): in an exercise of that name they are noted, too.
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     notes = []
     for step in program.steps:
-        if step.kind is Kind.THEIRS and (found := sorted(set(_ODD.findall(step.cell.text)))):
+        if step.kind is Kind.THEIRS:
+            found = sorted(set(_ODD.findall(step.cell.text)))
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
+            else:
+                found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), step.cell.text)))
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
                 notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")

@@ -2,7 +2,8 @@
 
 A result whose key is still the current one need not be made again. So the key has to change with everything that can
 change a point, and should change with nothing else, because a change grades a whole class again. Folders are the list:
-whatever is in `DECIDING` counts, whatever is not does not.
+whatever is in `DECIDING` counts, whatever is not does not. (Students' checks lie among their helpers; each counts as a
+part of its exercise, and would otherwise grade the other lectures again.)
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .exercises import ProblemSet
 
 _ROOT = Path(__file__).resolve().parents[2]
 DECIDING = ("autograder/inside", "autograder/grading", "course_utils")
+_COUNTED_BY_EXERCISE = "course_utils/checks"
 _VERSIONS = ("torch", "numpy", "einops", "jaxtyping", "ipython")
 
 
@@ -40,6 +42,8 @@ def code_digest(root: Path) -> bytes:
     for folder in DECIDING:
         for path in sorted((root / folder).rglob("*")):
             name = path.relative_to(root)
+            if name.as_posix().startswith(_COUNTED_BY_EXERCISE + "/"):
+                continue
             if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in name.parts):
                 digest.update(name.as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.digest()

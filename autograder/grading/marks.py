@@ -12,12 +12,16 @@ class Verdict:
     """What a test cell said of one answer. ``mistake`` is the known mistake that it named, or None.
 
     ``hidden``: it was the hidden part that failed, so the message may show inputs that students don't see.
+    ``points`` and ``requirements``: as of a mark. ``told``: the student's process has seen hidden inputs.
     """
 
     passed: bool
     message: str = ""
     mistake: str | None = None
     hidden: bool = False
+    points: float = 0.0
+    requirements: tuple[tuple[str, float, str], ...] = ()
+    told: bool = False
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,8 @@ class Mark:
     """What an exercise earned: ``points`` of ``worth``; ``message`` says why not, ``mistake`` which known one.
 
     ``hidden``: a hidden test failed; the message is for the instructor, the mistake for the student too.
+    ``requirements``: of each its text, its points and whether it is met, in the words of
+    :class:`course_utils.testing.rubric.Met`.
     """
 
     exercise: str
@@ -33,6 +39,7 @@ class Mark:
     message: str = ""
     mistake: str | None = None
     hidden: bool = False
+    requirements: tuple[tuple[str, float, str], ...] = ()
 
 
 class State(StrEnum):

@@ -63,7 +63,7 @@ class Program:
         self._definers: dict[str, list[int]] = defaultdict(list)  # in order
         self._changers: dict[str, list[int]] = defaultdict(list)  # of ours, in order
         self._left = _NAMES
-        tests = {Cell(exercise.visible_tests).plain for exercise in problems.exercises}
+        tests = {Cell(exercise.tests).plain for exercise in problems.exercises}
         modules = frozenset().union(*(_imports(cell.text) for cell in problems.cells))
         for number, step in enumerate(self.steps):
             if step.kind is Kind.OURS or (step.kind is Kind.CHECK and step.cell.plain in {"", *tests}):
@@ -174,7 +174,7 @@ class Program:
 def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
     exercises = {exercise.name: exercise for exercise in problems.exercises}
     named_tests = {f"test_{name}": exercise for name, exercise in exercises.items()}
-    tests = {Cell(exercise.visible_tests).plain: exercise for exercise in problems.exercises}
+    tests = {Cell(exercise.tests).plain: exercise for exercise in problems.exercises}
     ours = {cell.plain: cell for cell in problems.cells if not cell.name}
     steps: list[Step] = []
     for cell in cells:
@@ -199,8 +199,15 @@ def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def asked(exercise: Exercise) -> frozenset[str]:
-    """The names that an exercise asks for: its solution defines them, and its tests use them."""
-    return frozenset(defined(exercise.solution)) & frozenset(used(exercise.tests))
+    """The names that an exercise asks for: its solution defines them, and its check uses them."""
+    tried = {exercise.name}.union(*(_of_student(each.probe) for each in exercise.check.requirements))
+    return frozenset(defined(exercise.solution)) & tried
+
+
+def _of_student(probe: str) -> set[str]:
+    """The names that a probe takes from the notebook: ``student.AdamW``."""
+    nodes = [node for node in ast.walk(ast.parse(probe)) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "student"}
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,8 +2,9 @@
 
 An exercise is two cells with nbgrader's metadata: a solution cell whose ``grade_id`` is the exercise's name, with
 the reference between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, and right below it a test cell with
-``grade_id`` ``test_<name>`` and points, whose hidden part stands between ``### BEGIN HIDDEN TESTS`` and
-``### END HIDDEN TESTS``. The first code cell holds the imports; an exercise needs that cell and its own, no other.
+``grade_id`` ``test_<name>``, which is the line ``check("<name>")``: what that tries, and the points, come from the
+exercise's own file, ``solutions/exercises/NN_topic/<name>.py`` (:mod:`autograder.authoring.exercise`). The first code
+cell holds the imports; an exercise needs that cell and its own, no other.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import copy
 import functools
 import hashlib
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +22,9 @@ import jupytext
 import nbformat
 
 from autograder import CourseError
+from autograder.project import CHECKS
 
-from .exercises import HIDDEN, SOLUTION, Cell, Exercise, ProblemSet
+from .exercises import SOLUTION, Cell, Exercise, ProblemSet
 
 _HEADER = re.compile(r"^# %%")
 _TAG = re.compile(r"^(item|error)-(\d+)$")
@@ -65,7 +68,7 @@ class Lecture:
     @property
     def problems(self) -> ProblemSet:
         """What grading needs of it."""
-        texts = {e.name: e.stub for e in self.exercises} | {f"test_{e.name}": e.visible_tests for e in self.exercises}
+        texts = {e.name: e.stub for e in self.exercises} | {f"test_{e.name}": e.tests for e in self.exercises}
         code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
         cells = [Cell(texts[cell.id], cell.id) if cell.id in texts else Cell(cell.source) for cell in code]
         return ProblemSet(self.name, self.exercises, tuple(cells))
@@ -84,14 +87,23 @@ def lectures(folder: Path) -> list[Path]:
     return found
 
 
-def read(path: Path) -> Lecture:
-    """Read and check one source. Raises :class:`SourceError` for anything that would make a wrong notebook."""
+def with_hidden(tests: str) -> str:
+    """A test cell as instructors have it: `nbgrader autograde` tries the class's own cases too."""
+    hidden = "from course_utils.testing import check\n\n" + tests.replace(")", ", hidden=True)")
+    return f"{tests}\n### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS"
+
+
+def read(path: Path, *, built: bool = True) -> Lecture:
+    """Read and check one source. Raises :class:`SourceError` for anything that would make a wrong notebook.
+
+    With ``built`` False its checks need not be there: they are made from what is read.
+    """
     if not path.is_file():
         raise SourceError(path, 1, "there is no such source", "lectures are named solutions/NN_topic.py")
-    return parse(path, path.read_text(encoding="utf-8"))
+    return parse(path, path.read_text(encoding="utf-8"), built=built)
 
 
-def parse(path: Path, text: str) -> Lecture:
+def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
     """As `read`, from the text of a source; ``path`` only names it."""
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEADER.match(line)]
     if not lines or text[: text.index("# %%")].strip():
@@ -113,7 +125,7 @@ def parse(path: Path, text: str) -> Lecture:
         raise SourceError(path, 1, "its cells and its `# %%` lines do not agree", "look for a stray `# %%`")
     proofs = _check_cells(path, cells, lines)
     timed = tuple(i for i, cell in enumerate(cells) if _TIMED in cell.metadata.get("tags", []))
-    exercises = _exercises(path, cells, lines)
+    exercises = _exercises(path, cells, lines, built)
     _finish(notebook)
     return Lecture(path.stem, path, notebook, exercises, proofs, timed)
 
@@ -133,21 +145,18 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
                 path, line, f"the header of this cell is malformed: {stray!r}",
                 'metadata is key=JSON, as in `# %% nbgrader={"grade": false, …}` or `# %% tags=["item-7"]`',
             )  # fmt: skip
-        for begin, end in (SOLUTION, HIDDEN):
-            marks = [s for part in cell.source.splitlines() if (s := part.strip()) in (begin, end)]
-            if marks != [begin, end] * (len(marks) // 2):
-                raise SourceError(
-                    path,
-                    line,
-                    f"`{begin}` and `{end}` do not come in pairs",
-                    "close each region in its own cell",
-                )
+        marks = [s for part in cell.source.splitlines() if (s := part.strip()) in SOLUTION]
+        if marks != list(SOLUTION) * (len(marks) // 2):
+            raise SourceError(
+                path, line, f"`{SOLUTION[0]}` and `{SOLUTION[1]}` do not come in pairs",
+                "close each region in its own cell",
+            )  # fmt: skip
         if cell.cell_type == "code" and not cell.source.strip():
             raise SourceError(path, line, "this code cell is empty", "fill it or take it out")
         for tag in (tag for tag in cell.metadata.get("tags", []) if tag != _TIMED):
             if not (match := _TAG.match(tag)):
                 raise SourceError(path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, or timed")
-            if not re.search(r"\bassert\b|\bexpect\(", cell.source):
+            if not re.search(r"\bassert\b", cell.source):
                 raise SourceError(path, line, f"this cell is tagged {tag} and proves nothing", "add an assert")
             proofs.append(Proof(match[1], int(match[2]), index, line))
         if grade_id := cell.metadata.get("nbgrader", {}).get("grade_id"):
@@ -160,7 +169,7 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
     return tuple(proofs)
 
 
-def _exercises(path: Path, cells: list[Any], lines: list[int]) -> tuple[Exercise, ...]:
+def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> tuple[Exercise, ...]:
     code = [(cell, line) for cell, line in zip(cells, lines, strict=True) if cell.cell_type == "code"]
     if not code:
         raise SourceError(path, lines[0], "there is no code cell", "begin with a cell of imports")
@@ -181,17 +190,35 @@ def _exercises(path: Path, cells: list[Any], lines: list[int]) -> tuple[Exercise
                 path, test_line, f"{name}: its test cell does not follow it",
                 f'put a cell with "grade": true and "grade_id": "test_{name}" right below the solution',
             )  # fmt: skip
-        if not test_meta.get("points", 0) > 0 or not test_meta.get("locked"):
-            raise SourceError(path, test_line, f"{name}: its test cell is not worth points, or not locked",
-                              'give it "points" above 0 and "locked": true')  # fmt: skip
-        if HIDDEN[0] not in test.source:
-            raise SourceError(path, test_line, f"{name}: it has no hidden tests", f"add `{HIDDEN[0]}` … `{HIDDEN[1]}`")
+        if not test_meta.get("locked"):
+            raise SourceError(path, test_line, f"{name}: its test cell is not locked", 'give it "locked": true')
+        packed, points = _check(path, test_line, name, built)
+        exercise = Exercise(name, points, setup, cell.source, line, packed)
+        if test.source.strip() != exercise.tests:
+            raise SourceError(
+                path, test_line, f"{name}: its test cell is not the line `{exercise.tests}`",
+                f"what it tries stands in solutions/exercises/{path.stem}/{name}.py",
+            )  # fmt: skip
+        test_meta["points"] = points
+        test.source = with_hidden(exercise.tests)
         tests_seen.add(index + 1)
-        found.append(Exercise(name, test_meta["points"], setup, cell.source, test.source, line))
+        found.append(exercise)
     for index, (cell, line) in enumerate(code):
         if cell.metadata.get("nbgrader", {}).get("grade") and index not in tests_seen:
             raise SourceError(path, line, "this test cell stands below no solution", "move it below its exercise")
     return tuple(found)
+
+
+def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]:
+    """An exercise's check, and its points."""
+    file = CHECKS / f"{name}.check"
+    try:
+        content = file.read_bytes()
+        return content, json.loads(content.partition(b"\n")[0])["points"]
+    except (OSError, ValueError, KeyError) as error:
+        if not built:
+            return b"", 1.0
+        raise SourceError(path, line, f"{name}: {file} cannot be read ({error})", "run `course notebooks`") from None
 
 
 def _finish(notebook: nbformat.NotebookNode) -> None:

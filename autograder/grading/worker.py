@@ -126,7 +126,7 @@ def prepare(limits: Limits, unsafe: bool) -> str:
 
 def grade_one(task: Task) -> Outcome:
     """Grade one submission. Never raises: what went wrong is in the outcome."""
-    from . import conversation, judge
+    from . import conversation
 
     with _LOCK:
         started = time.monotonic()
@@ -136,7 +136,7 @@ def grade_one(task: Task) -> Outcome:
         except _Overdue:
             close_box()
             return unfinished(task.problems)
-        except (Exception, judge.TestError, conversation.Gone) as error:
+        except (Exception, conversation.Gone) as error:
             return failed(f"{type(error).__name__}: {error}")
 
 
@@ -151,11 +151,13 @@ def _watchdog(seconds: float) -> Iterator[None]:
     An exception from outside comes between two instructions of Python, which is soon: what the judge calls in C is
     bounded by the size of a message. Where that should be wrong, the pool kills the worker.
     """
-    thread, lock, over = threading.get_ident(), threading.Lock(), False
+    thread, lock, over, fired, arrived = threading.get_ident(), threading.Lock(), False, False, False
 
     def stop() -> None:
+        nonlocal fired
         with lock:
             if not over:
+                fired = True
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Overdue))
 
     timer = threading.Timer(seconds, stop)
@@ -163,12 +165,20 @@ def _watchdog(seconds: float) -> Iterator[None]:
     timer.start()
     try:
         yield
+    except _Overdue:
+        arrived = True
+        raise
     finally:
         with lock:
             over = True
-            # One that is on its way is taken back: it would come in the middle of something else.
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
         timer.cancel()
+        # One that is on its way is waited for here: later it would come in the middle of something else. Taking it back
+        # (with NULL) is no way: CPython 3.11 then believes for ever that one is on its way, and never gets past the
+        # first instruction of a function that is traced or profiled.
+        if fired and not arrived:
+            with contextlib.suppress(_Overdue):
+                for _ in range(1000):
+                    pass
 
 
 def _grade(task: Task, started: float) -> Outcome:

@@ -1,8 +1,8 @@
 """What the judge asks of a student's process, and what may come back.
 
-Each kind of message is a dataclass. On the wire it is plain data (:mod:`autograder.inside.wire`): a dict of its fields
-under its name. ``request`` and ``answer`` turn that back into the dataclass. The answer comes from a process that may
-be hostile, so ``answer`` accepts exactly these names, fields and types, and nothing else.
+Each kind of message is a dataclass. On the wire it is plain data (:mod:`course_utils.testing.wire`): a dict of its
+fields under its name. ``request`` and ``answer`` turn that back into the dataclass. The answer comes from a process
+that may be hostile, so ``answer`` accepts exactly these names, fields and types, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_args
 
 from course_utils.testing import Observation
-
-from .wire import WireError
+from course_utils.testing.wire import WireError
 
 READY = b"!"  # what a student's process says once it is isolated, before any message
 
@@ -65,13 +64,6 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Mismatched:
-    """The observation itself failed, as `observe` does for what cannot be called; ``message`` is for the student."""
-
-    message: str
-
-
-@dataclass(frozen=True)
 class Missing:
     """There is no such name."""
 
@@ -86,7 +78,7 @@ class Unsendable:
 
 
 Request = Run | ReadNames | Call
-Answer = Ran | Names | Seen | Mismatched | Missing | Unsendable
+Answer = Ran | Names | Seen | Missing | Unsendable
 _REQUESTS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Request)}
 _ANSWERS: dict[str, type[Any]] = {kind.__name__: kind for kind in get_args(Answer)}
 _TYPES: dict[str, type] = {"str": str, "tuple": tuple, "dict": dict, "list": list, "Observation": Observation}

@@ -10,12 +10,13 @@ import asyncio
 import builtins
 import contextlib
 import io
-import linecache
 import mmap
 import os
 from typing import Any, BinaryIO
 
-from . import messages, wire
+from course_utils.testing import wire
+
+from . import messages
 from .shell import Shell, no_input
 
 _PRINTED = 20_000  # characters of a cell's output that are kept
@@ -39,21 +40,18 @@ class Notebook:
                 return self._call(request)
 
     def _call(self, call: messages.Call) -> messages.Answer:
-        from course_utils.testing import Mismatch, probe, witness
+        from course_utils.testing import witness
+        from course_utils.testing.checking import SEED, seed_all
+        from course_utils.testing.probes import from_source
 
         if call.probe:
-            self._names["probe"] = probe
-            source, filename = call.probe, "<probe>"
-            linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-            exec(compile(source, filename, "exec"), self._names)
-        try:
+            target = from_source(call.probe, call.name, self._names)
+        elif call.name in self._names:
             target = self._names[call.name]
-        except KeyError:
+        else:
             return messages.Missing(call.name)
-        try:
-            return messages.Seen(witness(target, call.args, call.kwargs))
-        except Mismatch as mismatch:
-            return messages.Mismatched(str(mismatch))
+        seed_all(SEED)
+        return messages.Seen(witness(target, call.args, call.kwargs))
 
     async def _run(self, source: str) -> messages.Ran:
         printed = io.StringIO()

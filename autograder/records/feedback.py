@@ -1,7 +1,7 @@
-"""A page for each student: points, their own code, what `expect` said of it and the hint in it. Nothing else.
+"""A page for each student: points, their own code, what its check said of it and the hint in it. Nothing else.
 
 Built from an allow-list. Everything that comes from a submission is text: escaped, with what hides or turns it spelt
-out, on a page that allows no script. A line of a hidden test that found its way into a message is taken out of it.
+out, on a page that allows no script.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from .folder import ClassFolder, concerns_one
 
 CODE_LIMIT = 20_000  # characters of a cell that are shown
 MESSAGE_LIMIT = 6_000
-_LONG = 12  # a line of a hidden test longer than this is nobody's by chance
 
 _HEADLINES = {
     State.NOT_SUBMITTED: "Nothing was handed in.",
@@ -38,6 +37,7 @@ _NOTES = {
     State.NEEDS_REVIEW: "A person will look at this submission; the points may change.",
     State.FAILED_HERE: "This is no fault of yours and costs no points. There is no need to hand in again.",
 }
+_SIGNS = {"met": "✓", "not tried yet": "○"}  # of course_utils.testing.rubric.Met; all others are ✗
 ON_OTHER_INPUTS = "It does what the tests ask that you can see. On an input that they don't try, it does not."
 CHANGED = "Your notebook, or the grading, has changed since these points were given: they will be given again."
 
@@ -93,7 +93,6 @@ def page(
     notes += [] if current else [CHANGED]
     # Only what is wrong with the file: remedies, paths and what the grader noted are for the instructor.
     notes += [f"Your notebook: {one_line(finding.problem)}." for finding in (handed_in.findings if handed_in else ())]
-    secret = hidden_lines(lecture)
     return template.render(
         title=pages.title(lecture),
         student=one_line(result.student),
@@ -102,28 +101,29 @@ def page(
         graded=graded,
         handed_in=handed_in is not None,
         exercises=[
-            _exercise(e, titles[e.name], marks.get(e.name) if graded else None, answers.get(e.name, ""), secret)
+            _exercise(e, titles[e.name], marks.get(e.name) if graded else None, answers.get(e.name, ""))
             for e in lecture.exercises
         ],
     )
 
 
-def _exercise(
-    exercise: Exercise, title: str, mark: Mark | None, code: str, secret: tuple[str, ...]
-) -> dict[str, object]:
+def _exercise(exercise: Exercise, title: str, mark: Mark | None, code: str) -> dict[str, object]:
     full = mark is not None and mark.points >= exercise.points
     # The judge's messages are clean already, but a result is a file that anybody may have written.
-    message = clean(without(mark.message[:MESSAGE_LIMIT], secret)) if mark else ""
+    message = clean(mark.message[:MESSAGE_LIMIT]) if mark else ""
     facts, advice = split(message)
     if mark is not None and mark.hidden:
-        # What it was called with, and whatever it says of that, is for the next student to find out.
-        facts, advice = ON_OTHER_INPUTS, mark.mistake if mark.mistake and mark.mistake in exercise.tests else ""
+        facts = ON_OTHER_INPUTS  # the hint below it belongs to the requirement, whatever the input was
     return {
         "title": title,
         "points": f"{mark.points:g}" if mark else "–",
         "worth": f"{exercise.points:g}",
         "verdict": "✓" if full else "✗" if mark else "",
         "word": ": right" if full else ": not yet right" if mark else "",
+        "requirements": [
+            {"sign": _SIGNS.get(met, "✗"), "word": met, "text": one_line(text), "points": f"{points:g}"}
+            for text, points, met in (mark.requirements if mark else ())
+        ],
         "facts": facts,
         "advice": advice,
         "code": highlighted(code[:CODE_LIMIT]),
@@ -144,23 +144,9 @@ def highlighted(code: str) -> Markup:
 
 
 def split(message: str) -> tuple[str, str]:
-    """What `expect` saw (call, got, expected), and its advice: the lines that it indents by two."""
+    """What a check saw (call, got, expected), and its advice: the lines that it indents by two."""
     facts: list[str] = []
     advice: list[str] = []
     for text in message.splitlines():
         (advice if text.startswith("  ") and text[2:3].strip() else facts).append(text)
     return "\n".join(facts).strip("\n"), " ".join(text.strip() for text in advice)
-
-
-def hidden_lines(lecture: Lecture) -> tuple[str, ...]:
-    """Lines that stand in hidden tests and nowhere that students look, longest first."""
-    shown = {text.strip() for e in lecture.exercises for text in (e.setup + "\n" + e.visible_tests).splitlines()}
-    hidden = {text.strip() for e in lecture.exercises for text in e.tests.splitlines()} - shown
-    return tuple(sorted((text for text in hidden if len(text) > _LONG), key=lambda text: (-len(text), text)))
-
-
-def without(message: str, secret: tuple[str, ...]) -> str:
-    """A message without lines of hidden tests: a student's code is shown a probe's, and could raise it as an error."""
-    for text in secret:
-        message = message.replace(text, "…")
-    return message

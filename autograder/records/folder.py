@@ -17,7 +17,7 @@ from typing import Any
 
 from autograder import CourseError
 from autograder.grading import submission
-from autograder.grading.exercises import ProblemSet
+from autograder.grading.exercises import ProblemSet, hidden_path, made_from
 from autograder.grading.source import Lecture
 from autograder.grading.submission import HandedIn
 from autograder.grading.text import one_line
@@ -105,8 +105,20 @@ class ClassFolder:
         self.__dict__.pop("seed", None)
 
     def problems(self, lecture: Lecture) -> ProblemSet:
-        """A lecture's exercises, with the hidden inputs of this class."""
-        return replace(lecture.problems, seed=self.seed)
+        """A lecture's exercises, with the hidden cases of this class as far as it has them."""
+        paths = {e.name: hidden_path(self.root, e.name) for e in lecture.exercises}
+        hidden = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
+        return replace(lecture.problems, hidden=hidden)
+
+    def require_cases(self, lecture: Lecture) -> None:
+        """Raise :class:`FolderError` where hidden cases are missing, or are of an older version of an exercise."""
+        for exercise in lecture.exercises:
+            path = hidden_path(self.root, exercise.name)
+            if made_from(path) != exercise.made_from:
+                raise FolderError(
+                    f"{path} is missing, or older than the exercise\n  → `course init {self.root}` draws this class's "
+                    "hidden cases; all else it leaves as it is"
+                )
 
     @property
     def results(self) -> Path:

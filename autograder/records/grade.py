@@ -80,6 +80,7 @@ def grade_class(
     """
     lecture = source.read(source_path(lecture_name))
     folder.require_submissions(lecture_name)
+    folder.require_cases(lecture)
     if not unsafe:
         for place in folder.places:
             sandbox.require_hidden(place)

@@ -63,7 +63,9 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
             raise ValueError("it is not what was written: somebody or something has changed it")
         if (content["student"], content["lecture_name"]) != (student, lecture_name):
             raise ValueError("it is the result of another student or of another lecture")
-        marks = tuple(Mark(**mark) for mark in content.pop("marks"))
+        marks = tuple(
+            Mark(**mark | {"requirements": tuple(map(tuple, mark["requirements"]))}) for mark in content.pop("marks")
+        )
         state, notes = State(content.pop("state")), tuple(content.pop("notes"))
         return Result(state=state, marks=marks, notes=notes, **content)
     except (FileNotFoundError, NotADirectoryError):

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 from course_utils.testing.plain import Opaque, Raised
@@ -16,12 +17,23 @@ _SHOWN = 8  # elements of a tensor, or items of a container, written out in a me
 
 def describe(value: Any) -> str:
     """A value in one readable line, short enough for a message."""
+    return _line(value, short_number)
+
+
+def written(value: Any) -> str:
+    """As `describe`, with numbers written so that reading them gives them back: no two of them look alike."""
+    return _line(value, number)
+
+
+def _line(value: Any, as_text: Callable[[Any], str]) -> str:
     if isinstance(value, torch.Tensor):
         text = f"{short_dtype(value.dtype)}{list(value.shape)}"
         if value.numel() and value.dim() and not value.is_contiguous():
             text += f" with strides {tuple(value.stride())}"
-        if value.device.type != "meta" and 0 < value.numel() <= _SHOWN:
-            text += f" = {describe(value.tolist())}"
+        if value.device.type == "meta":
+            return f"{text} on meta"
+        if 0 < value.numel() <= _SHOWN:
+            text += f" = {_elements(value, as_text)}"
         return text
     if isinstance(value, (Raised, Opaque)):
         return str(value)
@@ -29,21 +41,46 @@ def describe(value: Any) -> str:
         return str(value)
     if isinstance(value, (list, tuple)):
         left, right = ("[", "]") if isinstance(value, list) else ("(", ")")
-        items = [describe(item) for item in value[:_SHOWN]]
+        items = [_line(item, as_text) for item in value[:_SHOWN]]
         more = ", …" if len(value) > _SHOWN else ","[: isinstance(value, tuple) and len(value) == 1]
         return left + ", ".join(items) + more + right
     if isinstance(value, dict):
-        items = [f"{describe(k)}: {describe(v)}" for k, v in list(value.items())[:_SHOWN]]
+        items = [f"{_line(k, as_text)}: {_line(v, as_text)}" for k, v in list(value.items())[:_SHOWN]]
         return "{" + ", ".join(items) + (", …" if len(value) > _SHOWN else "") + "}"
     if isinstance(value, (set, frozenset)):
-        items = [describe(item) for item in itertools.islice(value, _SHOWN)]
+        items = [_line(item, as_text) for item in itertools.islice(value, _SHOWN)]
         return "{" + ", ".join(items) + (", …" if len(value) > _SHOWN else "") + "}" if items else "set()"
     if isinstance(value, (int, float)):
-        return short_number(value)
+        return as_text(value)
     if isinstance(value, (str, bytes)) and len(value) > _TEXT:
         return repr(value[:_TEXT]) + "…"  # cut before it is spelled out: a value may have any size
     text = repr(value)
     return text if len(text) <= _TEXT else text[:_TEXT] + "…"
+
+
+def _elements(x: torch.Tensor, as_text: Callable[[Any], str]) -> str:
+    """All elements of a small tensor. A float32 has fewer digits than Python's number of the same value."""
+    if x.dtype == torch.float32 and as_text is number:
+        as_text = _single
+    return _line(x.tolist(), as_text)
+
+
+def _single(value: Any) -> str:
+    if not isinstance(value, float):
+        return repr(value)
+    text = repr(float(str(np.float32(value))))
+    return _shorter(text, float(text))
+
+
+def number(value: Any) -> str:
+    """A number in the fewest digits that give it back."""
+    return _shorter(repr(value), value) if isinstance(value, float) else repr(value)
+
+
+def _shorter(text: str, value: float) -> str:
+    """1440000000.0 is 1.44e+09."""
+    short = f"{value:.6g}"
+    return short if float(short) == value and "e" in short and len(short) < len(text) else text
 
 
 def argument_prefix(label: int | str) -> str:
@@ -63,6 +100,6 @@ def short_dtype(dtype: torch.dtype) -> str:
 
 def short_number(value: Any) -> str:
     """Six digits of a fraction; whole numbers and anything else in full."""
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:.6g}"
+    if isinstance(value, float):
+        return _shorter(repr(value), value) if value.is_integer() else f"{value:.6g}"
     return repr(value)

@@ -16,11 +16,15 @@ _PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 
 @dataclass(frozen=True)
 class Raised:
-    """Takes the place of the value when a call raises: exception type, message, and the student's line."""
+    """Takes the place of the value when a call raises: exception type, message, and the student's line.
+
+    ``classes`` are the names of the type and of all that it derives from: a subclass of ValueError is a ValueError.
+    """
 
     kind: str
     message: str
     line: str = ""
+    classes: tuple[str, ...] = ()
 
     @property
     def not_begun(self) -> bool:
@@ -30,7 +34,7 @@ class Raised:
     def __str__(self) -> str:
         if self.not_begun:
             return "nothing yet: write your code in the cell above, in place of `raise NotImplementedError()`"
-        at = f"\n            at `{self.line}`" if self.line else ""
+        at = f"\nat `{self.line}`" if self.line else ""
         return f"{self.kind}: {self.message}{at}"
 
 
@@ -46,7 +50,6 @@ class Opaque:
 
 def freeze(value: Any, _depth: int = 0) -> Any:
     """``value`` as plain data: tensors copied to the CPU, NumPy scalars as numbers, anything else :class:`Opaque`."""
-    # The exact type, not isinstance: a student's subclass of int may bring its own __eq__.
     kind = type(value)
     if value is None or kind in _PLAIN:
         return value
@@ -54,6 +57,10 @@ def freeze(value: Any, _depth: int = 0) -> Any:
         return _freeze_tensor(value)
     if isinstance(value, np.generic):
         return freeze(value.item(), _depth) if value.dtype.kind in "biufcU" else Opaque(f"a {kind.__name__}")
+    # A subclass's number or text, by the method of int, float or str itself: its own __eq__ has no say.
+    for plain in (int, float, str):
+        if isinstance(value, plain):
+            return getattr(plain, f"__{plain.__name__}__")(value)
     if isinstance(value, (list, tuple, dict, set, frozenset)):
         if _depth >= _DEPTH_LIMIT or len(value) > _ITEM_LIMIT:
             return Opaque(f"a {kind.__name__} that is too large to look at")

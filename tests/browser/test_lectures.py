@@ -101,6 +101,7 @@ def test_a_lecture_from_top_to_bottom(lecture: source.Lecture, lab: Lab, page: P
     checks = page.locator(".jp-CodeCell").filter(has_text="from course_utils.testing import")
     assert checks.locator(".jp-OutputArea-executeResult").count() == 0, "a check shows what its last line returns"
     count = len(lecture.exercises)
+    assert page.locator(".course-check", has_text="as far as the cases go that you can see").count() == count
     panel = page.get_by_role("region", name="Your progress")
     assert f"{count} of {count} exercises done" in panel.inner_text()
     assert "All visible checks pass" in panel.inner_text()

@@ -75,9 +75,9 @@ def test_nothing_but_the_notebooks_is_released(built: Path) -> None:
 
 
 def test_building_over_a_class_keeps_its_settings_and_submissions(tmp_path: Path) -> None:
-    build.course_directory(tmp_path)
+    build.course_directory(tmp_path, seed=None)
     (tmp_path / "nbgrader_config.py").write_text("# mine\n")
     (tmp_path / "submitted" / "ada").mkdir(parents=True)
-    build.course_directory(tmp_path)
+    build.course_directory(tmp_path, seed=None)
     assert (tmp_path / "nbgrader_config.py").read_text() == "# mine\n"
     assert (tmp_path / "submitted" / "ada").is_dir()

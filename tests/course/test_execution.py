@@ -1,11 +1,15 @@
 """A lecture is run once for all who want its outputs, and again as soon as something changes that they depend on."""
 
+import dataclasses
 import multiprocessing
 import os
+import re
 from pathlib import Path
 
+import nbformat
 import pytest
 
+from autograder import project
 from autograder.authoring import build, execution
 from autograder.grading import source
 
@@ -89,6 +93,22 @@ def test_a_run_that_fails_says_where_and_is_not_kept(tmp_path: Path, kept: Path)
         with pytest.raises(build.BuildError, match=r"(?s)11_made_up: a cell fails:.*one is not two"):
             execution.executed(lecture(tmp_path, "assert 1 == 2, 'one is not two'"))
     assert not list(kept.glob("*.ipynb"))
+
+
+def test_a_reference_that_does_not_meet_its_check_fails_the_run(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = source.read(project.SOLUTIONS / "00_napkin_math.py")
+    exercise = real.exercises[0]
+    cells = [cell for cell in real.notebook.cells if cell.id in (exercise.name, f"test_{exercise.name}")]
+    setup = next(cell for cell in real.notebook.cells if cell.cell_type == "code")
+    for text, found in ((exercise.solution, ""), (exercise.stub, f"the reference of {exercise.name} gets ['0.0']")):
+        cells[0].source = text
+        notebook = nbformat.from_dict({**real.notebook, "cells": [setup, *cells]})
+        made = dataclasses.replace(real, name="11_made_up", notebook=notebook, exercises=(exercise,))
+        if found:
+            with pytest.raises(build.BuildError, match=re.escape(found)):
+                execution.executed(made)
+        else:
+            execution.executed(made)
 
 
 def _execute(path: Path, kept: Path) -> None:

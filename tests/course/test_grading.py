@@ -21,7 +21,7 @@ from nbgrader.api import Gradebook
 from nbgrader.apps import AutogradeApp, ExportApp, GenerateAssignmentApp, GenerateFeedbackApp
 
 from autograder import project
-from autograder.authoring import bank, build
+from autograder.authoring import build, checks
 from autograder.grading import source
 
 # nbgrader warns of itself, in this process too.
@@ -44,12 +44,13 @@ def plan(lecture: source.Lecture) -> Plan:
     """
     students: Plan = {"blank": {}, "ada": {}, "bob": {}, "cy": {}}
     for number, exercise in enumerate(lecture.exercises):
-        answers = bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, exercise.name))
-        wrong = [a.code for a in answers if a.kind == "wrong"]
-        right = [a.code for a in answers if a.kind == "right"]
+        programs = checks.programs(lecture.name, exercise)
+        wrong = [p.code for p in programs if p.kind != "right"]
+        right = [p.code for p in programs if p.kind == "right"]
+        chosen = wrong[number % len(wrong)]
         choices = [
             (exercise.solution, exercise.points),
-            (wrong[number % len(wrong)], 0.0),
+            (chosen, checks.earned(lecture.name, exercise, chosen)),
             (right[number % len(right)], exercise.points),
         ]
         students["blank"][exercise.name] = (exercise.stub, 0.0)

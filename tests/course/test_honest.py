@@ -15,6 +15,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from hand_made import check_of, write
 from nbclient import NotebookClient
 
 from autograder.authoring import build, execution
@@ -31,6 +32,8 @@ LECTURE = """
 import math
 
 import torch
+
+from course_utils.testing import check
 
 # %%
 offset = 10
@@ -61,17 +64,17 @@ def {name}(x):
     ### END SOLUTION
 
 
-# %% nbgrader={{"grade": true, "grade_id": "test_{name}", "locked": true, "points": {points}, "schema_version": 3, \
+# %% nbgrader={{"grade": true, "grade_id": "test_{name}", "locked": true, "schema_version": 3, \
 "solution": false}}
-from course_utils.testing import expect, observe
-
-expect(observe({name}, {visible}).value, {result})
-### BEGIN HIDDEN TESTS
-expect(observe({name}, {hidden}).value, {hidden_result})
-### END HIDDEN TESTS
+check("{name}")
 
 """
-CASES = {"double": (1, 3, 6, 5, 10), "shift": (2, 3, 23, 5, 25), "root": (4, 9, 3.0, 16, 4.0)}
+# The points of each exercise, its visible cases, and those of the class.
+CASES: dict[str, tuple[float, dict[int, float], dict[int, float]]] = {
+    "double": (1, {3: 6}, {5: 10}),
+    "shift": (2, {3: 23}, {5: 25}),
+    "root": (4, {9: 3.0}, {16: 4.0}),
+}
 WORTH = {name: points for name, (points, *_) in CASES.items()}
 
 
@@ -80,19 +83,7 @@ def lecture_text() -> str:
     for line in LECTURE.splitlines():
         if line.startswith("EXERCISE"):
             _, name, answer = line.split(" ", 2)
-            points, visible, result, hidden, hidden_result = CASES[name]
-            text = text.replace(
-                line,
-                EXERCISE.format(
-                    name=name,
-                    answer=answer,
-                    points=points,
-                    visible=visible,
-                    result=result,
-                    hidden=hidden,
-                    hidden_result=hidden_result,
-                ),
-            )
+            text = text.replace(line, EXERCISE.format(name=name, answer=answer))
     return text
 
 
@@ -105,7 +96,7 @@ class Notebook:
             self[exercise.name]["source"] = exercise.solution.replace("    ### BEGIN SOLUTION\n", "").replace(
                 "\n    ### END SOLUTION", ""
             )
-            self[f"test_{exercise.name}"]["source"] = exercise.visible_tests
+            self[f"test_{exercise.name}"]["source"] = exercise.tests
 
     @property
     def cells(self) -> list[Any]:
@@ -229,7 +220,8 @@ def an_import_under_another_name(n: Notebook) -> None:
     n.write("root", "def root(x):\n    return float(np.sqrt(x))")
 
 
-@honest("root", review="it uses `math`, which a cell of the lecture defines that is not in this notebook")
+# In a kernel no check can be run then: the first cell imports it.
+@honest("root", review="it uses `math`, which a cell of the lecture defines that is not in this notebook", kernel=False)
 def the_first_cell_was_lost(n: Notebook) -> None:
     n.cells.pop(n.place("import math"))
 
@@ -744,8 +736,13 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
     root = tmp_path_factory.mktemp("honest")
     path = root / "01_small.py"
     path.write_text(lecture_text(), encoding="utf-8")
+    write(root / "checks", *(check_of(name, points, shown) for name, (points, shown, _) in CASES.items()))
+    write(root / "class" / "hidden", *(check_of(name, points, more) for name, (points, _, more) in CASES.items()))
+    patch = pytest.MonkeyPatch()
+    patch.setattr(source, "CHECKS", root / "checks")
+    patch.setattr(grade, "source_path", lambda _: path)
     lecture = source.read(path)
-    build.course_directory(root / "class", [path])
+    build.course_directory(root / "class", [path], seed=None)
     folder = ClassFolder(root / "class")
     for name, case in CORPUS.items():
         notebook = Notebook(lecture)
@@ -753,10 +750,9 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Class]:
         place = folder.submission(name, lecture.name)
         place.parent.mkdir(parents=True)
         place.write_bytes(case.bytes(json.dumps(notebook.content, indent=1, ensure_ascii=False)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grade, "source_path", lambda _: path)
-        summary = grade.grade_class(folder, lecture.name, workers=1)
+    summary = grade.grade_class(folder, lecture.name, workers=1)
     yield Class(folder.root, dict(summary.results))
+    patch.undo()
 
 
 def test_the_corpus_has_at_least_sixty_notebooks() -> None:
@@ -774,12 +770,22 @@ def test_the_grader_says_of_an_honest_notebook_what_a_kernel_says(name: str, gra
     assert result.state is (State.NEEDS_REVIEW if case.review else State.GRADED), said
     assert case.review in "\n".join(result.notes), said
     if case.kernel:
-        assert kernel_says(notebook_path(graded.folder / "submitted" / name, "01_small")) == set(case.fails), said
+        path = notebook_path(graded.folder / "submitted" / name, "01_small")
+        assert kernel_says(path, graded) == set(case.fails), said
 
 
-def kernel_says(path: Path) -> set[str]:
-    """The exercises whose test cell fails when the notebook runs from top to bottom, whatever fails in between."""
+# A kernel looks for checks in course_utils, which has none of these exercises. Nothing is defined in the notebook.
+THESE_CHECKS = """exec('''
+from pathlib import Path
+from course_utils.testing import checking
+checking.load = lambda name: checking.Check.unpack(Path({!r}, name + ".check").read_bytes())
+''', {{}})"""
+
+
+def kernel_says(path: Path, made: Class) -> set[str]:
+    """The exercises whose check is not met when the notebook runs from top to bottom, whatever fails in between."""
     notebook: Any = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(THESE_CHECKS.format(str(made.folder.parent / "checks"))))
     resources = {"metadata": {"path": path.parent}}
     with execution.warm_kernels():
         client = NotebookClient(notebook, timeout=60, allow_errors=True, resources=resources)
@@ -787,8 +793,10 @@ def kernel_says(path: Path) -> set[str]:
         client.execute()
     failed = set()
     for exercise in CASES:
-        cells = [c for c in notebook.cells if c.cell_type == "code" and f"observe({exercise}," in c.source]
+        cells = [c for c in notebook.cells if c.cell_type == "code" and f'check("{exercise}")' in c.source]
         assert len(cells) == 1
-        if any(output.output_type == "error" for output in cells[0].outputs):
+        results = [output.data["text/plain"] for output in cells[0].outputs if output.output_type == "execute_result"]
+        assert results in (["0.0"], [f"{WORTH[exercise]:.1f}"]), cells[0].outputs
+        if results == ["0.0"]:
             failed.add(exercise)
     return failed

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import hand_made
 import pytest
 
 from autograder.grading import source
@@ -11,7 +12,7 @@ META = (
     '"schema_version": 3, "solution": {}, "task": false}}'
 )
 SOLUTION = META.format("false", "f", "false", "", "true")
-TESTS = META.format("true", "test_f", "true", '"points": 1, ', "false")
+TESTS = META.format("true", "test_f", "true", "", "false")
 SOUND = f"""\
 # %% [markdown]
 r\"\"\"
@@ -32,11 +33,15 @@ def f(x):
 
 
 {TESTS}
-assert f(1) == 2
-### BEGIN HIDDEN TESTS
-assert f(2) == 3
-### END HIDDEN TESTS
+check("f")
 """
+
+
+@pytest.fixture(autouse=True)
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is a check of ``f``, worth 1.5 points, and no other."""
+    hand_made.write(tmp_path / "checks", hand_made.check_of("f", 1.5, {1: 2}))
+    monkeypatch.setattr(source, "CHECKS", tmp_path / "checks")
 
 
 def read(folder: Path, text: str) -> source.Lecture:
@@ -49,10 +54,12 @@ def test_a_sound_source_is_read_with_its_exercises_and_proofs(tmp_path: Path) ->
     lecture = read(tmp_path, SOUND)
     (exercise,) = lecture.exercises
     assert [(p.kind, p.number, p.cell, p.line) for p in lecture.proofs] == [("item", 7, 1, 6), ("error", 12, 1, 6)]
-    assert (exercise.name, exercise.points) == ("f", 1) and exercise.setup.startswith("import torch")
+    assert (exercise.name, exercise.points) == ("f", 1.5) and exercise.setup.startswith("import torch")
     assert exercise.stub == "def f(x):\n    # YOUR CODE HERE\n    raise NotImplementedError()"
-    assert exercise.visible_tests == "assert f(1) == 2"
+    assert exercise.tests == 'check("f")'
     assert [cell.id for cell in lecture.notebook.cells][2:] == ["f", "test_f"]
+    assert lecture.notebook.cells[3].metadata.nbgrader.points == 1.5
+    assert 'check("f", hidden=True)' in lecture.notebook.cells[3].source.partition("### BEGIN HIDDEN TESTS")[2]
     assert lecture.notebook.cells[0].source == "# A lecture with $\\alpha$"
 
 
@@ -62,13 +69,9 @@ BROKEN = {
     "malformed metadata": (SOUND.replace('"task": false}', '"task": false', 1), 12, "malformed"),
     "an unclosed text": (SOUND.replace('\n"""\n', "\n", 1), 1, "is not closed"),
     "an unclosed solution": (SOUND.replace("    ### END SOLUTION\n", ""), 12, "do not come in pairs"),
-    "hidden tests upside down": (
-        SOUND.replace("BEGIN HIDDEN", "X").replace("END HIDDEN", "BEGIN HIDDEN").replace("X", "END HIDDEN"),
-        19,
-        "do not come in pairs",
-    ),
-    "a duplicate grade_id": (SOUND + "\n" + SOUND[SOUND.index(SOLUTION) :], 25, "'f' is used twice, first in line 12"),
-    "no hidden tests": (SOUND[: SOUND.index("### BEGIN HIDDEN")], 19, "has no hidden tests"),
+    "a duplicate grade_id": (SOUND + "\n" + SOUND[SOUND.index(SOLUTION) :], 22, "'f' is used twice, first in line 12"),
+    "tests of its own": (SOUND.replace('check("f")', "assert f(1) == 2"), 19, 'is not the line `check("f")`'),
+    "an exercise without a check": (SOUND.replace('"f"', '"g"').replace('"test_f"', '"test_g"'), 19, "cannot be read"),
     "no solution region": (
         SOUND.replace("    ### BEGIN SOLUTION\n", "").replace("    ### END SOLUTION\n", ""),
         12,
@@ -81,7 +84,6 @@ BROKEN = {
         19,
         "stands below no solution",
     ),
-    "tests worth nothing": (SOUND.replace('"points": 1', '"points": 0'), 19, "not worth points"),
     "tests that can be edited": (SOUND.replace('"locked": true', '"locked": false'), 19, "not locked"),
     "an empty cell": (SOUND.replace("import torch\n\nassert torch.ones(1) == 1\n", "\n"), 6, "is empty"),
     "a tag of no use": (SOUND.replace("error-12", "item-x"), 6, "'item-x' is of no use"),

@@ -7,6 +7,7 @@ import nbformat
 from nbgrader.api import Gradebook
 
 from autograder import project
+from autograder.authoring import build
 from autograder.grading import source
 from autograder.inside.limits import Limits
 
@@ -19,11 +20,18 @@ CRASH = "import os\nos._exit(3)"
 HANG = "while True:\n    pass"
 
 
+def give_cases(course: Path, lecture: source.Lecture = LECTURE) -> None:
+    """The hidden cases that `course init` would draw, from a seed that is no secret."""
+    for _ in build.draw_hidden(course, lecture, 0):
+        pass
+
+
 def hand_in(course: Path, student: str, **answers: str) -> Path:
     """A notebook with the reference's answers, but for those given."""
     notebook = nbformat.from_dict(json.loads(json.dumps(LECTURE.notebook)))
     for cell in notebook.cells:
         cell.source = answers.get(cell.id, cell.source)
+    give_cases(course)
     path = project.notebook_path(course / "submitted" / student, NAME)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(nbformat.writes(notebook), encoding="utf-8")

@@ -9,8 +9,8 @@ ACTIVE = {"script", "iframe", "object", "embed", "form", "input", "button", "lin
           "source", "track", "template", "portal", "frame", "frameset", "applet", "math", "textarea", "select", "image",
           "foreignobject", "animate", "set", "noscript"}  # fmt: skip
 ATTRIBUTES = {"class", "id", "href", "lang", "charset", "content", "name", "http-equiv", "scope", "tabindex", "role",
-              "aria-label", "aria-labelledby", "title", "xmlns", "viewbox", "width", "height", "fill", "style", "d",
-              "transform", "clip-path", "x", "y", "open"}  # fmt: skip
+              "aria-label", "aria-labelledby", "aria-hidden", "title", "xmlns", "viewbox", "width", "height", "fill",
+              "style", "d", "transform", "clip-path", "x", "y", "open"}  # fmt: skip
 
 NASTY = [
     "<script>alert(1)</script>",

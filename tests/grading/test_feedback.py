@@ -1,4 +1,4 @@
-"""What a student is shown: their points, their code, what went wrong; no hidden test, and nothing that runs."""
+"""What a student is shown: their points, their code, what went wrong; no solution, and nothing that runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from test_broken import BREAKS
 from typer.testing import CliRunner
 
 from autograder import demo, project
-from autograder.authoring import bank, in_process
+from autograder.authoring import checks
 from autograder.cli import app
 from autograder.grading import source, submission
 from autograder.grading.key import key
@@ -20,8 +20,7 @@ from autograder.grading.marks import Mark, Result, State
 from autograder.records import feedback, report, results
 from autograder.records.folder import ClassFolder
 
-HIDDEN = re.compile(r"### BEGIN HIDDEN TESTS\n(.*?)### END HIDDEN TESTS", re.DOTALL)
-MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL)
+MARKED = re.compile(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -55,11 +54,11 @@ def written(course: Path, lecture: source.Lecture) -> dict[str, feedback.Page]:
 
 
 def secret_lines(lecture: source.Lecture) -> set[str]:
-    """Lines of hidden tests that stand nowhere else in the source, found without the module under test."""
+    """Lines of the references that stand nowhere else in the source, found without the module under test."""
     text = lecture.path.read_text(encoding="utf-8")
-    hidden = {line.strip() for part in HIDDEN.findall(text) for line in part.splitlines()}
+    inside = {line.strip() for part in MARKED.findall(text) for line in part.splitlines()}
     shown = {line.strip() for line in MARKED.sub("", text).splitlines()}
-    return {line for line in hidden - shown if len(line) > 12}
+    return {line for line in inside - shown if len(line) > 12}
 
 
 def test_a_page_shows_points_code_message_and_hint(lecture: source.Lecture, tmp_path: Path) -> None:
@@ -124,10 +123,12 @@ def test_everything_from_the_hostile_class_is_plain_text(lecture: source.Lecture
         results.write(ClassFolder(tmp_path), result)
     pages = written(tmp_path, lecture)
     assert len(pages) >= len(attacks) + len(BREAKS)
-    secret = secret_lines(lecture)
+    handed_in = {line.strip() for answers in attacks for code in answers.values() for line in code.splitlines()}
+    secret = secret_lines(lecture) - handed_in
+    assert secret
     for page in pages.values():
         text = harmless(page.path.read_text(encoding="utf-8")).text
-        assert [line for line in secret if line in text] == [] and "HIDDEN TESTS" not in text
+        assert [line for line in secret if line in text] == []
     harmless(report.page(lecture, results.table(ClassFolder(tmp_path), lecture.name, pages)))
 
 
@@ -143,39 +144,27 @@ def test_characters_that_hide_or_reorder_text_are_spelled_out(lecture: source.Le
         assert part in text, part
 
 
-@pytest.mark.parametrize("path", source.lectures(project.SOLUTIONS), ids=lambda path: path.stem)
-def test_a_hidden_line_in_a_message_is_taken_out(path: Path) -> None:
-    """A probe runs beside the student's code, so its lines can come back in an error message."""
-    lecture = source.read(path)
-    secret = secret_lines(lecture)
-    assert len(secret) > 20
-    remover = feedback.hidden_lines(lecture)
-    for line in secret:
-        message = f"✗ call()\n    got       TypeError: no\n            at `{line}`\n    expected  3"
-        assert line not in feedback.without(message, remover)
-
-
-def test_no_hidden_line_is_on_any_page(lecture: source.Lecture, tmp_path: Path) -> None:
-    """Every wrong answer of the bank, with the message that it really gets."""
-    answers = {
-        e.name: [
-            a.code
-            for a in bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, e.name))
-            if a.kind == "wrong"
-        ][:6]
-        for e in lecture.exercises
-    }  # fmt: skip
-    secret = secret_lines(lecture)
+def test_no_page_shows_a_solution_or_a_hidden_case(lecture: source.Lecture, tmp_path: Path) -> None:
+    """Wrong programs of each exercise, with the message that they really get."""
     for number in range(6):
-        chosen = {name: codes[number % len(codes)] for name, codes in answers.items()}
+        wrong = {
+            e.name: [p.code for p in checks.programs(lecture.name, e) if p.kind != "right"] for e in lecture.exercises
+        }
+        chosen = {name: codes[number % len(codes)] for name, codes in wrong.items()}
         path = hand_in(tmp_path, lecture, f"student{number}", chosen)
-        verdicts = {e.name: in_process.judge_in_process(e, chosen[e.name]) for e in lecture.exercises}
-        given = [Mark(e.name, 0.0, e.points, verdicts[e.name].message) for e in lecture.exercises]
+        told = {e.name: checks.rubric(lecture.name, e, chosen[e.name]) for e in lecture.exercises}
+        given = [
+            Mark(
+                e.name, told[e.name].points, e.points, f"✗ {e.name}\n{told[e.name].failure}", told[e.name].mistake,
+                requirements=tuple((line.text, line.points, line.met.value) for line in told[e.name].lines),
+            )
+            for e in lecture.exercises
+        ]  # fmt: skip
         graded(tmp_path, lecture, path, tuple(given))
     for page in written(tmp_path, lecture).values():
         text = harmless(page.path.read_text(encoding="utf-8")).text
-        assert [line for line in secret if line in text] == []
-        assert "BEGIN HIDDEN" not in text and "BEGIN SOLUTION" not in text and "expected" in text
+        assert "BEGIN SOLUTION" not in text and "expected" in text
+        assert all(line.text in text for rubric in told.values() for line in rubric.lines)
 
 
 @pytest.mark.parametrize("state", [State.NOT_SUBMITTED, State.QUEUED, State.FAILED_HERE])

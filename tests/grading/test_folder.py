@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from classroom import give_cases
 from nbgrader.api import Gradebook
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
@@ -56,6 +57,7 @@ def course(request: pytest.FixtureRequest, tmp_path: Path) -> ClassFolder:
     root.mkdir()
     config = LAYOUTS[request.param].format(elsewhere=tmp_path / "elsewhere")
     (root / folders.CONFIG).write_text(f"c = get_config()\n{config}\n", encoding="utf-8")
+    give_cases(root)
     return ClassFolder(root)
 
 

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import hand_made
 import pytest
 from imports import imports, modules, reached
 
@@ -32,8 +33,11 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def files(root: Path, *, deciding: bool) -> list[Path]:
     found = [path for path in sorted(root.rglob("*")) if path.is_file()]
+    names = [path.relative_to(root).as_posix() for path in found]
     inside = tuple(f"{folder}/" for folder in DECIDING)
-    return [path for path in found if path.relative_to(root).as_posix().startswith(inside) is deciding]
+    # Students' checks are a part of their exercises: see the tests of the problems' digest.
+    counts = [name.startswith(inside) and not name.startswith("course_utils/checks/") for name in names]
+    return [path for path, one in zip(found, counts, strict=True) if one is deciding]
 
 
 def edited(root: Path, path: Path) -> bytes:
@@ -52,7 +56,7 @@ def test_a_byte_of_any_file_that_decides_changes_the_digest(copied: Path) -> Non
     found = files(copied, deciding=True)
     names = {path.relative_to(copied).as_posix() for path in found}
     assert len(names) > 50 and names >= {
-        "autograder/inside/wire.py", "autograder/inside/isolation.py", "autograder/grading/judge.py",
+        "autograder/inside/messages.py", "autograder/inside/isolation.py", "autograder/grading/judge.py",
         "autograder/grading/key.py", "course_utils/facts.py", "course_utils/napkin/planner.py",
     }  # fmt: skip
     assert [path for path in found if edited(copied, path) == before] == []
@@ -65,7 +69,7 @@ def test_a_byte_of_any_other_file_leaves_the_digest(copied: Path) -> None:
     names = {path.relative_to(copied).as_posix() for path in found}
     assert names >= {
         "autograder/cli.py", "autograder/project.py", "autograder/records/report.py", "autograder/authoring/book.py",
-        "autograder/records/templates/report.html",
+        "autograder/records/templates/report.html", "course_utils/checks/matmul_flops.check",
     }  # fmt: skip
     assert [path for path in found if edited(copied, path) != before] == []
 
@@ -176,15 +180,20 @@ def f(x):
     return x + 1
     ### END SOLUTION
 
-{META.format("true", "test_f", "true", '"points": 1, ', "false")}
-assert f(1) == 2
-### BEGIN HIDDEN TESTS
-assert f(2) == 3
-### END HIDDEN TESTS
+{META.format("true", "test_f", "true", "", "false")}
+check("f")
 
 # %%
 later = shown.sum()
 """
+
+
+@pytest.fixture(autouse=True)
+def checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exercise of SOURCE has a check beside the course's own, under the other name that it is given too."""
+    folder = shutil.copytree(project.CHECKS, tmp_path / "checks")
+    hand_made.write(folder, *(hand_made.check_of(name, 1, {1: 2}) for name in "fg"))
+    monkeypatch.setattr(source, "CHECKS", folder)
 
 
 def problems_of(text: str, name: str = "01_test") -> ProblemSet:
@@ -201,13 +210,9 @@ LEAVES: dict[str, Callable[[str], str]] = {
 }
 CHANGES: dict[str, Callable[[str], str]] = {
     "the exercise's name": lambda text: text.replace('"f"', '"g"').replace('"test_f"', '"test_g"'),
-    "its points": lambda text: text.replace('"points": 1', '"points": 2'),
     "the setup": lambda text: text.replace("import torch", "import torch, math"),
     "a comment in the setup": lambda text: text.replace("import torch", "import torch  # all of it"),
     "the solution": lambda text: text.replace("return x + 1", "return 1 + x"),
-    "the visible tests": lambda text: text.replace("assert f(1) == 2", "assert f(1) == 2.0"),
-    "the hidden tests": lambda text: text.replace("assert f(2) == 3", "assert f(4) == 5"),
-    "what is hidden": lambda text: text.replace("assert f(1) == 2\n### BEGIN HIDDEN TESTS", "### BEGIN HIDDEN TESTS"),
     "a demonstration": lambda text: text.replace("torch.ones(3)", "torch.ones(4)"),
     "a demonstration after the exercise": lambda text: text.replace("shown.sum()", "shown.mean()"),
     "one more demonstration": lambda text: text + "\n# %%\nlast = later\n",
@@ -241,20 +246,28 @@ def test_the_same_exercises_in_another_lecture_are_other_problems() -> None:
 def test_every_field_of_an_exercise_but_its_line_is_in_the_digest() -> None:
     problems = problems_of(SOURCE)
     (exercise,) = problems.exercises
-    other = {"name": "g", "points": 1.5, "setup": "pass", "solution": "pass", "tests": "pass", "line": 99}
+    other = {
+        "name": "g",
+        "points": 1.5,
+        "setup": "pass",
+        "solution": "pass",
+        "line": 99,
+        "packed": b"{}",
+    }
     assert other.keys() == {field.name for field in dataclasses.fields(exercise)}
     for field, value in other.items():
         changed = dataclasses.replace(problems, exercises=(dataclasses.replace(exercise, **{field: value}),))
         assert (changed.digest == problems.digest) is (field == "line"), field
+    assert dataclasses.replace(problems, hidden={exercise.name: b"{}"}).digest != problems.digest
 
 
 @pytest.mark.parametrize("path", source.lectures(project.SOLUTIONS), ids=lambda path: path.stem)
-def test_a_letter_of_a_real_lectures_prose_leaves_its_digest_and_one_of_its_tests_does_not(path: Path) -> None:
+def test_a_letter_of_a_real_lectures_prose_leaves_its_digest_and_one_of_its_references_does_not(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     lecture = source.parse(path, text)
     prose = next(cell.source for cell in lecture.notebook.cells if cell.cell_type == "markdown").splitlines()[-1]
     changed = text.replace(prose, f"{prose} More.", 1)
     assert changed != text and source.parse(path, changed).problems.digest == lecture.problems.digest
-    line = lecture.exercises[-1].tests.splitlines()[-2]
+    line = lecture.exercises[-1].solution.splitlines()[-2]
     changed = text.replace(line, f"{line}  # changed")
     assert changed != text and source.parse(path, changed).problems.digest != lecture.problems.digest

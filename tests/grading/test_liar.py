@@ -6,18 +6,19 @@ It sits where an attacker would, in the student's process, between the judge's q
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from autograder import project
+from autograder.authoring import checks
 from autograder.grading import judge, program, sandbox, source
-from autograder.grading.conversation import Conversation
 from autograder.grading.exercises import Exercise, ProblemSet
 from autograder.inside.limits import Limits
-from autograder.inside.messages import Seen
-from course_utils.testing import difference, freeze
+from course_utils.testing import freeze
+from course_utils.testing.comparing import AT_MOST, BETWEEN, IGNORED, Comparison, compare
 
 pytestmark = pytest.mark.sandboxed
 
@@ -110,26 +111,40 @@ for name, module in list(sys.modules.items()):
 
 
 class Told:
-    """What the student's process answered to each exercise's calls."""
+    """What the student's process answered, by exercise and requirement."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.by: dict[str, list[Any]] = {}
-        patch.setattr(judge, "_judge", self.judged)
-        patch.setattr(Conversation, "ask", self.asking())
+        self.by: dict[tuple[str, str], list[Any]] = {}
+        self.how: dict[tuple[str, str], Comparison] = {}
+        patch.setattr(judge, "_score", self.scored)
+        patch.setattr(judge, "_observe", self.observed)
 
-    def judged(self, exercise: Exercise, *rest: Any, real: Any = judge._judge) -> Any:
-        self.at = self.by.setdefault(exercise.name, [])
+    def scored(self, exercise: Exercise, *rest: Any, real: Any = judge._score) -> Any:
+        self.exercise = exercise.name
         return real(exercise, *rest)
 
-    def asking(self, real: Any = Conversation.ask) -> Any:
-        def ask(talk: Conversation, request: Any, *rest: Any) -> Any:
-            answer = real(talk, request, *rest)
-            if isinstance(answer, Seen):
-                seen = answer.observation
-                self.at.append(seen.value if seen.error is None else seen.error)
-            return answer
+    def observed(self, requirement: Any, *rest: Any, real: Any = judge._observe) -> Any:
+        found = real(requirement, *rest)
+        key = self.exercise, requirement.text
+        self.by.setdefault(key, []).append(found[0])
+        self.how[key] = requirement.comparison
+        return found
 
-        return ask
+    def lied(self, key: tuple[str, str], truth: list[Any], *, derived: bool) -> bool:
+        """Whether anything that was told is not the truth.
+
+        What is ``derived`` from a right value may be as right, where a requirement is about its dtype, say, and not
+        about the order of its numbers; but it is no smaller by right. A value that comes from nowhere is not.
+        """
+        told = self.by[key][: len(truth)]  # after these, messages may have been made again
+        if derived:
+            how = self.how[key]
+            kept = {name: rule for name, rule in how.rules.items() if rule not in (AT_MOST, BETWEEN)}
+            bounded = [name for name, rule in how.rules.items() if rule == BETWEEN]  # right, whichever it is
+            how = replace(how, rules=kept | dict.fromkeys(bounded, IGNORED))
+            return any(how.difference(one, true) is not None for one, true in zip(told, truth, strict=True))
+        pairs = zip(told, truth, strict=True)
+        return any(compare(freeze(one["value"]), freeze(true["value"]), 0.0) is not None for one, true in pairs)
 
 
 @pytest.fixture(scope="module")
@@ -138,33 +153,34 @@ def box() -> Iterator[sandbox.Sandbox]:
         yield found
 
 
-def paid(problems: ProblemSet, box: sandbox.Sandbox, answers: dict[str, str]) -> set[str]:
+def paid(problems: ProblemSet, box: sandbox.Sandbox, answers: dict[str, str]) -> set[tuple[str, str]]:
+    """The requirements that were paid for, with their exercises."""
     marks, _ = judge.grade(problems, problems.answered(answers), box)
-    return {mark.exercise for mark in marks if mark.points}
+    return {(mark.exercise, text) for mark in marks for text, _, met in mark.requirements if met == "met"}
 
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    problems = source.read(path).problems
+    problems = checks.problems(source.read(path))
     answers = {exercise.name: exercise.solution for exercise in problems.exercises}
     told = Told(monkeypatch)
-    assert paid(problems, box, answers) == answers.keys()
+    assert {exercise for exercise, _ in paid(problems, box, answers)} == answers.keys()
     truth = dict(told.by)
     first = problems.exercises[0].name
     found = []
     for name, value in LIES.items():
         told.by.clear()
         lie = f"def lie(value, args):\n    return {value}\n" + LIAR
-        for exercise in paid(problems, box, answers | {first: f"{answers[first]}\n\n\n{lie}"}):
+        for key in paid(problems, box, answers | {first: f"{answers[first]}\n\n\n{lie}"}):
             # A list that is the same backwards, and what has no list in it, is no lie.
-            if difference(freeze(told.by[exercise]), freeze(truth[exercise]), exact=True):
-                found.append(f"{exercise}: {name}")
+            if told.lied(key, truth[key], derived="value" in value):
+                found.append(f"{key}: {name}")
     assert not found
 
 
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_an_answer_that_does_nothing_is_never_paid_whatever_the_courses_helpers_are_made_to_say(path: Path) -> None:
-    problems = source.read(path).problems
+    problems = checks.problems(source.read(path))
     names = [asked for exercise in problems.exercises for asked in program.asked(exercise)]
     nothing = "\n".join(f"def {name}(*args, **kwargs): return None" for name in names)
     found = []
@@ -175,3 +191,22 @@ def test_an_answer_that_does_nothing_is_never_paid_whatever_the_courses_helpers_
             answers[problems.exercises[0].name] = nothing + PATCH.replace("LIE", value)
             found += [f"{exercise}: {name}" for exercise in paid(problems, box, answers)]
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "noted"),
+    [
+        ("get_batch", "from course_utils import data\nget_batch = data.get_batch", "data.get_batch"),
+        ("get_batch", "from course_utils.data import get_batch", "course_utils.data import get_batch"),
+        ("write_tokens", "import ctypes\ndef write_tokens(path, tokens, vocab_size): ...", "ctypes"),
+        ("write_tokens", "def write_tokens(path, tokens, vocab_size):\n    data.get_batch(tokens)", None),
+        ("get_batch", "def get_batch(tokens, *rest):\n    return mine(tokens.data, rest)", None),
+    ],
+)
+def test_what_no_answer_needs_is_noted_for_a_person(
+    name: str, code: str, noted: str | None, box: sandbox.Sandbox
+) -> None:
+    problems = checks.problems(source.read(project.source_path("09_training_loop")))
+    _, notes = judge.grade(problems, problems.answered({name: code}), box)
+    found = [note for note in notes if note.startswith(f"{name}: its code uses")]
+    assert found == ([f"{name}: its code uses {noted}, which no answer needs; read it"] if noted else [])

@@ -13,7 +13,7 @@ from exercise_notebooks import exercises_only
 from nbgrader.api import Gradebook
 
 from autograder import project
-from autograder.authoring import bank, build
+from autograder.authoring import build, checks
 from autograder.grading import judge, sandbox, source
 from autograder.inside import names
 from autograder.records import grade
@@ -32,11 +32,12 @@ def plan(lecture: source.Lecture) -> dict[str, dict[str, tuple[str, float]]]:
     """
     students: dict[str, dict[str, tuple[str, float]]] = {"reference": {}, "blank": {}, "mixed": {}}
     for number, exercise in enumerate(lecture.exercises):
-        answers = bank.read_bank(bank.bank_path(project.ANSWERS, lecture.name, exercise.name))
-        wrong = [a.code for a in answers if a.kind == "wrong"]
-        right = [a.code for a in answers if a.kind == "right"]
+        programs = checks.programs(lecture.name, exercise)
+        wrong = [p.code for p in programs if p.kind != "right"]
+        right = [p.code for p in programs if p.kind == "right"]
+        chosen = wrong[number % len(wrong)]
         choices = [
-            (wrong[number % len(wrong)], 0.0),
+            (chosen, checks.earned(lecture.name, exercise, chosen)),
             (right[number % len(right)], exercise.points),
             (exercise.solution, exercise.points),
             (exercise.stub, 0.0),
@@ -78,7 +79,7 @@ class Layer(Base):
 @pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
 def test_every_lecture_gives_the_planned_points(path: Path, box: sandbox.Sandbox) -> None:
     lecture = source.read(path)
-    problems = lecture.problems
+    problems = checks.problems(lecture)
     for student, answers in plan(lecture).items():
         cells = problems.answered({name: text for name, (text, _) in answers.items()})
         marks, notes = judge.grade(problems, cells, box)

@@ -88,22 +88,32 @@ def test_thousands_of_random_edits_are_damage_or_make_no_difference(course: Clas
     assert damaged > 4_000
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_result_is_graded_again_and_said(edit: str, course: ClassFolder) -> None:
+def test_edited_results_are_graded_again_and_said(tmp_path: Path) -> None:
+    """A student for each edit."""
+    course = ClassFolder(tmp_path)
+    students = {f"s{number:02}": edit for number, edit in enumerate(EDITS)}
+    for student in students:
+        course.submission(student, NAME).parent.mkdir(parents=True)
+        course.submission(student, NAME).write_text('{"cells": [')  # graded without running anything
     grade.grade_class(course, NAME, workers=0, unsafe=True, database=None)
-    path = course.result("ada", NAME)
-    written = path.read_bytes()
-    content = json.loads(written)
-    EDITS[edit](content)
-    path.write_text(json.dumps(content), encoding="utf-8")
-    with pytest.raises(results.ResultError, match="damaged"):
-        results.read(course, NAME, "ada")
-    for command in ("feedback", "export"):  # which never show a point of it
+    written = {}
+    for student, edit in students.items():
+        path = course.result(student, NAME)
+        written[student] = path.read_bytes()
+        content = json.loads(written[student])
+        EDITS[edit](content)
+        path.write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(results.ResultError, match="damaged"):
+            results.read(course, NAME, student)
+    for command in ("feedback", "export"):  # which never show a point of them
         ran = CliRunner().invoke(cli.app, [command, str(course), NAME])
-        assert ran.exit_code == 0 and "1 students: 1 queued" in ran.output, ran.output
+        count = f"{len(students)} students: {len(students)} queued"
+        assert ran.exit_code == 0 and count in ran.output, ran.output
     summary = grade.grade_class(course, NAME, workers=0, unsafe=True, database=None)
-    assert summary.graded == ("ada",) and path.read_bytes() == written
-    assert any("ada.json is damaged" in remark for remark in summary.remarks)
+    assert set(summary.graded) == set(students)
+    for student, edit in students.items():
+        assert course.result(student, NAME).read_bytes() == written[student], edit
+        assert any(f"{student}.json is damaged" in remark for remark in summary.remarks), edit
 
 
 def test_a_result_under_another_students_name_is_damage(course: ClassFolder) -> None:

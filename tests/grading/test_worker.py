@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import subprocess
+import sys
 import time
 
 import pytest
@@ -66,3 +68,21 @@ def test_of_very_many_notes_the_first_are_told_and_the_others_counted(monkeypatc
     assert isinstance(found, Graded)
     assert len(found.notes) == NOTES_LIMIT + 1 and found.notes[-1].startswith("and ")
     assert sum(map(len, found.notes)) < 10_000
+
+
+def test_a_process_with_a_watchdog_can_still_be_profiled() -> None:
+    """With an exception "on its way" for ever, CPython 3.11 hangs at the next profiled function."""
+    program = """
+import sys
+from autograder.grading import worker
+for seconds in (60, 0, 1e-5):
+    try:
+        with worker._watchdog(seconds):
+            pass
+    except worker._Overdue:
+        pass
+sys.setprofile(lambda *_: None)
+(lambda: None)()
+sys.setprofile(None)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

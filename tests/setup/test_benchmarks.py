@@ -12,6 +12,9 @@ import pytest
 
 from autograder import project
 from autograder.grading import source
+from autograder.grading.cells import run_cell
+from autograder.grading.exercises import unpacked
+from course_utils.testing.checking import tried
 
 BENCHMARKS = project.ROOT / "benchmarks"
 
@@ -79,13 +82,24 @@ def test_a_line_is_found_and_its_distance(command) -> None:
     assert growth.line([10, 100, 1000], [7, 25, 410])["off"] > 0.1
 
 
-def test_repeated_exercises_are_exercises(command, tmp_path: Path) -> None:
+def test_repeated_exercises_are_exercises(command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     growth = command.part("growth")
     path = tmp_path / "01_tensors.py"
     text = (project.SOLUTIONS / path.name).read_text(encoding="utf-8")
     path.write_text(growth.repeated(text, 3), encoding="utf-8")
-    once, thrice = (source.read(each).exercises for each in (project.SOLUTIONS / path.name, path))
-    assert len(thrice) == 3 * len(once)
+    once = source.read(project.SOLUTIONS / path.name)
+    growth.renamed_checks(once, 3, tmp_path / "checks", tmp_path / "hidden")
+    monkeypatch.setattr(source, "CHECKS", tmp_path / "checks")
+    thrice = source.read(path)
+    assert len(thrice.exercises) == 3 * len(once.exercises)
     assert growth.repeated(text, 1).split() == text.split()
-    last, first = thrice[-1], once[-1]
-    assert last.name == f"{first.name}_3" and f"def {last.name}(" in last.solution and last.name in last.tests
+    last, first = thrice.exercises[-1], once.exercises[-1]
+    assert last.name == f"{first.name}_3" and f"def {last.name}(" in last.solution and last.points == first.points
+    for exercise in thrice.exercises:
+        names: dict = {}
+        for cell in (exercise.setup, exercise.solution):
+            run_cell(cell, "a cell", names)
+        for check in (exercise.check, unpacked((tmp_path / "hidden" / f"{exercise.name}.check").read_bytes())):
+            for each in check.requirements:
+                for case, (came, _) in zip(each.cases, tried(each, each.cases, names), strict=True):
+                    assert each.comparison.difference(came, case.expected) is None

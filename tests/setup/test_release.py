@@ -19,9 +19,11 @@ from autograder import project
 from autograder.authoring import build
 from autograder.authoring.release import make_release
 from autograder.grading import source
+from course_utils.testing.requirements import Check
 
 ROOT = Path(__file__).parents[2]
-MARKED = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(.*?)### END \1", re.DOTALL)
+MARKED = re.compile(r"### BEGIN SOLUTION\n(.*?)### END SOLUTION", re.DOTALL)
+RIGHT = re.compile(r"^# %% right: .*\n((?:(?!# %% ).*\n?)*)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +41,13 @@ def leaks(text: str, runs: set[str]) -> set[str]:
     return {run for run in runs if (run if len(run) > 40 else f"\n{run}\n") in framed}
 
 
-def secret_runs(length: int, kind: str) -> set[str]:
-    """Runs of so many lines in all solutions or hidden tests that what students are shown does not have as well."""
+def secret_runs(length: int, of: re.Pattern[str] = MARKED) -> set[str]:
+    """Runs of so many lines in all references, or other right programs, that students are not shown anyway."""
     secret, shown = set(), []
     for path in source.lectures(project.SOLUTIONS):
         text = path.read_text(encoding="utf-8")
-        for part in [found[2] for found in MARKED.finditer(text) if found[1] == kind]:
+        files = [path] if of is MARKED else sorted((project.EXERCISES / path.stem).glob("*.py"))
+        for part in [part for file in files for part in of.findall(file.read_text(encoding="utf-8"))]:
             inside = lines(part)
             secret |= {"\n".join(inside[i : i + length]) for i in range(len(inside) - length + 1)}
         shown += [line.removeprefix("# ") for line in lines(MARKED.sub("", text))]
@@ -57,6 +60,12 @@ def members(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
 
 
+def checked(content: bytes) -> str:
+    """All that stands in a check."""
+    check = Check.unpack(content)
+    return "\n".join([*check.mistakes, *(each.probe for each in check.requirements), repr(check)])
+
+
 def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
     names = set(members(folder))
     lectures = {path.stem for path in source.lectures(project.SOLUTIONS)}
@@ -67,24 +76,25 @@ def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
     }
     others = {name for name in names - top if not name.startswith("notebooks/")}
     assert {name.split("/")[0] for name in others} == {"course_utils", "jupyter"}
-    assert {Path(name).suffix for name in others} <= {".py", ".typed", ".json"}
+    assert {Path(name).suffix for name in others} <= {".py", ".typed", ".json", ".check"}
     assert "course_utils/__init__.py" in names and "jupyter/nbgrader_config.py" in names
 
 
-def test_no_byte_of_it_is_a_solution_or_a_hidden_test(folder: Path) -> None:
-    secret = secret_runs(1, "SOLUTION") | secret_runs(1, "HIDDEN TESTS")
+def test_no_byte_of_it_is_a_solution(folder: Path) -> None:
+    secret = secret_runs(1)
     # A helper may share a line with a solution by chance ("def forward(self, x):"), but not several in a row.
-    secret_in_helpers = secret_runs(2, "SOLUTION") | secret_runs(3, "HIDDEN TESTS")
+    secret_in_helpers, secret_in_checks = secret_runs(2) | secret_runs(3, RIGHT), secret_runs(3) | secret_runs(3, RIGHT)
     assert secret and secret_in_helpers, "solutions/ has no marked solution: this scan looks at nothing"
     for name, content in members(folder).items():
-        text = content.decode("utf-8")
+        text = content.decode("utf-8") if not name.endswith(".check") else checked(content)
         if name.endswith(".ipynb"):
             # In JSON quotation marks and line ends are escaped: look at the cells too, as the student sees them.
             cells = nbformat.reads(text, as_version=4).cells
             text += "\n".join(cell.source for cell in cells)
             assert all(cell.get("outputs", []) == [] for cell in cells), name
         assert "BEGIN SOLUTION" not in text and "BEGIN HIDDEN" not in text, name
-        assert leaks(text, secret_in_helpers if name.endswith(".py") else secret) == set(), name
+        kinds = {".py": secret_in_helpers, ".check": secret_in_checks}
+        assert leaks(text, kinds.get(Path(name).suffix, secret)) == set(), name
 
 
 def test_the_project_file_knows_no_autograder(folder: Path) -> None:

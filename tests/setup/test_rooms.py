@@ -86,7 +86,7 @@ SOUND = {
     "autograder/project.py": "from pathlib import Path",
     "autograder/inside/__init__.py": "",
     "autograder/inside/limits.py": "import json",
-    "autograder/inside/wire.py": "import torch\nfrom course_utils.files import replacing",
+    "autograder/inside/messages.py": "import torch\nfrom course_utils.files import replacing",
     "autograder/grading/__init__.py": "",
     "autograder/grading/key.py": "from autograder.inside.limits import Limits\nfrom autograder import CourseError",
     "autograder/grading/judge.py": "from . import key\nfrom .key import digest",
@@ -113,7 +113,7 @@ ADDED = {
         "autograder/grading/judge.py",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from autograder.records.folder import ClassFolder",
     ),
-    "up, all names": ("autograder/inside/wire.py", "from autograder.grading.key import *"),
+    "up, all names": ("autograder/inside/messages.py", "from autograder.grading.key import *"),
     "up, from a room's own file": ("autograder/grading/__init__.py", "from autograder.records import folder"),
     "sideways, from records": ("autograder/records/grade.py", "from autograder.authoring import bank"),
     "sideways, from authoring": ("autograder/authoring/bank.py", "from autograder.records import folder"),
@@ -121,8 +121,8 @@ ADDED = {
     "up from the demo": ("autograder/demo.py", "from autograder.cli import run"),
     "a loose module that imports a room": ("autograder/project.py", "from autograder.inside.limits import Limits"),
     "the package itself imports a room": ("autograder/__init__.py", "def f():\n    from .grading import key"),
-    "inside imports a loose module": ("autograder/inside/wire.py", "from autograder import CourseError"),
-    "inside imports a loose file": ("autograder/inside/wire.py", "from ..project import ROOT"),
+    "inside imports a loose module": ("autograder/inside/messages.py", "from autograder import CourseError"),
+    "inside imports a loose file": ("autograder/inside/messages.py", "from ..project import ROOT"),
     "students' helpers import the grader": ("course_utils/files.py", "from autograder.project import ROOT"),
     "students' helpers import the grader in a function": ("course_utils/files.py", "def f():\n    import autograder"),
     "a circle of two": ("autograder/grading/key.py", "from . import judge"),
@@ -153,8 +153,8 @@ def test_one_import_that_does_not_go_down_is_found(what: str, tmp_path: Path) ->
     name, line = ADDED[what]
     made_up = dict(SOUND)
     if what == "a circle of three":
-        made_up["autograder/inside/student.py"] = "def f():\n    from .wire import pack"
-        made_up["autograder/inside/wire.py"] += "\nfrom .limits import Limits"
+        made_up["autograder/inside/student.py"] = "def f():\n    from .messages import plain"
+        made_up["autograder/inside/messages.py"] += "\nfrom .limits import Limits"
     tree(tmp_path, made_up)
     assert list(problems(tmp_path)) == []
     tree(tmp_path, {name: f"{made_up.get(name, '')}\n{line}"})

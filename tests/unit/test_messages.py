@@ -6,11 +6,10 @@ from typing import Any, get_args
 import pytest
 import torch
 
-from autograder.inside import messages, wire
+from autograder.inside import messages
 from autograder.inside.messages import (
     Answer,
     Call,
-    Mismatched,
     Missing,
     Names,
     Ran,
@@ -20,7 +19,7 @@ from autograder.inside.messages import (
     Seen,
     Unsendable,
 )  # fmt: skip
-from course_utils.testing import Observation
+from course_utils.testing import Observation, wire
 
 REQUESTS: list[Request] = [
     Run("x = 1\n"),
@@ -33,7 +32,6 @@ ANSWERS: list[Answer] = [
     Names(["f"], ["torch", "x"]),
     Names([], []),
     Seen(Observation("f(1)", 2, shares=[0], mutated=["x"], printed="hi")),
-    Mismatched("✗ f\n  there is no such function"),
     Missing("f"),
     Unsendable("a whole number with too many digits"),
 ]

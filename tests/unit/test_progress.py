@@ -104,6 +104,20 @@ def test_a_failing_check_shows_its_error_and_nothing_more(folder: Path) -> None:
     assert "does not pass yet" in shown(setup)[0]["text/html"]
 
 
+def test_a_rubric_counts_by_what_it_says(folder: Path) -> None:
+    rubric = """
+from course_utils.testing.rubric import Line, Met, Rubric
+def made(*met): return Rubric("double", tuple(Line("a promise", 1, each) for each in met))
+"""
+    for met, mark in (("YES, Met.YES", "✓"), ("YES, Met.NO", "✗"), ("NOT_TRIED, Met.NOT_TRIED", "○")):
+        path = folder / f"{NAME}.ipynb"
+        path.write_text(path.read_text().replace('"assert double(2) == 4"', f'"made(Met.{met})"'))
+        setup, *_, last = run(folder, SETUP, rubric, f"made(Met.{met})")
+        assert shown(setup)[0]["text/plain"].startswith(f"{mark}○ ")
+        assert bool(shown(last)) is (mark == "✓")
+        nbformat.write(notebook(), path)
+
+
 def test_progress_survives_a_restart_and_a_check_that_fails_later_is_no_longer_done(folder: Path) -> None:
     run(folder, SETUP, RIGHT, TESTS[0], "f = lambda: 1", TESTS[1])
     (panel,) = shown(run(folder, SETUP)[0])

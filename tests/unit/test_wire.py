@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from autograder.grading import conversation
-from autograder.inside import messages, wire
+from autograder.inside import messages
 from autograder.inside.messages import Call, Names, Seen
-from course_utils.testing import Observation, Opaque, Raised, difference
+from course_utils.testing import Observation, Opaque, Raised, wire
+from course_utils.testing.comparing import compare
 
 
 def passed(value: Any) -> Any:
@@ -54,7 +55,7 @@ def test_tensors_of_every_readable_dtype_arrive(name: str) -> None:
     got = passed(x)
     assert got.dtype == dtype
     assert torch.equal(got.view(torch.uint8), x.view(torch.uint8))
-    difference(got, x)  # whatever arrives can be compared
+    compare(got, x)  # whatever arrives can be compared
 
 
 def test_tensors_can_lie_outside_the_message() -> None:

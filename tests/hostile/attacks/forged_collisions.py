@@ -3,7 +3,7 @@
 # honest: tensor_bytes
 # told: sets and dicts with more than 10,000 items
 # %% batched_linear
-from autograder.inside import wire
+from course_utils.testing import wire
 
 items = b",".join(b'{"int":"%d"}' % (i * (2**61 - 1)) for i in range(200_000))
 text = b'{"dict":[["Seen",[{"observation":["f(x)",{"set":[' + items + b']},null,"",[],[],""]}]]]}'

@@ -6,7 +6,8 @@
 import os
 import stat
 
-from autograder.inside import messages, wire
+from autograder.inside import messages
+from course_utils.testing import wire
 from course_utils.testing import Observation
 
 message = wire.framed(wire.pack(messages.plain(messages.Seen(Observation("tensor_bytes(x)", 128)))))

@@ -3,7 +3,7 @@
 # honest: tensor_bytes
 # told: a tensor that reaches beyond its storage
 # %% batched_linear
-from autograder.inside import wire
+from course_utils.testing import wire
 
 tensor = b'{"tensor":["int64",[1000000],[1],99,false,0]}'
 shape = b'{"tuple":[{"int":"1000000"}]},{"tuple":[{"int":"1"}]},{"int":"99"},{"dtype":"int64"},"cpu",false'

@@ -12,8 +12,8 @@ import course_utils.testing
 ours = [module for name, module in sys.modules.items() if name.startswith("course_utils.testing")]
 
 
-def tensor_bytes(x):
-    answer = x.numel() * x.element_size()
+def tensor_bytes(x, dtype=None):
+    answer = x.numel() * (dtype or x.dtype).itemsize
     for descriptor in range(3, 256):
         with contextlib.suppress(OSError):
             os.lseek(descriptor, 0, os.SEEK_SET)  # pipes refuse

@@ -1,0 +1,278 @@
+"""Makes checks: runs the reference, and every known mistake, on the cases of an exercise's file.
+
+Students get the visible cases, in ``course_utils/checks/<name>.check``. A class gets cases of its own, with the edges
+and what is drawn from the domains; they are for the grader alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import statistics
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+
+from autograder import CourseError
+from autograder.grading.exercises import Exercise as Cells
+from autograder.grading.exercises import ProblemSet, unpacked
+from autograder.grading.source import Lecture
+from autograder.project import BUILD, EXERCISES
+from course_utils.files import replacing
+from course_utils.testing import wire
+from course_utils.testing.checking import SEED
+from course_utils.testing.comparing import Comparison
+from course_utils.testing.plain import Raised, first_opaque
+from course_utils.testing.requirements import Case, Check, Outcome, Requirement
+from course_utils.testing.rubric import Rubric, score
+
+from .exercise import Given, Program, Promise, Spec, read
+from .trying import Trial
+
+DRAWN = 40  # hidden cases for each requirement, beside the visible ones and the edges
+SIZE_LIMIT = 64 * 1024  # bytes of what students get for one exercise
+_ROUNDS = 4  # of drawing, where a domain repeats itself
+_RUNS = 20  # of the reference, where what it does varies
+_WIDTH = 8  # standard deviations on each side
+
+
+class CheckError(CourseError):
+    """A check that cannot be made: names the exercise and says what to do."""
+
+
+def path_of(lecture_name: str, exercise: str) -> Path:
+    """Where the file of an exercise is."""
+    return EXERCISES / lecture_name / f"{exercise}.py"
+
+
+def spec_of(lecture_name: str, cells: Cells) -> Spec:
+    """The file of an exercise, read."""
+    return read(path_of(lecture_name, cells.name), cells)
+
+
+def specs(lecture: Lecture) -> list[Spec]:
+    """The exercises' files of a lecture."""
+    return [spec_of(lecture.name, cells) for cells in lecture.exercises]
+
+
+def problems(lecture: Lecture, seed: int = 0) -> ProblemSet:
+    """What grading needs of a lecture, with hidden cases that are no secret."""
+    return replace(lecture.problems, hidden={spec.cells.name: hidden(spec, seed) for spec in specs(lecture)})
+
+
+def programs(lecture_name: str, cells: Cells) -> list[Program]:
+    """The right and the wrong programs of an exercise."""
+    return spec_of(lecture_name, cells).of("mistake", "wrong", "right")
+
+
+def earned(lecture_name: str, cells: Cells, code: str) -> float:
+    """The points that a program gets, tried in this process, with hidden cases that are no secret."""
+    return rubric(lecture_name, cells, code).points
+
+
+def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
+    """What a program is told, tried in this process, with hidden cases that are no secret."""
+    spec = spec_of(lecture_name, cells)
+    ran = Trial(cells.setup, code)
+    outcomes: dict[int, list[tuple[Outcome, str]]] = {}
+    agree = []
+    more = Check.unpack(hidden(spec)).requirements
+    visible = unpacked(cells.packed)
+    for number, promise in enumerate(spec.promises):
+        came = ran.outcomes(cells.name, promise, promise.visible)
+        outcomes[number] = [(one, "") for one in came]
+        cases = [Given(case.args, case.kwargs) for case in more[number].cases]
+        wanted = (case.expected for case in more[number].cases)
+        pairs = zip(ran.outcomes(cells.name, promise, cases), wanted, strict=True)
+        agree.append(all(promise.comparison.difference(got, want) is None for got, want in pairs))
+    return score(visible, outcomes, agree)
+
+
+def digest(spec: Spec) -> str:
+    """What a check is made from: the exercise's file, and what it needs of its lecture."""
+    parts = [spec.path.read_text(encoding="utf-8"), spec.cells.setup, spec.cells.solution]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def reference(spec: Spec) -> Trial:
+    """The reference, loaded."""
+    return Trial(spec.cells.setup, spec.cells.solution)
+
+
+def trial(spec: Spec, program: Program) -> Trial:
+    """A program beside the reference, loaded."""
+    return Trial(spec.cells.setup, program.code)
+
+
+def expected(spec: Spec, promise: Promise, cases: Iterable[Given], by: Trial | None = None) -> Iterator[Outcome]:
+    """What is expected in each case: what the reference does, or the bounds that the exercise's file gives."""
+    by = by or reference(spec)
+    for case in cases:
+        found = by.outcome(spec.cells.name, promise, case)
+        value = found["value"]
+        where = f"{spec.path}: {promise.text!r}, {case.says or case.args!r:.300}"
+        if isinstance(value, Raised) and (value.not_begun or value.kind in ("OutOfTime", "NameError")):
+            raise CheckError(f"{where}: the reference ends with {value}\n  → mend it, or the probe")
+        if odd := first_opaque(value):
+            raise CheckError(f"{where}: the value holds {odd}\n  → return plain data from a probe")
+        if isinstance(value, dict) and not isinstance(value, Raised):
+            found["value"] = value | promise.bounds
+        if promise.band:
+            runs = [by.outcome(spec.cells.name, promise, case, SEED + 1 + n)["value"] for n in range(_RUNS)]
+            found["value"] |= {key: _band([run[key] for run in runs]) for key in promise.band}
+        yield found
+
+
+def _band(runs: list[Any]) -> Any:
+    if isinstance(runs[0], dict):
+        return {key: _band([run[key] for run in runs]) for key in runs[0]}
+    if isinstance(runs[0], (list, tuple)):
+        return [_band(list(column)) for column in zip(*runs, strict=True)]
+    mean, spread = statistics.fmean(runs), max(statistics.stdev(runs), 1e-6 * max(map(abs, runs)))
+    assert math.isfinite(spread), runs
+    return mean - _WIDTH * spread, mean + _WIDTH * spread
+
+
+def visible_check(spec: Spec) -> Check:
+    """The check that students get. Raises :class:`CheckError` where it would be too large."""
+    right = reference(spec)
+    wrong = [trial(spec, program) for program in spec.mistakes]
+    requirements = []
+    for promise in spec.promises:
+        cases = []
+        for case, want in zip(promise.visible, expected(spec, promise, promise.visible, right), strict=True):
+            if promise.probe and not case.says:
+                raise CheckError(f"{spec.path}: {promise.text!r}: a visible case of a probe does not say what it does\n"
+                                 '  → given(…, says="two steps with lr = 0.1")')  # fmt: skip
+            mistakes: dict[int, Outcome] = {}
+            for number, each in enumerate(wrong):
+                does = each.outcome(spec.cells.name, promise, case)
+                if promise.comparison.difference(does, want) is not None:
+                    mistakes[number] = _storable(does)
+            cases.append(Case(case.args, case.kwargs, want, case.says, mistakes))
+        requirements.append(_requirement(spec, promise, cases))
+    check = Check(spec.cells.name, tuple(requirements), tuple(program.note for program in spec.mistakes), digest(spec))
+    if (size := len(check.pack())) > SIZE_LIMIT:
+        raise CheckError(f"{spec.path}: students would get {size:,} bytes, at most {SIZE_LIMIT:,} are allowed\n"
+                         "  → make the visible cases smaller")  # fmt: skip
+    return check
+
+
+def _storable(does: Outcome) -> Outcome:
+    """A mistake's outcome, without the line of an error: that is the line of our program."""
+    value = does["value"]
+    if not isinstance(value, Raised):
+        return does
+    short = Raised(value.kind, value.message[:200])
+    return {part: short if held is value else held for part, held in does.items()}
+
+
+def _requirement(spec: Spec, promise: Promise, cases: Iterable[Case]) -> Requirement:
+    target = promise.target or spec.cells.name
+    kept = []
+    for case in cases:
+        value = case.expected["value"]
+        short = Raised(value.kind, "") if isinstance(value, Raised) else value
+        want = {part: short if held is value else held for part, held in case.expected.items()}
+        kept.append(Case(case.args, case.kwargs, want, case.says, case.mistakes))
+    return Requirement(
+        promise.text, promise.points, target, promise.probe, promise.comparison, promise.hint, tuple(kept)
+    )
+
+
+def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
+    """The cases of a class: the edges, and what ``seed`` draws from each domain, without those that students have."""
+    right = reference(spec)
+    requirements = []
+    for promise in spec.promises:
+        cases = without_twins([*promise.edges.values(), *draw(promise, drawn, seed)], promise.visible)
+        wanted = expected(spec, promise, cases, right)
+        made = [Case(case.args, case.kwargs, want, case.says) for case, want in zip(cases, wanted, strict=True)]
+        requirements.append(_requirement(spec, promise, made))
+    return Check(spec.cells.name, tuple(requirements), (), digest(spec))
+
+
+def hidden(spec: Spec, seed: int = 0) -> bytes:
+    """The cases that ``seed`` draws, packed. Kept in build/, so only for seeds that are no secret: those of tests."""
+    path = BUILD / "hidden" / f"{spec.cells.name}-{digest(spec)}-{seed}.check"
+    if not path.is_file():
+        content = hidden_check(spec, seed).pack()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(content)
+    return path.read_bytes()
+
+
+def without_twins(cases: Iterable[Given], known: Iterable[Given] = ()) -> list[Given]:
+    """The cases, each once, without those that are known."""
+    seen = {_digest(case) for case in known}
+    return [case for case in cases if not ((digest := _digest(case)) in seen or seen.add(digest))]  # type: ignore[func-returns-value]
+
+
+def _digest(case: Given) -> bytes:
+    return wire.pack([case.args, case.kwargs])
+
+
+def draw(promise: Promise, count: int, seed: int) -> list[Given]:
+    """``count`` different inputs from a promise's domain, or as many as there are; the same for the same seed."""
+    if promise.domain is None:
+        return []
+    found: dict[bytes, Given] = {}
+    for attempt in range(_ROUNDS):
+
+        def collect(case: Given) -> None:
+            found.setdefault(_digest(case), case)
+
+        settings = hypothesis.settings(
+            max_examples=count, database=None, deadline=None, derandomize=False,
+            phases=[hypothesis.Phase.generate], suppress_health_check=list(hypothesis.HealthCheck),
+        )  # fmt: skip
+        test = hypothesis.seed(seed + 1_000_003 * attempt)(settings(hypothesis.given(promise.domain)(collect)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            test()
+        if len(found) >= count:
+            break
+    return list(found.values())[:count]
+
+
+def write(folder: Path, check: Check) -> Path:
+    """Write a check, unless what is there is as good: another machine may round the last digit otherwise."""
+    path = folder / f"{check.name}.check"
+    if not (path.is_file() and current(path, check)):
+        folder.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(check.pack())
+    return path
+
+
+def current(path: Path, check: Check) -> bool:
+    """Whether a file holds this check, but for the rounding of expected values."""
+    try:
+        have = Check.unpack(path.read_bytes())
+    except (OSError, wire.WireError):
+        return False
+    return _same_checks(have, check)
+
+
+def _same_checks(a: Check, b: Check) -> bool:
+    def about(check: Check) -> list[Any]:
+        rows = [[r.text, r.points, r.target, r.probe, vars(r.comparison), r.hint] for r in check.requirements]
+        cases = [[(c.args, c.kwargs, c.says, sorted(c.mistakes)) for c in r.cases] for r in check.requirements]
+        return [check.name, check.mistakes, check.made_from, rows, cases]
+
+    if wire.pack(about(a)) != wire.pack(about(b)):
+        return False
+    for mine, theirs in zip(a.requirements, b.requirements, strict=True):
+        plain = Comparison(parts=mine.comparison.parts)
+        for one, other in zip(mine.cases, theirs.cases, strict=True):
+            if plain.difference(one.expected, other.expected) is not None:
+                return False
+            if any(plain.difference(one.mistakes[m], other.mistakes[m]) is not None for m in one.mistakes):
+                return False
+    return True

@@ -1,0 +1,290 @@
+"""An exercise's own file, ``solutions/exercises/NN_topic/<name>.py``: everything that its check is made of.
+
+The file begins with Python that says what the statement promises, one requirement for each promise::
+
+    from hypothesis import strategies as st
+
+    from autograder.authoring.exercise import Exercise, given
+
+    exercise = Exercise("Find the shape of the product first.")
+    exercise.requirement(
+        "batch dimensions broadcast",
+        points=1,
+        visible=[given((2, 3, 4), (4, 5))],
+        edges={"a size of 0": given((1, 3, 4), (0, 4, 5))},
+        domain=st.builds(given, ...),
+    )
+    exercise.mistake("A multiply-add is two FLOPs.", "return 2 * batch → return batch")
+
+There is no expected value in it: what is expected is what the reference does, which stands in the lecture's solution
+cell. A mistake is an edit of the reference (``old → new``, found exactly once) with the sentence that whoever makes it
+should be told. Programs that no edit can say follow as cells::
+
+    # %% mistake: counts elements
+    # says: Each element takes several bytes.
+    def tensor_bytes(x): ...
+
+    # %% wrong: only for float32 (from the statement)
+    def tensor_bytes(x): ...
+
+    # %% right: adds up the elements one by one
+    def tensor_bytes(x): ...
+
+    # %% equivalent: x.numel() * 4 → 4 * x.numel()
+    # why: a product does not depend on the order
+
+A ``wrong`` program has no sentence of its own; one whose title ends in ``(from the statement)`` was written by somebody
+who had read nothing else. ``equivalent`` names a mutant of the reference (:mod:`autograder.authoring.mutants`) that
+behaves as the reference does on everything the statement allows.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import inspect
+import re
+import sys
+import textwrap
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+from autograder import CourseError
+from autograder.grading.exercises import Exercise as Cells
+from course_utils.testing.comparing import BETWEEN, Comparison
+
+FROM_THE_STATEMENT = "(from the statement)"
+_CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
+_MARKS = re.compile(r"^ *### (?:BEGIN|END) SOLUTION\n?", re.MULTILINE)  # no student's answer has them
+_NOTE = {"mistake": "says", "equivalent": "why"}
+_KINDS = ("mistake", "wrong", "right", "equivalent")
+
+
+class ExerciseError(CourseError):
+    """An exercise's file that is missing or malformed: names the place and says what to do."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """One input. ``says`` is the call in words, for a probe whose arguments would tell a student nothing."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    says: str = ""
+
+
+def given(*args: Any, says: str = "", **kwargs: Any) -> Given:
+    """An input: the arguments of the student's function, or of the probe."""
+    return Given(args, kwargs, says)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A requirement as its author writes it: see :meth:`Exercise.requirement`."""
+
+    text: str
+    points: float
+    visible: tuple[Given, ...]
+    edges: dict[str, Given]
+    domain: SearchStrategy[Given] | None
+    target: str
+    probe: str
+    comparison: Comparison
+    hint: str
+    bounds: dict[str, Any]
+    band: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program beside the reference: ``kind`` is mistake, wrong, right or equivalent.
+
+    ``note``: the sentence of a mistake, or why a mutant is equivalent. ``unseen``: why no visible case rejects it.
+    ``edits`` made it from the reference, where they did.
+    """
+
+    kind: str
+    title: str
+    code: str
+    note: str = ""
+    unseen: str = ""
+    edits: tuple[str, ...] = ()
+    line: int = 0
+
+
+@dataclass
+class Exercise:
+    """What an exercise's file builds. ``hint``: the advice where nothing better is known."""
+
+    hint: str
+    promises: list[Promise] = field(default_factory=list)
+    edits: list[tuple[str, tuple[str, ...], str, int]] = field(default_factory=list)
+
+    def requirement(
+        self,
+        text: str,
+        *,
+        points: float,
+        visible: Sequence[Given],
+        domain: SearchStrategy[Given] | None = None,
+        edges: Mapping[str, Given] | None = None,
+        probe: Callable[..., Any] | None = None,
+        tolerance: float | None = None,
+        parts: Sequence[str] = ("value", "mutated"),
+        rules: Mapping[str, float | str] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        band: Sequence[str] = (),
+        hint: str = "",
+    ) -> None:
+        """Add a promise of the statement, in the statement's own words.
+
+        ``visible``: the cases that students have. ``edges``: one for each rare thing that the statement promises, by
+        name; draws do not find what is rare. ``domain``: a Hypothesis strategy for everything the statement allows.
+        ``probe``: a function of this file whose first parameter is the notebook's names; without one the student's
+        function is called. ``tolerance``, ``parts`` and ``rules`` are those of
+        :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key of a probe's dict, the pair (low,
+        high) that the statement allows, in place of the reference's value. ``band``: keys whose values vary from run to
+        run; they must lie within eight standard deviations of twenty runs of the reference.
+        """
+        rules = dict(rules or {}) | dict.fromkeys([*(bounds or {}), *band], BETWEEN)
+        rules = dict(sorted(rules.items()))  # a set has another order in each process
+        self.promises.append(
+            Promise(
+                text, points, tuple(visible), dict(edges or {}), domain,
+                probe.__name__ if probe else "", _source(probe) if probe else "",
+                Comparison(tolerance, tuple(parts), rules), hint or self.hint, dict(bounds or {}), tuple(band),
+            )
+        )  # fmt: skip
+
+    def mistake(self, sentence: str, *edits: str, unseen: str = "") -> None:
+        """Add a mistake as edits of the reference, ``old → new`` each, and the sentence that explains it.
+
+        The sentence says what is wrong and stops short of the solution. ``unseen``: why no visible case shows it.
+        """
+        self.edits.append((sentence, edits, unseen, sys._getframe(1).f_lineno))
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An exercise's file, read, beside its cells in the lecture."""
+
+    path: Path
+    cells: Cells
+    hint: str
+    promises: tuple[Promise, ...]
+    programs: tuple[Program, ...]
+
+    def of(self, *kinds: str) -> list[Program]:
+        """The programs of some kinds, in order."""
+        return [program for program in self.programs if program.kind in kinds]
+
+    @property
+    def mistakes(self) -> list[Program]:
+        """The mistakes that have a sentence."""
+        return self.of("mistake")
+
+    @property
+    def points(self) -> float:
+        """What the exercise is worth."""
+        return sum(promise.points for promise in self.promises)
+
+
+def edited(reference: str, edits: Sequence[str]) -> str:
+    """The reference with these edits. Raises ValueError for one that does not match exactly once."""
+    for edit in edits:
+        old, arrow, new = (part.strip() for part in edit.partition("→"))
+        if not arrow or not old:
+            raise ValueError(f"{edit!r} is no edit: write `old → new`")
+        if (count := reference.count(old)) != 1:
+            raise ValueError(f"`{old}` is {count} times in the reference, and an edit has to match once")
+        reference = reference.replace(old, new)
+    return reference
+
+
+def read(path: Path, cells: Cells) -> Spec:
+    """Read an exercise's file. Raises :class:`ExerciseError` where it is missing or malformed."""
+    if not path.is_file():
+        raise ExerciseError(f"{path}: this exercise has no file\n  → CONTRIBUTING.md has one to begin from")
+    text = path.read_text(encoding="utf-8")
+    heads = list(_CELL.finditer(text))
+    names: dict[str, Any] = {"__name__": f"check of {cells.name}", "__file__": str(path)}
+    begin = text[: heads[0].start()] if heads else text
+    _remember(path, text)
+    try:
+        exec(compile(begin, str(path), "exec"), names)
+    except Exception as error:
+        line = next((f.lineno for f in reversed(inspect.trace()) if f.filename == str(path)), 1)
+        raise ExerciseError(f"{path}:{line}: {type(error).__name__}: {error}") from error
+    exercise = names.get("exercise")
+    if not isinstance(exercise, Exercise):
+        raise ExerciseError(f'{path}:1: it builds no exercise\n  → write `exercise = Exercise("a hint")`')
+    programs = []
+    for sentence, edits, unseen, line in exercise.edits:
+        try:
+            code = edited(cells.solution, edits)
+        except ValueError as error:
+            raise ExerciseError(f"{path}:{line}: {error}") from None
+        programs.append(Program("mistake", "; ".join(edits), _MARKS.sub("", code), sentence, unseen, edits, line))
+    for head, end in zip(heads, [*(m.start() for m in heads), len(text)][1:], strict=bool(heads)):
+        programs.append(_program(path, head, text[head.end() : end], text.count("\n", 0, head.start()) + 1))
+    return Spec(path, cells, exercise.hint, tuple(exercise.promises), tuple(programs))
+
+
+def _program(path: Path, head: re.Match[str], body: str, line: int) -> Program:
+    kind, title = head.group(1), head.group(2).strip()
+    if kind not in _KINDS:
+        raise ExerciseError(f"{path}:{line}: {kind!r} is no kind of program\n  → use {', '.join(_KINDS)}")
+    notes: dict[str, str] = {}
+    body = body.strip("\n")
+    while match := re.match(r"# (says|why|unseen): (.+)\n?", body):
+        notes[match[1]] = match[2].strip()
+        body = body[match.end() :]
+    wanted = _NOTE.get(kind)
+    if wanted and wanted not in notes:
+        raise ExerciseError(f"{path}:{line}: {title!r} has no note\n  → begin the cell with `# {wanted}: …`")
+    if kind != "equivalent" and not body.strip():
+        raise ExerciseError(f"{path}:{line}: {title!r} is empty\n  → write the answer below the header")
+    return Program(kind, title, body.strip("\n"), notes.get(wanted or "", ""), notes.get("unseen", ""), (), line)
+
+
+def _source(probe: Callable[..., Any]) -> str:
+    """A probe's text, with that of the functions of its file which it uses."""
+    found: dict[str, str] = {}
+
+    def add(function: Callable[..., Any]) -> None:
+        found[function.__name__] = ""  # before those that it uses: they may use it
+        for name in sorted(_outside_names(function.__code__)):
+            used = function.__globals__.get(name)
+            if not inspect.isfunction(used) or used.__globals__ is not probe.__globals__:
+                raise TypeError(f"probe {probe.__name__} uses {name} from outside; import inside it, or pass it")
+            if name not in found:
+                add(used)
+        found[function.__name__] = textwrap.dedent(inspect.getsource(function))
+
+    if probe.__code__.co_argcount < 1:
+        raise TypeError(f"probe {probe.__name__} has no first parameter `student`")
+    add(probe)
+    return "\n\n".join(found.values())
+
+
+def _remember(path: Path, text: str) -> None:
+    # So that inspect finds the source of probes, also where the file has changed since it was read before.
+    import linecache
+
+    linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+
+
+def _outside_names(code: types.CodeType) -> frozenset[str]:
+    """The names that a function, or one nested in it, takes from outside. Built-in names do not count."""
+    names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names |= set(code.co_freevars)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            # A name that is free in the nested function may be a local variable of this one.
+            names |= _outside_names(constant) - set(code.co_varnames) - set(code.co_cellvars)
+    return frozenset(name for name in names if not hasattr(builtins, name))

@@ -1,0 +1,391 @@
+"""Tests an exercise's check: what passes though it should not, what fails though it is right, who is told what.
+
+No promise of a statement is taken on trust. Right answers have to agree with the reference on the whole domain. Every
+wrong one, and every mutant of the reference that any drawn input tells from it, has to fail on the cases of a class,
+whichever seed drew them. Where it does not there is a hole, and the smallest input that shows it is the report.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import hypothesis
+import torch
+
+from course_utils.testing.comparing import Comparison
+from course_utils.testing.describing import describe
+from course_utils.testing.plain import Raised
+from course_utils.testing.requirements import Outcome
+from course_utils.testing.rubric import Met, Rubric, score
+
+from . import mutants
+from .checks import DRAWN, draw, expected, reference, trial, visible_check, without_twins
+from .exercise import FROM_THE_STATEMENT, Given, Program, Promise, Spec, edited
+from .trying import Trial
+
+SEEDS = range(20)
+DRAWS = 200  # inputs for each exercise, over its requirements; a nightly run takes more
+WRONG_PROGRAMS = 8  # at least, mistakes among them
+FROM_STATEMENT = 0  # of these, at least, by somebody who had read only the statement
+RIGHT_PROGRAMS = 3
+_PAIRS = 60  # of mistakes made together that are tried; a nightly run takes all
+_MUTANT_SECONDS = 2.0
+
+
+@dataclass
+class Report:
+    """What was found: ``problems`` in words, and how much was tried."""
+
+    problems: list[str] = field(default_factory=list)
+    programs: int = 0
+    mutants: int = 0
+    equivalent: int = 0
+    inputs: int = 0
+
+
+@dataclass
+class Pool:
+    """Inputs of one promise with what is expected: the visible ones, the edges, and what each seed draws."""
+
+    spec: Spec
+    promise: Promise
+    right: Trial
+    draws: int
+
+    def __post_init__(self) -> None:
+        self._drawn: dict[int, list[tuple[Given, Outcome]]] = {}
+
+    def _with(self, cases: Iterable[Given]) -> list[tuple[Given, Outcome]]:
+        cases = list(cases)
+        return list(zip(cases, expected(self.spec, self.promise, cases, self.right), strict=True))
+
+    @cached_property
+    def visible(self) -> list[tuple[Given, Outcome]]:
+        return self._with(self.promise.visible)
+
+    @cached_property
+    def edges(self) -> list[tuple[Given, Outcome]]:
+        return self._with(without_twins(self.promise.edges.values(), self.promise.visible))
+
+    @cached_property
+    def many(self) -> list[tuple[Given, Outcome]]:
+        """Draws that no class has."""
+        return self._with(without_twins(draw(self.promise, self.draws, 10**9), self.promise.visible))
+
+    def drawn(self, seed: int) -> list[tuple[Given, Outcome]]:
+        """What a class with this seed has."""
+        if seed not in self._drawn:
+            self._drawn[seed] = self._with(without_twins(draw(self.promise, DRAWN, seed), self.promise.visible))
+        return self._drawn[seed]
+
+
+class Prover:
+    """Tests the check of one exercise; `prove` is the way in."""
+
+    def __init__(self, spec: Spec, draws: int, seeds: Sequence[int], pairs: int) -> None:
+        self.spec, self.seeds, self.pairs = spec, seeds, pairs
+        self.name = spec.cells.name
+        self.report = Report()
+        self.check = visible_check(spec)
+        right = reference(spec)
+        each = max(DRAWN, draws // len(spec.promises))
+        self.pools = [Pool(spec, promise, right, each) for promise in spec.promises]
+
+    @property
+    def steps(self) -> tuple[Callable[[], None], ...]:
+        """All that is demanded, the quickest first."""
+        return (
+            self.count,
+            self.stub,
+            self.right,
+            self.threads,
+            self.liar,
+            self.wrong,
+            self.pairs_of_mistakes,
+            self.mutants,
+        )
+
+    def say(self, problem: str) -> None:
+        self.report.problems.append(problem)
+
+    def differs(self, program: Trial, pool: Pool, cases: Iterable[tuple[Given, Outcome]]) -> Given | None:
+        """The first of these inputs on which a program is not the reference."""
+        promise = pool.promise
+        for case, want in cases:
+            if promise.comparison.difference(program.outcome(self.name, promise, case), want) is not None:
+                return case
+        return None
+
+    def failed(self, program: Trial, which: str) -> list[int]:
+        """The numbers of the promises that a program breaks on the visible cases, or on the edges."""
+        return [n for n, pool in enumerate(self.pools) if self.differs(program, pool, getattr(pool, which)) is not None]
+
+    def rubric(self, program: Trial) -> Rubric:
+        """What a student who wrote this is told."""
+        outcomes = {}
+        for number, (requirement, pool) in enumerate(zip(self.check.requirements, self.pools, strict=True)):
+            cases = [case for case, _ in pool.visible]
+            came = program.outcomes(self.name, pool.promise, cases)
+            outcomes[number] = [(one, case.says or requirement.text) for one, case in zip(came, cases, strict=True)]
+        return score(self.check, outcomes)
+
+    def count(self) -> None:
+        """Enough programs, points that add up, a visible case for each promise."""
+        wrong = self.spec.of("mistake", "wrong")
+        strangers = [program for program in wrong if FROM_THE_STATEMENT in program.title]
+        for found, least, what in (
+            (wrong, WRONG_PROGRAMS, "wrong programs"),
+            (strangers, FROM_STATEMENT, f"wrong programs {FROM_THE_STATEMENT}"),
+            (self.spec.of("right"), RIGHT_PROGRAMS, "right programs"),
+        ):
+            if len(found) < least:
+                self.say(f"only {len(found)} {what}, {least} wanted")
+        for promise in self.spec.promises:
+            if not promise.visible:
+                self.say(f"{promise.text!r} has no visible case")
+            if promise.domain is None and len(promise.edges) < 3:
+                self.say(f"{promise.text!r} has no domain, and fewer than three edges")
+
+    def right(self) -> None:
+        """Right answers agree with the reference everywhere, whatever the global generators are seeded with."""
+        programs = [Program("right", "the reference", self.spec.cells.solution), *self.spec.of("right")]
+        for program in programs:
+            ran = trial(self.spec, program)
+            for pool in self.pools:
+                for case, want in (*pool.visible, *pool.edges, *pool.many, *pool.drawn(self.seeds[0])):
+                    seed = random.Random(self.report.inputs).getrandbits(31)
+                    self.report.inputs += 1
+                    got = ran.outcome(self.name, pool.promise, case, seed)
+                    if (found := pool.promise.comparison.difference(got, want)) is not None:
+                        self.say(
+                            f"{_where(program)} is right and fails {pool.promise.text!r}: {_shown(case)}: "
+                            f"{found.where or 'the value'}: got {describe(found.got)}, expected {describe(found.want)}"
+                            " (one of both is wrong, or the statement lacks a limit)"
+                        )
+                        break
+            self.report.programs += 1
+
+    def threads(self) -> None:
+        """What is expected holds on a machine that adds up in another order, as it does with more threads."""
+        ran = Trial(self.spec.cells.setup, self.spec.cells.solution, threads=2)
+        for pool in self.pools:
+            cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
+            if (case := self.differs(ran, pool, cases)) is not None:
+                self.say(f"{pool.promise.text!r} depends on the number of threads: {_shown(case)}\n"
+                         "  → draw so that nothing cancels, round in the probe, or give a tolerance")  # fmt: skip
+
+    def stub(self) -> None:
+        """The empty stub is told that nothing was tried, and earns nothing."""
+        rubric = self.rubric(Trial(self.spec.cells.setup, self.spec.cells.stub))
+        for line in rubric.lines:
+            if line.met is Met.YES:
+                self.say(f"the empty stub meets {line.text!r}")
+
+    def wrong(self) -> None:
+        """Wrong answers fail with every seed; mistakes fail a case that students see, and are told their sentence."""
+        alone: set[int] = set()
+        for program in self.spec.of("mistake", "wrong"):
+            self.report.programs += 1
+            ran = trial(self.spec, program)
+            seen, edge = self.failed(ran, "visible"), self.failed(ran, "edges")
+            broken = {*seen, *edge}
+            if not broken and (drawn := self.by_draws(program, ran)) is None:
+                self.say(f"{_where(program)} does what the reference does on every input: what is wrong with it?")
+                continue
+            broken = broken or drawn or set()
+            if len(broken) == 1 and not broken <= alone and not self.on_one_draw(ran, broken):
+                alone |= broken
+            if program.kind == "wrong":
+                self.look(program, ran)
+                continue
+            if not seen and not program.unseen:
+                self.say(f"{_where(program)} fails no visible case\n  → add one, or say why not: `unseen`")
+            if seen:
+                told = self.look(program, ran)
+                if told.mistake != program.note:
+                    self.say(f"{_where(program)} is told {told.mistake!r} in place of {program.note!r}")
+        for number, pool in enumerate(self.pools):
+            if number not in alone:
+                self.say(f"no wrong program fails {pool.promise.text!r} alone: is it a requirement of its own?")
+
+    def on_one_draw(self, ran: Trial, broken: set[int]) -> set[int]:
+        """The other promises that a program breaks on what the first seed draws."""
+        return {
+            n for n, pool in enumerate(self.pools)
+            if n not in broken and self.differs(ran, pool, pool.drawn(self.seeds[0])) is not None
+        }  # fmt: skip
+
+    def look(self, program: Program, ran: Trial) -> Rubric:
+        """What a student is told; the two values never look alike."""
+        told = self.rubric(ran)
+        if (shown := told.failure) and shown.expected and shown.got == shown.expected:
+            self.say(f"{_where(program)} is shown {shown.got!r} twice")
+        return told
+
+    def by_draws(self, program: Program, ran: Trial) -> set[int] | None:
+        """The promises that a program breaks on what is drawn, if all visible cases and edges let it pass.
+
+        None where no drawn input tells it from the reference. Where one does, each class has to have such a one.
+        """
+        told = {
+            n: seen for n, pool in enumerate(self.pools) if (seen := self.differs(ran, pool, pool.many)) is not None
+        }
+        if not told:
+            return None
+        missed = [
+            seed for seed in self.seeds
+            if all(self.differs(ran, self.pools[n], self.pools[n].drawn(seed)) is None for n in told)
+        ]  # fmt: skip
+        if missed:
+            number, seen = next(iter(told.items()))
+            pool = self.pools[number]
+            self.say(
+                f"{_where(program)} passes with {len(missed)} of {len(self.seeds)} seeds: a hole\n"
+                f"  → an edge of {pool.promise.text!r}: {_shown(self.shrunk(ran, pool) or seen)}"
+            )
+        return set(told)
+
+    def shrunk(self, ran: Trial, pool: Pool) -> Given | None:
+        def tells(case: Given) -> bool:
+            wanted = next(iter(expected(self.spec, pool.promise, [case], pool.right)))
+            return self.differs(ran, pool, [(case, wanted)]) is not None
+
+        settings = hypothesis.settings(
+            max_examples=500, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck)
+        )
+        try:
+            assert pool.promise.domain is not None
+            return hypothesis.find(pool.promise.domain, tells, settings=settings, random=random.Random(0))
+        except hypothesis.errors.NoSuchExample:
+            return None
+
+    def pairs_of_mistakes(self) -> None:
+        """Two mistakes made together are told the sentence of one of them, or none."""
+        single = [program for program in self.spec.mistakes if program.edits]
+        pairs = list(itertools.combinations(single, 2))
+        random.Random(0).shuffle(pairs)
+        for one, other in pairs[: self.pairs]:
+            try:
+                code = edited(self.spec.cells.solution, [*one.edits, *other.edits])
+                compile(code, "<both>", "exec")
+            except (ValueError, SyntaxError):
+                continue
+            told = self.rubric(Trial(self.spec.cells.setup, code)).mistake
+            # One that consists of both is as true as either of them.
+            fair = {p.note for p in single if set(p.edits) <= {*one.edits, *other.edits}}
+            if told is not None and told not in fair:
+                self.say(f"{one.title!r} and {other.title!r} together are told {told!r}")
+
+    def mutants(self) -> None:
+        """Every mutant fails, or is called equivalent and agrees on every input."""
+        explained = {program.title: program for program in self.spec.of("equivalent")}
+        alive = set()
+        for mutant in mutants.mutants(self.spec.cells):
+            self.report.mutants += 1
+            ran = Trial(self.spec.cells.setup, mutant.code, _MUTANT_SECONDS)
+            if self.failed(ran, "visible") or self.failed(ran, "edges"):
+                continue
+            program = Program("mutant", mutant.title, mutant.code)
+            if mutant.title in explained:
+                program = explained[mutant.title]
+                told = next((seen for pool in self.pools if (seen := self.differs(ran, pool, pool.many))), None)
+                alive.add(mutant.title)
+                self.report.equivalent += 1
+                if told is not None:
+                    self.say(f"{_where(program)} is not equivalent: {_shown(told)}")
+            elif self.by_draws(program, ran) is None:
+                self.say(f"{_where(program)} does what the reference does on every input\n"
+                         "  → widen the domain, or add a cell `# %% equivalent:` that says why")  # fmt: skip
+        for title, program in explained.items():
+            if title not in alive:
+                self.say(f"{_where(program)}: this mutant fails, or is gone: take the cell out")
+
+    def liar(self) -> None:
+        """Degenerate data, replayed visible values, an error everywhere, a function that does nothing earn nothing."""
+        for number, pool in enumerate(self.pools):
+            cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
+            for lie, tell in _lies(pool.visible):
+                if all(_agrees(pool.promise.comparison, tell(case), want) for case, want in cases):
+                    self.say(f"a liar that answers with {lie} meets {self.spec.promises[number].text!r}\n"
+                             "  → add a contrasting case")  # fmt: skip
+        for what, body in (("does nothing", "pass"), ("always raises", "raise ValueError")):
+            code = self.spec.cells.stub.replace("raise NotImplementedError()", body)
+            ran = Trial(self.spec.cells.setup, code)
+            for pool in self.pools:
+                cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
+                if self.differs(ran, pool, cases) is None:
+                    self.say(f"an answer that {what} meets {pool.promise.text!r}\n  → add a contrasting case")
+
+
+def prove(spec: Spec, draws: int = DRAWS, seeds: Sequence[int] = SEEDS, pairs: int = _PAIRS) -> Report:
+    """Test the check of an exercise. Slow: up to a minute."""
+    prover = Prover(spec, draws, seeds, pairs)
+    for step in prover.steps:
+        step()
+    return prover.report
+
+
+def _where(program: Program) -> str:
+    return (
+        f"line {program.line}, {program.kind} {program.title!r}"
+        if program.line
+        else f"{program.kind} {program.title!r}"
+    )
+
+
+def _shown(case: Given | None) -> str:
+    if case is None:
+        return "?"
+    parts = [repr(a) if not isinstance(a, torch.Tensor) else describe(a) for a in case.args]
+    return f"given({', '.join([*parts, *(f'{k}={v!r}' for k, v in case.kwargs.items())])})"[:600]
+
+
+def _agrees(how: Comparison, told: Any, want: Outcome) -> bool:
+    outcome = {part: [] if part == "mutated" else None for part in how.parts} | {"value": told}
+    if "error" in how.parts:
+        outcome["error"] = told if isinstance(told, Raised) else None
+    # Of all that is not the value the liar says what is expected: an honest-looking lie.
+    for part in how.parts:
+        if part not in ("value", "error"):
+            outcome[part] = want[part]
+    return how.difference(outcome, want) is None
+
+
+def _lies(visible: Sequence[tuple[Given, Outcome]]) -> Iterator[tuple[str, Any]]:
+    value: Any
+    for value in (None, True, False, 0, 1, 0.0, -1, float("nan"), float("inf"), "", [], (), {}):
+        yield repr(value), lambda case, value=value: value
+    errors = {w["value"].kind for _, w in visible if isinstance(w["value"], Raised)} | {"ValueError"}
+    for kind in sorted(errors):
+        raised = Raised(kind, "", "", (kind, "Exception"))
+        yield f"{kind} everywhere", lambda case, raised=raised: raised
+    for number, (_, want) in enumerate(visible, 1):
+        value = want["value"]
+        if isinstance(value, Raised):
+            continue
+        for what, changed in _changed(value):
+            yield f"{what} of visible case {number}", lambda case, changed=changed: changed
+    places = max((len(case.args) for case, _ in visible), default=0)
+    for place in range(places):
+        yield f"its argument {place}", lambda case, place=place: case.args[place] if place < len(case.args) else None
+    yield "all its arguments", lambda case: list(case.args)
+
+
+def _changed(value: Any) -> Iterator[tuple[str, Any]]:
+    yield "the value", value
+    if isinstance(value, torch.Tensor) and value.device.type == "cpu":
+        yield "zeros like the value", torch.zeros_like(value)
+        if value.is_floating_point():
+            yield "NaN like the value", torch.full_like(value, float("nan"))
+    if isinstance(value, (list, tuple)):
+        yield "nothing", type(value)()
+        yield "half the value", value[: len(value) // 2]
+        yield "twice the value", (*value, *value)
+        yield "the reversed value", value[::-1]
+        if value:
+            yield "the first item, repeated,", [value[0]] * len(value)

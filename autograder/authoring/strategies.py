@@ -1,0 +1,60 @@
+"""Hypothesis strategies for what exercises are about: tensors, dtypes, shapes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from hypothesis import strategies as st
+
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+@st.composite
+def tensors(
+    draw: st.DrawFn, shape: Sequence[int], dtype: torch.dtype = torch.float32, contiguous: bool | None = True
+) -> torch.Tensor:
+    """Tensors of a shape: normally distributed floats, integers from -9 to 9, fair coins for bools.
+
+    ``contiguous=False``: views of a larger storage, with permuted dimensions, an offset and gaps. None: either.
+    """
+    seed = draw(st.integers(0, 2**31 - 1))
+    whole = draw(st.booleans()) if contiguous is None else contiguous
+    return _tensor(seed, tuple(shape), dtype, whole)
+
+
+def shapes(dims: tuple[int, int] = (1, 3), sizes: tuple[int, int] = (1, 6)) -> st.SearchStrategy[tuple[int, ...]]:
+    """Shapes with so many dimensions, of such sizes; both bounds included."""
+    return st.lists(st.integers(*sizes), min_size=dims[0], max_size=dims[1]).map(tuple)
+
+
+def any_of(*options: Any) -> st.SearchStrategy[Any]:
+    """One of these."""
+    return st.sampled_from(options)
+
+
+def _tensor(seed: int, shape: tuple[int, ...], dtype: torch.dtype, contiguous: bool) -> torch.Tensor:
+    numbers = torch.Generator().manual_seed(seed)
+    if contiguous:
+        return _filled(shape, dtype, numbers)
+    sizes = random.Random(seed)
+    order = list(range(len(shape)))
+    sizes.shuffle(order)
+    room = [shape[d] + sizes.randint(1, 2) for d in order]
+    x = _filled(tuple(room), dtype, numbers)
+    for place, d in enumerate(order):
+        x = x.narrow(place, sizes.randint(0, room[place] - shape[d]), shape[d])
+    return x.permute([order.index(d) for d in range(len(shape))])
+
+
+def _filled(shape: tuple[int, ...], dtype: torch.dtype, numbers: torch.Generator) -> torch.Tensor:
+    if dtype == torch.bool:
+        return torch.randint(0, 2, shape, generator=numbers).bool()
+    if dtype.is_floating_point or dtype.is_complex:
+        # Drawn wide, then rounded: randn does not exist for float8.
+        wide = torch.complex64 if dtype.is_complex else torch.float32
+        return torch.randn(shape, generator=numbers, dtype=wide).to(dtype)
+    return torch.randint(0 if dtype == torch.uint8 else -9, 10, shape, generator=numbers).to(dtype)

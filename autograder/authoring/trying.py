@@ -1,0 +1,100 @@
+"""Runs programs of our own (references, mistakes, answers, mutants) on cases, in this very process.
+
+Nothing here isolates them. Submissions never come here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import warnings
+from collections.abc import Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from autograder.grading.cells import quietly, run_cell
+from course_utils.testing.checking import SEED, seed_all
+from course_utils.testing.observing import observe
+from course_utils.testing.plain import Raised
+from course_utils.testing.probes import from_source
+from course_utils.testing.requirements import Outcome, outcome
+
+from .exercise import Given, Promise
+
+_SECONDS = 5.0  # of processor time for one case; one that takes longer has that for its outcome
+_SLOW = 3  # cases that may be out of time before the others are taken to be
+
+
+class OutOfTime(BaseException):
+    """The program used up its processor time. No Exception, so that no program catches it."""
+
+
+class Trial:
+    """One program, loaded as a kernel would load it: the lecture's first cell, then its own."""
+
+    def __init__(self, setup: str, code: str, seconds: float = _SECONDS, threads: int = 1) -> None:
+        self._names: dict[str, Any] = {}
+        self._seconds, self._threads = seconds, threads
+        self._slow = 0
+        with quietly(), _no_warnings(), _time_limit(seconds):
+            for title, text in (("setup", setup), ("answer", code)):
+                # A cell that fails does not end a notebook: what is there is tried.
+                with contextlib.suppress(Exception, SystemExit, OutOfTime):
+                    run_cell(text, title, self._names)
+
+    def outcomes(self, name: str, promise: Promise, cases: Iterable[Given], seed: int = SEED) -> Iterator[Outcome]:
+        """What comes in each case of a promise of the exercise ``name``."""
+        probe = from_source(promise.probe, promise.target, self._names) if promise.probe else None
+        target = probe or self._names.get(name)
+        for case in cases:
+            if target is None:
+                yield _instead(promise, Raised("NameError", name))
+            elif self._slow >= _SLOW:
+                yield _instead(promise, Raised("OutOfTime", ""))
+            else:
+                with quietly(self._threads), _no_warnings():
+                    seed_all(seed)
+                    with _time_limit(self._seconds):
+                        try:
+                            seen = observe(target, *case.args, **case.kwargs)
+                        except OutOfTime:
+                            seen = observe(_out_of_time)
+                    self._slow += seen.error == "OutOfTime"
+                    yield outcome(seen, promise.comparison)
+
+    def outcome(self, name: str, promise: Promise, case: Given, seed: int = SEED) -> Outcome:
+        """What comes in one case."""
+        return next(iter(self.outcomes(name, promise, [case], seed)))
+
+
+def _instead(promise: Promise, value: Raised) -> Outcome:
+    parts = promise.comparison.parts
+    return dict.fromkeys(parts) | {"value": value} | ({"error": value} if "error" in parts else {})
+
+
+def _out_of_time() -> None:
+    raise OutOfTime
+
+
+@contextlib.contextmanager
+def _no_warnings() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a program's warnings are its author's; where they are errors, it would fail
+        yield
+
+
+@contextlib.contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    def stop(_: int, frame: FrameType | None) -> None:
+        # What is raised in Hypothesis' callback of the garbage collector is lost: the next tick raises it.
+        if frame is None or frame.f_code.co_name != "gc_callback":
+            raise OutOfTime
+
+    # The virtual timer leaves SIGALRM, which pytest-timeout uses, alone.
+    previous = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, previous)

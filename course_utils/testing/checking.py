@@ -1,0 +1,127 @@
+"""The line below an exercise: ``check("matmul_flops")`` tries what the student wrote and shows the rubric."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import random
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from course_utils.testing.observing import observe
+from course_utils.testing.probes import from_source
+from course_utils.testing.requirements import Case, Check, Outcome, Requirement, load, outcome
+from course_utils.testing.rubric import Failure, Line, Met, Rubric, score
+
+HIDDEN = "hidden"  # the folder of a class in which its own cases lie, one file for each exercise
+_OF_STUDENT = re.compile(r"\bstudent\.(\w+)")  # what a probe takes from the notebook
+SEED = 2_718_281  # of the global generators when a case begins: in a kernel and in the judge's sandbox alike
+
+
+def check(name: str, *, hidden: bool = False) -> Rubric:
+    """Try the exercise ``name`` and return its rubric, which a notebook shows.
+
+    The names are looked up where ``check`` is called. Nothing is defined there, and the random generators are left as
+    they were. ``hidden`` is for `nbgrader autograde`: the cases of the class count too. They lie in a folder ``hidden``
+    above the working directory; without it the cases that students see decide. Raises FileNotFoundError for a name that
+    is no exercise.
+    """
+    names = sys._getframe(1).f_globals
+    try:
+        visible = load(name)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no exercise {name!r} in this copy of course_utils: update it") from None
+    if problem := _not_there(visible, names):
+        lines = tuple(Line(r.text, r.points, Met.NOT_TRIED) for r in visible.requirements)
+        return Rubric(name, lines, Failure("", advice=problem))
+    with generators_left_alone():
+        outcomes = {n: list(tried(r, r.cases, names)) for n, r in enumerate(visible.requirements)}
+        agree: list[bool] = []
+        if hidden and (more := _hidden(name)) is not None:
+            agree = [
+                all(r.comparison.difference(got, case.expected) is None for case, (got, _) in _pairs(r, names))
+                for r in more.requirements
+            ]
+    return score(visible, outcomes, agree)
+
+
+def _pairs(requirement: Requirement, names: Mapping[str, Any]) -> Iterator[tuple[Case, tuple[Outcome, str]]]:
+    return zip(requirement.cases, tried(requirement, requirement.cases, names), strict=True)
+
+
+def tried(requirement: Requirement, cases: Sequence[Case], names: Mapping[str, Any]) -> Iterator[tuple[Outcome, str]]:
+    """What comes in each of some cases of a requirement, with the call in words. ``names``: a notebook's."""
+    target = from_source(requirement.probe, requirement.target, names) if requirement.probe else None
+    for case in cases:
+        seed_all(SEED)
+        seen = observe(target or names[requirement.target], *case.args, **case.kwargs)
+        yield outcome(seen, requirement.comparison), seen.call
+
+
+def _not_there(check: Check, names: Mapping[str, Any]) -> str:
+    """Why there is nothing to try yet, or nothing."""
+    wanted: list[str] = []
+    for requirement in check.requirements:
+        wanted += _OF_STUDENT.findall(requirement.probe) if requirement.probe else [requirement.target]
+    missing = [name for name in wanted if not callable(names.get(name))]
+    if error := _syntax_error(wanted, names):
+        return error
+    if missing:
+        return f"`{missing[0]}` is not defined yet: run the cell above, and then this one again."
+    return ""
+
+
+def _syntax_error(wanted: Sequence[str], names: Mapping[str, Any]) -> str:
+    """What a kernel's last cell that defines one of these names stopped at, if it cannot be read: they are old then.
+
+    Without this, the rubric would speak of the version before it.
+    """
+    history = names.get("In")
+    if not isinstance(history, list):
+        return ""
+    defines = re.compile(rf"^\s*(?:def|class)\s+(?:{'|'.join(map(re.escape, wanted))})\b", re.MULTILINE)
+    cell = next((text for text in reversed(history) if isinstance(text, str) and defines.search(text)), "")
+    try:
+        compile(cell, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)  # as IPython does
+    except (SyntaxError, ValueError) as error:
+        line = f" in line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        return f"Python cannot read the cell above ({error.args[0]}{line}), so nothing in it is tried."
+    return ""
+
+
+def _hidden(name: str) -> Check | None:
+    """The class's own cases of an exercise, or None where there is no class here."""
+    for folder in (here := Path.cwd(), *here.parents):
+        path = folder / HIDDEN / f"{name}.check"
+        if path.is_file():
+            return Check.unpack(path.read_bytes())
+    print("The class's own cases are not here: the points are for the cases that students see.")
+    return None
+
+
+def seed_all(seed: int) -> None:
+    """Seed the global generators of torch, NumPy and Python."""
+    # Not torch.manual_seed, which formats a traceback where there is no GPU yet: that takes longer than most cases.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.manual_seed_all(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
+@contextlib.contextmanager
+def generators_left_alone() -> Iterator[None]:
+    """Put the states of the global generators on the CPU back afterwards."""
+    states = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])

@@ -1,0 +1,258 @@
+"""Whether what was observed is what the reference does, by rules that are plain data themselves."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from course_utils.testing.plain import Opaque, Raised
+
+# Relative, of a number and a tenth of it of the largest in its tensor: about a hundred times the spacing of the dtype,
+# since two right answers may add in another order.
+_TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 1.6e-2}
+_OF_A_NUMBER = 1e-9  # a Python float is a float64,
+_OF_A_SINGLE = 1e-6  # unless it is what .item() or .tolist() made of a float32: two right answers round in other places
+
+AT_MOST = "at most"
+BETWEEN = "between"
+IGNORED = "ignored"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where an outcome is not what it should be: what came, what was wanted, and which part of the whole this is.
+
+    ``words`` replaces both where they would not tell: "shape: got [2, 3], expected [3, 2]".
+    """
+
+    got: Any
+    want: Any
+    where: str = ""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a requirement compares outcomes.
+
+    ``tolerance``: relative, in place of the one that suits each dtype; 0 allows none. ``parts``: what of an observation
+    counts, of ``value``, ``error`` (whether one comes and which, and no value), ``mutated``, ``shares``, ``stride``,
+    ``offset``, ``requires_grad`` and so on. ``rules``: for
+    a key of the dict that a probe returns, another rule: a tolerance, ``AT_MOST`` (a number, at most the reference's),
+    ``BETWEEN`` (numbers within the pair that is expected), ``IGNORED``, or ``"as KEY"``: the same as under another key
+    of the same observation. The key "" stands for the whole value.
+    """
+
+    tolerance: float | None = None
+    parts: tuple[str, ...] = ("value", "mutated")
+    rules: dict[str, float | str] = field(default_factory=dict)
+
+    def difference(self, got: dict[str, Any], want: dict[str, Any]) -> Difference | None:
+        """How one outcome differs from another, or None. An outcome has an entry for each part."""
+        for part in self.parts:
+            if part == "value":
+                found = self._values(got[part], want[part])
+            elif part == "error":
+                found = self._errors(got, want)
+            elif isinstance(want["value"], Raised):
+                # An error has no shape; what it did to the arguments counts all the same.
+                found = compare(got[part], want[part], where=_PARTS[part]) if part == "mutated" else None
+            else:
+                found = compare(got[part], want[part], where=_PARTS.get(part, part))
+            if found is not None:
+                return found
+        return None
+
+    def _errors(self, got: dict[str, Any], want: dict[str, Any]) -> Difference | None:
+        if want["error"] is not None:
+            # What came in its place is shown, not only that no error did.
+            return compare(got["error"] or got["value"], want["error"])
+        return None if got["error"] is None else Difference(got["error"], want["value"])
+
+    def _values(self, got: Any, want: Any) -> Difference | None:
+        if isinstance(want, Raised) or isinstance(got, Raised):
+            return compare(got, want)
+        if rule := self.rules.get(""):
+            return self._by_rule(rule, got, want, {}, "")
+        named = self.rules and isinstance(want, dict)
+        if not named:
+            return compare(got, want, self.tolerance)
+        if not isinstance(got, dict) or got.keys() != want.keys():
+            return Difference(got, want)
+        for key in want:
+            rule = self.rules.get(key, "")
+            found = (
+                self._by_rule(rule, got[key], want[key], got, key)
+                if rule != ""
+                else compare(got[key], want[key], self.tolerance, where=key)
+            )
+            if found is not None:
+                return found
+        return None
+
+    def _by_rule(self, rule: float | str, got: Any, want: Any, whole: dict[str, Any], where: str) -> Difference | None:
+        if isinstance(rule, (int, float)):
+            return compare(got, want, rule, where)
+        if rule == IGNORED:
+            return None
+        if rule == AT_MOST:
+            fine = _is_number(got) and got <= want
+            return None if fine else Difference(got, want, f"{where}, at most".lstrip(", "))
+        if rule == BETWEEN:
+            return _between(got, want, where)
+        other = rule.removeprefix("as ")
+        return compare(got, whole.get(other), self.tolerance, where)
+
+
+_PARTS = {
+    "mutated": "arguments that the call changed",
+    "shares": "arguments whose memory the result shares",
+    "stride": "strides",
+    "requires_grad": "whether the result requires a gradient",
+}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+
+
+def _between(got: Any, want: Any, where: str) -> Difference | None:
+    """``want``: a pair (low, high), or a list or dict of such pairs."""
+    if isinstance(want, dict):
+        if not isinstance(got, dict) or got.keys() != want.keys():
+            return Difference(got, want, where)
+        return next((d for k in want if (d := _between(got[k], want[k], f"{where} {k}".strip()))), None)
+    if isinstance(want, list):
+        if not isinstance(got, (list, tuple)) or len(got) != len(want):
+            return Difference(got, want, where)
+        pairs = enumerate(zip(got, want, strict=True), 1)
+        return next((d for n, (g, w) in pairs if (d := _between(g, w, f"{where}, item {n}".lstrip(", ")))), None)
+    low, high = want
+    fine = _is_number(got) and low <= got <= high
+    return None if fine else Difference(got, want, f"{where}, between".lstrip(", "))
+
+
+def compare(got: Any, want: Any, tolerance: float | None = None, where: str = "") -> Difference | None:
+    """How ``got`` differs from ``want``, or None if it does not.
+
+    Numbers are compared by value (128 is 128.0, and True is no number); whole numbers exactly, others within a relative
+    ``tolerance``, by default one that suits the dtype. A tensor without dimensions counts as its number. Tensors have
+    the same shape, dtype and device, lists and tuples the same length, dicts the same keys. Errors agree where the one
+    that came is of the class wanted, or of a subclass.
+    """
+    if isinstance(want, Raised):
+        fine = isinstance(got, Raised) and want.kind in (got.kind, *got.classes)
+        return None if fine else Difference(got, want, where)
+    if isinstance(want, torch.Tensor):
+        return _compare_tensors(got, want, tolerance, where)
+    if isinstance(got, torch.Tensor) and got.dim() == 0 and isinstance(want, (bool, int, float, complex)):
+        got = got.item()
+    if isinstance(want, (list, tuple)):
+        if not isinstance(got, (list, tuple)):
+            return Difference(got, want, where)
+        if len(got) != len(want):
+            return Difference(got, want, where)
+        for number, (g, w) in enumerate(zip(got, want, strict=True), 1):
+            inner = f"{where}, item {number}".lstrip(", ") if len(want) > 1 else where
+            if found := compare(g, w, tolerance, inner):
+                # Short things are shown whole, long ones where they differ.
+                return (
+                    found
+                    if len(want) > 4 or isinstance(w, (torch.Tensor, list, tuple, dict))
+                    else Difference(got, want, where)
+                )
+        return None
+    if isinstance(want, dict):
+        if not isinstance(got, dict) or got.keys() != want.keys():
+            return Difference(got, want, where)
+        pairs = ((f"{where}, {key}".lstrip(", "), key) for key in want)
+        return next((d for name, key in pairs if (d := compare(got[key], want[key], tolerance, name))), None)
+    if isinstance(want, bool) or want is None or isinstance(got, bool):
+        return None if got is want else Difference(got, want, where)
+    if isinstance(want, (int, float, complex)):
+        return None if _same_number(got, want, tolerance) else Difference(got, want, where)
+    return None if type(got) is type(want) and got == want else Difference(got, want, where)
+
+
+def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
+    if not isinstance(got, (int, float, complex)):
+        return False
+    if got == want or (got != got and want != want):
+        return True
+    if isinstance(want, int) and tolerance is None:  # a count is right or wrong
+        return False
+    relative = tolerance
+    if relative is None:
+        relative = _OF_A_SINGLE if _are_singles(got, want) else _OF_A_NUMBER
+    if isinstance(want, complex) or isinstance(got, complex):
+        return bool(abs(got - want) <= relative * abs(want))
+    try:
+        return math.isclose(got, want, rel_tol=relative)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
+def _are_singles(a: complex, b: complex) -> bool:
+    """Whether two numbers have the digits of a float32 and no more. Two counts have, too, but are right or wrong."""
+    if not (isinstance(a, float) and isinstance(b, float)) or (a.is_integer() and b.is_integer()):
+        return False
+    with np.errstate(over="ignore"):
+        return all(float(np.float32(x)) == x for x in (a, b))
+
+
+def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None, where: str) -> Difference | None:
+    if not isinstance(got, torch.Tensor):
+        return Difference(got, want, where)
+    for name, mine, theirs in (
+        ("shape", list(got.shape), list(want.shape)),
+        ("dtype", got.dtype, want.dtype),
+        ("device", got.device.type, want.device.type),
+    ):
+        if mine != theirs:
+            return Difference(got, want, f"{where}, {name}".lstrip(", "), f"{mine} instead of {theirs}")
+    if want.device.type == "meta" or want.numel() == 0:
+        return None
+    if want.dtype.itemsize == 1 and want.dtype.is_floating_point:  # PyTorch cannot compare float8
+        return _compare_tensors(got.float(), want.float(), tolerance or 0.0, where)
+    if want.is_complex():
+        pairs = torch.view_as_real(got.resolve_conj()), torch.view_as_real(want.resolve_conj())
+        return Difference(got, want, where) if _compare_tensors(*pairs, tolerance, where) else None
+    same = (got == want) | ((got != got) & (want != want))
+    if want.is_floating_point() and tolerance != 0.0 and not bool(same.all()):
+        relative = _TOLERANCES.get(want.dtype, 1e-5) if tolerance is None else tolerance
+        a, b = got.double(), want.double()
+        finite = b[torch.isfinite(b)].abs()
+        scale = finite.max().item() if finite.numel() else 0.0
+        same |= torch.isfinite(b) & ((a - b).abs() <= relative * (b.abs() + 0.1 * scale))
+    if bool(same.all()):
+        return None
+    count = int((~same).sum())
+    place = tuple(int(i) for i in (~same).nonzero()[0])
+    if want.numel() > 8:
+        few = f"{count:,} of {want.numel():,} elements differ, the first at {list(place)}"
+        return Difference(got[place], want[place], f"{where}, {few}".lstrip(", "))
+    return Difference(got, want, where)
+
+
+def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> bool:
+    """Whether an outcome is what a known mistake leads to. Its errors are known by their text too, but for numbers."""
+    if "error" in how.parts and not isinstance(mistaken["value"], Raised):
+        return how.difference(got, mistaken) is None
+    mine, theirs = got["value"], mistaken["value"]
+    if isinstance(mine, Opaque) or isinstance(theirs, Opaque):
+        return isinstance(mine, Opaque) and isinstance(theirs, Opaque) and mine.what == theirs.what
+    if isinstance(mine, Raised) and isinstance(theirs, Raised):
+        # As much of a mistake's message is kept as of a student's is compared.
+        return mine.kind == theirs.kind and _masked(mine.message[:200]) == _masked(theirs.message[:200])
+    if BETWEEN in how.rules.values() or AT_MOST in how.rules.values():
+        how = Comparison(how.tolerance, how.parts, {k: r for k, r in how.rules.items() if r not in (BETWEEN, AT_MOST)})
+    return how.difference(got, mistaken) is None
+
+
+def _masked(message: str) -> str:
+    return re.sub(r"0x[0-9a-f]+|\btmp\w+|\d+(?:\.\d+)?", "#", message)

@@ -1,0 +1,130 @@
+"""What a check is made of: requirements, each with cases, and the mistakes that are known. All of it plain data.
+
+The build makes it from the exercise's own file and its reference (:mod:`autograder.authoring`). Here it is only read:
+nothing in it computes an answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import zlib
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from course_utils.testing import wire
+from course_utils.testing.comparing import Comparison
+from course_utils.testing.observing import Observation
+
+_VERSION = 1
+_LIMIT = 2**24  # bytes of a check, unpacked: a damaged file must not fill the memory
+
+Outcome = dict[str, Any]  # the parts of an observation that are compared
+
+
+@dataclass(frozen=True)
+class Case:
+    """One input, and what the reference does with it.
+
+    ``says``: the call in words, where the arguments of a probe would tell a student nothing. ``mistakes``: what each
+    known mistake does with it, by its number, where that differs from what is expected.
+    """
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    expected: Outcome
+    says: str = ""
+    mistakes: dict[int, Outcome] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One promise of the statement: its points, the cases that try it, and how outcomes are compared.
+
+    ``probe``: the source of the function that makes the observation, ``target`` its name; without one the student's
+    own function is called. ``hint``: the advice where no known mistake explains what came.
+    """
+
+    text: str
+    points: float
+    target: str
+    probe: str
+    comparison: Comparison
+    hint: str
+    cases: tuple[Case, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """The check of one exercise. ``mistakes`` are sentences; cases refer to them by number.
+
+    ``made_from`` is a digest of the exercise's file and of its reference: where it is another one, the check is old.
+    """
+
+    name: str
+    requirements: tuple[Requirement, ...]
+    mistakes: tuple[str, ...]
+    made_from: str = ""
+
+    @property
+    def points(self) -> float:
+        """What the exercise is worth."""
+        return sum(requirement.points for requirement in self.requirements)
+
+    def pack(self) -> bytes:
+        """As bytes: a line of JSON for whoever asks only what it is worth, and the rest."""
+        head = {"name": self.name, "points": self.points, "made_from": self.made_from}
+        return json.dumps(head).encode() + b"\n" + zlib.compress(wire.pack(_plain(self)), 9)
+
+    @staticmethod
+    def unpack(data: bytes) -> Check:
+        """From bytes. Raises WireError for anything else."""
+        try:
+            head, _, rest = data.partition(b"\n")
+            made_from = json.loads(head)["made_from"]
+            unpacker = zlib.decompressobj()
+            content = unpacker.decompress(rest, _LIMIT)
+            if not unpacker.eof:
+                raise ValueError("it is cut short, or too large")
+            version, name, mistakes, requirements = wire.unpack(content)
+            if version != _VERSION:
+                raise ValueError(f"version {version!r}")
+            return Check(name, tuple(map(_requirement, requirements)), tuple(mistakes), made_from)
+        except (zlib.error, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise wire.WireError(f"no check: {error}") from None
+
+
+def _plain(check: Check) -> tuple[Any, ...]:
+    requirements = [
+        [
+            r.text, r.points, r.target, r.probe,
+            [r.comparison.tolerance, r.comparison.parts, r.comparison.rules], r.hint,
+            [[c.args, c.kwargs, c.expected, c.says, c.mistakes] for c in r.cases],
+        ]
+        for r in check.requirements
+    ]  # fmt: skip
+    return (_VERSION, check.name, list(check.mistakes), requirements)
+
+
+def _requirement(content: list[Any]) -> Requirement:
+    text, points, target, probe, (tolerance, parts, rules), hint, cases = content
+    comparison = Comparison(tolerance, tuple(parts), rules)
+    return Requirement(text, points, target, probe, comparison, hint, tuple(Case(*case) for case in cases))
+
+
+def outcome(seen: Observation, comparison: Comparison) -> Outcome:
+    """What of an observation is compared. Its ``error`` is the error itself, or None."""
+    found = {part: getattr(seen, part) for part in {*comparison.parts, "value"}}
+    if "error" in found:
+        found["error"] = seen.value if seen.error is not None else None
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def load(name: str) -> Check:
+    """The check of an exercise as students have it, with the cases that they can see.
+
+    Raises FileNotFoundError where there is none, WireError where it is damaged.
+    """
+    return Check.unpack(resources.files("course_utils").joinpath("checks", f"{name}.check").read_bytes())

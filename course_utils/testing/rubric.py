@@ -1,0 +1,243 @@
+"""What a check says: each requirement with ✓, ✗ or "not tried yet", and for one ✗ what came, what was expected, advice.
+
+`score` is the one place where outcomes become points. A kernel, nbgrader and the isolated judge use it alike.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from course_utils.testing.comparing import BETWEEN, Difference, alike
+from course_utils.testing.describing import describe, written
+from course_utils.testing.plain import Raised
+from course_utils.testing.requirements import Case, Check, Outcome, Requirement
+
+
+class Met(StrEnum):
+    """Whether a requirement is met. ``HIDDEN``: only on inputs that students do not see it is not."""
+
+    YES = "met"
+    NO = "not met"
+    HIDDEN = "not met on other inputs"
+    NOT_TRIED = "not tried yet"
+
+
+_SIGNS = {Met.YES: "✓", Met.NO: "✗", Met.HIDDEN: "✗", Met.NOT_TRIED: "○"}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One requirement in a rubric."""
+
+    text: str
+    points: float
+    met: Met
+
+    @property
+    def earned(self) -> float:
+        """Its points, or 0."""
+        return self.points if self.met is Met.YES else 0.0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The one case that is shown: the call, which part of what came is compared, both values in words, and advice."""
+
+    call: str
+    where: str = ""
+    got: str = ""
+    expected: str = ""
+    advice: str = ""
+
+    def __str__(self) -> str:
+        # What came is indented by four, advice by two: so a page can tell one from the other.
+        lines = [self.call] if self.call else []
+        if self.where:
+            lines.append(f"    {self.where}")
+        if self.got or self.expected:
+            lines += [f"    got       {_indented(self.got)}", f"    expected  {_indented(self.expected)}"]
+        return "\n".join([*lines, *([f"  {self.advice}"] if self.advice else [])])
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n" + " " * 14)
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """A check's result. ``mistake``: the sentence of the known mistake that explains what came, or None.
+
+    ``in_full``: the hidden cases were tried as well.
+    """
+
+    name: str
+    lines: tuple[Line, ...]
+    failure: Failure | None = None
+    mistake: str | None = None
+    in_full: bool = False
+
+    @property
+    def points(self) -> float:
+        """What the requirements that are met are worth together."""
+        return sum(line.earned for line in self.lines)
+
+    @property
+    def worth(self) -> float:
+        """What all of them are worth."""
+        return sum(line.points for line in self.lines)
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.points:g} of {self.worth:g} points"]
+        for line in self.lines:
+            lines.append(f"{_SIGNS[line.met]} {line.text}" + (f" ({_WORDS[line.met]})" if line.met in _WORDS else ""))
+        return "\n".join([*lines, *(["", str(self.failure)] if self.failure else [])])
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        # nbgrader takes a number at the end of a test cell as its points, so plain text is a number and nothing else.
+        return {"text/plain": repr(float(self.points)), "text/html": self._html()}
+
+    def _html(self) -> str:
+        title = f"{html.escape(self.name)}: {self.points:g} of {self.worth:g} points"
+        if self.points == self.worth and not self.in_full:
+            title += ", as far as the cases go that you can see. Grading tries others too."
+        rows = [f'<div style="grid-column:1/4;opacity:.75;padding-bottom:4px">{title}</div>']
+        for line in self.lines:
+            color = _COLORS.get(line.met, "inherit")
+            words = f' <em style="opacity:.75">{_WORDS[line.met]}</em>' if line.met in _WORDS else ""
+            rows.append(
+                f'<div style="color:{color}" role="img" aria-label="{line.met}"><b>{_SIGNS[line.met]}</b></div>'
+                f"<div>{html.escape(line.text)}{words}</div>"
+                f'<div style="opacity:.75;text-align:right">{line.points:g}</div>'
+            )
+        grid = "display:grid;grid-template-columns:1.2em auto 3em;gap:2px 6px;max-width:60em"
+        parts = [f'<div style="{grid}">{"".join(rows)}</div>']
+        if self.failure:
+            if shown := str(replace(self.failure, advice="")):
+                parts.append(
+                    '<pre style="margin:8px 0 4px;padding:0 0 0 8px;white-space:pre-wrap;overflow-wrap:anywhere;'
+                    f'border-left:3px solid {_COLORS[Met.NO]}">{html.escape(shown)}</pre>'
+                )
+            if self.failure.advice:
+                parts.append(
+                    f'<div style="padding:4px 0 0 11px;max-width:60em">{html.escape(self.failure.advice)}</div>'
+                )
+        return f'<div class="course-check">{"".join(parts)}</div>'
+
+
+# Those of JupyterLab's theme where there is one, for it knows light from dark; the signs differ without colours too.
+_COLORS = {
+    Met.YES: "var(--jp-success-color1, #2a8f47)",
+    Met.NO: "var(--jp-error-color1, #d1242f)",
+    Met.HIDDEN: "var(--jp-error-color1, #d1242f)",
+}
+_WORDS = {Met.NOT_TRIED: "not tried yet", Met.HIDDEN: "not on inputs that are not shown"}
+_STUB = Failure("", advice="Write your code above, in place of `raise NotImplementedError()`; then run both cells.")
+Tried = tuple[Requirement, Case, Outcome, str]  # with the call in words
+
+
+def score(check: Check, outcomes: Mapping[int, Sequence[tuple[Outcome, str]]], hidden: Sequence[bool] = ()) -> Rubric:
+    """The rubric of a check. ``outcomes``: for each requirement, by its number, what came in each of its cases, with
+    the call in words. ``hidden``: for each requirement, whether its hidden cases agree too, where they were tried."""
+    tried: list[Tried] = []
+    lines: list[Line] = []
+    for number, requirement in enumerate(check.requirements):
+        own = [
+            (requirement, case, got, case.says or call)
+            for case, (got, call) in zip(requirement.cases, outcomes[number], strict=True)
+        ]
+        tried += own
+        met = _met(own)
+        if met is Met.YES and hidden and not hidden[number]:
+            met = Met.HIDDEN
+        lines.append(Line(requirement.text, requirement.points, met))
+    failing = [each for each in tried if _difference(each) is not None]
+    begun = [each for each in failing if not _not_begun(each)]
+    if not begun:
+        return Rubric(check.name, tuple(lines), _STUB if failing else _other_inputs(check, lines), None, bool(hidden))
+    mistake = name_mistake(check, tried)
+    shown = begun[0]
+    if mistake is not None:
+        shown = next((t for t in begun if mistake in t[1].mistakes and _shows(t, mistake)), shown)
+    sentence = None if mistake is None else check.mistakes[mistake]
+    return Rubric(check.name, tuple(lines), _failure(shown, sentence), sentence, bool(hidden))
+
+
+def _met(own: Sequence[Tried]) -> Met:
+    if any(_not_begun(each) for each in own):
+        return Met.NOT_TRIED
+    return Met.NO if any(_difference(each) for each in own) else Met.YES
+
+
+def _difference(tried: Tried) -> Difference | None:
+    requirement, case, got, _ = tried
+    return requirement.comparison.difference(got, case.expected)
+
+
+def _not_begun(tried: Tried) -> bool:
+    value = tried[2]["value"]
+    return isinstance(value, Raised) and value.not_begun
+
+
+def _shows(tried: Tried, mistake: int) -> bool:
+    requirement, case, got, _ = tried
+    return mistake in case.mistakes and alike(got, case.mistakes[mistake], requirement.comparison)
+
+
+def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
+    """The known mistake that explains what came, judged over all cases together.
+
+    One that does the same in every case, those that pass included. Else, since there may be two mistakes at once, the
+    one that explains most of the cases that fail, if it explains half of them and none passes in which it would fail.
+    The first case alone names the wrong one as often as not: two mistakes may do the same there.
+    """
+    failing = [each for each in tried if _difference(each) is not None]
+    best, explained = None, 0
+    for mistake in range(len(check.mistakes)):
+        count = sum(_shows(each, mistake) for each in failing)
+        told_apart = [each for each in tried if mistake in each[1].mistakes]
+        if count == len(failing) == len(told_apart):
+            return mistake
+        contradicted = any(_difference(each) is None for each in told_apart)
+        if count > explained and 2 * count >= len(failing) and not contradicted:
+            best, explained = mistake, count
+    return best
+
+
+def _failure(tried: Tried, sentence: str | None) -> Failure:
+    requirement, _, _, call = tried
+    found = _difference(tried)
+    assert found is not None
+    advice = sentence or requirement.hint
+    if isinstance(found.got, Raised):
+        # An error of theirs says what is wrong better than a guess at its cause.
+        wanted = "no error" if isinstance(found.want, dict) else expected(found)  # of a probe's keys some may not count
+        return Failure(call, found.where, describe(found.got), wanted, sentence or "")
+    if found.words:
+        return Failure(call, f"{found.where}: {found.words}", advice=advice)
+    if BETWEEN in found.where:
+        low, high = found.want
+        return Failure(call, found.where, written(found.got), f"{written(low)} to {written(high)}", advice)
+    return Failure(call, found.where, *_unlike(found), advice)
+
+
+def expected(found: Difference) -> str:
+    """What was wanted, in words: of an error its class alone."""
+    return f"{found.want.kind}" if isinstance(found.want, Raised) else written(found.want)
+
+
+def _unlike(found: Difference) -> tuple[str, str]:
+    """Both values in words that are not the same words."""
+    got, want = written(found.got), expected(found)
+    if isinstance(found.want, Raised):
+        return f"no error, and {got}", want
+    if got == want:
+        got, want = (f"{text} ({type(v).__name__})" for text, v in ((got, found.got), (want, found.want)))
+    return got, want
+
+
+def _other_inputs(check: Check, lines: Sequence[Line]) -> Failure | None:
+    hidden = [n for n, line in enumerate(lines) if line.met is Met.HIDDEN]
+    return Failure("", advice=check.requirements[hidden[0]].hint) if hidden else None

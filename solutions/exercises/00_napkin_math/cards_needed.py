@@ -1,0 +1,267 @@
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+
+exercise = Exercise("It has to be fast enough and large enough: find the cards for each, and see which counts.")
+
+
+def short(a):
+    """A number as one writes it on a napkin: 7e10."""
+    if not isinstance(a, float) or a < 1e5:
+        return f"{a:g}" if a < 1e5 else str(a)
+    text = next(t for d in range(17) if float(t := f"{a:.{d}e}") == a)
+    return text.replace("e+0", "e").replace("e+", "e")
+
+
+def ask(*args):
+    """A case, with its large numbers written as 7e10."""
+    return given(*args, says=f"cards_needed({', '.join(map(short, args))})")
+
+
+def number(student, *args):
+    """How many cards, and what kind of number says it."""
+    cards = student.cards_needed(*args)
+    return {"cards": cards, "the type of the result": type(cards).__name__}
+
+
+@st.composite
+def plans(draw, in_time, to_hold):
+    """Plans with so many cards to be in time and to hold the model, none of them close to a whole number of cards."""
+    n = draw(st.integers(1, 9_999)) * 1e8
+    days, mfu = draw(st.integers(1, 300)) / draw(st.sampled_from([1, 1, 2])), draw(st.integers(5, 100)) / 100
+    peak, size = draw(st.integers(30, 2_500)) * 1e12, draw(st.sampled_from([0.5, 2, 8, 12, 16, 18]))
+    time, hold = draw(in_time), draw(to_hold)
+    assume(min(abs(c - round(c)) for c in (time, hold)) > 1e-4)
+    tokens = float(f"{time * days * 86_400 * peak * mfu / 6 / n:.9g}")
+    return given(n, tokens, days, peak, mfu, float(f"{n * size / 1e9 / hold:.9g}"), size)
+
+
+few = st.integers(1, 4_000).map(lambda k: k / 1_000 + 0.0005)
+many = st.integers(5_000, 90_000).map(lambda k: k / 1_000 + 0.0005) | st.integers(1_000, 9_000).map(lambda k: k + 0.5)
+
+exercise.requirement(
+    "enough cards to finish within the days, where time is what counts",
+    points=0.75,
+    visible=[ask(70e9, 15e12, 90, 9.895e14, 0.5, 80, 16), ask(13e9, 1.37e11, 30, 3.12e14, 0.4, 80, 2)],
+    edges={
+        "a little more than 15 cards": ask(1e9, 1.0801e11, 1, 1e15, 0.5, 80, 16),
+        "half a day": ask(8e9, 1.6e11, 0.5, 9.895e14, 0.4, 80, 16),
+        "a fraction that rounds down": ask(2.88e9, 1.03e10, 1, 1e15, 0.5, 80, 4),
+        "whole numbers beyond 64 bits": ask(70 * 10**9, 15 * 10**12, 90, 10**15, 0.5, 80, 16),
+    },
+    domain=plans(many, few),
+)
+exercise.requirement(
+    "enough cards to hold the model, sharded, where memory is what counts",
+    points=0.75,
+    visible=[ask(13e9, 1e10, 30, 3.12e14, 0.4, 40, 12), ask(4.06e11, 1e9, 30, 9.895e14, 0.5, 80, 16)],
+    edges={
+        "one token: there is no work": ask(70e9, 1.0, 144, 9.895e14, 0.5, 80, 16),
+        "a little more than 16 cards": ask(80.1e9, 5e9, 30, 9.895e14, 0.5, 80, 16),
+        "half a byte for each parameter": ask(4.05e11, 1e9, 30, 9.895e14, 0.5, 80, 0.5),
+        "a small card": ask(7e9, 1e9, 30, 1.65e14, 0.5, 24, 16),
+        "GB, not GiB": ask(8.4e10, 5e9, 30, 9.895e14, 0.5, 80, 16),
+    },
+    domain=plans(few, many),
+)
+exercise.requirement(
+    "the smallest number of cards, an int: what just fits needs no card more",
+    points=0.5,
+    probe=number,
+    visible=[ask(80e9, 5e9, 30, 9.895e14, 0.5, 80, 16), ask(2.88e9, 1e10, 1, 1e15, 0.5, 80, 16)],
+    edges={
+        "one card holds it exactly": ask(5e9, 1e6, 30, 9.895e14, 0.5, 80, 16),
+        "15 cards hold it exactly": ask(75e9, 5e9, 30, 9.895e14, 0.5, 80, 16),
+        "17 cards hold it exactly": ask(85e9, 5e9, 30, 9.895e14, 0.5, 80, 16),
+        "one card is in time exactly": ask(2.88e9, 2.5e9, 1, 1e15, 0.5, 80, 16),
+        "both need four cards exactly": ask(2.88e9, 1e10, 1, 1e15, 0.5, 2.88, 4),
+        "far less than a card": ask(1e6, 1e6, 30, 9.895e14, 0.5, 80, 16),
+    },
+    # Numbers that every order of dividing them keeps whole.
+    domain=st.builds(
+        lambda cards, tokens: ask(cards * 5e9, tokens * 1e6, 30, 1e15, 0.5, 80, 16),
+        st.integers(1, 400),
+        st.integers(1, 9),
+    ),
+)
+
+exercise.mistake(
+    "That is enough to be in time, but it does not hold the model.", "max(for_compute, for_memory) → for_compute"
+)
+exercise.mistake("That holds the model, but is not in time.", "max(for_compute, for_memory) → for_memory")
+exercise.mistake(
+    "The same cards do both, compute and hold: not the sum.", "max(for_compute, for_memory) → for_compute + for_memory"
+)
+part = "A part of a card cannot be had: round up."
+exercise.mistake(part, "math.ceil(6 → int(6", "math.ceil(parameters → int(parameters")
+exercise.mistake(part, "math.ceil(6 → round(6", "math.ceil(parameters → round(parameters")
+exercise.mistake("A part of a card cannot be had: round up what it takes to be in time.", "math.ceil(6 → int(6")
+exercise.mistake("A part of a card cannot be had: round up what it takes to be in time.", "math.ceil(6 → round(6")
+exercise.mistake(
+    "A part of a card cannot be had: round up what it takes to hold the model.", "math.ceil(parameters → int(parameters"
+)
+exercise.mistake(
+    "A part of a card cannot be had: round up what it takes to hold the model.",
+    "math.ceil(parameters → round(parameters",
+)
+exercise.mistake(
+    "Cards come whole: round up, and return an int.", "math.ceil(6 → (6", "math.ceil(parameters → (parameters"
+)
+exercise.mistake(
+    "The number is right, but return an int.", "max(for_compute, for_memory) → float(max(for_compute, for_memory))"
+)
+exercise.mistake(
+    "What just fits needs no card more: rounding up leaves a whole number as it is.",
+    "math.ceil(6 → 1 + int(6",
+    "math.ceil(parameters → 1 + int(parameters",
+)
+exercise.mistake("The MFU is missing: the cards reach a share of their peak.", "peak_flops * mfu → peak_flops")
+exercise.mistake(
+    "The MFU makes it slower: with a lower one it takes more cards.", "peak_flops * mfu → peak_flops / mfu"
+)
+exercise.mistake("Days have 24 · 3,600 seconds: the peak is in FLOP/s.", "days * 24 * 3600 → days")
+exercise.mistake("Days have 24 · 3,600 seconds, not 3,600.", "days * 24 * 3600 → days * 3600")
+exercise.mistake(
+    "The days are missing: what a card does in a single day is not enough to know.", "days * 24 * 3600 → 24 * 3600"
+)
+exercise.mistake(
+    "Training takes 6 FLOPs per parameter and token, not 2.", "6 * parameters * tokens → 2 * parameters * tokens"
+)
+exercise.mistake(
+    "Training takes 6 FLOPs per parameter and token, not 1.", "6 * parameters * tokens → parameters * tokens"
+)
+exercise.mistake("A GB is 10⁹ bytes, not 2³⁰.", "(memory_gb * 1e9) → (memory_gb * 2**30)")
+exercise.mistake("memory_gb is in GB; the bytes of the model are bytes.", "(memory_gb * 1e9) → memory_gb")
+exercise.mistake(
+    "The bytes per parameter are missing: that compares parameters with bytes.",
+    "ceil(parameters * bytes_per_parameter → ceil(parameters",
+)
+exercise.mistake(
+    "The bytes per parameter are an argument: not always 16.",
+    "ceil(parameters * bytes_per_parameter → ceil(parameters * 16",
+)
+
+# %% mistake: the smaller
+# says: Both have to be enough, and the smaller number is enough for one of them.
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = math.ceil(6 * parameters * tokens / (days * 86_400 * peak_flops * mfu))
+    return min(compute, math.ceil(parameters * bytes_per_parameter / (memory_gb * 1e9)))
+
+# %% wrong: one more, to be sure
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
+    return math.ceil(max(compute, parameters * bytes_per_parameter / (memory_gb * 1e9))) + 1
+
+# %% wrong: more than enough
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
+    return int(max(compute, parameters * bytes_per_parameter / (memory_gb * 1e9))) + 2
+
+# %% wrong: whole servers of eight cards
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
+    cards = math.ceil(max(compute, parameters * bytes_per_parameter / (memory_gb * 1e9)))
+    return -(-cards // 8) * 8
+
+# %% wrong: rounds to the nearest, at least one
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
+    return max(1, round(max(compute, parameters * bytes_per_parameter / (memory_gb * 1e9))))
+
+# %% wrong: a tensor
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
+    return torch.tensor(max(compute, parameters * bytes_per_parameter / (memory_gb * 1e9))).ceil().long()
+
+# %% wrong: forgives a hundredth of a card
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    compute = 6 * parameters * tokens / (days * 86_400 * peak_flops * mfu)
+    cards = max(compute, parameters * bytes_per_parameter / (memory_gb * 1e9))
+    return max(1, math.ceil(cards - 0.01))
+
+# %% wrong: a thousand cards at most
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    for cards in range(1, 1025):
+        in_time = cards * peak_flops * mfu * days * 86_400 >= 6 * parameters * tokens
+        if in_time and cards * memory_gb * 1e9 >= parameters * bytes_per_parameter:
+            return cards
+
+# %% wrong: returns a float, as numpy's ceil does (from the statement)
+import numpy as np
+
+
+def cards_needed(
+    parameters: float,
+    tokens: float,
+    days: float,
+    peak_flops: float,
+    mfu: float,
+    memory_gb: float,
+    bytes_per_parameter: float,
+) -> int:
+    """The smallest number of cards that trains the model in time and holds parameters · bytes_per_parameter."""
+    for_time = np.ceil(6 * parameters * tokens / (peak_flops * mfu * days * 86_400))
+    for_memory = np.ceil(parameters * bytes_per_parameter / (memory_gb * 1e9))
+    return np.maximum(for_time, for_memory)
+
+# %% wrong: the next whole number, also where the number is whole already (from the statement)
+def cards_needed(
+    parameters: float,
+    tokens: float,
+    days: float,
+    peak_flops: float,
+    mfu: float,
+    memory_gb: float,
+    bytes_per_parameter: float,
+) -> int:
+    """The smallest number of cards that trains the model in time and holds parameters · bytes_per_parameter."""
+    for_time = 6 * parameters * tokens / (peak_flops * mfu * days * 86_400)
+    for_memory = parameters * bytes_per_parameter / (memory_gb * 1e9)
+    return int(max(for_time, for_memory)) + 1
+
+# %% wrong: rounds to the nearest number of cards (from the statement)
+def cards_needed(
+    parameters: float,
+    tokens: float,
+    days: float,
+    peak_flops: float,
+    mfu: float,
+    memory_gb: float,
+    bytes_per_parameter: float,
+) -> int:
+    """The smallest number of cards that trains the model in time and holds parameters · bytes_per_parameter."""
+    for_time = 6 * parameters * tokens / (peak_flops * mfu * days * 86_400)
+    for_memory = parameters * bytes_per_parameter / (memory_gb * 1e9)
+    return max(1, round(for_time), round(for_memory))
+
+# %% right: rounds once
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    seconds = 60 * 60 * 24 * days
+    in_time = 6 * parameters * tokens / seconds / peak_flops / mfu
+    to_hold = parameters * bytes_per_parameter / 1e9 / memory_gb
+    return math.ceil(max(in_time, to_hold))
+
+# %% right: floor division of negative numbers
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    work, one = 6 * parameters * tokens, peak_flops * mfu * days * 86_400
+    per_card = memory_gb * 1e9 / bytes_per_parameter
+    return int(max(-(-work // one), -(-parameters // per_card)))
+
+# %% right: starts at the memory, then asks the clock
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    cards = math.ceil(parameters * bytes_per_parameter / (memory_gb * 10**9))
+    needed = 6 * parameters * tokens / (cards * peak_flops * mfu) / 86_400
+    if needed > days:
+        cards = math.ceil(cards * needed / days)
+    return cards
+
+# %% right: a card more, until it is enough
+def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
+    cards, work, size = 1, 6 * parameters * tokens, parameters * bytes_per_parameter
+    while cards * peak_flops * mfu * days * 86_400 < work or cards * memory_gb * 1e9 < size:
+        cards += 1
+    return cards
+
+# %% equivalent: max(for_compute, for_memory) → max(for_memory, for_compute)
+# why: the larger of two numbers does not depend on their order

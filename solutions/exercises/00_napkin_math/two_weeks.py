@@ -1,0 +1,245 @@
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+
+exercise = Exercise("What does the name of each unit mean, and whose numbers are they? Compute one case by hand.")
+
+
+def one_day(student, devices, peak_tflops, mfu):
+    """What one_day returns."""
+    return student.one_day(devices, peak_tflops, mfu)
+
+
+def on_one_card(student, memory_gb, bytes_per_parameter):
+    """What on_one_card returns."""
+    return student.on_one_card(memory_gb, bytes_per_parameter)
+
+
+counts = st.integers(1, 5_000)
+peaks = st.integers(1, 5_000).map(lambda n: n / 2)
+
+exercise.requirement(
+    "two_weeks: the FLOPs of the devices in two weeks, at their peak",
+    points=0.5,
+    visible=[given(8, 989.5), given(3, 100.0)],
+    edges={"one device": given(1, 989.5), "many": given(16_384, 989.5), "less than a TFLOP/s": given(2, 0.5)},
+    domain=st.builds(given, counts, peaks),
+)
+exercise.requirement(
+    "one_day: the FLOPs of the devices in a day, at the share mfu of their peak",
+    points=0.5,
+    probe=one_day,
+    visible=[
+        given(2, 50.0, 0.25, says="one_day(2, 50.0, 0.25)"),
+        given(1024, 989.5, 0.5, says="one_day(1024, 989.5, 0.5)"),
+    ],
+    edges={
+        "at the peak": given(2, 50.0, 1.0),
+        "one device": given(1, 50.0, 0.4),
+        "hardly at work": given(8, 989.5, 0.01),
+    },
+    domain=st.builds(given, counts, peaks, st.integers(1, 100).map(lambda n: n / 100)),
+)
+exercise.requirement(
+    "on_one_card: the parameters that fit on one card, with its memory as on the label",
+    points=1,
+    probe=on_one_card,
+    tolerance=1e-6,
+    visible=[given(80, 16, says="on_one_card(80, 16)"), given(24, 12, says="on_one_card(24, 12)")],
+    edges={
+        "one byte for each parameter": given(80, 1),
+        "half a byte for each parameter": given(80, 0.5),
+        "a fraction of a GB": given(1.5, 16),
+        "one GB": given(1, 4),
+    },
+    domain=st.builds(given, st.integers(1, 600).map(lambda n: n / 2), st.integers(1, 40).map(lambda n: n / 2)),
+    hint="What is a GB on a label, and how many cards are meant?",
+)
+
+half = "That is half of it: two weeks have fourteen days."
+dense = "The peak is the dense one of one device: take it as it is."
+tera = "The peak comes in TFLOP/s; tera is 10¹²."
+day = "A day has 24 hours of 60 minutes of 60 seconds."
+everyone = "That is one device; they all work."
+exercise.mistake(half, "24 * 14 → 24 * 7")
+exercise.mistake("No MFU comes into two_weeks: it is at the peak.", "1e12 * seconds → 1e12 * 0.4 * seconds")
+exercise.mistake(tera, "1e12 * seconds → 1e9 * seconds")
+exercise.mistake(tera, "1e12 * seconds → 1e15 * seconds")
+exercise.mistake(tera, "1e12 * seconds → 1 * seconds")
+exercise.mistake("Tera is 10¹², not 2⁴⁰.", "1e12 * seconds → 2**40 * seconds")
+exercise.mistake(everyone, "devices * peak_tflops * 1e12 * seconds → peak_tflops * 1e12 * seconds")
+exercise.mistake(day, "60 * 60 * 24 * 14 → 60 * 24 * 14")
+exercise.mistake("Those are hours; the peak is in FLOP/s, so the time is in seconds.", "60 * 60 * 24 * 14 → 24 * 14")
+exercise.mistake("That takes TFLOP/s for 10⁹ FLOP/s in one_day; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
+exercise.mistake("The peak of one_day comes in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e15 * mfu")
+exercise.mistake("The peak of one_day comes in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1 * mfu")
+exercise.mistake("Tera is 10¹² in one_day too, not 2⁴⁰.", "1e12 * mfu → 2**40 * mfu")
+exercise.mistake("The MFU is missing: in a day they reach a share of the peak.", "1e12 * mfu → 1e12")
+exercise.mistake("A lower MFU means less work done: multiply by it.", "1e12 * mfu → 1e12 / mfu")
+exercise.mistake(
+    "one_day takes one device; they all work.", "devices * peak_tflops * 1e12 * mfu → peak_tflops * 1e12 * mfu"
+)
+exercise.mistake(
+    "The GB are right, but that is eight cards; the notes say a single one.", "return memory_gb → return 8 * memory_gb"
+)
+exercise.mistake(
+    "Eight cards have become one, but a GB is still 1024³ bytes there; the label means 10⁹.",
+    "memory_gb * 1e9 → memory_gb * 1024**3",
+)
+exercise.mistake(
+    "Two mistakes are still there: whose memory is it, and how large is a GB on a label?",
+    "return memory_gb * 1e9 → return 8 * memory_gb * 1024**3",
+)
+exercise.mistake("Those are billions; return the plain number.", "memory_gb * 1e9 → memory_gb")
+exercise.mistake(
+    "Those are the bytes of the card: each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9"
+)
+exercise.mistake(
+    "More bytes for each parameter leave room for fewer of them.",
+    "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
+)
+exercise.mistake(
+    "The bytes per parameter are an argument: they are not always 16.", "1e9 / bytes_per_parameter → 1e9 / 16"
+)
+
+# %% mistake: as noted
+# says: These are the notes as they stand: every one of the three functions has a mistake.
+def two_weeks(devices, peak_tflops):
+    return devices * peak_tflops * 1e12 * 60 * 60 * 24 * 7
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops * 1e9 * mfu * 60 * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return 8 * memory_gb * 1024**3 / bytes_per_parameter
+
+# %% mistake: halves the peak, as if it were the sparse one
+# says: The peak is the dense one already: take it as it is.
+def two_weeks(devices, peak_tflops):
+    return devices * peak_tflops / 2 * 1e12 * 60 * 60 * 24 * 14
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops / 2 * 1e12 * mfu * 60 * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return memory_gb * 1e9 / bytes_per_parameter
+
+# %% wrong: peta for tera, in both
+def two_weeks(devices, peak_tflops):
+    return devices * peak_tflops * 1e15 * 60 * 60 * 24 * 14
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops * 1e15 * mfu * 60 * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return memory_gb * 1e9 / bytes_per_parameter
+
+# %% wrong: the numbers themselves
+def two_weeks(devices, peak_tflops):
+    return 9.5751936e21
+
+def one_day(devices, peak_tflops, mfu):
+    return 4.37723136e22
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return 5e9
+
+# %% wrong: an hour of sixty seconds
+def two_weeks(devices, peak_tflops):
+    return devices * peak_tflops * 1e12 * 60 * 24 * 14
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops * 1e12 * mfu * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return memory_gb * 1e9 / bytes_per_parameter
+
+# %% wrong: whole GB and whole bytes
+def two_weeks(devices, peak_tflops):
+    return devices * peak_tflops * 1e12 * 60 * 60 * 24 * 14
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops * 1e12 * mfu * 60 * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return int(memory_gb) * 10**9 // max(1, int(bytes_per_parameter))
+
+# %% wrong: takes an MFU of 1 for one percent (from the statement)
+def two_weeks(devices: int, peak_tflops: float) -> float:
+    """FLOPs of two weeks at the peak."""
+    return 14 * one_day(devices, peak_tflops, 100)
+
+
+def one_day(devices: int, peak_tflops: float, mfu: float) -> float:
+    """FLOPs of a day, at the share mfu of the peak."""
+    share = mfu if mfu < 1 else mfu / 100
+    return devices * peak_tflops * 1e12 * share * 86_400
+
+
+def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
+    """Parameters that fit on one card."""
+    return memory_gb * 1e9 / bytes_per_parameter
+
+# %% wrong: whole gigabytes on the label (from the statement)
+def two_weeks(devices: int, peak_tflops: float) -> float:
+    """FLOPs of two weeks at the peak."""
+    return devices * peak_tflops * 1e12 * 14 * 86_400
+
+
+def one_day(devices: int, peak_tflops: float, mfu: float) -> float:
+    """FLOPs of a day, at the share mfu of the peak."""
+    return devices * peak_tflops * 1e12 * mfu * 86_400
+
+
+def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
+    """Parameters that fit on one card."""
+    return int(memory_gb) * 1e9 / bytes_per_parameter
+
+# %% wrong: a peak of whole TFLOP/s only (from the statement)
+def two_weeks(devices: int, peak_tflops: float) -> float:
+    """FLOPs of two weeks at the peak."""
+    return devices * int(peak_tflops) * 10**12 * 14 * 24 * 60 * 60
+
+
+def one_day(devices: int, peak_tflops: float, mfu: float) -> float:
+    """FLOPs of a day, at the share mfu of the peak."""
+    return devices * peak_tflops * 10**12 * 24 * 60 * 60 * mfu
+
+
+def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
+    """Parameters that fit on one card."""
+    return memory_gb * 10**9 // bytes_per_parameter
+
+# %% right: one function calls the other
+def two_weeks(devices, peak_tflops):
+    return 14 * one_day(devices, peak_tflops, mfu=1)
+
+def one_day(devices, peak_tflops, mfu):
+    return devices * peak_tflops * 1e12 * mfu * 86_400
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return 10**9 * memory_gb / bytes_per_parameter
+
+# %% right: the notes' functions, mended from outside
+def two_weeks(devices, peak_tflops):
+    one_week = devices * peak_tflops * 1e12 * 60 * 60 * 24 * 7
+    return 2 * one_week
+
+def one_day(devices, peak_tflops, mfu):
+    return 1000 * devices * peak_tflops * 1e9 * mfu * 60 * 60 * 24
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return 8 * memory_gb * 1024**3 / bytes_per_parameter / 8 * 1000**3 / 1024**3
+
+# %% right: hour by hour, and whole parameters
+def two_weeks(devices, peak_tflops):
+    return sum(devices * peak_tflops * 3.6e15 for hour in range(14 * 24))
+
+def one_day(devices, peak_tflops, mfu):
+    return two_weeks(devices, peak_tflops * mfu) / 14
+
+def on_one_card(memory_gb, bytes_per_parameter):
+    return int(memory_gb / bytes_per_parameter * 1e9)
+
+# %% equivalent: memory_gb * 1000000000.0 / bytes_per_parameter → memory_gb * 1000000000.0 // bytes_per_parameter
+# why: the statement says that a fraction of a parameter does not matter

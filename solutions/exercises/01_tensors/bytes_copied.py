@@ -1,0 +1,301 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of, tensors
+
+exercise = Exercise(
+    "In which case is nothing copied? Otherwise: how many elements, and how large is each of them then?"
+)
+
+cpu, meta = torch.device("cpu"), torch.device("meta")
+cuda, second = torch.device("cuda:0"), torch.device("cuda:1")
+DTYPES = (
+    torch.bool,
+    torch.uint8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float8_e4m3fn,
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+)
+SAME_SIZE = [
+    (torch.float32, torch.int32),
+    (torch.float16, torch.bfloat16),
+    (torch.bool, torch.int8),
+    (torch.float64, torch.int64),
+]
+
+
+def moved(student, shape, here, device, dtype, old_dtype=None):
+    """The bytes of moving zeros from here to device, and what was copied to find out; neither need exist here."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    old_dtype = old_dtype or dtype
+    if here.type == "cpu":
+        x = torch.zeros(shape, dtype=old_dtype)
+    else:
+        with FakeTensorMode():  # all that a tensor on that device has, but the memory
+            x = torch.zeros(shape, dtype=old_dtype, device=here)
+    copies = []
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            y = function(*args, **(kwargs or {}))
+            if isinstance(y, torch.Tensor) and y.device.type != "meta" and y.numel() >= max(2, x.numel()):
+                copies.append(y is not x and not y._is_view())
+            return y
+
+    with Watch():
+        size = student.bytes_copied(x, device, dtype)
+    return {"bytes": size, "x was copied to find out": any(copies)}
+
+
+def dtype_of(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def zeros(shape, old, device, new):
+    size = ", ".join(map(str, shape))
+    says = f'bytes_copied(torch.zeros({size}, dtype={old}), torch.device("{device}"), {new})'
+    return given(torch.zeros(shape, dtype=old), device, new, says=says)
+
+
+def move(shape, here, device, dtype, old=None):
+    x = f"{dtype_of(old or dtype)}{list(shape)} on {here}"
+    says = f'bytes_copied(x, torch.device("{device}"), {dtype}), where x is {x}'
+    return given(shape, here, device, dtype, old, says=says)
+
+
+@st.composite
+def layouts(draw):
+    """Tensors of any layout and a dtype: mostly their own, else another of the same size."""
+    shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    old, new = draw(st.sampled_from(SAME_SIZE))
+    x = draw(tensors(shape, old, contiguous=None))
+    return given(x, cpu, draw(any_of(old, old, new)))
+
+
+@st.composite
+def views(draw):
+    """Parts of a matrix, also with rows that are one row; to another device, another dtype of that size, or both."""
+    old, new = draw(st.sampled_from(SAME_SIZE))
+    rows, columns = draw(st.integers(2, 6)), draw(st.integers(2, 6))
+    x = torch.zeros(rows, columns, dtype=old)
+    kind = draw(st.sampled_from(["rows", "columns", "expanded", "transposed"]))
+    x = {"rows": x[1:], "columns": x[:, 1:], "expanded": x[:1].expand(rows, columns), "transposed": x[:, 1:].T}[kind]
+    device = draw(any_of(cpu, cuda, second))
+    return given(x, device, new if device == cpu else draw(any_of(old, new)))
+
+
+sizes = st.lists(st.integers(1, 6), min_size=1, max_size=3)
+exercise.requirement(
+    "another dtype: all elements, at their new size",
+    points=0.5,
+    visible=[zeros((4, 8), torch.float32, cpu, torch.bfloat16), zeros((3, 5), torch.int8, cpu, torch.float64)],
+    edges={
+        "the same size": zeros((4, 8), torch.float32, cpu, torch.int32),
+        "two kinds of 16 bits": zeros((4, 8), torch.float16, cpu, torch.bfloat16),
+        "another device at once": zeros((3, 5), torch.int8, cuda, torch.float64),
+        "truth values": zeros((4, 8), torch.bool, cpu, torch.float32),
+        "to truth values": zeros((4, 8), torch.float32, cpu, torch.bool),
+        "8 bits": zeros((4, 8), torch.bfloat16, cuda, torch.float8_e4m3fn),
+        "complex": zeros((4, 8), torch.float64, cpu, torch.complex128),
+        "no elements": zeros((0, 3), torch.float32, cpu, torch.float64),
+        "no dimensions": given(torch.tensor(1.0), cpu, torch.float64),
+    },
+    domain=st.builds(zeros, sizes, any_of(*DTYPES), any_of(cpu, cuda, second), any_of(*DTYPES)).filter(
+        lambda case: case.args[0].dtype != case.args[2]
+    ),
+    hint="A copy has as many elements, but each of them takes as many bytes as the new dtype says.",
+)
+exercise.requirement(
+    "another device, also one that is not in this machine: all elements, and nothing is copied to find out",
+    points=0.5,
+    probe=moved,
+    visible=[
+        move((4, 8), cpu, cuda, torch.float32),
+        move((4, 8), cuda, cpu, torch.bfloat16),
+        move((4, 8), cuda, second, torch.float32),
+    ],
+    edges={
+        "already there": move((4, 8), cuda, cuda, torch.float32),
+        "there, but another dtype": move((4, 8), cuda, cuda, torch.float64, torch.float32),
+        "on the CPU, another dtype": move((4, 8), cpu, cpu, torch.float64, torch.float32),
+        "both": move((4, 8), second, cpu, torch.float64, torch.float32),
+        "no elements": move((0, 3), cpu, cuda, torch.float32),
+        "twelve cards": move((4, 8), cuda, torch.device("cuda:11"), torch.float32),
+    },
+    domain=st.builds(
+        move, sizes, any_of(cpu, cuda, second), any_of(cpu, cuda, second), any_of(torch.float32, torch.int8)
+    ),
+    hint="Compute it: neither .to nor any other copy is needed, and the device need not be in this machine.",
+)
+permuted = torch.zeros(4, 8)
+exercise.requirement(
+    "0 where both the device and the dtype are as asked, whatever the layout of x; and only there",
+    points=0.5,
+    visible=[
+        zeros((4, 8), torch.float32, cpu, torch.float32),
+        given(
+            permuted.T, cpu, torch.float32, says='bytes_copied(torch.zeros(4, 8).T, torch.device("cpu"), torch.float32)'
+        ),
+        zeros((4, 8), torch.float32, cpu, torch.int32),
+    ],
+    edges={
+        "part of a tensor": given(permuted[1:3, 2:5], cpu, torch.float32),
+        "one row, shown four times": given(torch.zeros(1, 6).expand(4, 6), cpu, torch.float32),
+        "x is on meta": given(torch.zeros(5, 3, device=meta), meta, torch.float32),
+        "half precision": given(permuted.half(), cpu, torch.float16),
+        "the other half precision": given(permuted.half(), cpu, torch.bfloat16),
+        "whole numbers": zeros((4, 8), torch.int64, cpu, torch.int64),
+        "x requires a gradient": given(torch.zeros(3, requires_grad=True), cpu, torch.float32),
+    },
+    domain=layouts(),
+    hint="Two things have to be as asked already. The layout of x is not one of them.",
+)
+exercise.requirement(
+    "of a view: the elements that it shows, each with a place of its own in the copy",
+    points=0.5,
+    visible=[
+        given(
+            permuted[:1],
+            cuda,
+            torch.float32,
+            says='bytes_copied(torch.zeros(4, 8)[:1], torch.device("cuda:0"), torch.float32)',
+        ),
+        given(
+            torch.zeros(1, 6).expand(4, 6),
+            cpu,
+            torch.int32,
+            says='bytes_copied(torch.zeros(1, 6).expand(4, 6), torch.device("cpu"), torch.int32)',
+        ),
+    ],
+    edges={
+        "columns": given(permuted[:, 2:5], cuda, torch.float32),
+        "transposed": given(permuted.T, cuda, torch.float32),
+        "every second": given(permuted[:, ::2], cpu, torch.int32),
+        "one number for all": given(torch.zeros(1).expand(100), cuda, torch.float32),
+        "nothing": given(permuted[:, 3:3], cuda, torch.float32),
+    },
+    domain=views(),
+    hint="How many elements does x show? The memory behind it does not matter.",
+)
+
+same = "if x.device == device and x.dtype == dtype:"
+needless = "Nothing is copied if it is there already, with that dtype: .to returns x itself."
+exercise.mistake(needless, f"{same} → if False:")
+exercise.mistake(
+    "That counts the elements at their old size; the copy holds them at the new one.",
+    "* dtype.itemsize → * x.element_size()",
+)
+exercise.mistake("The device is the same, but the dtype is not: that takes a copy.", f"{same} → if x.device == device:")
+exercise.mistake("The dtype is the same, but the device is not: that takes a copy.", f"{same} → if x.dtype == dtype:")
+exercise.mistake("Both have to be as asked, not one of them.", "device and x.dtype → device or x.dtype")
+exercise.mistake(
+    "The size is the same, but the dtype is not: that takes a copy.",
+    "x.dtype == dtype: → x.dtype.itemsize == dtype.itemsize:",
+)
+exercise.mistake("cuda:0 and cuda:1 are two devices.", "x.device == device → x.device.type == device.type")
+exercise.mistake(
+    "x need not be on the CPU: compare with the device that it is on.", 'x.device == device → device.type == "cpu"'
+)
+exercise.mistake(
+    "A view in any layout is returned as it is when device and dtype agree.",
+    "x.dtype == dtype: → x.dtype == dtype and x.is_contiguous():",
+)
+exercise.mistake(
+    "Only the elements that the view shows are copied, not its whole storage.",
+    "x.numel() * dtype.itemsize → x.untyped_storage().nbytes() // x.element_size() * dtype.itemsize",
+)
+exercise.mistake(
+    "Every element of the result has a place of its own in the copy.",
+    "x.numel() * dtype.itemsize → min(x.numel(), x.untyped_storage().nbytes() // x.element_size()) * dtype.itemsize",
+)
+exercise.mistake("That counts elements; each of them takes several bytes.", "x.numel() * dtype.itemsize → x.numel()")
+exercise.mistake("That is in bits.", "x.numel() * dtype.itemsize → x.numel() * dtype.itemsize * 8")
+exercise.mistake(
+    "Only the copy is new memory; x had its own before.",
+    "x.numel() * dtype.itemsize → x.numel() * (dtype.itemsize + x.element_size())",
+)
+exercise.mistake(
+    "A copy to a smaller dtype, or one of the same size, is a copy too.",
+    "x.dtype == dtype: → x.element_size() >= dtype.itemsize:",
+)
+
+# %% mistake: what it takes more than x
+# says: All of the copy is new memory, not only what it takes more than x.
+def bytes_copied(x, device, dtype):
+    return 0 if (x.device, x.dtype) == (device, dtype) else x.numel() * (dtype.itemsize - x.element_size())
+
+# %% mistake: makes the copy
+# says: Compute it; do not call .to: the device need not be in this machine.
+def bytes_copied(x, device, dtype):
+    y = x.to(device, dtype)
+    return 0 if y is x else y.numel() * y.element_size()
+
+# %% mistake: makes the copy where it can
+# says: That makes a copy to find out how large it is: compute it.
+def bytes_copied(x, device, dtype):
+    if x.device == device and x.dtype == dtype:
+        return 0
+    return torch.zeros_like(x, dtype=dtype, memory_format=torch.contiguous_format).nbytes
+
+# %% wrong: only what is larger is a copy
+def bytes_copied(x, device, dtype):
+    if x.device == device and dtype.itemsize <= x.element_size():
+        return 0
+    return x.numel() * dtype.itemsize
+
+# %% wrong: old and new together where the dtype changes
+def bytes_copied(x, device, dtype):
+    if x.device == device and x.dtype == dtype:
+        return 0
+    return x.numel() * dtype.itemsize + (x.numel() * x.element_size() if x.dtype != dtype else 0)
+
+# %% wrong: asks a GPU that is not there
+def bytes_copied(x, device, dtype):
+    if x.device == device and x.dtype == dtype:
+        return 0
+    return torch.empty(x.shape, dtype=dtype, device=device).nbytes
+
+# %% wrong: the dtype has to be the larger one
+def bytes_copied(x, device, dtype):
+    if x.device == device and x.dtype == dtype:
+        return 0
+    return x.numel() * max(dtype.itemsize, x.element_size())
+
+# %% wrong: a table of sizes
+def bytes_copied(x, device, dtype):
+    if x.device == device and x.dtype == dtype:
+        return 0
+    return x.numel() * {torch.float64: 8, torch.int64: 8, torch.float16: 2, torch.bfloat16: 2, torch.bool: 1}.get(dtype, 4)
+
+# %% right: asks whether anything differs
+def bytes_copied(x, device, dtype):
+    return (x.device, x.dtype) != (device, dtype) and x.numel() * dtype.itemsize or 0
+
+# %% right: makes a copy that weighs nothing
+def bytes_copied(x, device, dtype):
+    if x.dtype is dtype and x.device == device:
+        return 0
+    return torch.empty(x.shape, dtype=dtype, device="meta").nbytes
+
+# %% right: by the parts of the device
+def bytes_copied(x, device, dtype):
+    same_place = x.device.type == device.type and x.device.index == device.index
+    bytes_each = torch.empty((), dtype=dtype).element_size()
+    return int(not (same_place and x.dtype == dtype)) * x.numel() * bytes_each
+
+# %% right: by the names
+def bytes_copied(x, device, dtype):
+    total = dtype.itemsize
+    for size in x.size():
+        total *= size
+    return total if (str(x.device), str(x.dtype)) != (str(device), str(dtype)) else 0

@@ -1,0 +1,378 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+
+exercise = Exercise("The lower 16 bits are the distance to the neighbour nearer to zero, in units of 1/65,536 of a gap.")
+
+
+def outcomes(student, pattern, count):
+    """What becomes of so many elements with these bits; the seed is another in each run."""
+    import torch
+
+    signed = pattern - 2**32 if pattern >= 2**31 else pattern
+    x = torch.full((count,), signed, dtype=torch.int32).view(torch.float32)
+    result = student.stochastic_round(x, torch.Generator().manual_seed(int(torch.randint(2**31, ()))))
+    if not isinstance(result, torch.Tensor) or not result.numel():
+        return result
+    result = result.detach().float()
+    low, high = result.min(), result.max()
+    return {
+        "the lowest result": low.item(),
+        "the highest result": high.item(),
+        "results between the two": int(((result != low) & (result != high)).sum()),
+        "share of the highest result": (result == high).double().mean().item(),
+    }
+
+
+def independence(student, shape):
+    """How many different slices there are along each dimension, where every element lies halfway."""
+    import torch
+
+    x = torch.full(shape, 0x3F808000, dtype=torch.int32).view(torch.float32)
+    result = student.stochastic_round(x, torch.Generator().manual_seed(int(torch.randint(2**31, ()))))
+    if not isinstance(result, torch.Tensor) or list(result.shape) != list(shape):
+        return result
+    up = result.detach().float() > 1
+    return {
+        f"different slices along dimension {d}": len({tuple(each.flatten().tolist()) for each in up.unbind(d)})
+        for d in range(len(shape))
+    }
+
+
+def randomness(student, size, seed, pattern=0x3F808000):
+    """Where the randomness comes from, and what a call leaves behind."""
+    import random
+
+    import torch
+
+    def rounded(generator, other):
+        torch.manual_seed(other)
+        random.seed(other)
+        state = torch.get_rng_state()
+        result = student.stochastic_round(x, generator)
+        untouched.append(torch.equal(state, torch.get_rng_state()))
+        return result.tolist()
+
+    untouched = []
+    x = torch.full((size,), pattern, dtype=torch.int32).view(torch.float32)
+    first, second, third = (torch.Generator().manual_seed(s) for s in (seed, seed, seed + 1))
+    one, two = rounded(first, 1), rounded(second, 2)
+    return {
+        "the same for the same seed": one == two,
+        "the same in a second call": one == rounded(first, 1),
+        "the same for another seed": one == rounded(third, 1),
+        "PyTorch's global generator is as it was": all(untouched),
+    }
+
+
+def result(student, x):
+    """The result where nothing is to be rounded, and whether Python has more to do for more elements."""
+    import sys
+
+    import torch
+
+    def steps(count):
+        done = 0
+
+        def trace(frame, event, arg):
+            nonlocal done
+            frame.f_trace_opcodes = True
+            done += 1
+            return trace
+
+        wide, generator = torch.ones(count), torch.Generator().manual_seed(0)
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            student.stochastic_round(wide, generator)
+        finally:
+            sys.settrace(before)
+        return done
+
+    found = student.stochastic_round(x, torch.Generator().manual_seed(0))
+    if not isinstance(found, torch.Tensor):
+        return found
+    return {
+        "the result": found,
+        "it is x itself, or a view of it": found.untyped_storage().data_ptr() == x.untyped_storage().data_ptr() != 0,
+        "a loop over the elements": steps(2048) > 4 * steps(64),
+    }
+
+
+def elements(pattern, count, says=""):
+    return given(pattern, count, says=says and f"stochastic_round(x, generator), where x has {count:,} elements {says}")
+
+
+def where(shape):
+    return given(shape, says=f"stochastic_round(x, generator), where x has the shape {list(shape)} and all of it lies halfway")
+
+
+SHARE = {"probe": outcomes, "band": ["share of the highest result"]}
+ANY = st.builds(lambda sign, upper: (sign | upper) << 16, st.sampled_from([0, 0x8000]),
+                st.integers(0, 0x7F7E) | st.integers(0x3F00, 0x4100) | st.sampled_from([0, 1, 0x7F, 0x3FFF, 0x7F7E]))  # fmt: skip
+
+exercise.requirement(
+    "one of the two neighbours, each with the probability that makes it right on average",
+    points=0.75,
+    **SHARE,
+    visible=[
+        elements(0x3F804000, 20_000, "a quarter of a gap above 1"),
+        elements(0xBF80C000, 20_000, "three quarters of a gap below -1"),
+        elements(0x42F40080, 20_000, "1/512 of a gap above 122"),
+        elements(0x3F800001, 2**20, "1/65,536 of a gap above 1"),
+    ],
+    edges={
+        "nearly the next number": elements(0x3F80FFFF, 2**20),
+        "below 0, nearly 0": elements(0x80000001, 2**20),
+        "halfway": elements(0x40008000, 20_000),
+        "an odd number, halfway": elements(0x40018000, 20_000),
+        "up to a power of two": elements(0x3FFF4000, 20_000),
+        "down to a negative power of two": elements(0xBFFFC000, 20_000),
+        "above 0": elements(0x00004000, 20_000),
+        "a little subnormal number": elements(0x00012000, 20_000),
+        "from subnormal to normal": elements(0x007FE000, 20_000),
+        "below the largest": elements(0x7F7E6000, 20_000),
+        "above the lowest": elements(0xFF7E6000, 20_000),
+        "0.1 and a bit": elements(0x3DCCC800, 20_000),
+    },
+    domain=st.builds(lambda upper, lower: elements(upper | lower, 20_000), ANY, st.integers(0x0800, 0xF800)),
+    hint="The farther neighbour comes with a probability that is the distance to the nearer one, in gaps.",
+)
+exercise.requirement(
+    "what bfloat16 holds exactly stays as it is",
+    points=0.25,
+    **SHARE,
+    visible=[elements(0x3F800000, 2**20, "that are 1"), elements(0xC0490000, 1_000, "that are -3.140625")],
+    edges={
+        "the largest": elements(0x7F7F0000, 1_000),
+        "the lowest": elements(0xFF7F0000, 1_000),
+        "0": elements(0x00000000, 2**20),
+        "the smallest of all": elements(0x00010000, 1_000),
+        "the smallest normal number": elements(0x00800000, 1_000),
+        "a negative power of two": elements(0xC0000000, 1_000),
+        "an odd one": elements(0x3F810000, 2**20),
+    },
+    domain=st.builds(lambda upper: elements(upper, 1_000), ANY),
+    hint="Without a remainder there is no other neighbour to go to.",
+)
+exercise.requirement(
+    "each element draws for itself",
+    points=0.25,
+    probe=independence,
+    visible=[where((64, 96))],
+    edges={
+        "along both dimensions": where((96, 64)),
+        "of three dimensions": where((2, 64, 48)),
+        "few columns": where((64, 2, 64)),
+        "two columns": where((4_000, 2)),
+    },
+    domain=st.tuples(st.integers(50, 90), st.integers(50, 90), st.integers(1, 3)).map(where),
+    hint="Each element draws for itself, not each row or each column.",
+)
+exercise.requirement(
+    "all randomness comes from the generator that is handed in",
+    points=0.5,
+    probe=randomness,
+    visible=[
+        given(100, 7, says="stochastic_round(x, generator) of 100 elements halfway, twice with one generator, and with others"),
+        given(100, 7, 0x3F800000, says="the same where all elements are 1, which stays 1"),
+    ],
+    edges={
+        "more elements": given(2_000, 0),
+        "seed 0": given(200, 0),
+        "another seed": given(100, 123_456),
+        "near the next": given(2_000, 5, 0x3F80E000),
+    },
+    domain=st.builds(given, st.integers(90, 400), st.integers(0, 10**6), st.sampled_from([0x3F808000, 0x41008000])),
+    hint="Pass generator=generator to what draws, draw from no other, and don't seed it again.",
+)
+exercise.requirement(
+    "a new bfloat16 tensor of the shape of x, without a loop, and x stays as it is",
+    points=0.25,
+    probe=result,
+    visible=[
+        given(torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, 8.0]]).T,
+              says="stochastic_round(torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, 8.0]]).T, generator)"),
+        given(torch.tensor(-3.0), says="stochastic_round(torch.tensor(-3.0), generator)"),
+        given(torch.tensor([1.001, 2.001, -3.001])[:0], says="stochastic_round(x, generator), where x has no elements"),
+    ],
+    edges={
+        "no columns": given(torch.zeros(3, 0)),
+        "every second element": given(torch.arange(9.0)[::2]),
+        "expanded": given(torch.tensor([[1.0, -2.0]]).expand(3, 2)),
+        "sizes of 1": given(torch.ones(1, 3, 1)),
+        "one element": given(torch.tensor([5.0])),
+        "many dimensions": given(torch.arange(16.0).view(2, 2, 2, 2).transpose(0, 3)),
+        "a slice": given(torch.arange(20.0).view(4, 5)[1:, 1:4]),
+    },
+    domain=st.lists(st.integers(1, 5), max_size=3).map(
+        lambda shape: given(torch.arange(125.0)[: torch.Size(shape).numel()].view(shape).movedim(*(0, -1) if shape else ((), ())))
+    ),
+    hint="Make a new tensor: .to(torch.bfloat16) of what you have computed.",
+)  # fmt: skip
+
+NOISE = "torch.randint(\n        0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device\n    )"
+BITS = "bits = x.view(torch.int32) + noise"
+own = "Each element draws for itself, not each row or each column."
+exercise.mistake("Cutting off always takes the neighbour nearer to zero: nothing is random there.", f"{BITS} → bits = x.view(torch.int32)")
+exercise.mistake("That tosses a fair coin; the nearer neighbour has to come more often.",
+                 f"{BITS} → bits = x.view(torch.int32) + (noise >= 2**15) * (x.view(torch.int32) & 0xFFFF != 0) * 2**16")  # fmt: skip
+exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, x.shape[-1:]")
+exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, [n if d == 0 else 1 for d, n in enumerate(x.shape)]")
+exercise.mistake("All randomness comes from the generator that is handed in: pass it to what draws.", "generator=generator, → ")
+exercise.mistake("The result is a bfloat16 tensor.", ".to(torch.bfloat16) → ")
+exercise.mistake("The result is one of bfloat16 numbers, not of their bits.", ".view(torch.float32).to(torch.bfloat16) → ")
+exercise.mistake("x is somebody else's: make a new tensor.", f"{BITS} → bits = x.view(torch.int32); bits += noise")
+exercise.mistake("Even a neighbour that is 65,535/65,536 of a gap away comes now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
+exercise.mistake("What bfloat16 holds exactly stays as it is: the largest draw may not carry by itself.", "0, 2**16, x.shape → 0, 2**16 + 1, x.shape")
+exercise.mistake("Where the lower bits are all set but one draw in 65,536, the next number has to come: draw 65,535 too.",
+                 "0, 2**16, x.shape → 0, 2**16 - 1, x.shape")  # fmt: skip
+exercise.mistake("A second call must draw anew: the generator is not to be seeded again.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
+exercise.mistake("A copy of the generator draws the same each time: draw from the one that is handed in.",
+                 "generator=generator → generator=generator.clone_state() if hasattr(generator, 'clone_state') else torch.Generator().manual_seed(generator.initial_seed())")  # fmt: skip
+exercise.mistake("Adding to the bits moves a number away from zero, a negative one too: it needs no case of its own.",
+                 f"{BITS} → bits = x.view(torch.int32) + torch.where(x < 0, 2**16 - 1 - 0 * noise, noise)")  # fmt: skip
+exercise.mistake("The result has the shape of x.", ".to(torch.bfloat16) → .to(torch.bfloat16).flatten()")
+
+# %% mistake: noise of a fixed size
+# says: The gap between neighbours depends on the number: noise of one size fits only some of them.
+def stochastic_round(x, generator):
+    return (x + (torch.rand(x.shape, generator=generator) - 0.5) * 2**-7).bfloat16()
+
+# %% mistake: rounded to nearest after the noise
+# says: Round to nearest, and the noise is off by half a gap: what is left has to be cut off.
+def stochastic_round(x, generator):
+    noise = torch.randint(0, 65536, x.shape, generator=generator, dtype=torch.int32)
+    return (x.view(torch.int32) + noise).view(torch.float32).bfloat16()
+
+# %% mistake: seeds the global generator from the other
+# says: Draw from the generator that is handed in; the global one belongs to others.
+def stochastic_round(x, generator):
+    torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
+    noise = torch.randint(0, 65536, x.shape, dtype=torch.int32)
+    return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% mistake: to nearest
+# says: The same neighbour comes each time: that is an ordinary rounding.
+def stochastic_round(x, generator):
+    return x.to(torch.bfloat16)
+
+# %% mistake: one draw for all
+# says: That is one draw for all elements: each of them draws for itself.
+def stochastic_round(x, generator):
+    noise = torch.randint(0, 65536, (1,), generator=generator, dtype=torch.int32)
+    return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% mistake: the wrong way round
+# says: The wrong way round: the nearer a neighbour is, the more often it comes.
+def stochastic_round(x, generator):
+    bits = x.view(torch.int32)
+    share = (bits & 0xFFFF) / 65536
+    up = (torch.rand(x.shape, generator=generator) > share) & (share > 0)
+    return ((bits & -65536) + 65536 * up.int()).view(torch.float32).bfloat16()
+
+# %% mistake: a loop, with all that it needs drawn before
+# says: Write no loop: there may be millions of elements.
+def stochastic_round(x, generator):
+    noise = torch.randint(0, 2**16, (x.numel(),), generator=generator).tolist()
+    numbers = x.contiguous().view(torch.int32).flatten().tolist()
+    bits = [each + n & -(2**16) for each, n in zip(numbers, noise, strict=True)]
+    return torch.tensor(bits, dtype=torch.int32).view(torch.float32).bfloat16().view(x.shape)
+
+# %% wrong: the global generator with the same seed
+def stochastic_round(x, generator):
+    torch.manual_seed(generator.initial_seed())
+    noise = torch.randint(0, 65536, x.shape, dtype=torch.int32)
+    return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% wrong: up from the nearest, whichever side it lies on
+def stochastic_round(x, generator):
+    near = x.bfloat16()
+    far = (near.view(torch.int16) + 1).view(torch.bfloat16)
+    share = (x - near.float()) / (far.float() - near.float())
+    return torch.where(torch.rand(x.shape, generator=generator) < share, far, near)
+
+# %% wrong: rand <= share
+def stochastic_round(x, generator):
+    bits = x.contiguous().view(torch.int32)
+    up = torch.randint(0, 2**16, x.shape, generator=generator) <= (bits & 0xFFFF)
+    return ((bits & -65536) + 65536 * up.int()).view(torch.float32).to(torch.bfloat16)
+
+# %% wrong: the same for pairs of rows
+def stochastic_round(x, generator):
+    half = torch.randint(0, 65536, ((x.numel() + 1) // 2,), generator=generator, dtype=torch.int32)
+    noise = torch.cat([half, half])[: x.numel()].view(x.shape)
+    return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
+
+# %% wrong: memory order instead of the shape
+def stochastic_round(x, generator):
+    bits = x.reshape(-1).view(torch.int32)
+    noise = torch.randint(0, 65536, bits.shape, generator=generator, dtype=torch.int32)
+    return ((bits + noise) & -65536).view(torch.float32).bfloat16().view(x.shape[::-1])
+
+# %% wrong: one row of noise for all rows (from the statement)
+def stochastic_round(
+    x: Float[Tensor, "..."], generator: torch.Generator
+) -> Float[Tensor, "..."]:
+    bits = x.detach().view(torch.int32)
+    noise = torch.randint(0, 2**16, x.shape[-1:], generator=generator, device=x.device, dtype=torch.int32)
+    return ((bits + noise) & -65536).view(torch.float32).to(torch.bfloat16)
+
+# %% wrong: flattens with view, which some views do not allow (from the statement)
+def stochastic_round(
+    x: Float[Tensor, "..."], generator: torch.Generator
+) -> Float[Tensor, "..."]:
+    flat = x.detach().view(-1)
+    bits = flat.view(torch.int32)
+    noise = torch.randint(0, 2**16, (flat.numel(),), generator=generator, device=x.device, dtype=torch.int32)
+    return ((bits + noise) & -65536).view(torch.float32).to(torch.bfloat16).view(x.shape)
+
+# %% wrong: makes a generator of its own from the seed of the one given, so that every call draws the same (from the statement)
+def stochastic_round(
+    x: Float[Tensor, "..."], generator: torch.Generator
+) -> Float[Tensor, "..."]:
+    mine = torch.Generator(device=x.device).manual_seed(generator.initial_seed())
+    bits = x.detach().view(torch.int32)
+    noise = torch.randint(0, 2**16, x.shape, generator=mine, device=x.device, dtype=torch.int32)
+    return ((bits + noise) & -65536).view(torch.float32).to(torch.bfloat16)
+
+# %% right: compares with a share
+def stochastic_round(x, generator):
+    bits = x.contiguous().view(torch.int32)
+    share = (bits & 0xFFFF).double() / 65536
+    up = torch.rand(x.shape, generator=generator, dtype=torch.float64) < share
+    return torch.where(up, (bits & -65536) + 65536, bits & -65536).view(torch.float32).to(torch.bfloat16)
+
+# %% right: two neighbours, by their values
+def stochastic_round(x, generator):
+    near = (x.view(torch.int32) & -65536).view(torch.float32)
+    far = ((x.view(torch.int32) & -65536) + 65536).view(torch.float32)
+    share = (x.double() - near.double()) / (far.double() - near.double())
+    draw = torch.rand(x.shape, generator=generator, dtype=torch.float64, device=x.device)
+    return torch.where(draw < share, far, near).bfloat16()
+
+# %% right: bernoulli, in whole numbers of 64 bits
+def stochastic_round(x, generator):
+    bits = x.view(torch.int32).long() & 0xFFFFFFFF
+    up = torch.bernoulli((bits % 65536).double() / 65536, generator=generator).long()
+    upper = (bits >> 16) + up
+    return torch.where(upper >= 2**15, upper - 2**16, upper).to(torch.int16).view(torch.bfloat16)
+
+# %% right: the nearest, or now and then the other one
+def stochastic_round(x, generator):
+    near = x.bfloat16()
+    off = x.double() - near.double()
+    step = torch.where((off > 0) == (x > 0), 1, -1).to(torch.int16)
+    other = (near.view(torch.int16) + step).view(torch.bfloat16)
+    share = (off / (other.double() - near.double())).abs()
+    draw = torch.rand(x.shape, generator=generator, dtype=torch.float64)
+    return torch.where((draw < share) & (off != 0), other, near)
+
+# %% right: noise made in place, and the upper half shifted down
+def stochastic_round(x, generator):
+    noise = torch.empty(x.shape, dtype=torch.int32).random_(0, 65536, generator=generator)
+    return ((x.view(torch.int32) + noise) >> 16).to(torch.int16).view(torch.bfloat16)
+
+# %% equivalent: torch.randint(0, 2 ** 16, x.shape, generator=generator, dtype=torch.int32, device=x.device) → torch.randint(0, 2 ** 16, x.shape, generator=generator, dtype=torch.int32)
+# why: checks run where there may be no GPU; on the CPU it makes no difference

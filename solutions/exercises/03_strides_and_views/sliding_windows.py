@@ -1,0 +1,264 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("How many windows are there, and how many slots is it from one element to the next, in a row and in a column?")
+
+
+def of(x, size, what, whole="torch.arange(8)"):
+    return given(x, size, says=f"sliding_windows({what}, {size})")
+
+
+def rows(student, x, size):
+    """The first window and the second, if there is one."""
+    import torch
+
+    windows = student.sliding_windows(x, size, 1)
+    if not isinstance(windows, torch.Tensor) or windows.dim() != 2:
+        return windows
+    return {f"row {i}": windows[i] if i < len(windows) else None for i in (0, 1)}
+
+
+def through(student, x, size, number):
+    """What shows through the windows when x changes later, and the other way round."""
+    import torch
+
+    windows = student.sliding_windows(x, size, 1)
+    if not isinstance(windows, torch.Tensor) or windows.dim() != 2 or not windows.numel():
+        return windows
+    shared = windows.untyped_storage()._cdata == x.untyped_storage()._cdata
+    x[0] = number
+    shown = windows[0, 0].item()
+    windows[0, 0] = number + 1
+    return {
+        "the storage is that of x": shared,
+        f"the first element, after x[0] = {number}": shown,
+        f"x[0], after the first element was set to {number + 1}": x[0].item(),
+    }
+
+
+def first_rows(x, size, what):
+    return given(x, size, says=f"the first two rows of sliding_windows({what}, {size})")
+
+
+def look(x, size, what, number=77):
+    return given(x, size, number, says=f"sliding_windows({what}, {size}), and then x[0] changes")
+
+
+@st.composite
+def lines(draw):
+    """A line of numbers with any offset and stride, and at least three windows."""
+    size, first, step = draw(st.integers(1, 6)), draw(st.integers(0, 4)), draw(st.integers(1, 4))
+    n = size + draw(st.integers(2, 6))
+    whole = torch.arange(first + n * step + 2).to(draw(any_of(torch.int64, torch.float32, torch.bfloat16, torch.uint8)))
+    return given(whole[first : first + n * step : step], size)
+
+
+@st.composite
+def stepped(draw):
+    """A line of numbers with any stride, from the first slot on."""
+    n, step = draw(st.integers(1, 9)), draw(st.integers(1, 4))
+    return given(torch.arange(n * step)[::step], draw(st.integers(1, n)), draw(st.integers(50, 90)))
+
+
+@st.composite
+def new_lines(draw):
+    n = draw(st.integers(1, 10))
+    return given(torch.arange(10, 10 + n), draw(st.integers(1, n)))
+
+
+@st.composite
+def dilated(draw):
+    """Windows of two elements or more, with gaps between them."""
+    size, dilation = draw(st.integers(2, 4)), draw(st.integers(2, 4))
+    n = (size - 1) * dilation + draw(st.integers(1, 6))
+    return given(torch.arange(10, 10 + n), size, dilation)
+
+
+def with_gaps(n, size, dilation):
+    return given(torch.arange(n), size, dilation, says=f"sliding_windows(torch.arange({n}), {size}, {dilation})")
+
+
+grid = torch.arange(20).view(4, 5)
+exercise.requirement(
+    "row i is x[i : i + size] if nothing is said of a dilation, from the window that begins at x[0] to the one that ends with the last element",
+    points=0.5,
+    visible=[of(torch.arange(8), 4, "torch.arange(8)"), of(torch.arange(3), 3, "torch.arange(3)"),
+             of(torch.tensor([5.0, 7.0, 6.0]), 1, "torch.tensor([5.0, 7.0, 6.0])")],
+    edges={
+        "one element": given(torch.tensor([3]), 1),
+        "two windows": given(torch.arange(6), 5),
+        "of size 2": given(torch.arange(5.0), 2),
+        "truth values": given(torch.tensor([True, False, False, True]), 2),
+        "complex numbers": given(torch.arange(4).to(torch.complex64) * 1j, 3),
+        "bytes": given(torch.arange(250, 256, dtype=torch.uint8), 3),
+    },
+    domain=new_lines(),
+    hint="One window per row; the first begins at x[0], the last ends with the last element.",
+)
+exercise.requirement(
+    "with a dilation, each element of a window stands so many places behind the one before",
+    points=0.5,
+    visible=[with_gaps(8, 3, 2), with_gaps(7, 2, 4), with_gaps(4, 2, 3)],
+    edges={
+        "one element": given(torch.arange(3), 1, 5),
+        "a dilation of 1": given(torch.arange(6), 4, 1),
+        "one window": given(torch.arange(9), 3, 4),
+        "two windows": given(torch.arange(10.0), 3, 4),
+        "by name": given(torch.arange(9), size=3, dilation=2),
+    },
+    domain=dilated(),
+    hint="A row gets longer by the gaps. How many windows are left? And how far is it from one column to the next?",
+)
+exercise.requirement(
+    "for any x of one dimension, whatever its stride and offset",
+    points=0.5,
+    probe=rows,
+    visible=[first_rows(torch.arange(16)[3::2], 3, "torch.arange(16)[3::2]"),
+             first_rows(torch.arange(9.0)[4:], 2, "torch.arange(9.0)[4:]"),
+             first_rows(torch.tensor([7]).expand(4), 2, "torch.tensor([7]).expand(4)")],
+    edges={
+        "a column": given(torch.arange(30).view(6, 5)[:, 3], 2),
+        "a row": given(grid[2], 2),
+        "every third": given(torch.arange(20.0)[2::3], 4),
+        "all of a view": given(torch.arange(20)[1::4], 5),
+        "one element of a view": given(torch.arange(20)[5:6], 1),
+        "windows of one element": given(grid[:, 1], 1),
+        "the diagonal": given(torch.arange(25).view(5, 5).diagonal(), 3),
+        "the same number": given(grid[1:2, 2].expand(6), 4),
+        "in bfloat16": given(torch.arange(12).bfloat16()[1::2], 3),
+    },
+    domain=lines(),
+    hint="One element of x further may be several slots further, and x[0] need not be slot 0.",
+)
+exercise.requirement(
+    "a view of x: nothing is copied, and what is written to one shows in the other",
+    points=0.5,
+    probe=through,
+    parts=["value"],
+    visible=[look(torch.arange(5), 3, "torch.arange(5)"), look(torch.arange(9.0)[::2], 2, "torch.arange(9.0)[::2]", 60)],
+    edges={
+        "one element": look(torch.tensor([3.0]), 1, "x"),
+        "windows of one element": look(torch.arange(4), 1, "x", 60),
+        "one window": look(torch.arange(4.0), 4, "x"),
+        "bfloat16": look(torch.arange(5).bfloat16(), 2, "x"),
+        "bytes": look(torch.arange(5).to(torch.uint8), 2, "x", 80),
+        "a column": look(torch.arange(20).view(4, 5)[:, 0], 2, "x"),
+    },
+    domain=stepped(),
+    hint="The result must look at the storage of x; a copy, or memory wrapped anew, does not.",
+)  # fmt: skip
+
+SHAPE = "(count, size), (step, dilation * step)"
+COUNT = "len(x) - (size - 1) * dilation"
+exercise.mistake("The last window is missing: it ends with the last element.", f"{COUNT} → max({COUNT} - 1, 1)")
+exercise.mistake("One window too many: it would reach beyond the last element.", f"{COUNT} → {COUNT} + 1")
+exercise.mistake("That is the transpose: one window per row.", f"{SHAPE} → (size, count), (dilation * step, step)")
+exercise.mistake("x need not have stride 1: one element of x further may be several slots further.", f"{SHAPE} → (count, size), (1, dilation)")
+both = "Both steps are counted in slots, and x need not have stride 1: neither from window to window nor within one."
+exercise.mistake(both, "(step, dilation * step) → (1, dilation * step)")
+exercise.mistake(both, "(step, dilation * step) → (step, dilation)")
+exercise.mistake("If nothing is said, the dilation is 1.", "dilation: int = 1 → dilation: int = 2")
+exercise.mistake("The dilation is ignored: it is an argument, use it.", f"{COUNT} → len(x) - size + 1", "(step, dilation * step) → (step, step)")
+exercise.mistake("The next window begins one element later, however far apart the elements of a window are.",
+                 "(step, dilation * step) → (dilation * step, dilation * step)")  # fmt: skip
+exercise.mistake("A window with gaps reaches farther: there are fewer of them.", f"{COUNT} → len(x) - size + 1")
+exercise.mistake("Between size elements there are size - 1 gaps.", f"{COUNT} → len(x) - size * dilation + 1")
+exercise.mistake("Those windows do not overlap: the next one begins one element later, not size elements later.",
+                 f"return x.as_strided({SHAPE}) → return x.unfold(0, (size - 1) * dilation + 1, size)[:, ::dilation]")  # fmt: skip
+exercise.mistake("x need not begin at slot 0 of its storage.", "dilation * step)) → dilation * step), 0)")
+exercise.mistake("The numbers are right, but they are copies: the result must look at the storage of x.", "dilation * step)) → dilation * step)).clone()")
+exercise.mistake("`contiguous` copies an x with gaps: the result must look at the storage of x itself.",
+                 f"x.as_strided({SHAPE}) → x.contiguous().as_strided((count, size), (1, dilation))")  # fmt: skip
+exercise.mistake("Return one tensor, not a list of them.", f"return x.as_strided({SHAPE}) → return [x[i : i + (size - 1) * dilation + 1 : dilation] for i in range(count)]")
+
+# %% mistake: copies, one window after the other
+# says: The numbers are right, but they are copies: the result must look at the storage of x.
+def sliding_windows(x, size, dilation=1):
+    reach = (size - 1) * dilation + 1
+    return torch.stack([x[i : i + reach : dilation] for i in range(len(x) - reach + 1)])
+
+# %% mistake: as many windows as elements
+# says: A window for every element is too many: the last ones would reach beyond the end.
+def sliding_windows(x, size, dilation=1):
+    return x.as_strided((len(x), size), (x.stride(0), dilation * x.stride(0)))
+
+# %% wrong: picks by a matrix of indices
+def sliding_windows(x, size, dilation=1):
+    return x[torch.arange(len(x) - (size - 1) * dilation)[:, None] + dilation * torch.arange(size)]
+
+# %% wrong: the same memory, wrapped anew
+def sliding_windows(x, size, dilation=1):
+    from numpy.lib.stride_tricks import sliding_window_view
+
+    return torch.from_numpy(sliding_window_view(x.numpy(), (size - 1) * dilation + 1)[:, ::dilation])
+
+# %% wrong: copies where there are gaps
+def sliding_windows(x, size, dilation=1):
+    x = x if x.is_contiguous() else x.clone()
+    return x.unfold(0, (size - 1) * dilation + 1, 1)[:, ::dilation]
+
+# %% wrong: windows of the stretched length, with nothing left out
+def sliding_windows(x, size, dilation=1):
+    return x.unfold(0, (size - 1) * dilation + 1, 1)
+
+# %% wrong: leaves elements out of x first
+def sliding_windows(x, size, dilation=1):
+    return x[::dilation].unfold(0, size, 1)
+
+# %% wrong: a window less where there is only one
+def sliding_windows(x, size, dilation=1):
+    reach = (size - 1) * dilation + 1
+    return x.unfold(0, reach, 1)[:, ::dilation] if reach < len(x) else x[None, :0]
+
+# %% wrong: circular
+def sliding_windows(x, size, dilation=1):
+    return torch.stack([x.roll(-i)[: (size - 1) * dilation + 1 : dilation] for i in range(len(x))])
+
+# %% wrong: no windows of one element
+def sliding_windows(x, size, dilation=1):
+    return x.unfold(0, (size - 1) * dilation + 1, 1)[:, ::dilation] if size > 1 else x
+
+# %% wrong: reserves `dilation` places for the last element too, and loses windows (from the statement)
+def sliding_windows(x, size, dilation=1):
+    """Row i is x[i], x[i + dilation], …: `size` elements, for every i that has so many."""
+    rows = max(x.shape[0] - size * dilation + 1, 1)
+    step = x.stride(0)
+    return x.as_strided((rows, size), (step, dilation * step), x.storage_offset())
+
+# %% wrong: makes x contiguous first (from the statement)
+def sliding_windows(x, size, dilation=1):
+    """Row i is x[i], x[i + dilation], …: `size` elements, for every i that has so many."""
+    x = x.contiguous()
+    return x.unfold(0, (size - 1) * dilation + 1, 1)[:, ::dilation]
+
+# %% wrong: takes the end of the storage for the end of x (from the statement)
+def sliding_windows(x, size, dilation=1):
+    """Row i is x[i], x[i + dilation], …: `size` elements, for every i that has so many."""
+    step = max(x.stride(0), 1)
+    slots = x.untyped_storage().nbytes() // x.element_size() - x.storage_offset()
+    n = (slots - 1) // step + 1
+    return x.as_strided((n - (size - 1) * dilation, size), (x.stride(0), x.stride(0) * dilation))
+
+# %% right: unfold, with elements left out
+def sliding_windows(x, size, dilation=1):
+    return x.unfold(0, (size - 1) * dilation + 1, 1)[:, ::dilation]
+
+# %% right: a storage given anew
+def sliding_windows(x, size, dilation=1):
+    windows = torch.empty(0, dtype=x.dtype)
+    step, count = x.stride(0), len(x) - (size - 1) * dilation
+    return windows.set_(x.untyped_storage(), x.storage_offset(), (count, size), (step, step * dilation))
+
+# %% right: with the offset said
+def sliding_windows(x, size, dilation=1):
+    (step,) = x.stride()
+    shape = [x.numel() - (size - 1) * dilation, size]
+    return torch.as_strided(x, shape, [step, step * dilation], x.storage_offset())
+
+# %% right: the other way round, then transposed
+def sliding_windows(x, size, dilation=1):
+    step = x.stride(0)
+    return x.as_strided((size, len(x) - dilation * (size - 1)), (step * dilation, step)).T

@@ -1,0 +1,357 @@
+import math
+
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of, shapes, tensors
+
+exercise = Exercise("Scores of each query with each key, scaled; -inf where it may not look; softmax over the keys; their mean.")
+
+
+def ways(student, q, k, v, causal):
+    """Device, dtype and shape of results, gradients of the arguments, and the arguments afterwards."""
+    import torch
+
+    meta = student.attention(q.to("meta"), k.to("meta"), v.to("meta"), causal)
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    passed = [x * 1 for x in leaves]
+    y = student.attention(*passed, causal)
+    if torch.is_tensor(y) and y.requires_grad:
+        y.sum().backward()
+    names = ("q", "k", "v")
+    return {
+        "device of the result for arguments on meta": str(getattr(meta, "device", None)),
+        "dtype": getattr(y, "dtype", None),
+        "a gradient comes back to": [name for name, x in zip(names, leaves, strict=True) if x.grad is not None],
+        "arguments that have changed": [n for n, x, y in zip(names, leaves, passed, strict=True) if not torch.equal(x, y)],
+    }
+
+
+@st.composite
+def problems(draw, causal=None, lengths=(1, 1), queries="any", size=1.0, dtypes=(torch.float64,)):
+    """queries: as many as keys ("all"), fewer ("last"), or any number."""
+    leading = draw(shapes((0, 3), (1, 3)))
+    t, e, f = draw(st.integers(1, 5)), draw(st.integers(*lengths)), draw(st.integers(1, 4))
+    is_causal = draw(st.booleans()) if causal is None else causal
+    fewer = draw(st.integers(1, 4)) if queries == "last" else 0
+    s = draw(st.integers(1, 5)) if queries == "any" and not is_causal else t + fewer
+    if queries == "any" and is_causal:
+        s = t + draw(st.integers(0, 3))
+    dtype = draw(any_of(*dtypes))
+    q, k, v = (draw(tensors((*leading, *n), dtype, contiguous=None)) for n in ((t, e), (s, e), (s, f)))
+    return given(q * size, k * size, v, is_causal)
+
+
+def column(*values):
+    return torch.tensor(values)[:, None]
+
+
+keys = column(1.0, 2.0, 4.0).log()  # with queries of 1, exp(score) is 1, 2, 4
+values = column(0.0, 3.0, 5.5)
+ones = torch.ones(3, 1)
+pair = torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]])
+query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
+two, three = column(4.0, 8.0), torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+
+exercise.requirement(
+    "each query gets the mean of the values, with weights softmax(query · keys / √e)",
+    points=0.75,
+    parts=["value"],
+    visible=[
+        given(ones[:2], keys, values, False),
+        given(torch.ones(2, 1, 1, 1), column(0.0, math.log(3)).expand(2, 1, 2, 1), two.expand(2, 1, 2, 1), False),
+        given(query, pair, two, False),
+        given(torch.ones(1, 2), three, torch.tensor([[1.0, 2.0, 3.0, 4.0]]) * column(1.0, 2.0, 4.0), False),
+    ],
+    edges={
+        "one key": given(ones, keys[2:], values[2:], False),
+        "one of everything": given(ones[:1], keys[:1], values[:1], False),
+        "more queries than keys": given(torch.tensor([[0.0], [1.0], [-1.0], [2.0]]), keys[1:], values[1:], False),
+        "queries of zeros": given(0 * ones, keys, values, False),
+        "as many batches as keys": given(torch.ones(3, 3, 1), torch.arange(9.0).reshape(3, 3, 1) / 8,
+                                         torch.arange(27.0).reshape(3, 3, 3), False),
+        "five leading dimensions": given(torch.ones(1, 2, 1, 2, 1, 3, 1), keys.expand(1, 2, 1, 2, 1, 3, 1),
+                                         values.expand(1, 2, 1, 2, 1, 3, 1), False),
+        "two numbers": given(torch.eye(2), torch.eye(2), column(1.0, 5.0), False),
+        "many numbers": given(torch.ones(1, 64) / 8, torch.arange(128.0).reshape(2, 64) / 128, two, False),
+        "e, t and s are alike": given(three.T @ three, three.T, torch.eye(2), False),
+    },
+    domain=problems(causal=False, lengths=(1, 5)),
+)  # fmt: skip
+exercise.requirement(
+    "if causal, a query sees keys up to its own position; fewer queries stand at the last positions",
+    points=1,
+    parts=["value"],
+    visible=[given(ones, keys, values, True), given(ones[:1], keys, values, True), given(ones[:2], keys, values, True)],
+    edges={
+        "200 queries": given(torch.zeros(200, 1), torch.zeros(200, 1), torch.arange(200.0)[:, None], True),
+        "leading dimensions": given(torch.ones(2, 2, 3, 1), keys.expand(2, 2, 3, 1), values.expand(2, 2, 3, 1), True),
+        "keys of zeros": given(ones, 0 * keys, values, True),
+        "one fewer": given(torch.ones(3, 1), torch.zeros(4, 1), torch.arange(4.0)[:, None], True),
+        "one of many": given(torch.ones(2, 1, 1), torch.zeros(2, 9, 1), torch.arange(18.0).reshape(2, 9, 1), True),
+    },
+    domain=problems(causal=True, queries="last") | problems(causal=True, queries="all"),
+    hint="Query i of t stands at position i + s - t: the newest one sees all s keys.",
+)
+large = column(-1e5, 1.0)
+exercise.requirement(
+    "scores may be large, those of the future too",
+    points=0.5,
+    parts=["value"],
+    visible=[
+        given(torch.tensor([[500.0]]), column(1.0, 1.0), two, False),
+        given(column(1e5, 1e5), large, two, True),
+        given(column(1e5, 1e5), -large, two, True),
+    ],
+    edges={
+        "small ones": given(column(-200.0, -200.0), column(1.0, 1.0), two, True),
+        "one large score of many": given(torch.tensor([[300.0]]), column(0.0, 1.0), two, False),
+        "very small ones, and the future is 0": given(column(1e5, 1e5), column(-1e5, 0.0), two, True),
+    },
+    domain=problems(size=40.0, causal=True, queries="all") | problems(size=40.0, causal=False),
+    hint="Put -inf in the place of a score before softmax; a finite number can be larger than a real score.",
+)
+exercise.requirement(
+    "device and dtype are those of q, gradients flow back to q, k and v, and these stay as they are",
+    points=0.75,
+    probe=ways,
+    visible=[
+        given(ones, keys, values, True, says="attention(q, k, v, causal=True), with q, k and v on meta and on the CPU"),
+        given(query.bfloat16(), pair.bfloat16(), two.bfloat16(), True,
+              says="attention(q, k, v, causal=True), with q, k and v of bfloat16"),
+    ],
+    edges={
+        "not causal": given(query, pair, two, False),
+        "float64": given(query.double(), pair.double(), two.double(), True),
+        "bfloat16, not causal": given(query.bfloat16(), pair.bfloat16(), two.bfloat16(), False),
+        "leading dimensions": given(torch.ones(2, 2, 3, 1), keys.expand(2, 2, 3, 1), values.expand(2, 2, 3, 1), True),
+    },
+    domain=problems(lengths=(1, 4), dtypes=(torch.float64, torch.float32, torch.bfloat16)),
+    hint="A mask is made with device=q.device; no step makes plain numbers of a tensor or leaves its dtype.",
+)  # fmt: skip
+
+masked = "may_look = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(diagonal=s - t)"
+root = "math.sqrt(q.shape[-1])"
+top_left = "The queries are the last positions, and query i stands at i + s - t: the newest one sees all keys."
+leaks = "That shows each query the future and hides the past."
+finite = "A finite number is no -inf: a real score can be smaller still, and then the query sees the future."
+other_length = "The root of the wrong size: e is the length of a query."
+another_dtype = "The result has the dtype of q: a step of yours leaves it."
+no_way_back = "The way back for gradients is cut: detach and no_grad do that."
+exercise.mistake("The scores are not scaled: divide them by the root of e.", f"/ {root} → ")
+exercise.mistake("That divides by e; the scale is its root.", f"{root} → q.shape[-1]")
+exercise.mistake("The scores are multiplied by the root of e; they have to be divided.", f"/ {root} → * {root}")
+exercise.mistake(other_length, f"{root} → math.sqrt(k.shape[-2])")
+exercise.mistake(other_length, f"{root} → math.sqrt(v.shape[-1])")
+exercise.mistake(other_length, f"{root} → math.sqrt(q.shape[-2])")
+exercise.mistake("Softmax is missing: the weights of a query must add up to 1.", "scores.softmax(dim=-1) → scores",
+                 "-torch.inf → 0")  # fmt: skip
+exercise.mistake(
+    "Softmax runs over the wrong dimension: one query's weights add up to 1, over the keys.", "softmax(dim=-1) → softmax(dim=-2)"
+)
+exercise.mistake("The future is not masked: with causal=True a query sees keys up to its own position.", "if causal → if False")
+exercise.mistake("The future is masked although causal is False.", "if causal → if True")
+exercise.mistake(leaks, "~may_look → may_look")
+exercise.mistake(
+    "A score of 0 is not the weight 0, for exp(0) is 1: what must not be seen has the score -inf.", "-torch.inf → 0"
+)
+exercise.mistake(
+    "The mask comes too late: after softmax, what is left adds up to less than 1.",
+    "scores = scores.masked_fill(~may_look, -torch.inf) → pass",
+    "scores.softmax(dim=-1) → (scores.softmax(dim=-1) * may_look if causal else scores.softmax(dim=-1))",
+)
+exercise.mistake("A query sees its own position too: that is hidden as well.", "(diagonal=s - t) → (diagonal=s - t - 1)")
+exercise.mistake(top_left, "(diagonal=s - t) → ()")
+exercise.mistake(top_left, "(diagonal=s - t) → (diagonal=t - s)")
+exercise.mistake("0 · inf is NaN: put -inf in its places instead of multiplying and adding.",
+                 "scores.masked_fill(~may_look, -torch.inf) → scores + ~may_look * -torch.inf")  # fmt: skip
+exercise.mistake(finite, "-torch.inf → -1e9")
+exercise.mistake(finite, "-torch.inf → -1e4")
+exercise.mistake(
+    "exp overflows for large scores, and inf / inf is NaN; softmax knows how to avoid that.",
+    "scores.softmax(dim=-1) → (scores.exp() / scores.exp().sum(dim=-1, keepdim=True))",
+)
+exercise.mistake(
+    "A mask that you make lies on the CPU unless you say where: it belongs on the device of q.", ", device=q.device → "
+)
+exercise.mistake("That writes into q, which is the caller's.", f"/ {root} → ", f"scores = einsum(q, k, → q /= {root}; scores = einsum(q, k,")
+exercise.mistake(no_way_back, "einsum(q, k, → einsum(q.detach(), k.detach(),")
+exercise.mistake(no_way_back, "scores.softmax(dim=-1) → scores.softmax(dim=-1).detach()")
+exercise.mistake(another_dtype, "einsum(q, k, → einsum(q.float(), k.float(),", "-1), v, → -1), v.float(),")  # fmt: skip
+exercise.mistake("Softmax gave another dtype than that of v.", "softmax(dim=-1) → softmax(dim=-1, dtype=torch.float32)")
+
+# %% mistake: PyTorch with is_causal
+# says: The queries are the last positions, and query i stands at i + s - t: the newest one sees all keys.
+def attention(q, k, v, causal):
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+# %% mistake: triu
+# says: That shows each query the future and hides the past.
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        may_look = torch.ones(scores.shape[-2:], device=q.device).triu().bool()
+        scores = scores.masked_fill(~may_look, -torch.inf)
+    return scores.softmax(-1) @ v
+
+# %% mistake: the wrong way round
+# says: You mask when causal is False, and not when it is True.
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if not causal:
+        t, s = scores.shape[-2:]
+        scores = scores.masked_fill(~torch.ones(t, s, device=q.device).tril(s - t).bool(), -torch.inf)
+    return scores.softmax(-1) @ v
+
+# %% mistake: one position too far
+# says: A query sees the position after its own.
+def attention(q, k, v, causal):
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if causal:
+        t, s = scores.shape[-2:]
+        scores = scores.masked_fill(~torch.ones(t, s, device=q.device).tril(s - t + 1).bool(), -torch.inf)
+    return scores.softmax(-1) @ v
+
+# %% mistake: masked after softmax, then divided by what is left
+# says: Softmax has seen a large score of the future, and left 0 for the past: mask before.
+def attention(q, k, v, causal):
+    weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
+    if causal:
+        weights = weights * torch.ones_like(weights).tril(k.shape[-2] - q.shape[-2])
+        weights = weights / weights.sum(-1, keepdim=True)
+    return weights @ v
+
+# %% wrong: one batch dimension only
+# says: ✗ attention
+def attention(q, k, v, causal):
+    if q.dim() == 2:
+        return attention(q[None], k[None], v[None], causal)[0]
+    scores = einsum(q, k, "b t e, b s e -> b t s") / math.sqrt(q.shape[-1])
+    if causal:
+        t, s = scores.shape[-2:]
+        scores = scores.masked_fill(~torch.ones(t, s).tril(s - t).bool(), -torch.inf)
+    return einsum(scores.softmax(-1), v, "b t s, b s f -> b t f")
+
+# %% wrong: a large negative number, added
+def attention(q, k, v, causal):
+    scores = torch.einsum("...te,...se->...ts", q, k) * q.size(-1) ** -0.5
+    t, s = scores.shape[-2:]
+    if causal:
+        scores = scores + torch.full((t, s), -1e9, device=q.device).triu(1 + s - t)
+    return torch.einsum("...ts,...sf->...tf", torch.nn.functional.softmax(scores, dim=-1), v)
+
+# %% wrong: a tensor of zeros for a mask, without its dtype
+def attention(q, k, v, causal):
+    scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+    if causal:
+        t, s = q.shape[-2], k.shape[-2]
+        scores = scores + torch.full((t, s), -torch.inf, device=q.device).triu(s - t + 1)
+    return scores.softmax(-1) @ v
+
+# %% wrong: takes batches to be in front of heads
+def attention(q, k, v, causal):
+    if q.dim() < 3:
+        return attention(q[None], k[None], v[None], causal)[0]
+    scores = torch.stack([a @ b.transpose(-2, -1) for a, b in zip(q, k, strict=True)]).squeeze(1) / q.shape[-1] ** 0.5
+    if causal:
+        t, s = q.shape[-2], k.shape[-2]
+        hidden = torch.ones(t, s, dtype=torch.bool, device=q.device).triu(s - t + 1)
+        scores = scores.masked_fill(hidden, -torch.inf)
+    return scores.softmax(-1) @ v
+
+# %% wrong: in 32 bits, and back
+def attention(q, k, v, causal):
+    scores = q.float() @ k.float().mT / math.sqrt(q.shape[-1])
+    if causal:
+        t, s = scores.shape[-2:]
+        scores = scores.masked_fill(~torch.ones(t, s, device=q.device).tril(s - t).bool(), -torch.inf)
+    return (scores.softmax(-1) @ v.float()).to(q.dtype)
+
+# %% wrong: softmax first, then the future is cut out and the rest made to sum to 1 again (from the statement)
+def attention(
+    q: Float[Tensor, "... t e"],
+    k: Float[Tensor, "... s e"],
+    v: Float[Tensor, "... s f"],
+    causal: bool,
+) -> Float[Tensor, "... t f"]:
+    t, s = q.shape[-2], k.shape[-2]
+    scores = einsum(q, k, "... t e, ... s e -> ... t s") / math.sqrt(q.shape[-1])
+    weights = scores.softmax(dim=-1)
+    if causal:
+        weights = weights.tril(diagonal=s - t)
+        weights = weights / weights.sum(dim=-1, keepdim=True)
+    return einsum(weights, v, "... t s, ... s f -> ... t f")
+
+# %% wrong: takes 10,000 off the scores of the future (from the statement)
+def attention(
+    q: Float[Tensor, "... t e"],
+    k: Float[Tensor, "... s e"],
+    v: Float[Tensor, "... s f"],
+    causal: bool,
+) -> Float[Tensor, "... t f"]:
+    t, s = q.shape[-2], k.shape[-2]
+    scores = einsum(q, k, "... t e, ... s e -> ... t s") / q.shape[-1] ** 0.5
+    if causal:
+        future = torch.ones(t, s, device=q.device, dtype=q.dtype).triu(diagonal=s - t + 1)
+        scores = scores - 10_000 * future
+    return einsum(scores.softmax(dim=-1), v, "... t s, ... s f -> ... t f")
+
+# %% wrong: shifts by the maximum, but by that of all scores, not of each query (from the statement)
+def attention(
+    q: Float[Tensor, "... t e"],
+    k: Float[Tensor, "... s e"],
+    v: Float[Tensor, "... s f"],
+    causal: bool,
+) -> Float[Tensor, "... t f"]:
+    t, s = q.shape[-2], k.shape[-2]
+    scores = einsum(q, k, "... t e, ... s e -> ... t s") / math.sqrt(q.shape[-1])
+    if causal:
+        future = torch.ones(t, s, device=q.device).tril(diagonal=s - t) == 0
+        scores = scores.masked_fill(future, -math.inf)
+    weights = torch.exp(scores - scores.max())
+    weights = weights / weights.sum(dim=-1, keepdim=True)
+    return einsum(weights, v, "... t s, ... s f -> ... t f")
+
+# %% right: PyTorch's, with a mask of our own
+def attention(q, k, v, causal):
+    t, s = q.shape[-2], k.shape[-2]
+    mask = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(s - t) if causal else None
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+# %% right: query by query
+def attention(q, k, v, causal):
+    t, s = q.shape[-2], k.shape[-2]
+    rows = []
+    for i in range(t):
+        end = i + s - t + 1 if causal else s
+        scores = (k[..., :end, :] @ q[..., i, :, None])[..., 0] / q.shape[-1] ** 0.5
+        rows.append((torch.softmax(scores, -1)[..., None, :] @ v[..., :end, :])[..., 0, :])
+    return torch.stack(rows, dim=-2)
+
+# %% right: softmax by hand
+def attention(q, k, v, causal):
+    scores = torch.matmul(q / math.sqrt(q.shape[-1]), k.transpose(-1, -2))
+    if causal:
+        query = torch.arange(q.shape[-2], device=q.device)[:, None] + k.shape[-2] - q.shape[-2]
+        scores = torch.where(torch.arange(k.shape[-2], device=q.device) <= query, scores, -torch.inf)
+    powers = (scores - scores.amax(-1, keepdim=True)).exp()
+    return powers @ v / powers.sum(-1, keepdim=True)
+
+# %% right: queries in front, for PyTorch's corner
+def attention(q, k, v, causal):
+    t, s = q.shape[-2], k.shape[-2]
+    if causal:
+        q = torch.cat([q.new_zeros(*q.shape[:-2], s - t, q.shape[-1]), q], dim=-2)
+    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    return out[..., -t:, :]
+
+# %% right: the smallest finite number
+def attention(q, k, v, causal):
+    scores = (q * q.shape[-1] ** -0.5) @ k.mT
+    if causal:
+        t, s = scores.shape[-2:]
+        hidden = scores.new_ones(t, s).triu(s - t + 1) > 0
+        scores = scores.masked_fill(hidden, torch.finfo(q.dtype).min)
+    return nn.functional.softmax(scores, -1) @ v
+

@@ -1,0 +1,196 @@
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+
+exercise = Exercise("Work over bytes: 2 · b · d · k FLOPs, and the bytes of x, w and y together.")
+
+
+def limits(student, intensity, peak, bandwidth):
+    """What bound says."""
+    return student.bound(intensity, peak, bandwidth)
+
+
+@st.composite
+def loads(draw):
+    """Intensities on both sides of the ridge, near it and far away."""
+    peak, bandwidth = draw(st.floats(1e9, 1e16)), draw(st.floats(1e8, 1e13))
+    near = draw(st.floats(1e-9, 1e-3).flatmap(lambda e: st.sampled_from([1 - e, 1 + e])))
+    factor = draw(st.floats(1e-4, 0.999) | st.floats(1.001, 1e4) | st.just(near))
+    return given(peak / bandwidth * factor, peak, bandwidth)
+
+
+@st.composite
+def ridges(draw):
+    """Exactly at the ridge: powers of 2, so that nothing is rounded. Or beside it, where it lies at 1."""
+    high, low = draw(st.integers(30, 53)), draw(st.integers(27, 43))
+    if draw(st.booleans()) and high >= low:
+        return given(2.0 ** (high - low), 2.0**high, 2.0**low)
+    return given(1 + draw(st.sampled_from([1, -1])) * draw(st.floats(1e-9, 0.5)), 2.0**high, 2.0**high)
+
+
+def case(intensity, peak, bandwidth, says=""):
+    return given(intensity, peak, bandwidth, says=says or f"bound({intensity!r}, {peak:.0e}, {bandwidth:.0e})")
+
+
+sizes = st.integers(1, 5000)
+exercise.requirement(
+    "the intensity is FLOPs per byte, each of the three matrices moved once",
+    points=1,
+    visible=[given(2, 3, 4, 4), given(1, 5, 7, 2), given(6, 6, 6, 1)],
+    edges={
+        "one multiply-add": given(1, 1, 1, 4),
+        "square, in 2 bytes": given(300, 300, 300, 2),
+        "one vector": given(1, 4096, 4096, 2),
+        "8 bytes": given(3, 4, 5, 8),
+        "16 bytes": given(3, 4, 5, 16),
+        "an inner product": given(1, 9, 1, 4),
+        "an outer product": given(8, 1, 9, 4),
+        "sizes of a large model": given(10**6, 10**5, 10**6, 1),
+        "FLOPs beyond 64 bits": given(2**21, 2**21, 2**21, 2),
+    },
+    domain=st.builds(given, sizes, sizes, sizes, st.sampled_from([1, 2, 4, 8])),
+)
+exercise.requirement(
+    "bound: memory where moving the data takes longer than computing, else compute",
+    points=0.5,
+    probe=limits,
+    visible=[case(0.5, 1e14, 1e12), case(200.0, 1e14, 1e12), case(110.0, 1e14, 1e12), case(0.5, 1e11, 1e12)],
+    edges={
+        "just below the ridge": given(99.9999, 1e14, 1e12),
+        "just above it": given(100.0001, 1e14, 1e12),
+        "an H100 adding numbers": given(1 / 12, 67e12, 3.35e12),
+        "a ridge below 1": given(0.3, 1e11, 2e11),
+        "whole numbers": given(7, 60, 10),
+    },
+    domain=loads(),
+    hint="One FLOP takes 1 / peak seconds; the bytes that belong to it take 1 / (intensity · bandwidth).",
+)
+exercise.requirement(
+    "bound: compute where both take equally long",
+    points=0.5,
+    probe=limits,
+    visible=[
+        given(128.0, 2.0**47, 2.0**40, says="bound(128.0, 2.0**47, 2.0**40)"),
+        given(0.99, 2.0**40, 2.0**40, says="bound(0.99, 2.0**40, 2.0**40)"),
+    ],
+    edges={
+        "a ridge of 1": given(1.0, 2.0**40, 2.0**40),
+        "a hair below": given(1 - 2**-20, 2.0**40, 2.0**40),
+        "whole numbers": given(6, 60, 10),
+    },
+    domain=ridges(),
+    hint="Where moving takes as long as computing, it does not take longer.",
+)
+
+moved = "bytes_per_element * (b * d + d * k + b * k)"
+reverse = "It is the other way round: little work for each byte means that the memory limits."
+words = "Return the word 'memory' or the word 'compute'."
+ridge = "Compare the intensity with the ridge point, peak / bandwidth."
+exercise.mistake("The result has to be written, too: that counts x and w only.", f"{moved} → bytes_per_element * (b * d + d * k)")
+exercise.mistake("The weights have to be read, too: that counts x and y only.", f"{moved} → bytes_per_element * (b * d + b * k)")
+exercise.mistake("That counts the weights only; x is read and y is written, too.", f"{moved} → bytes_per_element * d * k")
+exercise.mistake("That counts the result only; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
+exercise.mistake("That is per element; each of them takes several bytes.", f"{moved} → b * d + d * k + b * k")
+exercise.mistake("The bytes of y count for all three matrices.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
+exercise.mistake("A multiply-add is two FLOPs.", "return 2 * b → return b")
+exercise.mistake("That is upside down: FLOPs per byte, not bytes per FLOP.", "return 2 * b * d * k / moved → return moved / (2 * b * d * k)")
+exercise.mistake("More bytes for each element make the intensity smaller, not larger.", f"{moved} → (b * d + d * k + b * k) / bytes_per_element")
+exercise.mistake(
+    "Python divides and multiplies from left to right: put the bytes in parentheses.",
+    "b * d * k / moved → b * d * k / bytes_per_element * (b * d + d * k + b * k)",
+)
+exercise.mistake("// throws away the fraction.", "k / moved → k // moved")
+exercise.mistake("The sizes of the matrices add up; that multiplies them.", f"{moved} → bytes_per_element * b * d * d * k * b * k")
+exercise.mistake("That is the count of FLOPs; divide it by the bytes moved.", "k / moved → k")
+exercise.mistake(reverse, '"memory" if intensity * bandwidth < peak else "compute" → "compute" if intensity * bandwidth < peak else "memory"')
+exercise.mistake("Compare the intensity with the ridge point, not with 1.", "intensity * bandwidth < peak → intensity < 1")
+exercise.mistake("That is the ridge point upside down: it is in FLOP per byte.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
+exercise.mistake("Work is FLOPs per byte: times the bandwidth it can be compared with the peak, not divided by it.",
+                 "intensity * bandwidth < peak → intensity / bandwidth < peak")  # fmt: skip
+exercise.mistake("Where both take equally long, moving the data takes no longer.", "bandwidth < peak → bandwidth <= peak")
+exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → "memory-bound" if intensity * bandwidth < peak else "compute-bound"')
+exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → intensity * bandwidth < peak')
+
+# %% wrong: near the ridge is at the ridge
+def arithmetic_intensity(b, d, k, bytes_per_element):
+    return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
+
+def bound(intensity, peak, bandwidth):
+    if math.isclose(intensity * bandwidth, peak, rel_tol=1e-4):
+        return "compute"
+    return "memory" if intensity * bandwidth < peak else "compute"
+
+# %% wrong: a ridge rounded to whole numbers
+def arithmetic_intensity(b, d, k, bytes_per_element):
+    return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
+
+def bound(intensity, peak, bandwidth):
+    return "memory" if intensity < peak // bandwidth else "compute"
+
+# %% wrong: rounded
+def arithmetic_intensity(b, d, k, bytes_per_element):
+    return round(2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k)), 3)
+
+def bound(intensity, peak, bandwidth):
+    return "memory" if intensity * bandwidth < peak else "compute"
+
+# %% wrong: the ridge is a whole number, by // (from the statement)
+def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
+    return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
+
+
+def bound(intensity: float, peak: float, bandwidth: float) -> str:
+    ridge = peak // bandwidth
+    return "memory" if intensity < ridge else "compute"
+
+# %% wrong: counts in int64 tensors, which overflow (from the statement)
+def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
+    b, d, k = torch.tensor([b, d, k])
+    flops = 2 * b * d * k
+    moved = bytes_per_element * (b * d + d * k + b * k)
+    return flops.item() / moved.item()
+
+
+def bound(intensity: float, peak: float, bandwidth: float) -> str:
+    return "memory" if intensity * bandwidth < peak else "compute"
+
+# %% wrong: a tolerance at the ridge: what is within 1 % counts as equal (from the statement)
+def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> float:
+    return 2 * b * d * k / (bytes_per_element * (b * d + d * k + b * k))
+
+
+def bound(intensity: float, peak: float, bandwidth: float) -> str:
+    computing, moving = intensity / peak, 1 / bandwidth
+    if math.isclose(computing, moving, rel_tol=0.01):
+        return "compute"
+    return "memory" if moving > computing else "compute"
+
+# %% right: one over a sum of reciprocals
+def arithmetic_intensity(b, d, k, bytes_per_element):
+    return 2 / bytes_per_element / (1 / b + 1 / d + 1 / k)
+
+
+def bound(intensity, peak, bandwidth):
+    return ["compute", "memory"][intensity < peak / bandwidth]
+
+# %% right: bytes of tensors, and seconds compared
+def arithmetic_intensity(b, d, k, bytes_per_element):
+    x, w, y = (torch.empty(shape, device="meta") for shape in ((b, d), (d, k), (b, k)))
+    elements = x.numel() + w.numel() + y.numel()
+    return count_flops(lambda: x @ w) / elements / bytes_per_element
+
+
+def bound(intensity, peak, bandwidth):
+    seconds = {"compute": 1 / peak, "memory": 1 / (intensity * bandwidth)}
+    return max(seconds, key=seconds.get)
+
+# %% right: bits, and the roof itself
+def arithmetic_intensity(b, d, k, bytes_per_element):
+    bits = sum(m * n * 8 * bytes_per_element for m, n in itertools.combinations((b, d, k), 2))
+    return 16 * b * d * k / bits
+
+
+def bound(intensity, peak, bandwidth):
+    attainable = min(peak, intensity * bandwidth)
+    return "compute" if attainable == peak else "memory"
+

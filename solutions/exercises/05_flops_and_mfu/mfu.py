@@ -1,0 +1,236 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Look the rate up for the dtype, make it dense, divide the achieved FLOP/s by it.")
+
+DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8)
+
+
+def promised(student, flops, seconds, sheet, dtype):
+    """None, or that a number came; where the sheet has no such dtype, whatever came."""
+    import torch
+
+    known = dtype in sheet
+    result = student.mfu(flops, seconds, sheet, dtype)
+    number = isinstance(result, (int, float, torch.Tensor))
+    return {"mfu returns": "a number" if known and number else result}
+
+
+def sheet_after(student, flops, seconds, sheet, dtype):
+    """The sheet afterwards, and for a dtype that it has, whether a number came."""
+    import torch
+
+    known = dtype in sheet
+    try:
+        result = student.mfu(flops, seconds, sheet, dtype)
+    except KeyError:
+        if known:
+            raise
+        result = None
+    return {
+        "sheet afterwards": {str(key): entry for key, entry in sheet.items()},
+        "a number came": isinstance(result, (int, float, torch.Tensor)) if known else None,
+    }
+
+
+@st.composite
+def jobs(draw, sparse=None, missing=None):
+    """Work on a device. missing: whether the sheet lacks the dtype."""
+    every = st.tuples(st.floats(1e12, 9e15), st.booleans())
+    sheet = draw(st.dictionaries(any_of(*DTYPES), every, max_size=4))
+    dtype = draw(any_of(*DTYPES))
+    gone = draw(st.booleans()) if missing is None else missing
+    if gone:
+        sheet.pop(dtype, None)
+    else:
+        rate, is_sparse = draw(every)
+        sheet[dtype] = (rate, is_sparse if sparse is None else sparse)
+    return given(draw(st.floats(1e9, 1e18)), draw(st.floats(1e-3, 1e3)), sheet, dtype)
+
+
+printed = {torch.float32: (67e12, False), torch.bfloat16: (1979e12, True)}
+small = {torch.float32: (4.0, False), torch.bfloat16: (7.0, True), torch.float16: (8.0, False)}
+exercise.requirement(
+    "the share is the achieved FLOP/s over the promised FLOP/s of that dtype",
+    points=0.25,
+    parts=["value"],
+    visible=[given(6.0, 5.0, small, torch.float32), given(50.0, 5.0, small, torch.float16)],
+    edges={
+        "more than promised": given(2e15, 1.0, printed, torch.float32),
+        "nothing done": given(0, 1.0, printed, torch.float32),
+        "exactly what was promised": given(67e12, 1.0, printed, torch.float32),
+        "as on a real sheet": given(4e13, 2.0, printed, torch.float32),
+        "a tiny share": given(1.0, 1e6, printed, torch.float32),
+        "whole numbers": given(7, 2, {torch.float32: (3, False)}, torch.float32),
+        "a sheet of one": given(1e12, 0.25, {torch.bfloat16: (3e12, False)}, torch.bfloat16),
+    },
+    domain=jobs(sparse=False, missing=False),
+)
+exercise.requirement(
+    "a rate for 2:4 sparse matrices is twice the dense one",
+    points=0.25,
+    parts=["value"],
+    visible=[given(7.0, 5.0, small, torch.bfloat16), given(3.0, 0.5, {torch.bfloat16: (24.0, True)}, torch.bfloat16)],
+    edges={
+        "more than promised": given(2e15, 1.0, printed, torch.bfloat16),
+        "nothing done": given(0, 1.0, printed, torch.bfloat16),
+        "as on a real sheet": given(8e14, 2.0, printed, torch.bfloat16),
+        "an odd rate": given(5, 2, {torch.bfloat16: (7, True)}, torch.bfloat16),
+        "whole numbers": given(7, 2, {torch.float32: (3, True)}, torch.float32),
+    },
+    domain=jobs(sparse=True, missing=False),
+)
+exercise.requirement(
+    "None where the sheet promises nothing for that dtype",
+    points=0.25,
+    probe=promised,
+    parts=["value"],
+    visible=[
+        given(1e12, 1.0, printed, torch.float16, says="a sheet with float32 and bfloat16; mfu(1e12, 1.0, sheet, torch.float16)"),
+        given(1e12, 1.0, printed, torch.float32, says="the same sheet; mfu(1e12, 1.0, sheet, torch.float32)"),
+    ],
+    edges={
+        "an empty sheet": given(1e12, 1.0, {}, torch.float32),
+        "only another one of 16 bits": given(1e12, 1.0, {torch.bfloat16: (1e15, False)}, torch.float16),
+        "no work, and no promise": given(0, 1.0, printed, torch.int8),
+        "no work, but a promise": given(0, 1.0, printed, torch.bfloat16),
+    },
+    domain=jobs(),
+    hint="Look whether the sheet has the dtype before you ask it.",
+)
+exercise.requirement(
+    "the sheet stays as it is",
+    points=0.25,
+    probe=sheet_after,
+    parts=["value"],
+    visible=[
+        given(1e12, 1.0, printed, torch.bfloat16, says="mfu(1e12, 1.0, sheet, torch.bfloat16), a sparse rate"),
+        given(1e12, 1.0, printed, torch.float16, says="mfu(1e12, 1.0, sheet, torch.float16), which the sheet has not"),
+    ],
+    edges={"empty": given(1e12, 1.0, {}, torch.float16), "dense": given(1e12, 1.0, printed, torch.float32)},
+    domain=jobs(),
+    hint="Looking a rate up writes nothing: not even a default.",
+)
+
+unknown = "Nothing is promised for this dtype: the answer is None, and no number."
+another = "That is the rate of another dtype than that of the work."
+theirs = "The sheet is somebody else's: look the rate up, and write nothing into it."
+exercise.mistake("That divides by the sparse rate; dense matrices get half of it.", "rate / 2 if sparse else rate → rate")
+exercise.mistake("That halves a rate that is dense already.", "rate / 2 if sparse else rate → rate / 2")
+exercise.mistake("It is the sparse rate that has to be halved, and not the dense one.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
+exercise.mistake("Dense matrices get half of the sparse rate, not twice as much.", "rate / 2 if → rate * 2 if")
+exercise.mistake("That is in percent; wanted is a share.", "flops / seconds / peak → 100 * flops / seconds / peak")
+exercise.mistake("That is upside down: achieved divided by promised.", "flops / seconds / peak → peak / (flops / seconds)")
+exercise.mistake("The seconds are missing: FLOPs is a count, the promise is a rate.", "flops / seconds / peak → flops / peak")
+exercise.mistake(
+    "That multiplies by the seconds; a rate is FLOPs divided by seconds.", "flops / seconds / peak → flops * seconds / peak"
+)
+exercise.mistake("That is the achieved rate; divide it by the promised one.", "flops / seconds / peak → flops / seconds")
+exercise.mistake("The share is cut off at 1: above 1 it says that some number is wrong.",
+                 "flops / seconds / peak → min(1.0, flops / seconds / peak)")  # fmt: skip
+exercise.mistake("Rounding loses what was measured.", "flops / seconds / peak → round(flops / seconds / peak, 1)")
+exercise.mistake(another, "sheet[dtype] → sheet[torch.float32]")
+exercise.mistake(unknown, "return None → return 0.0")
+exercise.mistake(unknown, "return None → return 1.0")
+exercise.mistake("Look whether the sheet has the dtype before you ask for its rate.", "if dtype not in sheet → if False")
+exercise.mistake(theirs, "peak = → sheet[dtype] = (rate / 2, False) if sparse else (rate, False); peak =")
+exercise.mistake(theirs, "if dtype not in sheet → if sheet.setdefault(dtype, None) is None")
+exercise.mistake(theirs, "sheet[dtype] → sheet.pop(dtype)")
+
+# %% mistake: a dtype that the sheet has
+# says: Another dtype's rate is no promise for this one: the answer is None.
+def mfu(flops, seconds, sheet, dtype):
+    rate, sparse = sheet.get(dtype) or next(iter(sheet.values()))
+    return flops / seconds / (rate / 2 if sparse else rate)
+
+# %% mistake: a rate of 1 where there is none
+# says: Nothing is promised for this dtype: the answer is None, and no number.
+def mfu(flops, seconds, sheet, dtype):
+    rate, sparse = sheet.get(dtype, (1.0, False))
+    return flops / seconds / (rate / 2 if sparse else rate)
+
+# %% wrong: always float32
+def mfu(flops, seconds, sheet, dtype):
+    rate, sparse = sheet[torch.float32]
+    return flops / seconds / (rate / 2 if sparse else rate)
+
+# %% wrong: None for no work
+def mfu(flops, seconds, sheet, dtype):
+    if dtype not in sheet or not flops:
+        return None
+    rate, sparse = sheet[dtype]
+    return flops / seconds / (rate / 2 if sparse else rate)
+
+# %% wrong: NaN where there is none
+def mfu(flops, seconds, sheet, dtype):
+    rate, sparse = sheet.get(dtype, (math.nan, False))
+    return flops / seconds / (rate / 2 if sparse else rate)
+
+# %% wrong: half of a whole number
+def mfu(flops, seconds, sheet, dtype):
+    if dtype not in sheet:
+        return None
+    rate, sparse = sheet[dtype]
+    return flops / seconds / (rate // 2 if sparse else rate)
+
+# %% wrong: rounded to four digits behind the point (from the statement)
+def mfu(
+    flops: float,
+    seconds: float,
+    sheet: dict[torch.dtype, tuple[float, bool]],
+    dtype: torch.dtype,
+) -> float | None:
+    if dtype not in sheet:
+        return None
+    peak, sparse = sheet[dtype]
+    return round(flops / seconds / (peak * 0.5 if sparse else peak), 4)
+
+# %% wrong: no FLOPs at all give None, by `or` (from the statement)
+def mfu(
+    flops: float,
+    seconds: float,
+    sheet: dict[torch.dtype, tuple[float, bool]],
+    dtype: torch.dtype,
+) -> float | None:
+    rate, sparse = sheet.get(dtype, (math.inf, False))
+    dense = rate / 2 if sparse else rate
+    return flops / (seconds * dense) or None
+
+# %% wrong: the sparse rate is halved by an integer division (from the statement)
+def mfu(
+    flops: float,
+    seconds: float,
+    sheet: dict[torch.dtype, tuple[float, bool]],
+    dtype: torch.dtype,
+) -> float | None:
+    if dtype not in sheet:
+        return None
+    rate, sparse = sheet[dtype]
+    if sparse:
+        rate = rate // 2
+    return flops / seconds / rate
+
+# %% right: by the seconds that it should have taken
+def mfu(flops, seconds, sheet, dtype):
+    for known, (rate, sparse) in sheet.items():
+        if known == dtype:
+            dense = rate / 2 if sparse else rate
+            return (flops / dense) / seconds
+    return None
+
+# %% right: get and arithmetic with a truth value
+def mfu(flops, seconds, sheet, dtype):
+    entry = sheet.get(dtype)
+    return entry and flops * (1 + entry[1]) / (seconds * entry[0])
+
+# %% right: an exception, and a tensor without dimensions
+def mfu(flops, seconds, sheet, dtype):
+    try:
+        rate, sparse = sheet[dtype]
+    except KeyError:
+        return None
+    return torch.tensor(flops, dtype=torch.float64) / (seconds * rate * (0.5 if sparse else 1.0))
+

@@ -1,0 +1,511 @@
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Each use of each nn.Linear counts 2 · vectors · in_features · out_features: let a hook tell you of it.")
+
+
+def build(kind, a, b, c):
+    """A model of some kind; a, b and c are its widths."""
+    import torch
+    from torch import nn
+
+    class Made(nn.Module):
+        """Modules by name, and what to do with them."""
+
+        def __init__(self, run, **modules):
+            super().__init__()
+            for name, module in modules.items():
+                setattr(self, name, module)
+            self.run = run
+
+        def forward(self, x):
+            return self.run(self, x)
+
+    def linear(d, k, bias=False):
+        return nn.Linear(d, k, bias=bias)
+
+    def mixed(self, ids):
+        x = self.table(ids.long())
+        x = self.mix(x.mT).mT
+        return self.out((x @ x.mT) @ x)
+
+    def thrice(self, x):
+        x = self.enter(x)
+        for _ in range(3):
+            x = torch.tanh(self.middle(x))
+        return self.leave(x)
+
+    class Residual(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.ModuleList([nn.ModuleDict({"deep": nn.Sequential(linear(a, a), nn.Sequential(linear(a, a)))})])
+
+        def forward(self, x):
+            return x + self.inner[0]["deep"](x)
+
+    if kind == "biases":
+        return nn.Sequential(linear(a, b, True), nn.ReLU(), linear(b, c, True))
+    if kind == "other modules":
+        return Made(mixed, table=nn.Embedding(7, b), mix=nn.Conv1d(b, b, 1), out=linear(b, c))
+    if kind == "nothing":
+        return nn.Sequential(nn.ReLU(), nn.LayerNorm(a))
+    if kind == "no bias":
+        return nn.Sequential(linear(a, b), nn.Tanh(), linear(b, c))
+    if kind == "normed":
+        return nn.Sequential(nn.LayerNorm(a), linear(a, b), nn.BatchNorm1d(b), nn.Dropout(), linear(b, c)).eval()
+    if kind == "nested":
+        return nn.Sequential(nn.Sequential(linear(a, b), nn.Dropout()), nn.Sequential(nn.Sequential(linear(b, c))))
+    if kind == "containers":
+        return nn.Sequential(Residual(), linear(a, b))
+    if kind == "one layer":
+        return linear(a, b)
+    if kind == "shared":
+        return Made(thrice, enter=linear(a, b), middle=linear(b, b), leave=linear(b, c))
+    if kind == "two names":
+        same = linear(a, a)
+        return Made(lambda self, x: self.one(self.two(x)), one=same, two=same)
+    if kind == "two places":
+        same = linear(a, a)
+        return nn.Sequential(nn.Sequential(same), nn.ReLU(), nn.Sequential(nn.Tanh(), same))
+    if kind == "in training":
+        run = lambda self, x: self.body(x) + self.more(x) if self.training else self.body(x)  # noqa: E731
+        return Made(run, body=linear(a, b), more=linear(a, b))
+    if kind == "cut by a hook":
+        first = linear(a, b)
+        first.register_forward_hook(lambda layer, inputs, output: output[:1])
+        return nn.Sequential(first, linear(b, c))
+    if kind == "spare":
+        return Made(lambda self, x: self.used(x), used=linear(a, b), spare=linear(a, c))
+    if kind == "either":
+        return Made(lambda self, x: self.left(x) if len(x) > 1 else self.right(self.right(x)), left=linear(a, b), right=linear(a, a))
+    if kind == "pooled":
+        return Made(lambda self, x: self.head(self.body(x).mean(dim=-2)), body=linear(a, b), head=linear(b, c))
+    if kind == "last":
+        return Made(lambda self, x: self.head(self.body(x)[..., -1, :]), body=linear(a, b), head=linear(b, c))
+    assert kind == "stacked"
+    return Made(lambda self, x: self.head(torch.stack([self.body(x)] * 3)), body=linear(a, b), head=linear(b, c))
+
+
+def count(student, kind, shape, *widths, device="cpu"):
+    """model_flops of a model of some kind, for a batch of zeros of that shape."""
+    import torch
+
+    with torch.device(device):
+        model, batch = build(kind, *widths), torch.zeros(shape)
+    return student.model_flops(model, batch)
+
+
+def traces(student, training, hooks):
+    """What has changed in a model; and whether something was counted, twice alike."""
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.0), nn.Sequential(nn.Linear(4, 2))).train(training)
+    model[1].train(not training)
+    model[0].weight.requires_grad_(False)
+    model[2][0].bias.grad = torch.ones(2)
+    if hooks:
+        model[0].register_forward_hook(lambda layer, inputs, output: None)  # somebody else's
+        model[2][0].register_forward_pre_hook(lambda layer, inputs: None)
+    kinds = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    everywhere = [nn.modules.module._global_forward_hooks, nn.modules.module._global_forward_pre_hooks]
+
+    def state():
+        modules = list(model.modules())
+        return {
+            "hooks": [list(getattr(m, kind).items()) for m in modules for kind in kinds],
+            "hooks of all modules": [list(each.items()) for each in everywhere],
+            "modes": [m.training for m in modules],
+            "parameters": [(name, id(p), p.dtype, p.tolist()) for name, p in model.named_parameters()],
+            "requires_grad": [p.requires_grad for p in model.parameters()],
+            "gradients": [None if p.grad is None else p.grad.tolist() for p in model.parameters()],
+            "methods and attributes": [nn.Linear.forward, nn.Module.__call__, [sorted(vars(m)) for m in modules]],
+        }
+
+    before, forward, call = state(), nn.Linear.forward, nn.Module.__call__
+    batch = torch.zeros(5, 3)
+    try:
+        first = student.model_flops(model, batch)
+        after = state()
+        second = student.model_flops(model, batch)
+    finally:
+        nn.Linear.forward, nn.Module.__call__ = forward, call
+        for each, old in zip(everywhere, before["hooks of all modules"], strict=True):
+            each.clear()
+            each.update(old)
+    return {
+        "modes of the modules afterwards": after["modes"],
+        "hooks afterwards": sum(map(len, after["hooks"])),
+        "changed": [what for what, was in before.items() if after[what] != was],
+        "the second count is the first": first == second,
+        "something was counted": isinstance(first, (int, float)) and first > 0,
+    }
+
+
+size = st.integers(1, 9)
+rows = st.tuples(st.integers(1, 6))
+leading = st.lists(st.integers(0, 4), max_size=3).map(tuple)
+
+
+def models(*kinds, leading=rows):
+    return st.builds(lambda kind, n, a, b, c: given(kind, (*n, a), a, b, c), any_of(*kinds), leading, size, size, size)
+
+
+mixtures = st.builds(lambda n, t, b, c: given("other modules", (n, t), 1, b, c), size, size, size, size)
+few = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(tuple)
+exercise.requirement(
+    "an nn.Linear costs 2 FLOPs for each weight and vector; its bias and other modules cost nothing",
+    points=0.5,
+    probe=count,
+    visible=[
+        given("biases", (5, 4), 4, 8, 3, says="nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)), batch [5, 4]"),
+        given("other modules", (2, 3), 1, 6, 5, says="an embedding, a convolution, a product without weights and "
+              "nn.Linear(6, 5, bias=False), batch [2, 3]"),
+    ],
+    edges={
+        "no linear layer": given("nothing", (5, 4), 4, 1, 1),
+        "widths of 1": given("biases", (5, 1), 1, 1, 1),
+        "normalization and dropout": given("normed", (5, 4), 4, 8, 3),
+        "an empty batch": given("biases", (0, 4), 4, 8, 3),
+        "beyond any memory": given("biases", (2**20, 2**12), 2**12, 2**14, 2**12, device="meta"),
+    },
+    domain=models("biases", "no bias", "normed") | mixtures,
+)  # fmt: skip
+exercise.requirement(
+    "layers count at any depth, and the model itself may be one",
+    points=0.5,
+    probe=count,
+    visible=[
+        given("nested", (5, 4), 4, 8, 3, says="nn.Linear(4, 8) and nn.Linear(8, 3), without biases, in nested nn.Sequential, "
+              "batch [5, 4]"),
+        given("one layer", (5, 4), 4, 8, 3, says="nn.Linear(4, 8, bias=False), batch [5, 4]"),
+    ],
+    edges={"lists, dicts and modules": given("containers", (5, 4), 4, 8, 3)},
+    domain=models("nested", "containers", "one layer"),
+    hint="model.modules() walks the whole tree, the model itself included; children() goes one step.",
+)  # fmt: skip
+exercise.requirement(
+    "a layer counts as often as it is used, and not at all if it isn't",
+    points=0.5,
+    probe=count,
+    visible=[
+        given("shared", (5, 4), 4, 8, 3, says="nn.Linear(4, 8), nn.Linear(8, 8) three times, nn.Linear(8, 3), without biases, "
+              "batch [5, 4]"),
+        given("spare", (5, 4), 4, 8, 3, says="nn.Linear(4, 8) used, nn.Linear(4, 3) not, without biases, batch [5, 4]"),
+    ],
+    edges={
+        "one layer under two names": given("two names", (5, 4), 4, 1, 1),
+        "one layer in two places": given("two places", (5, 4), 4, 1, 1),
+        "a layer for training only": given("in training", (5, 4), 4, 8, 1),
+        "one of two, by the batch": given("either", (5, 4), 4, 8, 3),
+        "the other one": given("either", (1, 4), 4, 8, 3),
+    },
+    domain=models("shared", "spare", "two names", "either", "two places", "in training"),
+)  # fmt: skip
+exercise.requirement(
+    "counted are the vectors that each layer actually gets, whatever the leading dimensions are",
+    points=0.75,
+    probe=count,
+    visible=[
+        given("no bias", (2, 3, 4), 4, 8, 3, says="nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3), without biases, batch [2, 3, 4]"),
+        given("no bias", (4,), 4, 8, 3, says="the same, batch [4]"),
+        given("pooled", (2, 3, 4), 4, 8, 3, says="nn.Linear(4, 8), the mean over dimension -2, nn.Linear(8, 3), without biases, "
+              "batch [2, 3, 4]"),
+    ],
+    edges={
+        "four dimensions": given("no bias", (2, 3, 2, 4), 4, 8, 3),
+        "five dimensions": given("no bias", (2, 3, 2, 2, 4), 4, 8, 3),
+        "more vectors than the batch has": given("stacked", (2, 4), 4, 8, 3),
+        "a hook that leaves one vector": given("cut by a hook", (5, 4), 4, 8, 3),
+        "no vectors": given("no bias", (0, 3, 4), 4, 8, 3),
+        "the last token only": given("last", (2, 3, 4), 4, 8, 3),
+        "one vector in three dimensions": given("no bias", (1, 1, 4), 4, 8, 3),
+        "no leading dimension, then one": given("stacked", (4,), 4, 8, 3),
+    },
+    domain=models("no bias", "stacked", leading=leading) | models("pooled", "last", leading=few),
+    hint="A hook gets the layer's own input: all its dimensions but the last count vectors; without any there is one.",
+)  # fmt: skip
+exercise.requirement(
+    "the model is left as it was: its hooks, modes and parameters",
+    points=0.75,
+    probe=traces,
+    visible=[
+        given(True, False, says="model_flops(model, batch) twice, with the model in training mode, its dropout not"),
+        given(False, True, says="model_flops(model, batch) twice, with hooks of somebody else, in eval mode"),
+    ],
+    edges={
+        "training mode, hooks": given(True, True),
+        "eval mode, no hooks": given(False, False),
+        "training mode": given(True, False),
+    },
+    hint="Remove the hooks that you have registered, and only these; running the model needs no other change.",
+)
+
+stays = "Your hooks stay on the model, and with them the next count is wrong: keep their handles, and remove them."
+as_found = "The model was in another mode before, or parts of it were: there is no need to change it."
+macs = "A multiply-add is two FLOPs."
+bias = "That counts the biases too: by convention they count nothing."
+exercise.mistake(macs, "2 * inputs[0].numel() → inputs[0].numel()")
+exercise.mistake(bias, "layer.out_features) → layer.out_features + output.numel())")
+exercise.mistake(
+    "The batch has more leading dimensions than one, or none: every vector goes through the layer, not only one per row.",
+    "inputs[0].numel() → len(inputs[0]) * layer.in_features",
+)
+exercise.mistake("That is for one vector; a layer gets a whole batch of them.", "inputs[0].numel() → layer.in_features")
+exercise.mistake(
+    "The inputs hold vectors · in_features numbers already: in_features counts twice there.",
+    "inputs[0].numel() → inputs[0].numel() * layer.in_features",
+)
+exercise.mistake(
+    "Input and output are multiplied: that counts the vectors twice.", "layer.out_features) → output.numel())"
+)
+exercise.mistake(
+    "There is a layer deeper inside: children() goes one step only.", "model.modules() → [model, *model.children()]"
+)
+exercise.mistake("The model may itself be a linear layer.", "model.modules() if → model.modules() if module is not model and")
+exercise.mistake(
+    "Not every layer gets the whole batch: look at each layer's own input.",
+    "inputs[0].numel() → batch.shape[:-1].numel() * layer.in_features",
+)
+exercise.mistake(
+    "A layer that is used several times does its work each time.", "counts = [] → counts = {}",
+    "counts.append(2 * inputs[0].numel() * layer.out_features) → counts[layer] = 2 * inputs[0].numel() * layer.out_features",
+    "sum(counts) → sum(counts.values())",
+)  # fmt: skip
+exercise.mistake(
+    "A layer that the forward pass never uses does no work.", "return sum(counts) → used = set(seen)\n    "
+    "return sum(counts) + sum(2 * batch.numel() * m.out_features for m in layers if m not in used)",
+    "counts = [] → counts, seen = [], []", "counts.append( → seen.append(layer); counts.append(",
+)  # fmt: skip
+exercise.mistake(stays, "handle.remove() → pass")
+exercise.mistake(as_found, "model(batch)\n    for handle → model.eval()(batch)\n    for handle")
+exercise.mistake(as_found, "model(batch)\n    for handle → model.train()(batch)\n    for handle")
+exercise.mistake(
+    as_found, "model(batch)\n    for handle → was = model.training; model.eval()(batch); model.train(was)\n    for handle",
+)  # fmt: skip
+exercise.mistake(
+    "Some of these hooks were there before you came: remove your own only.",
+    "handle.remove() → pass\n    for layer in layers: layer._forward_hooks.clear()",
+)
+exercise.mistake("The parameters don't need to be frozen for that.", "model(batch)\n    for handle → model.requires_grad_(False)(batch)\n    for handle")
+exercise.mistake(
+    "The gradients that the model had are gone.", "model(batch)\n    for handle → model(batch)\n    model.zero_grad()\n    for handle"
+)
+exercise.mistake(
+    "Only linear layers count: not a convolution, nor an embedding.", "isinstance(module, nn.Linear) → hasattr(module, 'weight')",
+    "2 * inputs[0].numel() * layer.out_features → 2 * output.numel() // output.shape[-1] * layer.weight.numel()",
+)
+
+# %% mistake: PyTorch's counter, which sees more than linear layers
+# says: That counts convolutions and products without weights too: only linear layers count.
+def model_flops(model, batch):
+    return count_flops(model, batch)
+
+# %% mistake: the rule of thumb, biases included
+# says: That multiplies parameters with vectors of the batch: look at what each layer really does.
+def model_flops(model, batch):
+    vectors = batch.numel() // batch.shape[-1]
+    return 2 * vectors * sum(p.numel() for p in model.parameters())
+
+# %% mistake: the loop's variable in the hook
+# says: Each hook is handed its own layer as its first argument; the loop's variable is the last module by then.
+def model_flops(model, batch):
+    counts, handles = [], []
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            hook = lambda _, inputs, output: counts.append(2 * inputs[0].numel() * layer.out_features)
+            handles.append(layer.register_forward_hook(hook))
+    model(batch)
+    for handle in handles:
+        handle.remove()
+    return sum(counts)
+
+# %% wrong: one or two leading dimensions
+def model_flops(model, batch):
+    counts = []
+
+    def hook(layer, inputs, output):
+        shape = inputs[0].shape
+        vectors = shape[0] if len(shape) == 2 else math.prod(shape[:2])
+        counts.append(2 * vectors * layer.in_features * layer.out_features)
+
+    handles = [m.register_forward_hook(hook) for m in model.modules() if isinstance(m, nn.Linear)]
+    model(batch)
+    for handle in handles:
+        handle.remove()
+    return sum(counts)
+
+# %% wrong: walks into children by itself
+def model_flops(model, batch):
+    counts, handles = [], []
+
+    def hook(layer, inputs, output):
+        counts.append(2 * inputs[0].numel() * layer.out_features)
+
+    def walk(module):
+        if isinstance(module, nn.Linear):
+            handles.append(module.register_forward_hook(hook))
+        for _, child in module._modules.items():
+            walk(child)
+
+    walk(model)
+    model(batch)
+    for handle in handles:
+        handle.remove()
+    return sum(counts)
+
+# %% wrong: hooks on the first and last use
+def model_flops(model, batch):
+    total = 0
+    seen = {}
+
+    def hook(layer, inputs, output):
+        seen[layer] = seen.get(layer, 0) + 1 if seen.get(layer, 0) < 2 else 2
+
+    layers = [m for m in model.modules() if isinstance(m, nn.Linear)]
+    handles = [m.register_forward_hook(hook) for m in layers]
+    model(batch)
+    for handle in handles:
+        handle.remove()
+    for layer, uses in seen.items():
+        total += 2 * uses * batch.shape[:-1].numel() * layer.weight.numel()
+    return total
+
+# %% wrong: leaves a hook for all modules
+def model_flops(model, batch):
+    counts = []
+
+    def hook(module, inputs, output):
+        if isinstance(module, nn.Linear):
+            counts.append(2 * output.numel() * module.in_features)
+
+    nn.modules.module.register_module_forward_hook(hook)
+    model(batch)
+    return sum(counts)
+
+# %% wrong: runs the model in eval mode (modes are restored exactly), so layers used only in training are n (from the statement)
+def model_flops(model: nn.Module, batch: Tensor) -> int:
+    total = 0
+
+    def hook(module, inputs, output):
+        nonlocal total
+        vectors = math.prod(inputs[0].shape[:-1])
+        total += 2 * vectors * module.in_features * module.out_features
+
+    modes = {m: m.training for m in model.modules()}
+    handles = [m.register_forward_hook(hook) for m in model.modules() if isinstance(m, nn.Linear)]
+    try:
+        model.eval()
+        with torch.no_grad():
+            model(batch)
+    finally:
+        for h in handles:
+            h.remove()
+        for m, mode in modes.items():
+            m.training = mode
+    return total
+
+# %% wrong: walks the tree by children(), so a layer that hangs in two places gets two hooks (from the statement)
+def model_flops(model: nn.Module, batch: Tensor) -> int:
+    counts, handles = [], []
+
+    def hook(module, inputs, output):
+        counts.append(2 * inputs[0].numel() * module.out_features)
+
+    def attach(module):
+        if isinstance(module, nn.Linear):
+            handles.append(module.register_forward_hook(hook))
+        for child in module.children():
+            attach(child)
+
+    attach(model)
+    try:
+        with torch.no_grad():
+            model(batch)
+    finally:
+        for h in handles:
+            h.remove()
+    return sum(counts)
+
+# %% wrong: counts from the output, which a hook of the model's own may have replaced (from the statement)
+def model_flops(model: nn.Module, batch: Tensor) -> int:
+    counts = []
+    handles = [
+        m.register_forward_hook(lambda m, i, o: counts.append(2 * o.numel() * m.in_features))
+        for m in model.modules()
+        if isinstance(m, nn.Linear)
+    ]
+    try:
+        with torch.no_grad():
+            model(batch)
+    finally:
+        for h in handles:
+            h.remove()
+    return sum(counts)
+
+# %% right: one hook for all modules there are
+def model_flops(model, batch):
+    total = 0
+
+    def after(module, inputs, output):
+        nonlocal total
+        if isinstance(module, nn.Linear):
+            total += 2 * output.numel() * module.in_features
+
+    handle = nn.modules.module.register_module_forward_hook(after)
+    model(batch)
+    handle.remove()
+    return total
+
+# %% right: pre-hooks and a running total
+def model_flops(model, batch):
+    total = 0
+
+    def before(layer, inputs):
+        nonlocal total
+        (x,) = inputs
+        total += 2 * (x.numel() // layer.in_features) * layer.weight.numel()
+
+    handles = []
+    try:
+        for module in set(model.modules()):
+            if type(module) is nn.Linear:
+                handles.append(module.register_forward_pre_hook(before))
+        with torch.inference_mode():
+            model(batch)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return total
+
+# %% right: a layer's forward, replaced for a while
+def model_flops(model, batch):
+    from unittest import mock
+
+    counts = []
+    original = nn.Linear.forward
+
+    def forward(self, x):
+        y = original(self, x)
+        counts.append(2 * y.numel() * self.in_features)
+        return y
+
+    with mock.patch.object(nn.Linear, "forward", forward):
+        model(batch)
+    return sum(counts)
+
+# %% right: a copy that may keep its hooks
+def model_flops(model, batch):
+    import copy
+
+    twin, counts = copy.deepcopy(model), []
+    for module in twin.modules():
+        if isinstance(module, nn.Linear):
+            module.register_forward_hook(
+                lambda layer, inputs, output: counts.append(2.0 * inputs[0].numel() * output.shape[-1])
+            )
+    with torch.no_grad():
+        twin(batch)
+    return sum(counts)

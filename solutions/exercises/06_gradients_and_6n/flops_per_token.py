@@ -1,0 +1,269 @@
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Which of the weights multiply? And what do the products cost that have no weights, forward and backward?")
+
+
+def without_context(student, parameters, layers, d, context, vocab, **tied):
+    """The part of flops_per_token that does not grow with the context."""
+    once, twice = (student.flops_per_token(parameters, layers, d, n * context, vocab, **tied) for n in (1, 2))
+    return 2 * once - twice
+
+
+def of_context(student, parameters, layers, d, context, vocab, **tied):
+    """By how much flops_per_token grows when the context grows by as much again."""
+    once, twice = (student.flops_per_token(parameters, layers, d, n * context, vocab, **tied) for n in (1, 2))
+    return twice - once
+
+
+def one_of_both(student, parameters, layers, d, context, vocab, tied):
+    """As without_context, after somebody has asked for the other kind of model."""
+    student.flops_per_token(parameters, layers, d, context, vocab, tied=not tied)
+    return without_context(student, parameters, layers, d, context, vocab, tied=tied)
+
+
+def share(student, *model, **settings):
+    """What six_n_error returns."""
+    return student.six_n_error(*model, **settings)
+
+
+small, tiny = (3_232, 4, 8, 16, 10), (212, 1, 4, 7, 5)
+llama, long = (8_030_261_248, 32, 4_096, 8_192, 128_256), (8_030_261_248, 32, 4_096, 10**6, 128_256)
+
+
+def words(model):
+    parameters, layers, d, context, vocab = model
+    return f"parameters={parameters}, layers={layers}, d={d}, vocab={vocab}", context
+
+
+def fixed(model, **tied):
+    of, context = words(model)
+    asked = "".join(f", {name}={value}" for name, value in tied.items())
+    says = f"flops_per_token for {of}{asked}: what does not grow with the context (twice that for {context}, less that for {2 * context})"
+    return given(*model, says=says, **tied)
+
+
+def grown(model, **tied):
+    of, context = words(model)
+    return given(*model, says=f"flops_per_token for {of}: what a context of {2 * context} adds to one of {context}", **tied)
+
+
+def error(model, **tied):
+    of, context = words(model)
+    asked = "".join(f", {name}={value}" for name, value in tied.items())
+    return given(*model, says=f"six_n_error for {of}, context={context}{asked}", **tied)
+
+
+@st.composite
+def models(draw, tied=st.booleans()):
+    """Transformers with matrices of d × d, so many in each layer."""
+    layers, d, vocab = draw(st.integers(1, 12)), draw(st.integers(1, 64)), draw(st.integers(1, 999))
+    context = draw(st.integers(1, 40)) * draw(any_of(1, 100))
+    is_tied = draw(tied)
+    parameters = draw(st.integers(1, 16)) * layers * d * d + (1 if is_tied else 2) * vocab * d
+    return given(parameters, layers, d, context, vocab, tied=is_tied)
+
+
+def not_by_accident(case):
+    """Where 6N is nearly right, what is left depends on how a right answer rounds."""
+    parameters, layers, d, context, vocab = case.args
+    looked_up = 0 if case.kwargs["tied"] else vocab
+    return looked_up == 2 * layers * context or abs(looked_up - 2 * layers * context) * d > 1e-4 * parameters
+
+
+exercise.requirement(
+    "each weight that multiplies costs 6 FLOPs per token; a table that is only looked up (the default) costs none",
+    points=0.75,
+    probe=without_context,
+    visible=[fixed(small, tied=False), fixed(small)],
+    edges={
+        "Llama 3 8B": fixed(llama, tied=False),
+        "by default": fixed(llama),
+        "one layer of width 1": fixed((14, 1, 1, 1, 1), tied=False),
+        "a table that is most of the model": fixed((2 * 50_000 * 8 + 768, 1, 8, 128, 50_000), tied=False),
+    },
+    domain=models(st.just(False)),
+)
+exercise.requirement(
+    "attention costs its two products, forward and backward, in each layer, though it has no parameters",
+    points=0.75,
+    probe=of_context,
+    visible=[grown(small, tied=False), grown(tiny, tied=True)],
+    edges={
+        "Llama 3 8B": grown(llama, tied=False),
+        "one layer of width 1": grown((14, 1, 1, 1, 1), tied=False),
+        "a context of 1": grown((3_232, 4, 8, 1, 10), tied=False),
+        "a long context": grown(long, tied=False),
+        "next to nothing": grown((8_030_261_248, 32, 4_096, 1, 128_256), tied=False),
+    },
+    domain=models(),
+)
+exercise.requirement(
+    "if table and output layer are tied, that one matrix multiplies, and is counted once",
+    points=0.5,
+    probe=one_of_both,
+    visible=[fixed(tiny, tied=True)],
+    edges={
+        "one layer of width 1": fixed((13, 1, 1, 1, 1), tied=True),
+        "a wide one": fixed((8 * 10**9, 32, 4_096, 8_192, 128_256), tied=True),
+        "most of the model": fixed((50_000 * 8 + 768, 1, 8, 128, 50_000), tied=True),
+    },
+    domain=models(st.just(True)),
+    hint="One matrix for both: is it looked up, or multiplied, or both? And how often is it among the parameters?",
+)
+exercise.requirement(
+    "six_n_error is (6N - exact) / exact, for tied matrices too",
+    points=1,
+    probe=share,
+    tolerance=1e-9,
+    visible=[error(small, tied=False), error(tiny, tied=True), error((3_232, 4, 8, 1, 10), tied=False)],
+    edges={
+        "by default not tied": error(small),
+        "6N is right by accident": error((3_232, 4, 8, 16, 128), tied=False),
+        "6N promises too much": error((2 * 50_000 * 8 + 768, 1, 8, 128, 50_000), tied=False),
+        "6N promises nearly nothing": error(long, tied=False),
+        "Llama 3 8B": error(llama, tied=False),
+    },
+    domain=models().filter(not_by_accident),
+    hint="6N takes all parameters. Compare it with what flops_per_token says, and divide by that.",
+)
+
+exercise.mistake("The table of embeddings is looked up, and not multiplied: it costs nothing.",
+                 "parameters if tied else parameters - vocab * d → parameters")  # fmt: skip
+exercise.mistake("Tied: the one matrix is also the output layer, and is multiplied there.",
+                 "parameters if tied else parameters - vocab * d → parameters - vocab * d")  # fmt: skip
+exercise.mistake("The output layer is a multiplication: only the look-up costs nothing.",
+                 "parameters if tied else parameters - vocab * d → parameters - (1 if tied else 2) * vocab * d")  # fmt: skip
+exercise.mistake("Tied, the table is among the parameters once. It is where they are not tied that a table is only looked up.",
+                 "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d")  # fmt: skip
+exercise.mistake("By default table and output layer are two matrices.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
+exercise.mistake("Attention is missing: its products have no parameters.", "+ 12 * layers * d * context → ")
+exercise.mistake("That is attention's forward pass; backward costs twice as much again.", "12 * layers → 4 * layers")
+exercise.mistake("That is attention's backward pass; the forward pass comes on top.", "12 * layers → 8 * layers")
+exercise.mistake("Attention makes two products, scores and the weighted sum, and is counted in full.", "12 * layers → 6 * layers")
+exercise.mistake("Attention happens in each layer.", "12 * layers * d → 12 * d")
+exercise.mistake("Attention's products are of d numbers for each token of the context.", "12 * layers * d * context → 12 * layers * context")
+exercise.mistake("That is attention for a whole sequence; one token looks at `context` others.", "d * context → d * context**2")
+exercise.mistake("Each score is d products: it is not the context that counts twice.", "12 * layers * d * context → 12 * layers * context**2")
+exercise.mistake("That is for a whole sequence; wanted is one token.", "return 6 * multiplied + → return context * 6 * multiplied + context *")
+exercise.mistake("That is the forward pass; training is three times that.", "6 * multiplied + 12 → 2 * multiplied + 4")
+exercise.mistake("That is the backward pass; the forward pass comes on top.", "6 * multiplied + 12 → 4 * multiplied + 8")
+exercise.mistake("That includes recomputation; here nothing is recomputed.", "6 * multiplied + 12 → 8 * multiplied + 16")
+exercise.mistake("A multiply-add is two FLOPs.", "6 * multiplied + 12 → 3 * multiplied + 6")
+exercise.mistake("A weight that multiplies makes one product forward and two backward.", "6 * multiplied → 2 * multiplied")
+reverse = "The sign is the other way round: negative where 6N promises too little."
+exercise.mistake(reverse, "(6 * parameters - exact) → (exact - 6 * parameters)")
+exercise.mistake("The error has a sign: negative where 6N promises too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
+exercise.mistake("Divide by what is exact, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
+exercise.mistake("Divide by what is exact, and subtract it from what 6N promises.",
+                 "(6 * parameters - exact) / exact → (exact - 6 * parameters) / (6 * parameters)")  # fmt: skip
+exercise.mistake("That is the ratio; wanted is by how much it misses 1.", "(6 * parameters - exact) / exact → 6 * parameters / exact")
+exercise.mistake("That is a ratio the other way round; wanted is (6N - exact) / exact.",
+                 "(6 * parameters - exact) / exact → exact / (6 * parameters)")  # fmt: skip
+exercise.mistake("That is in percent; wanted is a share.", "return (6 * parameters - exact) / → return 100 * (6 * parameters - exact) /")
+exercise.mistake("That is in FLOPs; wanted is a share of what is exact.", "(6 * parameters - exact) / exact → 6 * parameters - exact")
+exercise.mistake("six_n_error has to say whether the matrices are tied, too.", "context, vocab, tied)\n    return → context, vocab)\n    return")
+exercise.mistake("6N takes all parameters, the table as well: that is one of its faults.",
+                 "return (6 * parameters - exact) → return (6 * (parameters if tied else parameters - vocab * d) - exact)")  # fmt: skip
+
+# %% wrong: 6N
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    return 6 * parameters
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    return 0.0
+
+# %% wrong: look-ups counted, but not in the error
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    return 6 * parameters + 12 * layers * d * context
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    exact = 6 * (parameters - vocab * d * (not tied)) + 12 * layers * d * context
+    return 6 * parameters / exact - 1
+
+# %% wrong: counts attention in the error only
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    return 6 * (parameters - vocab * d * (not tied))
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    exact = flops_per_token(parameters, layers, d, context, vocab, tied) + 12 * layers * d * context
+    return 6 * parameters / exact - 1
+
+# %% wrong: tied counts in the error only
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    return 6 * (parameters - vocab * d) + 12 * layers * d * context
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    exact = flops_per_token(parameters, layers, d, context, vocab) + (6 * vocab * d if tied else 0)
+    return 6 * parameters / exact - 1
+
+# %% wrong: whole numbers
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    return 6 * (parameters if tied else parameters - vocab * d) + 12 * layers * d * context
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    exact = flops_per_token(parameters, layers, d, context, vocab, tied)
+    return (6 * parameters - exact) // exact
+
+# %% wrong: six_n_error does not hand `tied` on (from the statement)
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    lookups = vocab * d if not tied else 0
+    return 6 * (parameters - lookups) + 12 * layers * context * d
+
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    exact = flops_per_token(parameters, layers, d, context, vocab)
+    return (6 * parameters - exact) / exact
+
+# %% wrong: the share is taken of 6N and not of the exact count (from the statement)
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    n = parameters if tied else parameters - vocab * d
+    return 6 * n + 12 * layers * context * d
+
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    return 1 - flops_per_token(parameters, layers, d, context, vocab, tied) / (6 * parameters)
+
+# %% wrong: (beginner) embeddings are not a product, so their table goes, tied or not (from the statement)
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    return 6 * (parameters - vocab * d) + 12 * layers * context * d
+
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    exact = flops_per_token(parameters, layers, d, context, vocab, tied)
+    return (6 * parameters - exact) / exact
+
+# %% right: counts a model's products
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    lookups = 0 if tied else d * vocab
+    forward = 2 * (parameters - lookups)
+    for _ in range(layers):
+        forward += 2 * d * context  # scores
+        forward += 2 * context * d  # weighted sum
+    return 3 * forward
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    return 6 * parameters / flops_per_token(parameters, layers, d, context, vocab, tied) - 1
+
+# %% right: sequence first, then per token
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    sequence = 6 * context * (parameters - d * vocab * (not tied)) + 12 * layers * context**2 * d
+    return sequence // context
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    lookups, attention = 6 * d * vocab * (not tied), 12 * layers * d * context
+    return (lookups - attention) / (6 * parameters - lookups + attention)
+
+# %% right: as floats
+def flops_per_token(parameters, layers, d, context, vocab, tied=False):
+    n = float(parameters)
+    if not tied:
+        n -= float(vocab) * d
+    return 6.0 * (n + 2.0 * layers * d * context)
+
+def six_n_error(parameters, layers, d, context, vocab, tied=False):
+    promised = 6.0 * parameters
+    truth = flops_per_token(parameters, layers, d, context, vocab, tied=tied)
+    return promised / truth - truth / truth

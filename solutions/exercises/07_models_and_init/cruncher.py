@@ -1,0 +1,531 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of, shapes
+
+exercise = Exercise("Linear has one nn.Parameter; Cruncher sends x through each of its layers in order, then through final.")
+
+
+def fill(module, values):
+    """Give a Linear these weights."""
+    import torch
+
+    if list(module.weight.shape) != list(values.shape):
+        raise ValueError(f"weight is {list(module.weight.shape)}, and not {list(values.shape)}")
+    with torch.no_grad():
+        module.weight.copy_(values)
+
+
+def filled(student, weights, move=()):
+    """A Cruncher with these weights, the last for final, which was moved before."""
+    model = student.Cruncher(len(weights[-1]), len(weights) - 1)
+    for where in move:
+        model = model.to(where)
+    layers = list(model.layers.values() if hasattr(model.layers, "values") else model.layers)
+    if len(layers) != len(weights) - 1:
+        raise ValueError(f"{len(layers)} layers, and not {len(weights) - 1}")
+    for layer, values in zip([*layers, model.final], weights, strict=True):
+        fill(layer, values)
+    return model, layers
+
+
+def linear(student, weight, x):
+    """The parameters of a Linear, and what it computes with this weight."""
+    layer = student.Linear(*weight.shape)
+    found = {name: list(p.shape) for name, p in layer.named_parameters()}
+    saved = {name: list(each.shape) for name, each in layer.state_dict().items()}
+    fill(layer, weight)
+    return {"parameters": found, "in a checkpoint": saved, "layer(x)": layer(x).detach()}
+
+
+def begin(student, d_in, d_out, dim):
+    """How the weights begin: of a Linear, and of two Crunchers."""
+    import torch
+
+    def std(weight, inputs):
+        return weight.detach().double().std().item() * inputs**0.5
+
+    weight = student.Linear(d_in, d_out).weight.detach().double()
+    model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
+    layers, others = (list(m.layers.values() if hasattr(m.layers, "values") else m.layers) for m in (model, other))
+    return {
+        "std of Linear's weight, times √d_in": std(weight, d_in),
+        "mean of Linear's weight, divided by its std": (weight.mean() / weight.std()).item(),
+        "share of Linear's weight within 1 std": (weight.abs() <= weight.std()).double().mean().item(),
+        "std of a layer's weight in Cruncher, times √dim": std(layers[1].weight, dim),
+        "std of final's weight in Cruncher, times √dim": std(model.final.weight, dim),
+        "two layers begin alike": torch.equal(layers[0].weight, layers[1].weight),
+        "two models begin alike": torch.equal(layers[0].weight, others[0].weight),
+    }
+
+
+def registered(student, dim, num_layers):
+    """Names and shapes of what Cruncher has registered."""
+    model = student.Cruncher(dim, num_layers)
+    return {
+        "parameters": {name: list(p.shape) for name, p in model.named_parameters()},
+        "in a checkpoint": {name: list(each.shape) for name, each in model.state_dict().items()},
+    }
+
+
+def output(student, weights, x):
+    """What Cruncher makes of x with these weights."""
+    return filled(student, weights)[0](x).detach()
+
+
+def gradients(student, weights, x):
+    """The gradients of x and of each weight, of the rows' outputs times 1, 2, 3, …"""
+    import torch
+
+    model, layers = filled(student, weights)
+    leaf = x.clone().requires_grad_()
+    y = model(leaf).reshape(len(x))
+    (y * torch.arange(1, len(x) + 1)).sum().backward()
+    names = [f"layers.{number}.weight" for number in range(len(layers))] + ["final.weight"]
+    held = dict(zip(names, [*layers, model.final], strict=True))
+    found = {name: module.weight.grad if module.weight.is_leaf else None for name, module in held.items()}
+    return {"gradient of x": leaf.grad} | {f"gradient of {name}": grad for name, grad in found.items()}
+
+
+def moved(student, weights, x, *where):
+    """The parameters of a Cruncher that was moved, and what it makes of x."""
+    import torch
+
+    model, layers = filled(student, weights, where)
+    held = [module.weight for module in (*layers, model.final)]
+    for each in where:
+        x = x.to(each)
+    y = model(x).detach()
+    return {
+        "dtypes of the weights": sorted({str(w.dtype) for w in held}),
+        "devices of the weights": sorted({w.device.type for w in held}),
+        "model(x)": y if isinstance(y, torch.Tensor) else "no tensor",
+    }
+
+
+def matrix(draw, rows, columns):
+    """Small whole numbers: sums of their products are exact in float32, in whichever order."""
+    size = st.lists(st.integers(-3, 3), min_size=rows * columns, max_size=rows * columns)
+    return torch.tensor(draw(size), dtype=torch.float32).reshape(rows, columns)
+
+
+@st.composite
+def linears(draw):
+    d_in, d_out = draw(st.integers(1, 5)), draw(st.integers(1, 5))
+    leading = draw(shapes((0, 3), (0, 3)))
+    x = matrix(draw, torch.Size(leading).numel(), d_in).reshape(*leading, d_in)
+    return given(matrix(draw, d_in, d_out), x)
+
+
+@st.composite
+def models(draw, batch=(0, 4), where=None):
+    dim, count = draw(st.integers(1, 4)), draw(st.integers(0, 3))
+    weights = [matrix(draw, dim, dim) for _ in range(count)] + [matrix(draw, dim, 1)]
+    x = matrix(draw, draw(st.integers(*batch)), dim)
+    return given(weights, x / 7, *draw(where)) if where else given(weights, x)
+
+
+rows = torch.tensor([[1.0, -2.0, 0.5], [0.0, 1.0, 3.0], [-1.0, 0.25, 2.0], [2.0, 2.0, -1.0]])
+narrow = torch.tensor([[1.0, 2.0], [0.0, -1.0], [3.0, 1.0]])
+one = torch.tensor([[1.0, 0.0, 2.0], [-1.0, 1.0, 0.0], [0.0, 2.0, 1.0]])
+two = torch.tensor([[0.0, 1.0, 1.0], [2.0, 0.0, -1.0], [1.0, 1.0, 0.0]])
+last = torch.tensor([[1.0], [-2.0], [1.0]])
+chain = [one, two, last]
+shown = f"layers {one.int().tolist()} and {two.int().tolist()}, final {last.int().tolist()}"
+
+exercise.requirement(
+    "Linear has one parameter, weight [d_in, d_out], and computes x @ weight for any leading dimensions",
+    points=0.5,
+    probe=linear,
+    visible=[
+        given(narrow, rows, says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [4, 3]"),
+        given(narrow, rows.reshape(2, 2, 3), says=f"Linear(3, 2) with weight {narrow.int().tolist()}, and x of shape [2, 2, 3]"),
+    ],
+    edges={
+        "no leading dimension": given(narrow, rows[0]),
+        "no rows": given(narrow, rows[:0]),
+        "one row": given(narrow, rows[:1]),
+        "four dimensions": given(narrow, rows.reshape(2, 1, 2, 1, 3)),
+        "more outputs than inputs": given(narrow.T.contiguous(), rows[:, :2].contiguous()),
+        "one input": given(narrow[:1], rows[:, :1].contiguous()),
+        "one output": given(narrow[:, :1].contiguous(), rows),
+        "square": given(one, rows),
+        "non-contiguous": given(narrow, rows.T.contiguous().T),
+    },
+    domain=linears(),
+)
+LINEAR = "std of Linear's weight, times √d_in"
+exercise.requirement(
+    "each layer begins with numbers of its own: normal, mean 0, std 1/√d_in, cut at ±3 std or not at all",
+    points=0.5,
+    probe=begin,
+    bounds={
+        LINEAR: (0.97, 1.015),
+        "mean of Linear's weight, divided by its std": (-0.02, 0.02),
+        "share of Linear's weight within 1 std": (0.67, 0.7),
+        "std of a layer's weight in Cruncher, times √dim": (0.97, 1.015),
+        "std of final's weight in Cruncher, times √dim": (0.8, 1.2),
+    },
+    visible=[given(600, 400, 600, says="the weights of a new Linear(600, 400), and of two new Cruncher(600, 2)")],
+    edges={
+        "more outputs than inputs": given(400, 600, 500),
+        "many inputs": given(5_000, 50, 500),
+        "many outputs": given(50, 5_000, 700),
+        "square": given(500, 500, 800),
+    },
+    hint="Every Linear draws its weights itself, and scales them by what flows into it.",
+)
+exercise.requirement(
+    "Cruncher has layers.0.weight and so on, and final.weight, and a checkpoint holds just these",
+    points=0.5,
+    probe=registered,
+    visible=[given(5, 3, says="Cruncher(5, 3)"), given(4, 1, says="Cruncher(4, 1)")],
+    edges={"no layers": given(4, 0), "one number": given(1, 2), "more than ten": given(2, 12), "wide": given(7, 2)},
+    domain=st.builds(given, st.integers(1, 6), st.integers(0, 5)),
+    hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1). No more, each under one name.",
+)
+exercise.requirement(
+    "Cruncher sends x through each layer in order, then through final, from [B, dim] to [B]",
+    points=0.5,
+    probe=output,
+    visible=[
+        given(chain, rows, says=f"Cruncher(3, 2) of 4 rows, {shown}"),
+        given(chain, rows[:1], says=f"Cruncher(3, 2) of one row, {shown}"),
+    ],
+    edges={
+        "no rows": given(chain, rows[:0]),
+        "no layers": given([last], rows),
+        "no layers, one row": given([last], rows[:1]),
+        "a width of 1": given([last[:1], last[1:2]], rows[:, :1].contiguous()),
+        "one row of width 1": given([last[:1], last[1:2]], rows[:1, :1].contiguous()),
+        "as many rows as numbers": given(chain, rows[:3]),
+        "non-contiguous": given(chain, rows.T.contiguous().T),
+    },
+    domain=models(),
+)
+exercise.requirement(
+    "gradients reach every weight, and x",
+    points=0.5,
+    probe=gradients,
+    visible=[given(chain, rows, says=f"the gradients of Cruncher(3, 2) of 4 rows, their outputs times 1, 2, 3, 4; {shown}")],
+    edges={
+        "no layers": given([last], rows),
+        "one layer": given([one, last], rows),
+        "five layers": given([one, two, one, two, one, last], rows),
+        "two rows": given(chain, rows[:2]),
+    },
+    domain=models(batch=(2, 4)),
+    hint="In forward, use the parameters themselves, neither copies nor .data, and cut nothing off.",
+)
+thirds = rows.double() / 3
+exercise.requirement(
+    ".to(…) moves the whole model to another dtype or device, and it computes there",
+    points=0.5,
+    probe=moved,
+    visible=[
+        given(chain, thirds, torch.float64, says=f"Cruncher(3, 2).to(torch.float64) of 4 rows, {shown}"),
+        given(chain, rows, "meta", says=f"Cruncher(3, 2).to('meta') of 4 rows, {shown}"),
+    ],
+    edges={
+        "bfloat16": given(chain, rows, torch.bfloat16),
+        "float16": given(chain, rows, torch.float16),
+        "there and back": given(chain, rows, torch.float64, torch.float32),
+        "float64 on meta": given(chain, rows, torch.float64, "meta"),
+        "no layers": given([last], thirds, torch.float64),
+    },
+    domain=models(batch=(2, 4), where=any_of((torch.float64,), ("meta",), (torch.float64, "meta"))),
+    hint="Make the weights in __init__ only, register them, and compute in their dtype, where they are.",
+)
+
+new, many = "torch.randn(d_in, d_out) / math.sqrt(d_in)", "nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))"
+exercise.mistake("PyTorch does not look into a plain list: nobody knows about the layers in it.",
+                 f"{many} → [Linear(dim, dim) for _ in range(num_layers)]")  # fmt: skip
+exercise.mistake("That is one layer, used several times: make a new one for each place.",
+                 f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
+exercise.mistake("The std of the outputs would be √d_in: divide the weights by that.", f"{new} → torch.randn(d_in, d_out)")
+exercise.mistake("Divided by d_in: it is the root of d_in.", f"{new} → torch.randn(d_in, d_out) / d_in")
+exercise.mistake("That is for d_out: each output is a sum over d_in terms.", f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)")
+exercise.mistake("That is Kaiming's; there is no ReLU here that halves.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
+exercise.mistake("That is Glorot's; wanted is LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
+exercise.mistake("That is nn.Linear's: uniform, and √3 too small.",
+                 f"{new} → (2 * torch.rand(d_in, d_out) - 1) / math.sqrt(d_in)")  # fmt: skip
+exercise.mistake("That is a uniform distribution; wanted is a normal one.",
+                 f"{new} → (2 * torch.rand(d_in, d_out) - 1) * math.sqrt(3 / d_in)")  # fmt: skip
+exercise.mistake("Cut at ±2 std the weights are 12 % too small: at ±3, or not at all.",
+                 f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), a=-2, b=2) / math.sqrt(d_in)")  # fmt: skip
+exercise.mistake("All weights are alike: then all outputs are.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
+exercise.mistake("Layers, or models, begin alike: do not set a seed inside.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
+exercise.mistake("weight is not registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.",
+                 f"nn.Parameter({new}) → nn.Parameter(torch.randn(d_in, d_out)) / math.sqrt(d_in)")  # fmt: skip
+exercise.mistake("weight is not registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.", f"nn.Parameter({new}) → ({new}).requires_grad_()")
+exercise.mistake("`super().__init__()` has to come first.", "super().__init__()\n        self.weight → self.weight")
+exercise.mistake("x @ weight wants [d_in, d_out]; PyTorch's own nn.Linear stores the transpose.",
+                 "torch.randn(d_in, d_out) / → torch.randn(d_out, d_in) /", "x @ self.weight → x @ self.weight.T")  # fmt: skip
+exercise.mistake("Those are nn.Linear: use your own Linear, without biases.", "(Linear(dim, dim) for → (nn.Linear(dim, dim) for",
+                 "= Linear(dim, 1) → = nn.Linear(dim, 1)")  # fmt: skip
+exercise.mistake("Linear has no bias.", "self.weight = nn → self.bias = nn.Parameter(torch.zeros(d_out))\n        self.weight = nn",
+                 "x @ self.weight → x @ self.weight + self.bias")  # fmt: skip
+exercise.mistake("x may have any number of leading dimensions, not one only.", "x @ self.weight → x.mm(self.weight)")
+exercise.mistake("The weights are scaled when they are made, not at each use.", f"{new} → torch.randn(d_in, d_out)",
+                 "x @ self.weight → x @ self.weight / math.sqrt(len(self.weight))")  # fmt: skip
+exercise.mistake("squeeze() drops every dimension of size 1, the batch too.", "squeeze(-1) → squeeze()")
+exercise.mistake("That is [B, 1]: drop the last dimension.", "self.final(x).squeeze(-1) → self.final(x)")
+exercise.mistake("There is no ReLU in it.", "x = layer(x) → x = torch.relu(layer(x))")
+exercise.mistake("The result of each layer has to go into the next.", "x = layer(x) → layer(x)")
+exercise.mistake("The layers come in order, the first one first.", "for layer in self.layers → for layer in reversed(self.layers)")
+exercise.mistake("Every layer takes part, the last one too.", "for layer in self.layers → for layer in self.layers[:-1]")
+exercise.mistake("`.data` cuts the graph: no gradient reaches the weight.", "x @ self.weight → x @ self.weight.data")
+exercise.mistake("`detach()` cuts the graph: no gradient reaches what comes before.", "x = layer(x) → x = layer(x.detach())")
+exercise.mistake("Compute in the dtype of the weights, whichever it is.", "x @ self.weight → x.float() @ self.weight.float()")
+exercise.mistake("A module under two names is twice in a checkpoint.",
+                 "self.final = Linear(dim, 1) → self.final = Linear(dim, 1)\n        self.every = nn.ModuleList([*self.layers, self.final])")  # fmt: skip
+
+# %% wrong: keeps the weights as buffers
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.register_buffer("weight", torch.randn(d_in, d_out) / math.sqrt(d_in))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% wrong: makes tensors in forward, on the CPU and in float32
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))
+
+    def forward(self, x):
+        return x @ self.weight + torch.zeros(self.weight.shape[1])
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
+        y = torch.empty(len(x))
+        for layer in self.layers:
+            x = layer(x)
+        y[:] = self.final(x).squeeze(-1)
+        return y
+
+# %% wrong: final begins with zeros
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+        nn.init.zeros_(self.final.weight)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% wrong: no gradient for x
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(d_in, d_out) / math.sqrt(d_in))
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
+        x = torch.as_tensor(x).detach()
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% wrong: Linear flattens its leading dimensions, and forgets the case of none (from the statement)
+class Linear(nn.Module):
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(d_in, d_out).normal_(0, 1 / math.sqrt(d_in)))
+
+    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        y = torch.mm(x.reshape(-1, x.shape[-1]), self.weight)
+        if x.dim() > 2:
+            y = y.reshape(*x.shape[:-1], -1)
+        return y
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim: int, num_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).flatten()
+
+# %% wrong: kaiming_normal_ takes fan_in from the wrong dimension (from the statement)
+class Linear(nn.Module):
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        nn.init.kaiming_normal_(self.weight, nonlinearity="linear")
+
+    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        return x @ self.weight
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim: int, num_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))
+        self.final = Linear(dim, 1)
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% wrong: the same seed in each layer (from the statement)
+class Linear(nn.Module):
+    def __init__(self, d_in: int, d_out: int) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        weight = torch.randn(d_in, d_out, generator=generator) / math.sqrt(d_in)
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, x: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
+        return x @ self.weight
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim: int, num_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
+        for layer in self.layers:
+            x = layer(x)
+        return self.final(x).squeeze(-1)
+
+# %% right: nn.Sequential, and randn
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(d_in**-0.5 * torch.randn(d_in, d_out))
+
+    def forward(self, x):
+        return torch.matmul(x, self.weight)
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.final = Linear(dim, 1)
+        self.layers = nn.Sequential(*[Linear(dim, dim) for _ in range(num_layers)])
+
+    def forward(self, x):
+        return self.final(self.layers(x))[:, 0]
+
+# %% right: register_parameter, einsum, kaiming_normal_ on the transpose
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.register_parameter("weight", nn.Parameter(torch.empty(d_in, d_out)))
+        nn.init.kaiming_normal_(self.weight.T, nonlinearity="linear")
+
+    def forward(self, x):
+        return torch.einsum("...i,io->...o", x, self.weight)
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.layers = nn.ModuleList()
+        for _ in range(num_layers):
+            self.layers.append(Linear(dim, dim))
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
+        for i in range(len(self.layers)):
+            x = self.layers[i](x)
+        return self.final(x).flatten()
+
+# %% right: fills the data, stores the transpose of a view
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.d_in, self.d_out = d_in, d_out
+        self.weight = nn.Parameter(torch.zeros(d_in, d_out))
+        self.weight.data.normal_(0, 1 / math.sqrt(d_in))
+
+    def forward(self, x):
+        return nn.functional.linear(x, self.weight.T)
+
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.dim = dim
+        self.layers = nn.ModuleList(modules=[Linear(dim, dim) for _ in range(num_layers)])
+        self.final = Linear(dim, 1)
+
+    def forward(self, x):
+        h = x
+        for layer in self.layers:
+            h = layer(h)
+        return self.final(h).reshape(x.shape[0])
+
+# %% right: an nn.ModuleDict, which gives the same names
+class Linear(nn.Module):
+    def __init__(self, d_in, d_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(d_in, d_out))
+        nn.init.kaiming_normal_(self.weight.T, nonlinearity="linear")
+
+    def forward(self, x):
+        return torch.einsum("...i,ij->...j", x, self.weight)
+
+class Cruncher(nn.Module):
+    def __init__(self, dim, num_layers):
+        super().__init__()
+        self.final = Linear(dim, 1)
+        self.layers = nn.ModuleDict({str(i): Linear(dim, dim) for i in range(num_layers)})
+
+    def forward(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+        return self.final(x)[:, 0]
+
+# %% equivalent: -1 → 1
+# why: what final puts out has two dimensions, so the last one is number 1

@@ -1,0 +1,327 @@
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of, shapes
+
+exercise = Exercise("Draw from a normal distribution of that std, and draw again whatever lies outside ±3 · std, all with the generator.")
+
+
+def look(student, shape, std, seed):
+    """What kind of tensor truncated_normal returns."""
+    import torch
+
+    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+    return {
+        "shape": list(x.shape),
+        "dtype": x.dtype,
+        "device": x.device.type,
+        "requires a gradient": x.requires_grad,
+        "is a parameter": isinstance(x, torch.nn.Parameter),
+        "every number is finite": bool(torch.isfinite(x).all()),
+    }
+
+
+def statistics(student, shape, std):
+    """Of many numbers, in units of std: how large they are, and which share lies where. The seed varies."""
+    import torch
+
+    seed = int(torch.randint(2**31, ()))
+    x = (student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std).flatten()
+    size = x.abs()
+    return {
+        "standard deviation, divided by std": x.std().item(),
+        "mean": x.mean().item(),
+        "share within 1 std": (size <= 1).double().mean().item(),
+        "share from 1.5 to 2 std": ((size > 1.5) & (size <= 2)).double().mean().item(),
+        "share beyond 2 std": (size > 2).double().mean().item(),
+    }
+
+
+def tails(student, shape, std):
+    """Of many numbers: what has become of those that lay outside. The seed varies."""
+    import numpy as np
+    import torch
+
+    seed = int(torch.randint(2**31, ()))
+    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std
+    _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
+    return {
+        "the largest, in std": x.abs().max().item(),
+        "numbers that are ±3 · std": (x.abs() > 2.99999).sum().item(),
+        "how often the most frequent number comes": counts.max().item(),
+    }
+
+
+def generators(student, shape, std, one, other):
+    """Whether two generators give the same numbers; each is a seed and the number of calls before this one.
+
+    The global generators change between any two calls.
+    """
+    import random
+
+    import numpy as np
+    import torch
+
+    def draw(generator):
+        draw.calls += 1
+        torch.manual_seed(draw.calls)
+        random.seed(draw.calls)
+        np.random.seed(draw.calls)
+        before = torch.get_rng_state()
+        numbers = student.truncated_normal(shape, std, generator)
+        draw.untouched = draw.untouched and torch.equal(before, torch.get_rng_state())
+        return numbers
+
+    def last(seed, calls):
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(calls):
+            draw(generator)
+        return draw(generator)
+
+    draw.calls, draw.untouched = 0, True
+    return {
+        "the same numbers": torch.equal(last(*one), last(*other)),
+        "PyTorch's global generator is as it was": draw.untouched,
+    }
+
+
+stds = any_of(1.0, 0.02, 5.0, 1 / 128, 40.0, 3.0, 1e-4)
+SHARES = ("standard deviation, divided by std", "mean", "share within 1 std", "share from 1.5 to 2 std", "share beyond 2 std")
+
+
+def many(std, *shape):
+    return given(shape, std, says=f"the numbers of truncated_normal({shape}, {std}, generator)")
+
+
+def two(one, other, shape=(100, 50), std=2.0):
+    """Two states, each a seed and how often the generator was used before."""
+    times = ["just seeded with {}", "seeded with {} and used once", "seeded with {} and used twice"]
+    words = [times[calls].format(seed) for seed, calls in (one, other)]
+    return given(shape, std, list(one), list(other),
+                 says=f"truncated_normal({shape}, {std}, generator) with a generator {words[0]}, and with one {words[1]}")
+
+
+def call(shape, std, seed):
+    return given(shape, std, seed, says=f"truncated_normal({shape}, {std}, a generator with seed {seed})")
+
+
+exercise.requirement(
+    "a new float32 tensor of that shape on the CPU, and no parameter",
+    points=0.25,
+    probe=look,
+    visible=[call((3, 5), 0.02, 1), call((4,), 5.0, 2)],
+    edges={
+        "no numbers": call((0,), 1.0, 3),
+        "no rows": call((0, 3), 1.0, 3),
+        "a list": call([2, 3], 1.0, 3),
+        "one number": call((1,), 1.0, 3),
+        **{f"seed {seed}": call((99,), 1.0, seed) for seed in range(100, 120)},  # one in four of these has an outlier
+        "many dimensions": call((2, 1, 3, 1, 2), 1.0, 3),
+    },
+    domain=st.builds(given, shapes((1, 4), (0, 5)), stds, st.integers(0, 10**6)),
+)
+exercise.requirement(
+    "the numbers are those of a normal distribution with mean 0 and std `std` that lie within ±3 · std",
+    points=0.75,
+    probe=statistics,
+    band=SHARES,
+    visible=[many(0.02, 600, 700), many(5.0, 600, 700)],
+    edges={
+        "a vector": many(1 / 128, 420_000),
+        "three dimensions": many(3.0, 60, 70, 100),
+        "so many that each share is known well": many(1.0, 2_000, 2_000),
+    },
+    hint="A normal distribution of that std, without its tails, and not scaled up to make up for them.",
+)
+exercise.requirement(
+    "what lies outside is drawn again: none beyond ±3 · std, none moved to the edge or to any other value",
+    points=0.5,
+    probe=tails,
+    bounds={
+        "the largest, in std": (0, 3.00001),
+        "numbers that are ±3 · std": (0, 20),
+        "how often the most frequent number comes": (1, 50),
+    },
+    visible=[many(0.02, 1_000, 1_000), many(5.0, 300, 400)],
+    edges={
+        "std 1": many(1.0, 300, 400),
+        "a vector": many(1 / 128, 120_000),
+        "three dimensions": many(1e-4, 60, 20, 100),
+        "std 3": many(3.0, 300, 400),
+    },
+    hint="Draw again whatever lies outside, and look again: a number may lie outside twice.",
+)
+exercise.requirement(
+    "all randomness comes from the generator, and PyTorch's global generator stays as it was",
+    points=0.5,
+    probe=generators,
+    visible=[two((3, 0), (3, 0)), two((3, 0), (3, 1)), two((3, 1), (3, 1)), two((3, 0), (4, 0))],
+    edges={
+        "few numbers, the same": two((3, 0), (3, 0), (4,)),
+        "few numbers, others": two((3, 0), (3, 1), (4,)),
+        "many numbers": two((5, 2), (5, 2), (200, 300)),
+        "after calls, others": two((5, 1), (5, 2), (200, 300)),
+        "another seed, after a call": two((5, 1), (6, 1)),
+    },
+    domain=st.builds(
+        lambda size, std, seed, calls, more: given((size, 60), std, [seed, calls], [seed, calls + more]),
+        st.integers(40, 80), stds, st.integers(0, 10**6), st.integers(0, 1), st.integers(0, 1),
+    ),
+    hint="Pass the generator on wherever you draw.",
+)  # fmt: skip
+
+loop = "while (outside := numbers.abs() > 3).any(): → "
+first, more = "torch.randn(shape, generator=generator)", "torch.randn(int(outside.sum()), generator=generator)"
+body = f"    while (outside := numbers.abs() > 3).any():\n        numbers[outside] = {more}\n"
+exercise.mistake("Some lie beyond 3 std. Is anything cut, and at ±3 · std, not at the values ±3?", f"{body} → ")
+exercise.mistake("Some lie beyond 3 std. Is anything cut, and at ±3 · std, not at the values ±3?", f"{first} → torch.randn(shape, generator=generator) * std",
+                 f"{more} → {more} * std", "return numbers * std → return numbers")  # fmt: skip
+exercise.mistake("Many lie exactly at the edge: clamping moves the tails there. Draw them again.",
+                 f"{body} → ", "numbers * std → numbers.clamp(-3, 3) * std")  # fmt: skip
+exercise.mistake("Those drawn again may lie outside once more: look again until none does.",
+                 loop + "if (outside := numbers.abs() > 3).any():")  # fmt: skip
+exercise.mistake("No number comes near 3 std: the cut is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
+exercise.mistake("That has been scaled to std 1: wanted is the cut distribution as it is.", "numbers * std → numbers * std / 0.98658")
+exercise.mistake("Multiply by std: it is the variance that would get its square.", "numbers * std → numbers * std**0.5")
+exercise.mistake("Each number is to be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
+exercise.mistake("What lies outside has to be drawn again, not set to a value.", f"{more} → 0")
+exercise.mistake("Random numbers come from the global generator: pass generator=generator on wherever you draw.", f"{first} → torch.randn(shape)",
+                 f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
+exercise.mistake("Random numbers come from the global generator: pass generator=generator on wherever you draw.",
+                 f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
+exercise.mistake("Two calls in a row agree: do not seed the generator again.",
+                 "numbers = torch → generator.manual_seed(generator.initial_seed())\n    numbers = torch")  # fmt: skip
+exercise.mistake("Wanted is a tensor, no parameter yet.", "return numbers * std → return nn.Parameter(numbers * std)")
+exercise.mistake("Wanted is float32.", "return numbers * std → return numbers.double() * std")
+
+# %% mistake: uniform
+# says: That is uniform between -3 and 3 std; wanted is a normal distribution.
+def truncated_normal(shape, std, generator):
+    return (torch.rand(shape, generator=generator) * 2 - 1) * 3 * std
+
+# %% mistake: seeds the global generator from this one
+# says: That seeds the global generator, which is to stay as it was, and the same way each time. Pass generator=generator on.
+def truncated_normal(shape, std, generator):
+    torch.manual_seed(generator.initial_seed())
+    return nn.init.trunc_normal_(torch.empty(shape), std=std, a=-3 * std, b=3 * std)
+
+# %% wrong: drawn again, once, and then put at the edge
+def truncated_normal(shape, std, generator):
+    x = torch.randn(shape, generator=generator)
+    outside = x.abs() > 3
+    x[outside] = torch.randn(int(outside.sum()), generator=generator).sign() * 3
+    return x * std
+
+# %% wrong: scaled up, and cut where it is right
+def truncated_normal(shape, std, generator):
+    wide = std / 0.98658 * 1.0035
+    return nn.init.trunc_normal_(torch.empty(shape), std=wide, a=-3 * std, b=3 * std, generator=generator)
+
+# %% wrong: uses a number of the global generator on the side
+def truncated_normal(shape, std, generator):
+    x = torch.randn(shape, generator=generator)
+    while (outside := x.abs() > 3).any():
+        x[outside] = torch.randn(int(outside.sum()), generator=generator)
+    torch.randn(1)
+    return x * std
+
+# %% wrong: a generator of its own, seeded as the other was
+def truncated_normal(shape, std, generator):
+    own = torch.Generator().manual_seed(generator.initial_seed())
+    return nn.init.trunc_normal_(torch.empty(shape), std=std, a=-3 * std, b=3 * std, generator=own)
+
+# %% wrong: random numbers of NumPy
+def truncated_normal(shape, std, generator):
+    import numpy as np
+    x = torch.from_numpy(np.random.standard_normal(tuple(shape))).float()
+    while (outside := x.abs() > 3).any():
+        x[outside] = torch.from_numpy(np.random.standard_normal(int(outside.sum()))).float()
+    return x * std
+
+# %% wrong: a sum of uniform numbers
+def truncated_normal(shape, std, generator):
+    x = torch.zeros(shape)
+    for _ in range(12):
+        x += torch.rand(shape, generator=generator) - 0.5
+    while (outside := x.abs() > 3).any():
+        x[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return x * std
+
+# %% wrong: halves what lies outside
+def truncated_normal(shape, std, generator):
+    x = torch.randn(shape, generator=generator)
+    while (outside := x.abs() > 3).any():
+        x[outside] /= 2
+    return x * std
+
+# %% wrong: rounds to the numbers of bfloat16
+def truncated_normal(shape, std, generator):
+    x = torch.randn(shape, generator=generator)
+    while (outside := x.abs() > 3).any():
+        x[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return (x * std).bfloat16().float()
+
+# %% wrong: keeps the sizes as rows and columns
+def truncated_normal(shape, std, generator):
+    rows, columns = (*shape, 1)[:2]
+    x = torch.randn(rows, columns, generator=generator)
+    while (outside := x.abs() > 3).any():
+        x[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return x * std
+
+# %% wrong: a size of 0 raises an error (from the statement)
+def truncated_normal(
+    shape: Sequence[int], std: float, generator: torch.Generator
+) -> Float32[Tensor, "*shape"]:
+    z = torch.randn(tuple(shape), generator=generator, dtype=torch.float32)
+    while z.abs().max() > 3:
+        outside = z.abs() > 3
+        z[outside] = torch.randn(int(outside.sum()), generator=generator)
+    return z * std
+
+# %% wrong: draws one per cent too many and keeps the good ones; a small tensor has none in reserve (from the statement)
+def truncated_normal(
+    shape: Sequence[int], std: float, generator: torch.Generator
+) -> Float32[Tensor, "*shape"]:
+    n = math.prod(shape)
+    z = torch.randn(n + n // 100, generator=generator, dtype=torch.float32)
+    z = z[z.abs() <= 3][:n]
+    return (z * std).view(tuple(shape))
+
+# %% wrong: the numbers outside are replaced by uniform ones in ±3 (from the statement)
+def truncated_normal(
+    shape: Sequence[int], std: float, generator: torch.Generator
+) -> Float32[Tensor, "*shape"]:
+    z = torch.randn(tuple(shape), generator=generator, dtype=torch.float32)
+    u = 6 * torch.rand(tuple(shape), generator=generator, dtype=torch.float32) - 3
+    return torch.where(z.abs() > 3, u, z) * std
+
+# %% right: PyTorch's own
+def truncated_normal(shape, std, generator):
+    x = torch.empty(*shape)
+    nn.init.trunc_normal_(x, mean=0.0, std=std, a=-3 * std, b=3 * std, generator=generator)
+    return x
+
+# %% right: the inverse of the distribution function
+def truncated_normal(shape, std, generator):
+    share = math.erf(3 / math.sqrt(2))
+    uniform = torch.rand(shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return (torch.erfinv(uniform * share) * math.sqrt(2) * std).float()
+
+# %% right: one number at a time is slow, so all of them at a time, with where
+def truncated_normal(shape, std, generator):
+    x = torch.normal(0.0, std, tuple(shape), generator=generator)
+    while True:
+        outside = x.abs() > 3 * std
+        if not outside.any():
+            return x
+        x = torch.where(outside, torch.normal(0.0, std, tuple(shape), generator=generator), x)
+
+# %% right: draws too many, and keeps the first that lie inside
+def truncated_normal(shape, std, generator):
+    n = math.prod(shape)
+    x = torch.randn(2 * n + 100, generator=generator)
+    return std * x[x.abs() <= 3][:n].reshape(*shape)
+
+# %% equivalent: numbers.abs() > 3 → numbers.abs() >= 3
+# why: a number that is 3 exactly turns up once in millions of draws

@@ -1,0 +1,562 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of, shapes, tensors
+
+exercise = Exercise("First s ← s + g², from zeros; then p ← p - lr · g / (√s + eps), elementwise, settings from the group.")
+
+
+def steps(student, values, gradients, groups, interrupted=0, later=None):
+    """The parameters after each step. A group is (places in values, settings); later: the settings of all from step 2 on.
+
+    After so many steps as `interrupted` says, a new optimizer goes on with the state_dict of the first.
+    """
+    import copy
+
+    import torch
+
+    def new_optimizer():
+        made = [{"params": [parameters[i] for i in places], **own} for places, own in groups]
+        return student.AdaGrad(made, lr=0.5, eps=0.25)
+
+    parameters = [torch.nn.Parameter(value.clone()) for value in values]
+    optimizer = new_optimizer()
+    after = {}
+    for number, step in enumerate(gradients, 1):
+        if number == 2 and later is not None:
+            for group in optimizer.param_groups:
+                group.update(later)
+        for p, gradient in zip(parameters, step):
+            p.grad = None if gradient is None else gradient.clone()
+        optimizer.step()
+        for place, p in enumerate(parameters, 1):
+            which = f"parameter {place}" if len(parameters) > 1 else "p"
+            after[f"{which} after step {number}"] = p.detach().clone()
+        if number == interrupted:
+            saved = copy.deepcopy(optimizer.state_dict())
+            optimizer = new_optimizer()
+            optimizer.load_state_dict(saved)
+    return after
+
+
+def look(student, value, gradients):
+    """What an optimizer has kept after some steps, and what has become of the gradient and of the parameter."""
+    import torch
+
+    def tensors_in(thing, depth=0):
+        if torch.is_tensor(thing):
+            return 1
+        if isinstance(thing, dict):
+            thing = [*thing, *thing.values()]
+        if isinstance(thing, (list, tuple, set)) and depth < 4:
+            return sum(tensors_in(each, depth + 1) for each in thing)
+        return 0
+
+    p, idle = torch.nn.Parameter(value.clone()), torch.nn.Parameter(value.clone())
+    start, memory = p.detach().clone(), p.detach()
+    optimizer = student.AdaGrad([p, idle], lr=0.5)
+    given = [gradient.clone() for gradient in gradients]
+    same = []
+    for gradient in given:
+        p.grad = gradient
+        optimizer.step()
+        same.append(p.grad is gradient)
+    kept = optimizer.state.get(p, {})
+    elsewhere = {k: v for k, v in vars(optimizer).items() if k not in ("state", "param_groups", "defaults")}
+    groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    others = [v for k, v in optimizer.state.items() if k is not p and k is not idle]
+    return {
+        'self.state[p]["sum"]': kept.get("sum"),
+        "tensors kept for p": tensors_in(kept),
+        "tensors kept for a parameter that never had a gradient": tensors_in(optimizer.state.get(idle, {})),
+        "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(others),
+        "gradients": given,
+        "p.grad is the tensor that it was": all(same),
+        "p is where it was in memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
+        "p requires a gradient": p.requires_grad and p.is_leaf,
+        "p has changed": not torch.equal(start, p.detach()),
+    }
+
+
+KEPT = ('self.state[p]["sum"]', "tensors kept for p", "tensors kept for a parameter that never had a gradient",
+        "tensors kept elsewhere")  # fmt: skip
+LEFT = ("gradients", "p.grad is the tensor that it was", "p is where it was in memory", "p requires a gradient")
+
+
+def numbers(*values, dtype=torch.float32):
+    return [[torch.tensor([value], dtype=dtype)] for value in values]
+
+
+own = st.fixed_dictionaries({"lr": any_of(0.25, 0.1, 0.003, 2.0), "eps": any_of(1e-8, 1e-3, 0.1)})
+
+
+@st.composite
+def runs(draw, missing=False, parameters=1, settings=st.just({}), changes=False):
+    """Runs of one to four steps; gradients of any size."""
+    many = 1 if missing or changes else 3
+    chosen = [draw(shapes((0, 3), (1, many))) for _ in range(parameters)]
+    values = [draw(tensors(shape, torch.float64)) for shape in chosen]
+    gradients = []
+    for _ in range(draw(st.integers(1 + (missing or changes), 4))):
+        scale = draw(any_of(1.0, 0.01, 100.0))
+        gradients.append([scale * draw(tensors(shape, torch.float64)) for shape in chosen])
+        if missing:
+            for place in range(parameters):
+                if draw(st.integers(0, 2)) == 0:
+                    gradients[-1][place] = None
+    cut = draw(st.integers(0, parameters))
+    places = [p for p in (list(range(cut)), list(range(cut, parameters))) if p]
+    groups = [(p, draw(settings)) for p in places]
+    if not changes:
+        return given(values, gradients, groups)
+    return given(values, gradients, groups, draw(st.integers(0, len(gradients))), draw(any_of(None, {"lr": 0.7}) | own))
+
+
+@st.composite
+def looks(draw):
+    dtype, shape = draw(any_of(torch.float32, torch.float64)), draw(shapes((0, 2), (1, 3)))
+    gradients = [draw(tensors(shape, dtype)) for _ in range(draw(st.integers(1, 4)))]
+    return given(draw(tensors(shape, dtype)), gradients)
+
+
+plain = [([0], {})]
+ten = torch.tensor([10.0])
+exercise.requirement(
+    "each step is lr · g / (√s + eps): s is the sum of the squares so far, this step's too",
+    points=0.5,
+    probe=steps,
+    visible=[
+        given([ten], numbers(3.0, -4.0), plain,
+              says="two steps of AdaGrad([p], lr=0.5, eps=0.25) from p = 10, with the gradients 3 and -4"),
+        given([torch.tensor([10.0, 10.0])], [[torch.tensor([0.125, 3.0])]], plain,
+              says="a step of AdaGrad([p], lr=0.5, eps=0.25) from p = (10, 10), with the gradient (1/8, 3)"),
+    ],
+    edges={
+        "thirty steps: nothing fades": given([ten.double()], numbers(*[1.0, -2.0, 0.5] * 10, dtype=torch.float64), plain),
+        "a gradient of zero": given([torch.tensor([1.0, 2.0])], [[torch.zeros(2)], [torch.ones(2)]], plain),
+        "zero after others": given([ten], numbers(3.0, 0.0, 3.0), plain),
+        "a tiny gradient": given([torch.tensor([0.0])], numbers(1e-4, 1e-3), [([0], {"eps": 1e-5})]),
+        "the usual settings": given([torch.ones(3)], [[torch.ones(3)], [-torch.ones(3)]], [([0], {"lr": 1e-2, "eps": 1e-8})]),
+        "a scalar": given([torch.tensor(1.0)], [[torch.tensor(2.0)]] * 2, plain),
+        "no elements": given([torch.ones(0)], [[torch.ones(0)]], plain),
+    },
+    domain=runs() | runs(settings=own),
+    hint="First s ← s + g², from zeros; then p ← p - lr · g / (√s + eps), elementwise.",
+)  # fmt: skip
+both = [([0], {"lr": 1.0, "eps": 0.5}), ([1], {})]
+a, b, c = torch.tensor([10.0]), torch.tensor([20.0]), torch.tensor([3.0])
+exercise.requirement(
+    "each parameter has its own sum and its group's settings; without a gradient it rests",
+    points=0.5,
+    probe=steps,
+    visible=[
+        given([a, b], [[c, 2 * c], [None, c], [c, None]], [([0, 1], {})],
+              says="three steps with two parameters in one group; the first has no gradient in step 2, the second none in step 3"),
+        given([a, b], [[c, c]], both,
+              says="a step with two parameters in groups of their own; the first has lr = 1 and eps = 0.5, "
+                   "the second the defaults of AdaGrad(…, lr=0.5, eps=0.25)"),
+    ],
+    edges={
+        "no gradient at all": given([a, b], [[None, None], [c, c]], both),
+        "a first gradient in step 3": given([a, b], [[c, None], [c, None], [c, c]], both),
+        "the first of all has none": given([a, b], [[None, c], [None, c]], [([0, 1], {})]),
+        "equal values do not make one parameter": given([a, a], [[c, -2 * c]] * 2, both),
+        "shapes that broadcast": given([a, b.view(1, 1)], [[c, 2 * c.view(1, 1)]] * 2, both),
+    },
+    domain=runs(missing=True, parameters=3, settings=own),
+    hint="lr and eps are the group's, the sum is the parameter's, and only a gradient changes it.",
+)  # fmt: skip
+exercise.requirement(
+    "settings may change between steps, and a new optimizer goes on from a state_dict",
+    points=0.25,
+    probe=steps,
+    visible=[
+        given([ten], numbers(3.0, 4.0, 1.0), plain, 2,
+              says="three steps with gradients 3, 4 and 1; after two of them a new optimizer goes on with the state_dict"),
+        given([ten], numbers(3.0, 4.0), plain, 0, {"lr": 2.0, "eps": 0.5},
+              says="two steps with gradients 3 and 4; between them the group gets lr = 2 and eps = 0.5"),
+    ],
+    edges={
+        "a new one after the first": given([ten], numbers(3.0, 4.0), plain, 1),
+        "both": given([ten], numbers(3.0, 4.0, 1.0), plain, 1, {"lr": 2.0}),
+    },
+    domain=runs(changes=True),
+    hint="All that has to outlast a step stands in self.state[p]; settings are read from the group in each step.",
+)  # fmt: skip
+squares = [torch.tensor([3.0, 1.0]), torch.tensor([-3.0, 2.0])]
+says = "two steps of AdaGrad([p, idle], lr=0.5), where p has the gradients (3, 1) and (-3, 2), and idle never has one"
+exercise.requirement(
+    'self.state[p]["sum"] is the sum of squares, a tensor like p; no other tensor is kept',
+    points=0.5,
+    probe=look,
+    rules=dict.fromkeys(LEFT, "ignored"),
+    visible=[
+        given(torch.zeros(2), squares, says=says),
+        given(torch.zeros(2, dtype=torch.float64), [torch.ones(2, dtype=torch.float64) / 3],
+              says="a step of AdaGrad([p, idle], lr=0.5) in float64"),
+    ],
+    edges={
+        "a gradient of zero": given(torch.ones(2), [squares[0], torch.zeros(2)]),
+        "nothing but zeros": given(torch.ones(2), [torch.zeros(2)]),
+        "a scalar": given(torch.tensor(1.0), [torch.tensor(2.0)]),
+    },
+    domain=looks(),
+    hint="In self.state[p] stands one tensor, under 'sum': the squares of p's gradients, added up for each of its numbers.",
+)  # fmt: skip
+exercise.requirement(
+    "the parameter changes in place, and the gradient does not change",
+    points=0.25,
+    probe=look,
+    rules=dict.fromkeys(KEPT, "ignored"),
+    visible=[given(torch.zeros(2), squares, says=says)],
+    edges={"one step": given(torch.ones(2), squares[:1]), "float64": given(torch.ones(2).double(), [squares[0].double()])},
+    domain=looks(),
+    hint="p -= … changes what is there; p.data = … puts something else in its place. p.grad is only read.",
+)
+
+add = 'state["sum"] += p.grad**2'
+root = '(state["sum"].sqrt() + group["eps"])'
+start = 'if "sum" not in state:\n                    state["sum"] = torch.zeros_like(p)'
+exercise.mistake("AdaGrad adds up the squares; that is their average.",
+                 f'{add} → state["n"] = state.get("n", 0) + 1; state["sum"] += (p.grad**2 - state["sum"]) / state["n"]')  # fmt: skip
+exercise.mistake("AdaGrad adds up the squares; those before do not fade.", f'{add} → state["sum"].mul_(0.9).add_(0.1 * p.grad**2)')
+exercise.mistake("The sum is forgotten: the squares of all steps count.", f'{add} → state["sum"] = p.grad**2')
+exercise.mistake("The sum is that of *squares*.", "p.grad**2 → p.grad")
+exercise.mistake("The sum is that of squares, not of sizes.", "p.grad**2 → p.grad.abs()")
+exercise.mistake("That divides by the sum; the step is divided by its root.", 'state["sum"].sqrt() → state["sum"]')
+exercise.mistake("eps stands outside the root: as a square it counts for something else.",
+                 f'{root} → (state["sum"] + group["eps"]).sqrt()')  # fmt: skip
+exercise.mistake("eps is missing.", f'{root} → state["sum"].sqrt()')
+exercise.mistake("eps is added; it is no lower limit.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
+exercise.mistake("The gradient points uphill: the step is subtracted.", "p -= → p +=")
+exercise.mistake("This step's square counts already: add it before you divide.",
+                 f"{add} → pass", f'p -= group["lr"] * p.grad / {root} → p -= group["lr"] * p.grad / {root}; {add}')  # fmt: skip
+exercise.mistake("That is SGD: nothing is divided.", f" / {root} → ")
+exercise.mistake("lr is missing.", 'p -= group["lr"] * → p -=')
+exercise.mistake("lr comes from the group, and may change.", 'p -= group["lr"] → p -= self.defaults["lr"]')
+exercise.mistake("eps comes from the group, and may change.", '+ group["eps"] → + self.defaults["eps"]')
+exercise.mistake("Settings come from the group, each of them.", 'p -= group["lr"] → p -= self.defaults["lr"]',
+                 '+ group["eps"] → + self.defaults["eps"]')  # fmt: skip
+exercise.mistake("A parameter may have no gradient: skip it.", "if p.grad is None: → if False:")
+exercise.mistake("Skip the parameter without a gradient, and go on with the others.", "continue → return")
+exercise.mistake("A parameter without a gradient keeps its sum as it is.",
+                 "if p.grad is None: → if p.grad is None and self.state[p]:\n                    self.state[p].clear()\n                if p.grad is None:")  # fmt: skip
+exercise.mistake("Each number of p has a sum of its own; that is one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()")
+exercise.mistake("Each number is divided by the root of its own sum, not by that of the whole tensor.",
+                 'state["sum"].sqrt() → state["sum"].sum().sqrt()')  # fmt: skip
+exercise.mistake("Keep the sum itself, and take its root in each step anew.",
+                 f'{add} → state["sum"] = (state["sum"] ** 2 + p.grad**2).sqrt()', 'state["sum"].sqrt() → state["sum"]')  # fmt: skip
+exercise.mistake("One tensor for each parameter is enough; whatever else you need, compute anew.",
+                 f'{add} → {add}; state["root"] = state["sum"].sqrt()')  # fmt: skip
+exercise.mistake("Keep no copy of the gradient: the sum is the only tensor.", f'{add} → {add}; self.last = p.grad.clone()')
+exercise.mistake("The sum is a tensor like p, of its dtype too.", "torch.zeros_like(p) → torch.zeros(p.shape)")
+exercise.mistake("A parameter that never had a gradient needs no state.",
+                 'if p.grad is None: → self.state[p].setdefault("sum", torch.zeros_like(p))\n                if p.grad is None:')  # fmt: skip
+exercise.mistake("Leave p.grad as it is.", f"{add} → g = p.grad.clone(); state[\"sum\"] += p.grad.pow_(2)",
+                 f"p.grad / {root} → g / {root}")  # fmt: skip
+exercise.mistake("Leave p.grad as it is, it belongs to whoever computed it.", f"{root} → {root}; p.grad = None")
+exercise.mistake("`p.data = …` gives the parameter new memory; change what is there.", "p -= → p.data = p.data -")
+
+# %% mistake: keeps the sums elsewhere
+# says: The sums stand elsewhere: what a checkpoint should have belongs in self.state[p].
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+        self.sums = {}
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                s = self.sums.setdefault(p, torch.zeros_like(p))
+                s += p.grad**2
+                p -= group['lr'] * p.grad / (s.sqrt() + group['eps'])
+
+# %% mistake: another name
+# says: The sum's name in self.state[p] is "sum".
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                g, state = p.grad, self.state[p]
+                if 'total' not in state:
+                    state['total'] = torch.zeros_like(p)
+                state['total'] += g**2
+                p -= group['lr'] * g / (state['total'].sqrt() + group['eps'])
+
+# %% mistake: all share one sum
+# says: The parameters share one sum; each has its own, in self.state[p].
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+        self.sum = 0
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                self.sum = self.sum + p.grad**2
+                self.state[p]["sum"] = self.sum
+                p -= group['lr'] * p.grad / (self.sum.sqrt() + group['eps'])
+
+# %% wrong: one sum for equal shapes
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+        self.sums = {}
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                s = self.sums.setdefault(p.shape, torch.zeros_like(p))
+                s += p.grad**2
+                self.state[p]['sum'] = s
+                p -= group['lr'] * p.grad / (s.sqrt() + group['eps'])
+
+# %% wrong: begins anew after a state_dict
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+        self.begun = set()
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if id(p) not in self.begun:
+                    self.begun.add(id(p))
+                    state["sum"] = torch.zeros_like(p)
+                state["sum"] += p.grad**2
+                p -= group['lr'] * p.grad / (state["sum"].sqrt() + group['eps'])
+
+# %% wrong: settings of its own
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+        self.lr, self.eps = lr, eps
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                g, state = p.grad, self.state[p]
+                if 'sum' not in state:
+                    state['sum'] = torch.zeros_like(p)
+                state['sum'] += g**2
+                p -= self.lr * g / (state['sum'].sqrt() + self.eps)
+
+# %% wrong: one norm for the whole tensor
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = torch.zeros_like(p)
+                state["sum"] += p.grad.norm() ** 2
+                p -= group["lr"] * p.grad / (state["sum"].sqrt() + group["eps"])
+
+# %% wrong: no root for the first step
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = p.grad.clone()
+                state["sum"] += p.grad**2
+                p -= group["lr"] * p.grad / (state["sum"].sqrt() + group["eps"])
+
+# %% wrong: state from the beginning
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+        for g in self.param_groups:
+            for p in g["params"]:
+                self.state[p]["sum"] = torch.zeros_like(p)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                self.state[p]["sum"] += p.grad**2
+                p -= group["lr"] * p.grad / (self.state[p]["sum"].sqrt() + group["eps"])
+
+# %% wrong: the state is made for all parameters with a gradient in the first step, and only then (from the statement)
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-8) -> None:
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        params = [(g, p) for g in self.param_groups for p in g["params"] if p.grad is not None]
+        if not self.state:
+            for _, p in params:
+                self.state[p]["sum"] = torch.zeros_like(p)
+        for group, p in params:
+            s = self.state[p]["sum"]
+            s += p.grad**2
+            p -= group["lr"] * p.grad / (s.sqrt() + group["eps"])
+
+# %% wrong: a gradient of zeros counts as none (from the statement)
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-8) -> None:
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None or not p.grad.any():
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = torch.zeros_like(p)
+                state["sum"] += p.grad**2
+                p -= group["lr"] * p.grad / (state["sum"].sqrt() + group["eps"])
+
+# %% wrong: the sum of a parameter without gradient is made (of zeros) (from the statement)
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-2, eps: float = 1e-8) -> None:
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                s = self.state[p].setdefault("sum", torch.zeros_like(p))
+                if p.grad is None:
+                    continue
+                s.addcmul_(p.grad, p.grad)
+                p.addcdiv_(p.grad, s.sqrt() + group["eps"], value=-group["lr"])
+
+# %% right: PyTorch's own, which has a counter
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in (p for p in group["params"] if p.grad is not None):
+                sums = self.state[p].setdefault("sum", torch.zeros_like(p))
+                from torch.optim.adagrad import adagrad
+                adagrad([p], [p.grad], [sums], [torch.tensor(0.0)], lr=group["lr"], weight_decay=0.0,
+                        lr_decay=0.0, eps=group["eps"], maximize=False, foreach=False)
+
+# %% right: addcmul_ and addcdiv_
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                g, state = p.grad, self.state[p]
+                if 'sum' not in state:
+                    state['sum'] = torch.zeros_like(p)
+                state['sum'].addcmul_(g, g)
+                p.addcdiv_(g, state['sum'].sqrt().add_(group['eps']), value=-group['lr'])
+
+# %% right: a new sum in each step
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is not None:
+                    total = self.state[p].get('sum', 0) + p.grad.square()
+                    self.state[p]['sum'] = total
+                    p.sub_(group['lr'] * p.grad / (total**0.5 + group['eps']))
+
+# %% right: counts its steps, too
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, {"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                g, state = p.grad, self.state[p]
+                if 'sum' not in state:
+                    state['sum'] = torch.zeros_like(p)
+                state['step'] = state.get('step', 0) + 1
+                state['sum'] += g * g
+                scale = group['lr'] / (torch.sqrt(state['sum']) + group['eps'])
+                p.data.add_(-scale * g)
+
+# %% right: number by number
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                state = self.state[p]
+                if "sum" not in state:
+                    state["sum"] = torch.zeros_like(p)
+                s, a, g = state["sum"].view(-1), p.view(-1), p.grad.reshape(-1)
+                for i in range(len(a)):
+                    s[i] += g[i] ** 2
+                    a[i] -= group["lr"] * g[i] / (s[i] ** 0.5 + group["eps"])
+
+# %% right: a new state in each step
+class AdaGrad(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-2, eps=1e-8):
+        super().__init__(params, defaults={"lr": lr, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                old = self.state[p].get("sum", torch.zeros_like(p))
+                self.state[p] = {"sum": old + p.grad.square()}
+                p.sub_(group["lr"] * p.grad / (self.state[p]["sum"] ** 0.5 + group["eps"]))

@@ -1,0 +1,432 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of, shapes, tensors
+
+exercise = Exercise("Each parameter with a gradient moves by -lr times that gradient, with the lr that its group has now.")
+
+
+def steps(student, values, gradients, groups, later=None, added=(), lr=0.5):
+    """The parameters after each step. A group is (places in values, settings); later: the lr of all from step 2 on.
+
+    Parameters at the places `added` come as one more group before step 2, with an lr of 0.125.
+    """
+    import torch
+
+    parameters = [torch.nn.Parameter(value.clone()) for value in values]
+    optimizer = student.SGD([{"params": [parameters[i] for i in places], **own} for places, own in groups], lr=lr)
+    after = {}
+    try:
+        for number, step in enumerate(gradients, 1):
+            if number == 2 and added:
+                optimizer.add_param_group({"params": [parameters[i] for i in added], "lr": 0.125})
+            if number == 2 and later is not None:
+                for group in optimizer.param_groups:
+                    group["lr"] = later
+            for p, gradient in zip(parameters, step):
+                p.grad = None if gradient is None else gradient.clone()
+            optimizer.step()
+            for place, p in enumerate(parameters, 1):
+                which = f"parameter {place}" if len(parameters) > 1 else "p"
+                after[f"{which} after step {number}"] = p.detach().clone()
+    finally:
+        torch.set_grad_enabled(True)
+    return after
+
+
+def look(student, value, gradients, lr):
+    """What has become of everything, after some steps."""
+    import torch
+
+    p, idle, frozen = (torch.nn.Parameter(value.clone()) for _ in range(3))
+    frozen.requires_grad_(False)
+    start, memory = p.detach().clone(), p.detach()
+    optimizer = student.SGD([p, frozen, idle], lr=lr)
+    given = [gradient.clone() for gradient in gradients]
+    same = []
+    try:
+        for gradient in given:
+            p.grad = gradient
+            frozen.grad = gradient.clone()  # left from before it was frozen
+            optimizer.step()
+            same.append(p.grad is gradient)
+        recorded = torch.is_grad_enabled()
+        with torch.no_grad():
+            optimizer.step()
+            off = not torch.is_grad_enabled()
+    finally:
+        torch.set_grad_enabled(True)
+    group = {key: setting for key, setting in optimizer.param_groups[0].items() if key != "params"}
+    return {
+        "shape of p": list(p.shape),
+        "p has changed": not torch.equal(start, p.detach()),
+        "p is where it was in memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
+        "the model's p is the optimizer's": optimizer.param_groups[0]["params"][0] is p,
+        "gradients": given,
+        "p.grad is the tensor that it was": all(same),
+        "p requires a gradient and is a leaf": p.requires_grad and p.is_leaf,
+        "which require a gradient": [each.requires_grad for each in (p, idle, frozen)],
+        "a frozen parameter that has a gradient moves as p does": torch.equal(p, frozen),
+        "gradients stay off after a step within no_grad": off,
+        "parameters that self.state knows": len(optimizer.state),
+        "the other parameter has a gradient": idle.grad is not None,
+        "the group's lr": group.get("lr"),
+        "values in self.state": sum(len(kept) for kept in optimizer.state.values()),
+        "gradients are recorded after the step": recorded,
+    }
+
+
+PLACE = ("p is where it was in memory", "the model's p is the optimizer's")
+REST = ("which require a gradient", "a frozen parameter that has a gradient moves as p does",
+        "gradients stay off after a step within no_grad", "parameters that self.state knows",
+        "gradients", "p.grad is the tensor that it was", "p requires a gradient and is a leaf", "the group's lr",
+        "the other parameter has a gradient", "values in self.state", "gradients are recorded after the step")  # fmt: skip
+rates = any_of(0.25, 0.1, 0.003, 1.5)
+
+
+@st.composite
+def runs(draw, parameters=1, least=1, missing=False, later=False):
+    chosen = [draw(shapes((parameters > 1, 3), (1, 3))) for _ in range(parameters)]
+    values = [draw(tensors(shape, torch.float64)) for shape in chosen]
+    gradients = [[draw(tensors(shape, torch.float64)) for shape in chosen] for _ in range(draw(st.integers(least, 3)))]
+    if missing:
+        for step in gradients:
+            for place in range(parameters):
+                if draw(st.integers(0, 2)) == 0:
+                    step[place] = None
+    cut = draw(st.integers(0, parameters)) if parameters > 1 else 0
+    places = [p for p in (list(range(cut)), list(range(cut, parameters))) if p]
+    groups = [(p, {"lr": draw(rates)} if later and draw(st.booleans()) else {}) for p in places]
+    return given(values, gradients, groups, draw(any_of(None, 0.125, 0.7)) if later else None, lr=draw(rates))
+
+
+@st.composite
+def looks(draw):
+    dtype, shape = draw(any_of(torch.float32, torch.float64)), draw(shapes((1, 2), (1, 3)))
+    gradients = [draw(tensors(shape, dtype)) for _ in range(draw(st.integers(1, 3)))]
+    return given(draw(tensors(shape, dtype)), gradients, draw(rates))
+
+
+one = [([0], {})]
+x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0])
+gx, gy = torch.tensor([4.0, -2.0]), torch.tensor([8.0])
+exercise.requirement(
+    "each parameter moves by -lr · gradient, in each step",
+    points=0.5,
+    probe=steps,
+    visible=[
+        given([x], [[gx]], one, lr=0.25, says="a step with lr = 0.25 from p = (1, 2), with the gradient (4, -2)"),
+        given([y], [[gy], [-gy]], one, lr=0.25, says="two steps with lr = 0.25 from p = 3, with the gradients 8 and -8"),
+    ],
+    edges={
+        "a gradient of zero": given([x], [[torch.zeros(2)], [gx]], one),
+        "a scalar": given([torch.tensor(1.0)], [[torch.tensor(2.0)]], one),
+        "a transposed matrix": given([torch.ones(3, 2).T], [[torch.arange(6.0).view(2, 3)]], one),
+        "a gradient in another order": given([torch.ones(2, 3)], [[torch.arange(6.0).view(3, 2).T]], one),
+        "no elements": given([torch.ones(0)], [[torch.ones(0)]], one),
+        "float64": given([x.double()], [[gx.double() / 3]], one),
+        "a huge gradient": given([x], [[1e30 * gx]], one),
+        "a step of 0": given([x], [[gx]], one, lr=0.0),
+    },
+    domain=runs(),
+)
+two = [([0], {"lr": 0.25}), ([1], {})]
+exercise.requirement(
+    "all groups move, each with the lr that it has now",
+    points=0.5,
+    probe=steps,
+    visible=[
+        given([x, y], [[gx, gy]], two,
+              says="a step with two groups, the first with lr = 0.25, the second with the default of SGD(…, lr=0.5)"),
+        given([x, y], [[gx, gy]] * 2, two, 0.125, says="the same, and lr = 0.125 for both in a second step"),
+        given([x, y], [[gx, gy]], [([0, 1], {"lr": 0.25})], says="a step with two parameters in one group, lr = 0.25"),
+    ],
+    edges={
+        "three groups": given([y] * 3, [[gy] * 3] * 2, [([0], {"lr": 0.25}), ([1], {"lr": 1.0}), ([2], {"lr": 2.0})]),
+        "a group that came later": given([x, y], [[gx, None], [gx, gy]], [([0], {"lr": 0.25})], None, [1]),
+        "two parameters in a group": given([x, x, y], [[gx, -gx, gy]] * 2, [([0, 2], {"lr": 0.25}), ([1], {})], 0.125),
+    },
+    domain=runs(parameters=3, least=2, later=True),
+    hint="Two loops: over the groups, and over each group's parameters. lr is the group's, and may change.",
+)  # fmt: skip
+exercise.requirement(
+    "a parameter without a gradient is left alone, and the others move",
+    points=0.5,
+    probe=steps,
+    visible=[
+        given([x, y, x], [[None, gy, gx]], [([0, 1], {}), ([2], {})], lr=0.25,
+              says="a step with lr = 0.25 of three parameters, two in a group and one in another; the first has no gradient"),
+        given([y], [[gy], [None], [gy]], one, lr=0.25, says="three steps from p = 3; its gradient is 8, then None, then 8"),
+    ],
+    edges={
+        "none at all": given([x, y], [[None, None], [gx, gy]], [([0, 1], {})]),
+        "the last": given([x, y], [[gx, None]], [([0, 1], {})]),
+        "all of the first group": given([x, y], [[None, gy]] * 2, [([0], {}), ([1], {})]),
+    },
+    domain=runs(parameters=3, missing=True),
+    hint="Ask each parameter whether it has a gradient; go on with the next one where it has none.",
+)  # fmt: skip
+says = "two steps of SGD([p, idle], lr=0.25) from p = (1, 2), with the gradients (4, -2) and (2, 1); idle has none"
+visible = [given(x, [gx, gx.abs() / 2], 0.25, says=says)]
+edges = {
+    "a matrix": given(torch.ones(2, 2), [torch.ones(2, 2)] * 2, 0.5),
+    "one number": given(y, [gy], 0.25),
+    "float64": given(x.double(), [gx.double()], 0.25),
+}
+exercise.requirement(
+    "the parameter changes in the memory where it lies",
+    points=0.25,
+    probe=look,
+    rules=dict.fromkeys(REST, "ignored"),
+    visible=visible,
+    edges=edges,
+    domain=looks(),
+    hint="p itself has to change, in place. An assignment to `p` or to `p.data` puts another tensor there.",
+)
+exercise.requirement(
+    "nothing else changes: not the gradient, and nothing is kept in self.state",
+    points=0.25,
+    probe=look,
+    rules=dict.fromkeys(PLACE, "ignored"),
+    visible=visible,
+    edges=edges,
+    domain=looks(),
+    hint="Read p.grad and the group's settings, change p, and leave everything else as it was.",
+)
+
+move = 'p -= group["lr"] * p.grad'
+exercise.mistake("The gradient points uphill: subtract it.", "p -= → p +=")
+exercise.mistake("The gradient is multiplied by the learning rate.", 'group["lr"] * p.grad → p.grad')
+exercise.mistake("Only the sign of the gradient is used; its size counts too.", '* p.grad → * p.grad.sign()')
+exercise.mistake("The gradient's length counts too: it is not normalized.", "* p.grad → * p.grad / p.grad.norm()")
+exercise.mistake("The step is added to what is there; that replaces it.", f'{move} → p.copy_(-group["lr"] * p.grad)')
+exercise.mistake("That shrinks p in proportion to itself; the step does not depend on p.", "* p.grad → * p * p.grad")
+exercise.mistake("Each group has its own learning rate, and it may change.", 'group["lr"] → self.defaults["lr"]')
+exercise.mistake("Each group has its own learning rate, not only the first.", 'group["lr"] → self.param_groups[0]["lr"]')
+exercise.mistake("lr may change between steps: read the group's in each step anew.",
+                 'group["lr"] → group.setdefault("initial_lr", group["lr"])')  # fmt: skip
+exercise.mistake("Only the first group has moved.", "in self.param_groups → in self.param_groups[:1]")
+exercise.mistake("Only the first parameter of each group has moved.", 'in group["params"] → in group["params"][:1]')
+exercise.mistake("PyTorch records what you do to a parameter, and refuses to change one in place.",
+                 "with torch.no_grad(): → if True:")  # fmt: skip
+exercise.mistake("That makes a new tensor and calls it p: the model's parameter has not moved.",
+                 f'{move} → p = p - group["lr"] * p.grad')  # fmt: skip
+exercise.mistake("A parameter may have no gradient: p.grad is None then.", "if p.grad is not None: → if True:")
+exercise.mistake("After a parameter without a gradient the others still have to move.",
+                 "if p.grad is not None: → if p.grad is None:\n                        return\n                    else:")  # fmt: skip
+exercise.mistake("After a parameter without a gradient the rest of its group still has to move.",
+                 "if p.grad is not None: → if p.grad is None:\n                        break\n                    else:")  # fmt: skip
+exercise.mistake("Leave p.grad as it is: lr · p.grad is computed beside it.", '-= group["lr"] * p.grad → -= p.grad.mul_(group["lr"])')
+exercise.mistake("The gradient is still needed: somebody else clears it.", f"{move} → {move}; p.grad = None")
+exercise.mistake("The gradient is still needed: somebody else sets it to zero.", f"{move} → {move}; p.grad.zero_()")
+exercise.mistake("A new tensor in p.data means new memory. Change the numbers that are there.", 'p -= → p.data = p.data -')
+exercise.mistake("The optimizer holds the model's own tensor; that puts another in its place.",
+                 'for p in group["params"]: → for i, p in enumerate(group["params"]):',
+                 f'{move} → group["params"][i] = torch.nn.Parameter(p - group["lr"] * p.grad)')  # fmt: skip
+exercise.mistake("Gradients are off for everybody afterwards.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n        if True:")
+exercise.mistake("SGD has nothing to remember: leave self.state empty.", f'{move} → self.state[p]["old"] = p.clone(); {move}')
+exercise.mistake("The parameter has to require a gradient in the next forward pass, too.",
+                 "with torch.no_grad(): → if True:", f"{move} → p.requires_grad_(False); {move}")  # fmt: skip
+
+# %% wrong: the rates of the beginning
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+        self.rates = [g["lr"] for g in self.param_groups]
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group, lr in zip(self.param_groups, self.rates):
+            for p in group["params"]:
+                if p.grad is not None:
+                    p -= lr * p.grad
+
+# %% wrong: the groups of the beginning
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+        self.first = list(self.param_groups)
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.first:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p -= group["lr"] * p.grad
+
+# %% wrong: a learning rate of its own
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+        self.lr = lr
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is not None:
+                    p -= self.lr * p.grad
+
+# %% wrong: momentum
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is not None:
+                    m = self.state[p].setdefault("m", torch.zeros_like(p))
+                    m.mul_(0.9).add_(p.grad)
+                    p -= group["lr"] * m
+
+# %% wrong: not for a parameter without dimensions
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is not None:
+                    p[:] -= group["lr"] * p.grad
+
+# %% wrong: asks whether the gradient is true
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad:
+                    p -= group["lr"] * p.grad
+
+# %% wrong: the flat "view" of a parameter may be a copy (from the statement)
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3) -> None:
+        super().__init__(params, defaults={"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                flat = p.reshape(-1)
+                flat -= group["lr"] * p.grad.reshape(-1)
+
+# %% wrong: what doesn't require a gradient is skipped, though it has one (from the statement)
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3) -> None:
+        super().__init__(params, defaults={"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if not p.requires_grad or p.grad is None:
+                    continue
+                p.sub_(p.grad, alpha=group["lr"])
+
+# %% wrong: gradients stay switched on after a step that somebody takes within no_grad (from the statement)
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params: Iterable[Any], lr: float = 1e-3) -> None:
+        super().__init__(params, defaults={"lr": lr})
+
+    def step(self, closure: Any = None) -> None:
+        torch.set_grad_enabled(False)
+        for group in self.param_groups:
+            lr = group["lr"]
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.add_(p.grad, alpha=-lr)
+        torch.set_grad_enabled(True)
+
+# %% right: PyTorch's own
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            if any(p.grad is not None for p in group["params"]):
+                torch.optim.SGD([p for p in group["params"] if p.grad is not None], lr=group["lr"]).step()
+
+# %% right: add_ with alpha
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is not None:
+                    p.add_(p.grad, alpha=-group['lr'])
+
+# %% right: through .data
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is not None:
+                    p.data -= group['lr'] * p.grad.data
+
+# %% right: foreach
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            ps = [p for p in group['params'] if p.grad is not None]
+            if ps:
+                torch._foreach_add_(ps, [p.grad for p in ps], alpha=-group['lr'])
+
+# %% right: copies the result into place
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group['params']:
+                if p.grad is None:
+                    continue
+                with torch.no_grad():
+                    p.copy_(p - group['lr'] * p.grad)
+
+# %% right: through a detached view
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                p.detach().sub_(p.grad, alpha=group["lr"])
+
+# %% right: in numpy
+class SGD(torch.optim.Optimizer):
+    def __init__(self, params, lr=1e-3):
+        super().__init__(params, defaults={"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                a = p.detach().numpy()
+                a -= group["lr"] * p.grad.numpy()

@@ -1,0 +1,418 @@
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Draw the first places of the windows from generator; each row takes context + 1 tokens from there.")
+
+
+def text_of(count, dtype, first=0):
+    """Ids that are all different, in no order: up to 251 of them. They cannot be written to, as in a mapped file."""
+    import numpy as np
+
+    tokens = ((np.arange(count, dtype=np.int64) * 37 + 11) % 251 + first).astype(dtype)
+    tokens.setflags(write=False)
+    return tokens
+
+
+def batches(student, count, dtype, batch, context, first=0, calls=1):
+    """The form of a batch, and how the places in the text of its tokens and of their targets are related."""
+    import torch
+
+    tokens = text_of(count, dtype, first)
+    place = {int(token): n for n, token in enumerate(tokens)}
+    generator = torch.Generator().manual_seed(3)
+    found = {"shapes": set(), "dtypes": set()}
+    within, between, strange = set(), set(), set()
+    for _ in range(calls):
+        inputs, targets = student.get_batch(tokens, batch, context, generator)
+        found["shapes"].add((tuple(inputs.shape), tuple(targets.shape)))
+        found["dtypes"].add((str(inputs.dtype), str(targets.dtype)))
+        strange |= {token for token in [*inputs.flatten().tolist(), *targets.flatten().tolist()] if token not in place}
+        for row in inputs.tolist():
+            pairs = zip(row, row[1:]) if isinstance(row, list) else []
+            within |= {place.get(b, 0) - place.get(a, 0) for a, b in pairs}
+        if inputs.shape == targets.shape:
+            pairs = zip(inputs.flatten().tolist(), targets.flatten().tolist())
+            between |= {place.get(b, 0) - place.get(a, 0) for a, b in pairs}
+        else:
+            between.add("inputs and targets have different shapes")
+    return {
+        "shapes of inputs and targets": [[list(s) for s in pair] for pair in sorted(found["shapes"])],
+        "dtypes of inputs and targets": [list(pair) for pair in sorted(found["dtypes"])],
+        "ids that the text does not have": sorted(strange)[:5],
+        "from a token to the next in its row: places in the text": sorted(within)[:5],
+        "from a token to its target: places in the text": sorted(between, key=str)[:5],
+    }
+
+
+def chance(student, windows, context, batch, calls):
+    """How often each window comes, and how often the next row begins so many places after the one before."""
+    import torch
+
+    tokens = text_of(windows + context, "uint16")
+    place = {int(token): n for n, token in enumerate(tokens)}
+    generator = torch.Generator().manual_seed(int(torch.randint(2**31, (1,))))
+    begins = []
+    for _ in range(calls):
+        inputs, _ = student.get_batch(tokens, batch, context, generator)
+        begins += [place.get(row[0] if isinstance(row, list) else row, -1) for row in inputs.tolist()]
+    steps = [(b - a) % windows for a, b in zip(begins, begins[1:])]
+    return {
+        "rows that begin at each place": [begins.count(n) for n in range(windows)],
+        "rows that begin elsewhere": sum(not 0 <= n < windows for n in begins),
+        "rows that begin 0, 1, 2, … places after the row before (around the end)": [steps.count(n) for n in range(windows)],
+    }
+
+
+def sources(student, windows, context, batch):
+    """What a batch depends on, and what it changes."""
+    import random
+
+    import numpy as np
+    import torch
+
+    def twin(generator):
+        return torch.Generator().set_state(generator.get_state())
+
+    def drawn(generator):
+        return [tensor.tolist() for tensor in student.get_batch(tokens, batch, context, generator)]
+
+    tokens = text_of(windows + context, "uint16")
+    generator = torch.Generator().manual_seed(5)
+    torch.rand(3, generator=generator)  # its state is no longer that of its seed
+    states = {
+        "PyTorch's": lambda: torch.get_rng_state().tolist(),
+        "NumPy's": lambda: str(np.random.get_state(legacy=False)),
+        "Python's": random.getstate,
+    }
+    before = {name: state() for name, state in states.items()}
+    same = twin(generator)
+    one, other = drawn(generator), drawn(same)
+    later = drawn(generator)
+    moved = [name for name, state in states.items() if state() != before[name]]
+    return {
+        "the same state gives the same batch": one == other,
+        "the second call gives another batch": one != later,
+        "global generators that moved": moved,
+    }
+
+
+def tried(student, count, batch, context):
+    """Whether get_batch raises, and what."""
+    import torch
+
+    student.get_batch(text_of(count, "uint16"), batch, context, torch.Generator().manual_seed(3))
+
+
+def memory(student, count, batch, context, dtype="uint16", mapped=False):
+    """The memory that a call asks NumPy and PyTorch for, and the shape of what comes."""
+    import contextlib
+    import pathlib
+    import tempfile
+    import tracemalloc
+
+    import numpy as np
+    import torch
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._pytree import tree_leaves
+
+    class Asked(TorchFunctionMode):
+        """Adds up the bytes of all new tensors; a view has the storage of an argument."""
+
+        def __torch_function__(self, operation, types, args=(), kwargs=None):
+            result = operation(*args, **(kwargs or {}))
+            old = {t.untyped_storage().data_ptr() for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+            self.bytes = getattr(self, "bytes", 0) + sum(
+                t.untyped_storage().nbytes()
+                for t in tree_leaves(result)
+                if isinstance(t, torch.Tensor) and t.untyped_storage().data_ptr() not in old
+            )
+            return result
+
+    with contextlib.ExitStack() as stack:
+        tokens = np.zeros(count, dtype)
+        if mapped:
+            path = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))) / "ids.npy"
+            np.save(path, tokens)
+            tokens = np.load(path, mmap_mode="r")
+        generator = torch.Generator().manual_seed(0)
+        tracemalloc.start()
+        try:
+            with Asked() as asked:
+                inputs, _ = student.get_batch(tokens, batch, context, generator)
+            peak = getattr(asked, "bytes", 0) + tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        return {"megabytes taken": round(peak / 1e6, 1), "shape of the inputs": list(inputs.shape)}
+
+
+FORM = ("shapes of inputs and targets", "dtypes of inputs and targets")
+PLACES = ("ids that the text does not have", "from a token to the next in its row: places in the text",
+          "from a token to its target: places in the text")  # fmt: skip
+dtypes = any_of("uint8", "uint16", "uint32", "int64", "int32", "int16")
+
+
+@st.composite
+def asked(draw):
+    context = draw(st.integers(1, 20))
+    return given(context + draw(st.integers(1, 60)), draw(dtypes), draw(st.integers(1, 8)), context, 0, draw(st.integers(1, 3)))
+
+
+@st.composite
+def sizes(draw):
+    """Texts that are long enough, just long enough, too short."""
+    context = draw(st.integers(1, 30))
+    count = draw(any_of(context - 1, context, context + 1, 0, 1) | st.integers(0, 60))
+    return given(count, draw(st.integers(1, 4)), context)
+
+
+says = "get_batch(tokens, batch={}, context={}, …), where tokens are {} ids, all different, in {}"
+exercise.requirement(
+    "inputs and targets are two int64 tensors [batch, context]",
+    points=0.25,
+    probe=batches,
+    rules=dict.fromkeys(PLACES, "ignored"),
+    visible=[
+        given(40, "uint16", 3, 4, says=says.format(3, 4, 40, "uint16")),
+        given(40, "int64", 5, 2, says=says.format(5, 2, 40, "int64")),
+    ],
+    edges={
+        "one row": given(40, "uint16", 1, 4),
+        "a context of 1": given(40, "uint16", 3, 1),
+        "one of each": given(40, "uint8", 1, 1),
+        "a single window": given(5, "uint16", 3, 4),
+        "more rows than windows": given(9, "uint16", 50, 4),
+        "the other order of bytes": given(40, ">u2", 3, 4),
+        "signed": given(40, "int32", 3, 4),
+    },
+    domain=asked(),
+    hint="Two tensors of whole numbers, as an embedding and cross_entropy take them; a row for each window.",
+)
+exercise.requirement(
+    "each row is a window of tokens, and its targets are the window one token later",
+    points=0.5,
+    probe=batches,
+    rules=dict.fromkeys(FORM, "ignored"),
+    visible=[
+        given(40, "uint16", 3, 4, 0, 20, says=f"20 calls of {says.format(3, 4, 40, 'uint16')}"),
+        given(6, "uint8", 20, 5, says=says.format(20, 5, 6, "uint8")),
+        given(30, "int64", 6, 1, says=says.format(6, 1, 30, "int64")),
+    ],
+    edges={
+        "a context of 1": given(40, "uint16", 3, 1, 0, 20),
+        "a long context": given(250, "uint8", 3, 240, 0, 20),
+        "ids beyond 16 bits": given(40, "uint32", 3, 4, 2**32 - 300, 5),
+        "the largest of 16 bits": given(40, "uint16", 3, 4, 2**16 - 260, 5),
+        "the other order of bytes": given(40, ">u2", 3, 4),
+        "all ids of a byte": given(40, "uint8", 9, 4),
+    },
+    domain=asked(),
+)
+exercise.requirement(
+    "every window is equally likely, the last one too, and the rows are drawn independently",
+    points=0.5,
+    probe=chance,
+    band=("rows that begin at each place", "rows that begin 0, 1, 2, … places after the row before (around the end)"),
+    visible=[
+        given(5, 3, 2000, 1, says="get_batch(tokens, batch=2000, context=3, …) where there are 5 windows"),
+        given(4, 2, 2, 600, says="600 calls of get_batch(tokens, batch=2, context=2, …) where there are 4 windows"),
+    ],
+    edges={
+        "two windows": given(2, 6, 1000, 1),
+        "many": given(12, 4, 4000, 1),
+        "a row at a time": given(4, 2, 1, 800),
+        "a context of 1": given(3, 1, 1500, 1),
+    },
+    hint="A text of n tokens has n - context windows: each of them needs a target for its last token.",
+)
+exercise.requirement(
+    "all chance comes from generator: the same state gives the same batch, and the second call another",
+    points=0.25,
+    probe=sources,
+    visible=[
+        given(200, 4, 8, says="get_batch with two generators in the same state, and with one of them again: 200 windows"),
+        given(1, 4, 8, says="the same, where there is only one window"),
+    ],
+    edges={"a row": given(240, 4, 1), "one token": given(1, 1, 1), "long": given(100, 150, 5)},
+    domain=st.builds(given, st.just(1) | st.integers(150, 200), st.integers(1, 40), st.integers(4, 8)),
+    hint="Every function of PyTorch that draws takes generator=…; without it, it draws from the global one.",
+)
+exercise.requirement(
+    "where there is not a single window, a ValueError is raised",
+    points=0.25,
+    probe=tried,
+    parts=["error"],
+    visible=[
+        given(4, 2, 4, says="get_batch(tokens, batch=2, context=4, …) of 4 tokens"),
+        given(2, 2, 4, says="get_batch(tokens, batch=2, context=4, …) of 2 tokens"),
+        given(5, 2, 4, says="get_batch(tokens, batch=2, context=4, …) of 5 tokens"),
+    ],
+    edges={
+        "no tokens": given(0, 1, 1),
+        "one, and a context of 1": given(1, 1, 1),
+        "two, and a context of 1": given(2, 1, 1),
+        "far too few": given(3, 2, 100),
+        "just enough": given(101, 2, 100),
+    },
+    domain=sizes(),
+    hint="A window needs context + 1 tokens, because its last token has a target too.",
+)
+exercise.requirement(
+    "a call takes no memory for the whole text",
+    points=0.25,
+    probe=memory,
+    bounds={"megabytes taken": (0, 0.2)},
+    visible=[
+        given(500_000, 4, 8, says="get_batch(tokens, batch=4, context=8, …) of 500,000 tokens in uint16"),
+        given(400_000, 2, 16, "uint16", True, says="get_batch(tokens, batch=2, context=16, …) of 400,000 tokens in a mapped file"),
+    ],
+    edges={
+        "int64": given(300_000, 4, 8, "int64"),
+        "bytes": given(500_000, 1, 100, "uint8"),
+        "one row": given(400_000, 1, 9),
+    },
+    hint="Pick the windows first, then convert what you have picked.",
+)
+
+draw = "torch.randint(windows, (batch, 1), generator=generator)"
+rows = "rows = torch.from_numpy(tokens[places.numpy()].astype(np.int64))"
+both = "return rows[:, :-1], rows[:, 1:]"
+exercise.mistake("The last window is never drawn.", "torch.randint(windows, → torch.randint(max(windows - 1, 1),")
+exercise.mistake("The first window is never drawn.", f"starts = {draw} → starts = torch.randint(min(1, windows - 1), windows, (batch, 1), generator=generator)")
+exercise.mistake("The targets are the inputs themselves; they should be one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1]")
+exercise.mistake("That is the other way round: the targets come one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, 1:], rows[:, :-1]")
+exercise.mistake("torch.roll wraps around: the last target is the row's first token.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1].roll(-1, 1)")
+exercise.mistake("Each position has a target, not only the last one.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, -1]")
+exercise.mistake("A window takes context + 1 tokens: one was lost.", "torch.arange(context + 1) → torch.arange(context)")
+exercise.mistake("Rows are windows: that is transposed.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1].T, rows[:, 1:].T")
+exercise.mistake("Each row is a window: neighbours in the text, in its order.", "starts + torch.arange(context + 1) → starts + 2 * torch.arange(context + 1) % (context + 1)")
+exercise.mistake("An embedding and cross_entropy take int64; that is the dtype of the file.", "].astype(np.int64) → ].copy()")
+exercise.mistake("An embedding takes int32, cross_entropy does not: use int64.", "].astype(np.int64) → ].astype(np.int32)")
+exercise.mistake("Ids are whole numbers; those are floats.", "].astype(np.int64) → ].astype(np.float64)")
+exercise.mistake("Ids of 16 bits do not fit into int16: large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
+                 unseen="needs ids above 32,767")  # fmt: skip
+exercise.mistake("PyTorch's global generator was asked: all chance has to come from the one given.", "(batch, 1), generator=generator) → (batch, 1))")
+exercise.mistake("A generator that starts anew in each call gives the same batch each time.",
+                 "(batch, 1), generator=generator) → (batch, 1), generator=torch.Generator().manual_seed(generator.initial_seed()))")  # fmt: skip
+exercise.mistake("The global generator was seeded from the given one: leave the global ones alone.",
+                 f"{draw} → (torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator))), torch.randint(windows, (batch, 1)))[1]")  # fmt: skip
+exercise.mistake("NumPy's global generator was asked: all chance has to come from the one given.",
+                 f"{draw} → torch.from_numpy(np.random.randint(windows, size=(batch, 1)))")  # fmt: skip
+exercise.mistake("That takes memory for the whole text: pick the windows, then convert.", f"{rows} → rows = torch.from_numpy(tokens.astype(np.int64)[places.numpy()])")
+exercise.mistake("PyTorch refuses, with another error: look at the number of windows before you draw.", "if windows < 1: → if False:")
+exercise.mistake("With one window there is something to draw: no error then.", "if windows < 1: → if windows < 2:")
+exercise.mistake("Without a window there is nothing to draw: context + 1 tokens are the least.",
+                 "if windows < 1: → if windows < 0:", f"starts = {draw} → starts = torch.randint(max(windows, 1), (batch, 1), generator=generator)",
+                 "tokens[places.numpy()] → tokens[places.numpy() % len(tokens)]")  # fmt: skip
+exercise.mistake("That is another error: a ValueError is asked for.", "raise ValueError(f\"{len(tokens)} → raise IndexError(f\"{len(tokens)}")
+exercise.mistake("Rows are drawn independently, and not one after the other.",
+                 f"{draw} → (torch.randint(windows, (1, 1), generator=generator) + torch.arange(batch)[:, None]) % windows")  # fmt: skip
+exercise.mistake("All rows are the same window: draw one for each.", f"{draw} → torch.randint(windows, (1, 1), generator=generator).expand(batch, 1)")
+exercise.mistake("A window may come again: rows are drawn independently.",
+                 f"{draw} → torch.cat([torch.randperm(windows, generator=generator) for _ in range(batch // windows + 1)])[:batch, None]")  # fmt: skip
+exercise.mistake("Windows overlap: each token may be the first of one.",
+                 f"{draw} → context * torch.randint(max(windows // context, 1), (batch, 1), generator=generator)")  # fmt: skip
+
+# %% wrong: one window too many
+def get_batch(tokens, batch, context, generator):
+    if len(tokens) < context + 1:
+        raise ValueError("too few tokens")
+    starts = torch.randint(len(tokens) - context + 1, (batch,), generator=generator)
+    rows = np.stack([tokens[s : s + context + 1] for s in starts.tolist()]).astype(np.int64)
+    return torch.from_numpy(rows[:, :-1]), torch.from_numpy(rows[:, 1:])
+
+# %% wrong: a window too many, whose last target is missing
+def get_batch(tokens, batch, context, generator):
+    if len(tokens) < context + 1:
+        raise ValueError("too few tokens")
+    starts = torch.randint(len(tokens) - context, (batch,), generator=generator)
+    return torch.tensor(np.stack([tokens[s : s + context] for s in starts.tolist()]).astype(np.int64))
+
+# %% wrong: converts the whole text in torch
+def get_batch(tokens, batch, context, generator):
+    if len(tokens) < context + 1:
+        raise ValueError("too few tokens")
+    ids = torch.from_numpy(tokens).long()
+    starts = torch.randint(len(ids) - context, (batch, 1), generator=generator)
+    rows = ids[starts + torch.arange(context + 1)]
+    return rows[:, :-1], rows[:, 1:]
+
+# %% wrong: the targets two later
+def get_batch(tokens, batch, context, generator):
+    if len(tokens) < context + 1:
+        raise ValueError("too few tokens")
+    starts = torch.randint(max(len(tokens) - context - 1, 1), (batch, 1), generator=generator)
+    places = (starts + torch.arange(context + 2)).clamp(max=len(tokens) - 1)
+    rows = torch.from_numpy(tokens[places.numpy()].astype(np.int64))
+    return rows[:, :-2], rows[:, 2:]
+
+# %% wrong: rounds, so that the ends come half as often
+def get_batch(tokens, batch, context, generator):
+    windows = len(tokens) - context
+    if windows < 1:
+        raise ValueError("too few tokens")
+    starts = (torch.rand(batch, 1, generator=generator) * (windows - 1)).round().long()
+    rows = torch.from_numpy(tokens[(starts + torch.arange(context + 1)).numpy()].astype(np.int64))
+    return rows[:, :-1], rows[:, 1:]
+
+# %% wrong: draws places among all tokens and keeps them inside
+def get_batch(tokens, batch, context, generator):
+    windows = len(tokens) - context
+    if windows < 1:
+        raise ValueError("too few tokens")
+    starts = torch.randint(len(tokens), (batch, 1), generator=generator).clamp(max=windows - 1)
+    rows = torch.from_numpy(tokens[(starts + torch.arange(context + 1)).numpy()].astype(np.int64))
+    return rows[:, :-1], rows[:, 1:]
+
+# %% wrong: asks whether each token is far enough from the end
+def get_batch(tokens, batch, context, generator):
+    fits = np.arange(len(tokens)) + context < len(tokens)
+    if not fits.any():
+        raise ValueError("too few tokens")
+    begins = torch.from_numpy(np.flatnonzero(fits))
+    starts = begins[torch.randint(len(begins), (batch,), generator=generator)][:, None]
+    rows = torch.from_numpy(tokens[(starts + torch.arange(context + 1)).numpy()].astype(np.int64))
+    return rows[:, :-1], rows[:, 1:]
+
+# %% right: slices, one after the other
+def get_batch(tokens, batch, context, generator):
+    if len(tokens) <= context:
+        raise ValueError("too few tokens")
+    inputs = torch.empty(batch, context, dtype=torch.int64)
+    targets = torch.empty(batch, context, dtype=torch.int64)
+    for row in range(batch):
+        start = int(torch.randint(0, len(tokens) - context, (), generator=generator))
+        inputs[row] = torch.from_numpy(tokens[start : start + context].astype(np.int64))
+        targets[row] = torch.from_numpy(tokens[start + 1 : start + 1 + context].astype(np.int64))
+    return inputs, targets
+
+# %% right: windows as a view
+def get_batch(tokens, batch, context, generator):
+    if len(tokens) < context + 1:
+        raise ValueError("too few tokens")
+    views = np.lib.stride_tricks.sliding_window_view(tokens, context + 1)
+    chosen = torch.randint(len(views), (batch,), generator=generator).numpy()
+    rows = torch.tensor(views[chosen].astype(np.int64))
+    return rows[:, :context].contiguous(), rows[:, 1:].contiguous()
+
+# %% right: a NumPy generator, seeded from the given one
+def get_batch(tokens, batch, context, generator):
+    count = len(tokens) - context
+    if count <= 0:
+        raise ValueError(f"{len(tokens)} tokens, context {context}")
+    rng = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
+    starts = rng.integers(0, count, batch)
+    x = np.stack([tokens[s : s + context] for s in starts]).astype(np.int64)
+    y = np.stack([tokens[s + 1 : s + context + 1] for s in starts]).astype(np.int64)
+    return [torch.from_numpy(x), torch.from_numpy(y)]
+
+# %% right: random numbers, scaled
+def get_batch(tokens, batch, context, generator):
+    windows = len(tokens) - context
+    if windows < 1:
+        raise ValueError("too few tokens")
+    chance = torch.rand(batch, generator=generator, dtype=torch.float64)
+    starts = (chance * windows).long().tolist()
+    rows = torch.stack([torch.as_tensor(tokens[s : s + context + 1].astype("int64")) for s in starts])
+    return rows[:, :-1], rows[:, 1:]

@@ -1,0 +1,148 @@
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Three cases: the first warmup steps, from step number steps on, and the cosine in between.")
+
+peaks = any_of(0.8, 3e-3, 0.01, 1.0, 5)
+
+
+@st.composite
+def schedules(draw, where, warmups=st.integers(1, 30)):
+    """A step in the warm-up, on the cosine or after it."""
+    warmup, more, peak = draw(warmups), draw(st.integers(1, 60)), draw(peaks)
+    steps = warmup + more
+    step = {"rise": st.integers(0, max(warmup - 1, 0)), "cosine": st.integers(warmup, steps - 1),
+            "end": st.integers(steps, steps + 3 * more)}[where]  # fmt: skip
+    return given(draw(step), warmup, steps, peak, peak * draw(any_of(0.0, 0.1, 0.01, 0.5, 1.0)))
+
+
+exercise.requirement(
+    "in the first warmup steps it rises by equal amounts, from peak / warmup to peak",
+    points=0.25,
+    visible=[given(0, 4, 14, 0.8, 0.1), given(1, 4, 14, 0.8, 0.1), given(3, 4, 14, 0.8, 0.1)],
+    edges={
+        "a warm-up of one step": given(0, 1, 10, 0.8, 0.1),
+        "all but one step": given(8, 9, 10, 0.8, 0.1),
+        "no floor": given(2, 4, 14, 0.8, 0.0),
+        "a long one": given(1_234, 2_000, 100_000, 3e-4, 3e-5),
+    },
+    domain=schedules("rise"),
+    hint="Step 0 gets one part of peak, step 1 two parts, and the last of the warmup steps all of it.",
+)
+exercise.requirement(
+    "from there it goes down to floor along half a cosine",
+    points=0.25,
+    visible=[given(4, 4, 14, 0.8, 0.1), given(7, 4, 14, 0.8, 0.1), given(9, 4, 14, 0.8, 0.1), given(13, 4, 14, 0.8, 0.1)],
+    edges={
+        "one step of it": given(4, 4, 5, 0.8, 0.1),
+        "no floor": given(13, 4, 14, 0.8, 0.0),
+        "a floor as high as peak": given(9, 4, 14, 0.8, 0.8),
+        "a long one": given(54_321, 2_000, 100_000, 3e-4, 3e-5),
+        "whole numbers": given(7, 4, 14, 8, 1),
+    },
+    domain=schedules("cosine"),
+    hint="p is 0 in the first step after the warm-up, and 1 in step number steps: put both into the formula.",
+)
+exercise.requirement(
+    "from step number steps on, it is floor",
+    points=0.25,
+    visible=[given(14, 4, 14, 0.8, 0.1), given(24, 4, 14, 0.8, 0.1), given(3, 4, 14, 0.8, 0.1)],
+    edges={
+        "much later": given(10**6, 4, 14, 0.8, 0.1),
+        "no floor": given(17, 4, 14, 0.8, 0.0),
+        "a little later": given(20, 4, 14, 0.8, 0.1),
+        "a whole period later": given(34, 4, 14, 0.8, 0.1),
+    },
+    domain=schedules("end"),
+    hint="A cosine goes up again after half its period.",
+)
+exercise.requirement(
+    "warmup may be 0",
+    points=0.25,
+    visible=[given(0, 0, 10, 2.0, 1.0), given(5, 0, 10, 2.0, 1.0)],
+    edges={"one step in all": given(0, 0, 1, 0.8, 0.1), "and that is over": given(1, 0, 1, 0.8, 0.1)},
+    domain=st.builds(lambda steps, peak: given(0, 0, steps, peak, peak / 10), st.integers(1, 60), peaks),
+    hint="Without a warm-up the first step has the learning rate peak.",
+)
+
+rise = "return peak * (step + 1) / warmup"
+least = "min((step - warmup) / (steps - warmup), 1.0)"
+fall = "floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2"
+exercise.mistake("Step 0 would have a learning rate of 0: it gets one part of peak.", "peak * (step + 1) / warmup → peak * step / warmup")
+exercise.mistake("The warm-up reaches peak in its last step, and that has the number warmup - 1.", "peak * (step + 1) / warmup → peak * (step + 1) / (warmup + 1)")
+exercise.mistake("The warm-up begins at peak / warmup, and not at floor.", f"{rise} → return floor + (peak - floor) * (step + 1) / warmup")
+exercise.mistake("In the warm-up the learning rate rises.", f"{rise} → return peak")
+exercise.mistake("The amounts by which it rises are equal.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
+exercise.mistake("It goes down to floor, not to 0.", f"{fall} → peak * (1 + math.cos(math.pi * progress)) / 2")
+exercise.mistake("The cosine spans from floor to peak; that adds floor to all of it.", "(peak - floor) * (1 + → peak * (1 +")
+exercise.mistake("A cosine goes from 1 to -1: that does not end at floor.", f"{fall} → floor + (peak - floor) * math.cos(math.pi * progress)")
+exercise.mistake("1 + cos goes from 2 to 0: it begins at twice the height.", "(1 + math.cos(math.pi * progress)) / 2 → (1 + math.cos(math.pi * progress))")
+exercise.mistake("Half a period of the cosine leads from peak to floor: p = 1 is half a turn.", "math.cos(math.pi * progress) → math.cos(2 * math.pi * progress)")
+exercise.mistake("A quarter of a period does not get down: p = 1 is half a turn.", "(1 + math.cos(math.pi * progress)) / 2 → math.cos(math.pi * progress / 2)")
+exercise.mistake("Angles are in radians here: half a turn is π.", "math.cos(math.pi * progress) → math.cos(180 * progress)")
+exercise.mistake("The cosine begins where the warm-up ends, not in step 0.", f"{least} → min(step / steps, 1.0)")
+exercise.mistake("p divides by the steps after the warm-up, not by all of them.", f"{least} → min((step - warmup) / steps, 1.0)")
+exercise.mistake("p is 1 in step number `steps`, not in the one before.", f"{least} → min((step - warmup) / max(steps - 1 - warmup, 1), 1.0)")
+exercise.mistake("p is 0 in the first step after the warm-up.", f"{least} → min((step + 1 - warmup) / (steps - warmup), 1.0)")
+exercise.mistake("// rounds p down to 0.", f"{least} → min((step - warmup) // (steps - warmup), 1.0)")
+exercise.mistake("That is a straight line down.", f"{fall} → peak + (floor - peak) * progress")
+exercise.mistake("That rises from floor to peak.", "(1 + math.cos → (1 - math.cos")
+exercise.mistake("A cosine goes up again after half its period: from `steps` on it is floor.", f"{least} → (step - warmup) / (steps - warmup)")
+exercise.mistake("After the last step there is floor, not 0.", f"return {fall} → return {fall} if step < steps else 0.0")
+exercise.mistake("From `steps` on it is floor, not what the last step had.",
+                 f"progress = {least} → step = min(step, steps - 1); progress = (step - warmup) / (steps - warmup)")  # fmt: skip
+exercise.mistake("warmup may be 0, and then nothing can be divided by it.", "if step < warmup: → part = peak / warmup\n    if step < warmup:")
+exercise.mistake("Without a warm-up the cosine begins in step 0.",
+                 "if step < warmup: → warmup_steps, warmup = warmup, max(warmup, 1)\n    if step < warmup:")  # fmt: skip
+exercise.mistake("That was computed in float32, with 7 digits; Python's floats have 16.",
+                 f"return {fall} → return float(np.float32(floor) + np.float32(peak - floor) * (1 + np.float32(math.cos(math.pi * progress))) / 2)")  # fmt: skip
+
+# %% wrong: a warm-up of one step too many
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if warmup and step <= warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step - warmup) / (steps - warmup), 1.0)
+    return floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2
+
+# %% wrong: never below a tenth of peak
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = min((step - warmup) / (steps - warmup), 1.0)
+    return max(floor, peak / 10, floor + (peak - floor) * (1 + math.cos(math.pi * progress)) / 2)
+
+# %% wrong: in float32
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    progress = torch.tensor((step - warmup) / (steps - warmup)).clamp(max=1.0)
+    return (floor + (peak - floor) * (1 + torch.cos(math.pi * progress)) / 2).item()
+
+# %% equivalent: min((step - warmup) / (steps - warmup), 1.0) → min(1.0, (step - warmup) / (steps - warmup))
+# why: the smaller of two numbers does not depend on their order
+
+# %% right: the square of a cosine
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return (step + 1) * (peak / warmup)
+    if step >= steps:
+        return floor
+    share = math.cos(math.pi / 2 * (step - warmup) / (steps - warmup)) ** 2
+    return peak * share + floor * (1 - share)
+
+# %% right: torch
+def warmup_cosine(step, warmup, steps, peak, floor):
+    if step < warmup:
+        return float(torch.linspace(peak / warmup, peak, warmup, dtype=torch.float64)[step])
+    p = torch.tensor((step - warmup) / (steps - warmup), dtype=torch.float64).clamp(max=1)
+    return (floor + (peak - floor) * (1 + torch.cos(torch.pi * p)) / 2).item()
+
+# %% right: the last step is held
+def warmup_cosine(step, warmup, steps, peak, floor):
+    step = min(step, steps)
+    if warmup and step < warmup:
+        return peak - peak * (warmup - 1 - step) / warmup
+    angle = math.pi * (step - warmup) / (steps - warmup)
+    return 0.5 * (peak + floor) + 0.5 * (peak - floor) * math.cos(angle)

@@ -1,0 +1,729 @@
+import math
+
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Divide all gradients, remember whether all are finite, then decide; keep count.")
+
+
+def scaled(student, value, factor, overflows=0):
+    """The scaled loss and the gradient that it sends back, after so many overflows."""
+    import torch
+
+    scaler = student.LossScaler(factor, 5)
+    for _ in range(overflows):
+        weight = torch.zeros(1)
+        weight.grad = torch.full((1,), float("inf"))
+        scaler.step(torch.optim.SGD([weight], lr=1.0))
+    start = value.clone().requires_grad_()
+    loss = start * 1
+    result = scaler.scale(loss)
+    tensor = torch.is_tensor(result)
+    if tensor and result.requires_grad:
+        result.sum().backward()
+    return {
+        "it is a tensor": tensor,
+        "the scaled loss": result.detach().clone() if tensor else result,
+        "the gradient that it sends back to the loss": start.grad,
+        "the loss itself, afterwards": loss.detach().clone(),
+    }
+
+
+def story(student, factor, interval, batches):
+    """Each batch: scaled gradients of two groups of parameters; None stands for none. What each step does."""
+    import math
+
+    import torch
+
+    first, second, idle = torch.zeros(2), torch.zeros(2), torch.ones(1)
+    optimizer = torch.optim.SGD([{"params": [first, idle]}, {"params": [second]}], lr=1.0)
+    steps = []
+    optimizer.register_step_post_hook(lambda *_: steps.append(1))
+    scaler = student.LossScaler(factor, interval)
+    returned, counts, gradients, weights, factors, good = [], [], [], [], [scaler.factor], [scaler.good_steps]
+    for batch in batches:
+        for parameter, values in zip((first, second), batch, strict=True):
+            parameter.grad = None if values is None else torch.tensor(values)
+        returned.append(scaler.step(optimizer))
+        counts.append(len(steps))
+        if all(math.isfinite(value) for values in batch for value in values or []):
+            gradients.append([None if p.grad is None else p.grad.clone() for p in (first, idle, second)])
+        weights.append([*first.tolist(), *idle.tolist(), *second.tolist()])
+        factors.append(scaler.factor)
+        good.append(scaler.good_steps)
+    return {
+        "gradients after each good step": gradients,
+        "weights after each step": weights,
+        "what step returned": returned,
+        "steps of the optimizer so far": counts,
+        "the type of factor": type(scaler.factor).__name__,
+        "factor, at first and after each step": factors,
+        "good_steps, at first and after each step": good,
+    }
+
+
+def resumed(student, factor, interval, before, after):
+    """Saves a state after some steps, each good or not, and goes on from it; others use the same state meanwhile."""
+    import torch
+
+    weight = torch.zeros(1)
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+
+    def step(scaler, fine):
+        weight.grad = torch.full((1,), 1.0 if fine else float("inf"))
+        scaler.step(optimizer)
+        return [scaler.factor, scaler.good_steps]
+
+    scaler = student.LossScaler(factor, interval)
+    for fine in before:
+        step(scaler, fine)
+    state = scaler.state_dict()
+    held = sorted({type(value).__name__ for value in state.values()}) if isinstance(state, dict) else []
+    for _ in range(2):
+        step(scaler, False)
+    other = student.LossScaler(7.0, 55)
+    other.load_state_dict(state)
+    step(other, False)
+    new = student.LossScaler(3.0, 77)
+    new.load_state_dict(state)
+    return {
+        "the state is a dict": isinstance(state, dict),
+        "what else than numbers it holds": [kind for kind in held if kind not in ("int", "float")],
+        "factor and good_steps, loaded": [new.factor, new.good_steps],
+        "factor and good_steps after each further step": [step(new, fine) for fine in after],
+    }
+
+
+DIVIDED = ("gradients after each good step", "weights after each step")
+SKIPPED = ("what step returned", "steps of the optimizer so far")
+ADAPTED = ("the type of factor", "factor, at first and after each step", "good_steps, at first and after each step")
+
+
+def only(*keys):
+    return dict.fromkeys(sorted({*DIVIDED, *SKIPPED, *ADAPTED} - {*keys}), "ignored")
+
+
+factors = any_of(*(2.0**n for n in range(-3, 20)), 3.0, 10.0, 1000.0)
+intervals = st.integers(1, 5)
+whole = st.integers(-8, 8).map(float)
+broken = any_of(math.inf, -math.inf, math.nan)
+
+
+def batches(finite=whole, odd=0.0, count=(1, 6)):
+    """Scaled gradients; that share of batches has one that is infinite or NaN."""
+
+    @st.composite
+    def one(draw):
+        pair = [draw(st.none() | st.lists(finite, min_size=2, max_size=2)) for _ in range(2)]
+        if odd and draw(st.integers(0, 9)) < 10 * odd:
+            pair[draw(st.integers(0, 1))] = draw(st.permutations([draw(finite), draw(broken)]))
+        return pair
+
+    return st.lists(one(), min_size=count[0], max_size=count[1])
+
+
+@st.composite
+def losses(draw):
+    value = draw(st.floats(-100, 100, width=32).filter(lambda v: abs(v) > 1e-3))
+    dtype = draw(any_of(torch.float32, torch.float64))
+    return given(torch.tensor(value, dtype=dtype), draw(factors), draw(st.integers(0, 3)))
+
+
+exercise.requirement(
+    "scale returns the loss times the current factor, as a new tensor that gradients flow through",
+    points=0.5,
+    probe=scaled,
+    visible=[
+        given(torch.tensor(0.5), 1024.0, says="scale(loss) for a loss of 0.5, with the factor 1024"),
+        given(torch.tensor(0.5), 1024.0, 2, says="scale(loss) for a loss of 0.5, after two overflows with a factor of 1024 at first"),
+    ],
+    edges={
+        "a loss of 0": given(torch.tensor(0.0), 8.0),
+        "a negative loss": given(torch.tensor(-3.0), 8.0),
+        "a factor below 1": given(torch.tensor(3.0), 1.0, 3),
+        "a loss with a dimension": given(torch.tensor([0.5]), 8.0),
+        "float64": given(torch.tensor(0.1, dtype=torch.float64), 3.0),
+        "no power of two": given(torch.tensor(0.3), 10.0, 1),
+    },
+    domain=losses(),
+    hint="loss * factor, with the factor as it is now, is a tensor of the graph.",
+)  # fmt: skip
+exercise.requirement(
+    "step divides the factor out of every gradient there is, and steps with the true gradients",
+    points=1,
+    probe=story,
+    rules=only(*DIVIDED),
+    visible=[
+        given(4.0, 9, [([4.0, 8.0], [4.0, -4.0])],
+              says="a step with the factor 4; the scaled gradients are [4, 8] in one group and [4, -4] in another"),
+        given(2.0, 9, [(None, [2.0, 4.0])],
+              says="a step with the factor 2; a parameter has no gradient, in another group one has [2, 4]"),
+    ],
+    edges={
+        "nothing has a gradient": given(4.0, 9, [(None, None)]),
+        "a factor of 1": given(1.0, 9, [([4.0, 8.0], [4.0, 4.0])]),
+        "a factor below 1": given(0.25, 9, [([4.0, 8.0], [4.0, 4.0])]),
+        "no power of two": given(10.0, 9, [([4.0, 8.0], [4.0, 4.0])]),
+        "three steps": given(4.0, 9, [([4.0, 8.0], [4.0, 4.0]), ([1.0, 0.0], None), (None, [-1.0, 2.0])]),
+        "tiny": given(2.0**16, 9, [([1e-30, 1e-20], [1e-10, 1.0])]),
+        "gradients of 0": given(8.0, 9, [([0.0, 0.0], [0.0, 0.0])]),
+    },
+    domain=st.builds(given, factors, st.just(9), batches()),
+    hint="Go through the parameters of every group. After the step each .grad holds the true gradient.",
+)  # fmt: skip
+exercise.requirement(
+    "one gradient that is infinite or NaN, wherever it is, and the step is skipped; step says whether it stepped",
+    points=0.75,
+    probe=story,
+    rules=only(*SKIPPED),
+    visible=[
+        given(4.0, 9, [([4.0, 8.0], [4.0, 4.0]), ([4.0, 4.0], [4.0, math.inf]), ([math.inf, math.inf], [1.0, 1.0])],
+              says="three steps; in the second, one gradient of the second group is infinite; in the third, all of the first"),
+        given(2.0, 9, [([1.0, math.nan], [1.0, 1.0]), (None, [2.0, 4.0])],
+              says="two steps; in the first a gradient is NaN, in the second a parameter has none"),
+    ],
+    edges={
+        "minus infinity": given(4.0, 9, [([4.0, -math.inf], [1.0, 1.0])]),
+        "both infinities: their sum is NaN": given(4.0, 9, [([math.inf, -math.inf], [1.0, 1.0])]),
+        "all of them": given(4.0, 9, [([math.inf] * 2, [math.nan] * 2)]),
+        "NaN in the first, finite in the last": given(4.0, 9, [([math.nan, 1.0], [1.0, 1.0])]),
+        "large but finite: their sum is not": given(1.0, 9, [([3e38, 3e38], [3e38, 3e38])]),
+        "nothing has a gradient": given(4.0, 9, [(None, None)]),
+        "gradients of 0": given(4.0, 9, [([0.0, 0.0], [0.0, 0.0])]),
+        "large ones that cancel": given(1.0, 9, [([3e38, -3e38], [3e38, -3e38])]),
+    },
+    domain=st.builds(given, any_of(2.0**6, 2.0**16), st.just(9), batches(whole | any_of(3e38, -3e38, 1e-30), 0.4)),
+    hint="Decide after you have looked at every gradient of every group.",
+)  # fmt: skip
+good, bad = ([2.0, 2.0], [2.0, 2.0]), ([2.0, 2.0], [math.inf, 2.0])
+exercise.requirement(
+    "an overflow halves the factor, growth_interval good steps in a row double it; then counting begins anew",
+    points=1,
+    probe=story,
+    rules=only(*ADAPTED),
+    visible=[
+        given(4.0, 2, [good, bad, good, good, good], says="five steps with growth_interval 2, of which the second overflows"),
+        given(1.0, 3, [bad, bad, good, good], says="four steps with growth_interval 3; the first two overflow"),
+    ],
+    edges={
+        "growth_interval 1": given(4.0, 1, [good, good, bad, good]),
+        "overflows alone": given(2.0, 3, [bad] * 6),
+        "far up": given(2.0**24, 1, [good] * 20),
+        "no power of two": given(3.0, 2, [good, good, bad, good]),
+        "a long row": given(4.0, 5, [good] * 16),
+        "an overflow just before doubling": given(4.0, 3, [good, good, bad, good, good, good]),
+        "an overflow just after doubling": given(4.0, 2, [good, good, bad, bad, good]),
+        "nothing has a gradient": given(4.0, 2, [(None, None)] * 2),
+    },
+    domain=st.builds(given, factors, intervals, batches(whole, 0.2, (1, 12))),
+    hint="good_steps counts the good steps since the factor last changed.",
+)  # fmt: skip
+exercise.requirement(
+    "state_dict is a dictionary of plain numbers as they are now; any scaler goes on from it, and leaves it alone",
+    points=0.75,
+    probe=resumed,
+    visible=[
+        given(8.0, 3, [True, True], [True, True], says="LossScaler(8.0, 3).state_dict() after two good steps, loaded into "
+              "LossScaler(3.0, 77), which goes on with two good steps, while others load the same state or go on"),
+    ],
+    edges={
+        "saved at once": given(8.0, 2, [], [True, True, True]),
+        "after an overflow": given(8.0, 2, [True, False], [True, True]),
+        "after doubling": given(8.0, 2, [True, True], [True, False]),
+        "growth_interval 1": given(8.0, 1, [True], [True]),
+    },
+    domain=st.builds(given, factors, intervals, *[st.lists(st.booleans() | st.just(True), max_size=7)] * 2),
+    hint="What would a scaler have to know to go on in the same way? The state must hold that, and keep it.",
+)  # fmt: skip
+
+exercise.mistake("That is the loss as it was.", "return loss * self.factor → return loss")
+exercise.mistake("scale has to return a tensor that still belongs to the graph.",
+                 "return loss * → return loss.item() *")  # fmt: skip
+exercise.mistake("scale has to return a tensor that still belongs to the graph.",
+                 "return loss * → return loss.detach() *")  # fmt: skip
+exercise.mistake("The loss itself is changed: whoever prints it later sees the scaled one.",
+                 "return loss * self.factor → loss *= self.factor; return loss")  # fmt: skip
+exercise.mistake("The factor may have changed since the scaler was made: scale with the current one.",
+                 "growth_interval, 0 → growth_interval, 0; self.__dict__[\"first\"] = factor",
+                 "return loss * self.factor → return loss * self.first")  # fmt: skip
+exercise.mistake("The loss is divided by the factor; it has to be multiplied.", "return loss * → return loss /")
+
+unscaled = "parameter.grad /= self.factor"
+exercise.mistake("The factor is still in the gradients when the optimizer steps.", f"{unscaled} → pass")
+exercise.mistake("Divide by the factor; that multiplies.", f"{unscaled} → parameter.grad *= self.factor")
+exercise.mistake("Divide by the factor that the loss was scaled with, before you adapt it.",
+                 f"{unscaled} → {unscaled} / 2")  # fmt: skip
+exercise.mistake("The optimizer steps before the factor is divided out, with the scaled gradients.",
+                 "optimizer.step() → pass",
+                 "finite = True → optimizer.step(); finite = True")  # fmt: skip
+exercise.mistake("The factor is still in the gradients when the optimizer steps.",
+                 f"{unscaled} → parameter.grad / self.factor")  # fmt: skip
+exercise.mistake("A parameter may have no gradient: leave it out.", "if parameter.grad is not None → if True")
+exercise.mistake("A parameter without a gradient is left as it is, without one.", "if parameter.grad is not None: → "
+                 "if parameter.grad is None:\n                    parameter.grad = torch.zeros_like(parameter)\n                if True:")  # fmt: skip
+exercise.mistake("After a good step .grad holds the true gradient: leave it there.",
+                 "optimizer.step() → optimizer.step(); optimizer.zero_grad()")  # fmt: skip
+exercise.mistake("Look at all groups, the second too.", "optimizer.param_groups → optimizer.param_groups[:1]")
+exercise.mistake("Only the last gradient decides; one that is not finite is enough, wherever it is.",
+                 "finite = finite and bool → finite = bool")  # fmt: skip
+exercise.mistake("Some gradients are finite, but all have to be.", ".isfinite().all() → .isfinite().any()")
+exercise.mistake("It steps although a gradient is infinite or NaN.", "if not finite → if False")
+exercise.mistake("NaN is not finite either: infinity minus infinity may have happened on the way.",
+                 "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isinf().any())")  # fmt: skip
+exercise.mistake("Infinity is not finite either.",
+                 "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isnan().any())")  # fmt: skip
+exercise.mistake("It steps although a gradient is infinite or NaN.",
+                 f"{unscaled} → {unscaled}; parameter.grad.nan_to_num_(0.0, 0.0, 0.0)")  # fmt: skip
+exercise.mistake("A skipped step is one in which the optimizer does not step at all: its own state would change.",
+                 "return False → optimizer.zero_grad(); optimizer.step(); return False")  # fmt: skip
+exercise.mistake("Large gradients are finite although their sum is not.",
+                 "bool(parameter.grad.isfinite().all()) → math.isfinite(parameter.grad.abs().sum().item())",
+                 unseen="gradients that large are rare: an edge")  # fmt: skip
+exercise.mistake("Return whether the optimizer stepped.", "return True → return None", "return False → return None")
+exercise.mistake("True is for a step that took place.",
+                 "return True → return None", "return False → return True", "return None → return False")  # fmt: skip
+
+grows, shrinks = "self.factor * 2, 0", "self.factor / 2, 0"
+exercise.mistake("Good steps are counted in a row: an overflow begins the count anew.",
+                 f"{shrinks} → self.factor / 2, self.good_steps")  # fmt: skip
+exercise.mistake("The factor grows after growth_interval good steps in a row, not after each.",
+                 "self.good_steps == self.growth_interval → self.good_steps")  # fmt: skip
+exercise.mistake("The factor never grows: growth_interval good steps in a row double it.", f"{grows} → self.factor, 0")
+exercise.mistake("The factor never changes.", f"{grows} → self.factor, 0", f"{shrinks} → self.factor, 0")
+exercise.mistake("The factor is halved after an overflow.", f"{shrinks} → self.factor, 0")
+exercise.mistake("An overflow says that the factor is too large: halve it.", f"{shrinks} → self.factor * 2, 0")
+exercise.mistake("When the factor has doubled, counting begins anew.", f"{grows} → self.factor * 2, self.good_steps")
+exercise.mistake("The factor doubles a step late: the step that makes growth_interval of them counts.",
+                 "self.good_steps == self.growth_interval → self.good_steps > self.growth_interval")  # fmt: skip
+exercise.mistake("The factor may fall below 1.", f"{shrinks} → max(self.factor / 2, 1.0), 0")
+exercise.mistake("The factor has no upper limit.", f"{grows} → min(self.factor * 2, 2.0**24), 0",
+                 unseen="factors that large are rare: an edge")  # fmt: skip
+exercise.mistake("factor is a plain float.",
+                 "= factor, growth_interval, 0 → = torch.tensor(factor), growth_interval, 0")  # fmt: skip
+
+whole_state = "return dict(vars(self))"
+exercise.mistake("The state changes after it was taken: it has to keep the numbers of that moment.",
+                 f"{whole_state} → return vars(self)")  # fmt: skip
+exercise.mistake("The scaler goes on with the very dictionary that it was given, and changes it.",
+                 "vars(self).update(state) → self.__dict__ = state")  # fmt: skip
+exercise.mistake("The count of good steps belongs to the state, and goes on from there.",
+                 f'{whole_state} → return {{"factor": self.factor, "growth_interval": self.growth_interval}}')  # fmt: skip
+exercise.mistake("The interval belongs to the state: the new scaler may have another.",
+                 f'{whole_state} → return {{"factor": self.factor, "good_steps": self.good_steps}}')  # fmt: skip
+exercise.mistake("The factor belongs to the state.",
+                 f'{whole_state} → return {{"good_steps": self.good_steps, "growth_interval": self.growth_interval}}')  # fmt: skip
+exercise.mistake("The count of good steps belongs to the state, and goes on from there.",
+                 "vars(self).update(state) → vars(self).update(state); self.good_steps = 0")  # fmt: skip
+exercise.mistake("The state holds plain numbers, and nothing else.",
+                 f"{whole_state} → return {{**vars(self), 'factor': torch.tensor(self.factor)}}")  # fmt: skip
+
+# %% wrong: one flag for the scaler's whole life
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps, self.finite = factor, growth_interval, 0, 1
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad /= self.factor
+                    if not p.grad.isfinite().all():
+                        self.finite = 0
+        if self.finite:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps % self.growth_interval == 0:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return bool(self.finite)
+
+    def state_dict(self):
+        return {**vars(self)}
+
+    def load_state_dict(self, state):
+        for name, value in state.items():
+            setattr(self, name, value)
+
+# %% wrong: a class state shared by all scalers
+class LossScaler:
+    state = {}
+
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.state.update(factor=factor, good_steps=0, every=growth_interval)
+
+    factor = property(lambda self: self.state["factor"])
+    good_steps = property(lambda self: self.state["good_steps"])
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        s = self.state
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad.div_(s["factor"])
+        fine = all(grad.isfinite().all() for grad in grads)
+        if fine:
+            optimizer.step()
+        s["good_steps"] = s["good_steps"] + 1 if fine else 0
+        if not fine or s["good_steps"] == s["every"]:
+            s["factor"] *= 2 if fine else 0.5
+            s["good_steps"] = 0
+        return fine
+
+    def state_dict(self):
+        return self.state
+
+    def load_state_dict(self, state):
+        self.state.update(state)
+
+# %% wrong: a missing gradient spoils the step
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        parameters = [p for g in optimizer.param_groups for p in g["params"]]
+        for p in parameters:
+            if p.grad is not None:
+                p.grad = p.grad / self.factor
+        fine = all(p.grad is not None and bool(torch.isfinite(p.grad).all()) for p in parameters)
+        if fine:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps >= self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return fine
+
+    def state_dict(self):
+        return {"f": self.factor, "g": self.good_steps, "i": self.growth_interval}
+
+    def load_state_dict(self, state):
+        self.factor, self.good_steps, self.growth_interval = state["f"], state["g"], state["i"]
+
+# %% wrong: asks whether the norm of all gradients is finite (from the statement)
+import torch
+from torch import nn
+
+
+class LossScaler:
+    """Multiplies the loss by a factor that it adapts: halved after an overflow, doubled after many good steps."""
+
+    def __init__(self, factor=2.0**16, growth_interval=2_000):
+        self.factor, self.growth_interval, self.good_steps = float(factor), growth_interval, 0
+
+    def scale(self, loss):
+        return self.factor * loss
+
+    def step(self, optimizer):
+        total = torch.zeros(())
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.div_(self.factor)
+                    total = total + p.grad.square().sum().cpu()
+        finite = bool(total.isfinite())
+        if finite:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps >= self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+        return finite
+
+    def state_dict(self):
+        return {
+            "factor": self.factor,
+            "growth_interval": self.growth_interval,
+            "good_steps": self.good_steps,
+        }
+
+    def load_state_dict(self, state):
+        self.factor = state["factor"]
+        self.growth_interval = state["growth_interval"]
+        self.good_steps = state["good_steps"]
+
+# %% wrong: the state has the factor and the count, but not the interval (from the statement)
+import torch
+
+
+class LossScaler:
+    """Multiplies the loss by a factor that it adapts: halved after an overflow, doubled after many good steps."""
+
+    def __init__(self, factor=2.0**16, growth_interval=2_000):
+        self.factor = float(factor)
+        self.growth_interval = growth_interval
+        self.good_steps = 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad.div_(self.factor)
+        if not all(grad.isfinite().all().item() for grad in grads):
+            self.factor /= 2
+            self.good_steps = 0
+            return False
+        optimizer.step()
+        self.good_steps += 1
+        if self.good_steps == self.growth_interval:
+            self.factor *= 2
+            self.good_steps = 0
+        return True
+
+    def state_dict(self):
+        return {"factor": self.factor, "good_steps": self.good_steps}
+
+    def load_state_dict(self, state):
+        self.factor = state["factor"]
+        self.good_steps = state["good_steps"]
+
+# %% wrong: the state is the scaler's own __dict__, which goes on changing (from the statement)
+import torch
+
+
+class LossScaler:
+    """Multiplies the loss by a factor that it adapts: halved after an overflow, doubled after many good steps."""
+
+    def __init__(self, factor=2.0**16, growth_interval=2_000):
+        self.factor = float(factor)
+        self.growth_interval = growth_interval
+        self.good_steps = 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad.div_(self.factor)
+        finite = all(bool(grad.isfinite().all()) for grad in grads)
+        if finite:
+            optimizer.step()
+        self.good_steps = self.good_steps + 1 if finite else 0
+        if not finite:
+            self.factor /= 2
+        elif self.good_steps == self.growth_interval:
+            self.factor *= 2
+            self.good_steps = 0
+        return finite
+
+    def state_dict(self):
+        return vars(self)
+
+    def load_state_dict(self, state):
+        self.__dict__ = state
+
+# %% right: new gradients, and one list of them
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor = factor
+        self.good_steps = 0
+        self._interval = growth_interval
+
+    def scale(self, loss):
+        return self.factor * loss
+
+    def step(self, optimizer):
+        parameters = [p for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for p in parameters:
+            p.grad = p.grad / self.factor
+        if any(not torch.isfinite(p.grad).all() for p in parameters):
+            self.factor = self.factor * 0.5
+            self.good_steps = 0
+            return False
+        optimizer.step()
+        self.good_steps = (self.good_steps + 1) % self._interval
+        if self.good_steps == 0:
+            self.factor = self.factor * 2.0
+        return True
+
+    def state_dict(self):
+        return {"scale": self.factor, "steps": self.good_steps, "every": self._interval}
+
+    def load_state_dict(self, state):
+        self.factor, self.good_steps, self._interval = state["scale"], state["steps"], state["every"]
+
+# %% right: the factor is kept as a power of two
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.power = math.log2(factor)
+        self.growth_interval = growth_interval
+        self.good_steps = 0
+
+    @property
+    def factor(self):
+        return 2.0**self.power
+
+    def scale(self, loss):
+        return loss.mul(self.factor)
+
+    def step(self, optimizer):
+        stepped = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                p.grad.div_(self.factor)
+                stepped &= p.grad.abs().max().item() < math.inf
+        if stepped:
+            optimizer.step()
+            self.good_steps += 1
+        if not stepped or self.good_steps >= self.growth_interval:
+            self.power += 1 if stepped else -1
+            self.good_steps = 0
+        return stepped
+
+    def state_dict(self):
+        return vars(self).copy()
+
+    def load_state_dict(self, state):
+        self.__dict__.update(state)
+
+# %% right: checks the scaled gradients, and multiplies by the reciprocal
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        finite = True
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    finite = finite and not (p.grad.isinf() | p.grad.isnan()).any().item()
+                    p.grad.mul_(1.0 / self.factor)
+        if finite:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor *= 2
+                self.good_steps = 0
+        else:
+            self.factor /= 2
+            self.good_steps = 0
+        return finite
+
+    def state_dict(self):
+        return {"factor": self.factor, "good_steps": self.good_steps, "growth_interval": self.growth_interval}
+
+    def load_state_dict(self, state):
+        self.factor = state["factor"]
+        self.good_steps = state["good_steps"]
+        self.growth_interval = state["growth_interval"]
+
+# %% right: looks before it divides, and leaves a skipped step's gradients alone
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        finite = all(
+            p.grad is None or bool(p.grad.isfinite().all())
+            for group in optimizer.param_groups
+            for p in group["params"]
+        )
+        for group in optimizer.param_groups if finite else []:
+            for p in group["params"]:
+                if p.grad is not None:
+                    p.grad.mul_(1.0 / self.factor)
+        if finite:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor *= 2
+                self.good_steps = 0
+        else:
+            self.factor /= 2
+            self.good_steps = 0
+        return finite
+
+    def state_dict(self):
+        return {"factor": self.factor, "good_steps": self.good_steps, "growth_interval": self.growth_interval}
+
+    def load_state_dict(self, state):
+        self.factor = state["factor"]
+        self.good_steps = state["good_steps"]
+        self.growth_interval = state["growth_interval"]
+
+# %% right: a skipped step clears the gradients
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.growth_interval, self.good_steps = factor, growth_interval, 0
+
+    def scale(self, loss):
+        return loss * self.factor
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        for grad in grads:
+            grad /= self.factor
+        fine = all(grad.isfinite().all().item() for grad in grads)
+        if fine:
+            optimizer.step()
+            self.good_steps += 1
+            if self.good_steps == self.growth_interval:
+                self.factor, self.good_steps = self.factor * 2, 0
+        else:
+            self.factor, self.good_steps = self.factor / 2, 0
+            optimizer.zero_grad()
+        return fine
+
+    def state_dict(self):
+        return dict(vars(self))
+
+    def load_state_dict(self, state):
+        vars(self).update(state)
+
+# %% right: counts down, and divides all gradients in one go
+class LossScaler:
+    def __init__(self, factor=2.0**16, growth_interval=2000):
+        self.factor, self.interval, self.left = factor, growth_interval, growth_interval
+
+    @property
+    def good_steps(self):
+        return self.interval - self.left
+
+    def scale(self, loss):
+        return loss * torch.tensor(self.factor, dtype=loss.dtype)
+
+    def step(self, optimizer):
+        grads = [p.grad for g in optimizer.param_groups for p in g["params"] if p.grad is not None]
+        bad = torch.zeros(1)
+        if grads:
+            torch._amp_foreach_non_finite_check_and_unscale_(grads, bad, torch.tensor(1 / self.factor))
+        stepped = bad.item() == 0
+        if stepped:
+            optimizer.step()
+            self.left -= 1
+        if not stepped or self.left == 0:
+            self.factor *= 2.0 if stepped else 0.5
+            self.left = self.interval
+        return stepped
+
+    def state_dict(self):
+        return dict(self.__dict__)
+
+    def load_state_dict(self, state):
+        for name in state:
+            setattr(self, name, state[name])

@@ -1,0 +1,417 @@
+import math
+
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Which gradients does each line see: of which batches, scaled or true, clipped or not?")
+
+
+def train(student, weight, batches, max_norm=1e6, factor=1024.0, stale=False, frozen=False, moved=False):
+    """Steps of SGD with lr 1 for a linear layer, whose bias is the last column of weight.
+
+    With ``moved`` the notebook's ``device`` is one that x is not on.
+    """
+    import torch
+
+    notebook = getattr(student.mixed_step, "__globals__", {})
+    device = notebook.get("device")
+    if moved:
+        notebook["device"] = torch.device("cuda")
+    try:
+        return steps_of(student, weight, batches, max_norm, factor, stale, frozen)
+    finally:
+        if device is not None:
+            notebook["device"] = device
+
+
+def steps_of(student, weight, batches, max_norm, factor, stale, frozen):
+    import torch
+
+    model = torch.nn.Linear(weight.shape[1] - 1, weight.shape[0])
+    model.weight.data, model.bias.data = weight[:, :-1].clone(), weight[:, -1].clone()
+    model.bias.requires_grad_(not frozen)
+    computed, steps = [], []
+    model.register_forward_hook(lambda layer, given, output: computed.append(output.detach().clone()))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    optimizer.register_step_post_hook(lambda *_: steps.append(1))
+    scaler = torch.amp.GradScaler("cpu", init_scale=factor, growth_interval=2)
+    for p in model.parameters() if stale else []:
+        p.grad = torch.full_like(p, 7 * factor)
+    outputs, returned, weights, moved, factors = [], [], [], [], []
+    for x, y in batches:
+        computed.clear()
+        before = [p.detach().clone() for p in model.parameters()]
+        returned.append(student.mixed_step(model, optimizer, scaler, x.clone(), y.clone(), max_norm))
+        outputs.append(computed[0] if computed else None)
+        weights.append(torch.cat([model.weight.detach(), model.bias.detach()[:, None]], dim=1))
+        moved.append(not all(map(torch.equal, before, model.parameters())))
+        factors.append(scaler.get_scale())
+    return {
+        "what the model computes": outputs,
+        "dtypes of the parameters": sorted({str(p.dtype) for p in model.parameters()}),
+        "losses": [float(loss) if loss is not None else None for loss in returned],
+        "types of the losses": sorted({type(loss).__name__ for loss in returned}),
+        "weights and bias after each step": weights,
+        "did a weight move?": moved,
+        "steps of the optimizer": len(steps),
+        "factor after each step": factors,
+    }
+
+
+DTYPES = ("what the model computes", "dtypes of the parameters")
+LOSSES = ("losses", "types of the losses")
+WEIGHTS = ("weights and bias after each step",)
+SKIPPED = ("did a weight move?", "steps of the optimizer", "factor after each step")
+
+
+def only(*keys):
+    return dict.fromkeys(sorted({*DTYPES, *LOSSES, *WEIGHTS, *SKIPPED} - {*keys}), "ignored")
+
+
+def matrix(*rows):
+    return torch.tensor([[float(value) for value in row] for row in rows])
+
+
+origin = matrix([1, 2, 0])  # two weights and a bias; their gradients for this batch are 1, 2 and 3
+batch = (matrix([1, 0], [0, 1]), matrix([0], [0]))
+other = (matrix([1, 1]), matrix([1]))
+far = (matrix([1, 0], [0, 1]), matrix([60_000], [0]))  # its scaled gradient is beyond 65,504
+LAYER = "a linear layer with the weights 1 and 2 and the bias 0"
+norms = any_of(0.25, 0.5, 1.0, 3.0, 1e6)
+
+
+@st.composite
+def lines(draw, count=(1, 3), overflows=False, max_norm=norms):
+    """Whole numbers, which float16 has."""
+    d, k = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+
+    def whole(rows, columns, low, high):
+        row = st.lists(st.integers(low, high), min_size=columns, max_size=columns)
+        return matrix(*draw(st.lists(row, min_size=rows, max_size=rows)))
+
+    batches = []
+    for _ in range(draw(st.integers(*count))):
+        rows = draw(st.integers(1, 4))
+        x, y = whole(rows, d, 1, 3), whole(rows, k, 60, 90)  # far from what a weight of 3 makes of x
+        if overflows and draw(st.booleans()):
+            y = y * 700
+        batches.append((x, y))
+    return given(whole(k, d + 1, -3, 3), batches, draw(max_norm), factor=draw(any_of(32.0, 64.0)))
+
+
+exercise.requirement(
+    "model and loss run under autocast in float16, the weights stay float32; the true loss is returned, a Python float",
+    points=1,
+    probe=train,
+    rules=only(*DTYPES, *LOSSES) | {"losses": 2e-3},
+    visible=[given(origin, [batch], says=f"a step for {LAYER}, with a loss of 2.5 and a factor of 1024")],
+    edges={
+        "two outputs": given(matrix([1, 2], [3, 4]), [(matrix([1]), matrix([1, 9]))]),
+        "a step that overflows": given(origin, [far]),
+        "its square is beyond float16": given(origin, [(matrix([1, 1]), matrix([1000]))], factor=8.0),
+        "a loss of 0": given(origin, [(matrix([1, 1]), matrix([3]))]),
+        "a factor of 1": given(origin, [batch], factor=1.0),
+        "x is not on the notebook's device": given(origin, [batch], moved=True),
+        "numbers that float16 rounds": given(matrix([1.0001, 2.0003, 0.1]), [batch]),
+    },
+    domain=lines((1, 1)),
+    hint="autocast goes around the forward pass and the loss, and converts what is multiplied; the model stays as it is.",
+)
+exercise.requirement(
+    "the step uses the gradients of this batch alone, their true total norm cut to at most max_norm",
+    points=1,
+    probe=train,
+    rules=only(*WEIGHTS),
+    tolerance=2e-3,
+    visible=[
+        given(origin, [batch], 1.0, says=f"a step with lr = 1 and max_norm = 1 for {LAYER}, whose gradients are 1, 2 and 3"),
+        given(origin, [batch], 5.0, says=f"a step with lr = 1 and max_norm = 5 for {LAYER}, whose gradients are 1, 2 and 3"),
+        given(origin, [batch], 1.0, stale=True, says=f"a step with lr = 1 and max_norm = 1 for {LAYER}, whose gradients "
+              "are 1, 2 and 3; before the step, .grad holds others"),
+        given(origin, [batch], 1.0, frozen=True, says=f"a step with lr = 1 and max_norm = 1 for {LAYER}, which is frozen; "
+              "the weights' gradients are 1 and 2"),
+    ],
+    edges={
+        "two steps": given(origin, [batch, other], 0.5),
+        "two steps without clipping": given(origin, [(batch[0], batch[1] + 1), other]),
+        "two outputs": given(matrix([1, 2], [3, 4]), [(matrix([1], [2]), matrix([1, 9], [4, 4]))], 2.0),
+        "a frozen parameter, and no clipping": given(origin, [batch], frozen=True),
+        "max_norm 0": given(origin, [batch], 0.0),
+        "no gradient to speak of": given(origin, [(matrix([1, 1]), matrix([3]))], 1.0),
+        "a factor of 1": given(origin, [batch], 1.0, factor=1.0),
+        "max_norm infinite": given(origin, [batch], math.inf),
+        "just at max_norm": given(matrix([0, 0]), [(matrix([0]), matrix([-0.5]))], 1.0),
+        "squares beyond float16": given(origin, [(matrix([1, 1]), matrix([1000]))], 1.0, factor=8.0),
+        "a small factor": given(origin, [batch], 1.0, factor=0.5),
+    },
+    domain=lines((1, 1)) | lines((2, 3), max_norm=any_of(0.25, 0.5, 1.0)),
+    hint="Each step: no old gradients, then those of this batch, their factor divided out, then clipped, then the step.",
+)  # fmt: skip
+exercise.requirement(
+    "after an overflow no weight moves, and the scaler adapts its factor in each step",
+    points=1,
+    probe=train,
+    rules=only(*SKIPPED),
+    visible=[
+        given(origin, [far, batch], 1.0, says=f"two steps for {LAYER}; in the first the scaled gradients overflow"),
+        given(origin, [batch, other], 0.5, says=f"two steps for {LAYER}, with a scaler whose growth_interval is 2"),
+    ],
+    edges={
+        "two overflows": given(origin, [far, far, batch], 0.5, factor=4096.0),
+        "an overflow after a good step": given(origin, [batch, far, batch], 0.5),
+        "NaN": given(origin, [(matrix([math.nan, 1]), matrix([1])), batch], 0.5),
+        "infinite targets": given(origin, [(matrix([1, 1]), matrix([math.inf])), batch], 0.5),
+        "one step": given(origin, [batch], 0.5),
+        "a parameter without a gradient": given(origin, [far, batch], 0.5, frozen=True),
+        "old gradients, and an overflow": given(origin, [far], 1.0, stale=True),
+    },
+    domain=lines((1, 3), overflows=True, max_norm=any_of(0.25, 0.5, 1.0)),
+    hint="The scaler knows whether something overflowed: leave the step to it, and tell it when the step is over.",
+)
+
+clip = "nn.utils.clip_grad_norm_(model.parameters(), max_norm)"
+piled = "Gradients from before are still there: each call begins without any."
+exercise.mistake("The weights must stay float32; autocast converts what it multiplies.",
+                 "optimizer.zero_grad() → model.half(); optimizer.zero_grad()")  # fmt: skip
+exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
+                 "with torch → out = model(x)\n    with torch", "F.mse_loss(model(x), y) → F.mse_loss(out, y)")  # fmt: skip
+exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
+                 ", dtype=torch.float16 → ")  # fmt: skip
+exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
+                 'x.device.type → "cuda"')  # fmt: skip
+exercise.mistake("That is the scaled loss: the factor is for the backward pass only.",
+                 "F.mse_loss(model(x), y) → scaler.scale(F.mse_loss(model(x), y))",
+                 "scaler.scale(loss).backward() → loss.backward()")  # fmt: skip
+exercise.mistake("Return a Python float, not a tensor.", "loss.item() → loss.detach()")
+exercise.mistake("mse_loss is a mean over all elements.",
+                 "F.mse_loss(model(x), y) → F.mse_loss(model(x), y, reduction='sum')")  # fmt: skip
+exercise.mistake(piled, "optimizer.zero_grad() → pass")
+exercise.mistake("Whatever .grad held before the call must not count: clearing it afterwards is too late for the first call.",
+                 "optimizer.zero_grad() → pass", "scaler.update() → scaler.update(); optimizer.zero_grad()")  # fmt: skip
+exercise.mistake("The scaled gradients were clipped; max_norm is for the true ones.",
+                 "scaler.unscale_(optimizer) → pass")  # fmt: skip
+exercise.mistake("The scaled gradients were clipped; max_norm is for the true ones.",
+                 "scaler.unscale_(optimizer) → pass", f"{clip} → {clip}; scaler.unscale_(optimizer)")  # fmt: skip
+exercise.mistake("The gradients are not clipped when the optimizer steps.", f"{clip} → pass")
+exercise.mistake("The gradients are not clipped when the optimizer steps.",
+                 f"{clip} → pass", f"scaler.step(optimizer) → scaler.step(optimizer); {clip}")  # fmt: skip
+exercise.mistake("Weights and bias were clipped one by one: max_norm is for the norm of all gradients together.",
+                 f"{clip} → [nn.utils.clip_grad_norm_(p, max_norm) for p in model.parameters()]")  # fmt: skip
+exercise.mistake("That cuts each number by itself; max_norm is for the norm of all together.",
+                 "clip_grad_norm_ → clip_grad_value_")  # fmt: skip
+exercise.mistake("Gradients shorter than max_norm stay as they are.",
+                 f"{clip} → total = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])\n"
+                 "    for p in model.parameters():\n"
+                 "        if p.grad is not None:\n"
+                 "            p.grad *= max_norm / total")  # fmt: skip
+exercise.mistake("The factor was divided out, but the loss had not been multiplied by it.",
+                 "scaler.scale(loss).backward() → scaler.scale(loss); loss.backward()")  # fmt: skip
+exercise.mistake("The factor is still in the gradients.", "scaler.unscale_(optimizer) → pass",
+                 "scaler.step(optimizer) → optimizer.step()", "scaler.update() → pass", f"{clip} → pass")  # fmt: skip
+exercise.mistake("The weights do not move: the gradients are cleared before the step.", "optimizer.zero_grad() → pass",
+                 "scaler.step(optimizer) → optimizer.zero_grad(set_to_none=False); scaler.step(optimizer)")  # fmt: skip
+exercise.mistake("Something overflowed, and the optimizer stepped all the same.",
+                 "scaler.step(optimizer) → optimizer.step()")  # fmt: skip
+exercise.mistake("A finite loss is no proof that the gradients are: their factor may be too large.",
+                 "scaler.step(optimizer) → optimizer.step() if loss.isfinite() else None")  # fmt: skip
+exercise.mistake("The scaler never learns that a step is over, so it is not ready for the next one and keeps its factor.",
+                 "scaler.update() → pass")  # fmt: skip
+exercise.mistake("The factor adapts only if there was no overflow; it has to be halved after one.",
+                 "scaler.update() → if all(p.isfinite().all() for p in model.parameters()) and loss < 1e6: scaler.update()")  # fmt: skip
+
+# %% mistake: the weights are converted, and the factor is divided out by hand
+# says: The weights must stay float32; autocast converts what it multiplies.
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    model.half()
+    optimizer.zero_grad()
+    loss = F.mse_loss(model(x.half()), y.half())
+    (loss * scaler.get_scale()).backward()
+    for p in model.parameters():
+        p.grad /= scaler.get_scale()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return loss.item()
+
+# %% wrong: squares in float16
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = ((model(x) - y.half()) ** 2).mean().float()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% wrong: divides by the factor once more
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    for p in model.parameters():
+        if p.grad is not None:
+            p.grad /= scaler.get_scale()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% wrong: every parameter has a gradient
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    total = torch.stack([p.grad.norm() for p in model.parameters()]).norm()
+    for p in model.parameters():
+        p.grad *= min(1.0, max_norm / (total.item() + 1e-6))
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% wrong: divides the scaled loss by the factor of the next step (from the statement)
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    """One training step in float16, with clipping and a scaled loss; the loss without its factor."""
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaled = scaler.scale(loss)
+    scaled.backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return scaled.item() / scaler.get_scale()
+
+# %% wrong: autocasts on the notebook's device, not on that of x (from the statement)
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    """One training step in float16, with clipping and a scaled loss; the loss without its factor."""
+    optimizer.zero_grad()
+    kind = device.type if "device" in globals() else "cpu"
+    with torch.autocast(kind, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% wrong: clears the gradients at the end, for the next call (from the statement)
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    """One training step in float16, with clipping and a scaled loss; the loss without its factor."""
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    return loss.item()
+
+# %% right: everything but the update inside of autocast
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    with torch.amp.autocast(x.device.type, torch.float16):
+        optimizer.zero_grad(set_to_none=True)
+        loss = F.mse_loss(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        torch.nn.utils.clip_grad_norm_(list(model.parameters()), max_norm)
+        scaler.step(optimizer)
+    scaler.update()
+    return float(loss)
+
+# %% right: gradients cleared at the end too, and the loss written out
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    for p in model.parameters():
+        p.grad = None
+    with torch.autocast(device_type=x.device.type, dtype=torch.float16):
+        out = model(x)
+        loss = ((out.float() - y) ** 2).mean()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    return loss.item()
+
+# %% right: a decorated forward pass, clipping the optimizer's parameters
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    @torch.autocast(x.device.type, dtype=torch.float16)
+    def forward():
+        return nn.functional.mse_loss(model(x), y)
+
+    model.zero_grad()
+    loss = forward()
+    scaled = scaler.scale(loss)
+    scaled.backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% right: clips the scaled gradients to a scaled norm
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm * scaler.get_scale())
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% right: looks for itself whether all are finite
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    optimizer.zero_grad()
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        loss = F.mse_loss(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(model.parameters(), max_norm)
+    if all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None):
+        optimizer.step()
+    scaler.update()
+    return loss.item()
+
+# %% right: torch.autograd.grad, and the loss outside of autocast
+def mixed_step(model, optimizer, scaler, x, y, max_norm):
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    with torch.autocast(x.device.type, dtype=torch.float16):
+        out = model(x)
+    loss = F.mse_loss(out.float(), y)
+    for p, g in zip(parameters, torch.autograd.grad(scaler.scale(loss), parameters), strict=True):
+        p.grad = g
+    scaler.unscale_(optimizer)
+    nn.utils.clip_grad_norm_(parameters, max_norm)
+    scaler.step(optimizer)
+    scaler.update()
+    return loss.item()
+
+# %% equivalent: F.mse_loss(model(x), y) → F.mse_loss(y, model(x))
+# why: a squared difference does not depend on its sign

@@ -1,0 +1,584 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import tensors
+
+exercise = Exercise("Each rank has rows of up and columns of down. What is one of several terms has to be summed.")
+
+
+def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
+    """What each rank has: its output, its gradients, and how much it has sent."""
+    from course_utils.ranks import simulate
+
+    def one(group):
+        def count(name, factor):
+            collective = getattr(group, name)
+
+            def counted(tensor):
+                sent[-1] += factor * tensor.numel()
+                return collective(tensor)
+
+            setattr(group, name, counted)
+
+        sent = [0]
+        for name, factor in (
+            ("all_reduce", 2 * (group.size - 1) / group.size),
+            ("reduce_scatter", (group.size - 1) / group.size),
+            ("all_gather", group.size - 1),
+        ):
+            count(name, factor)
+        layer = student.ParallelMLP(up.clone(), down.clone(), bias.clone(), group)
+        start = x.clone().requires_grad_(needs_x)
+        sent.append(0)
+        out = layer(start)
+        sent.append(0)
+        if out.requires_grad:
+            out.backward(gradient)
+        return {
+            "output": out.detach(),
+            "gradient of x": start.grad,
+            "gradients of the parameters": {name: getattr(layer, name).grad for name in ("up", "down", "bias")},
+            "sent in forward": sent[1],
+            "sent in backward": sent[2],
+        }
+
+    return simulate(one, ranks)
+
+
+def outputs(student, up, down, bias, x, gradient, ranks):
+    """Each rank's output."""
+    found = run(student, up, down, bias, x, gradient, ranks)
+    return {f"rank {n}": rank["output"] for n, rank in enumerate(found)}
+
+
+def of_x(student, up, down, bias, x, gradient, ranks):
+    """Each rank's gradient of x."""
+    found = run(student, up, down, bias, x, gradient, ranks)
+    return {f"rank {n}": rank["gradient of x"] for n, rank in enumerate(found)}
+
+
+def of_parameters(student, up, down, bias, x, gradient, ranks, needs_x=True):
+    """Each rank's gradients of its parameters."""
+    found = run(student, up, down, bias, x, gradient, ranks, needs_x)
+    return {f"rank {n}": rank["gradients of the parameters"] for n, rank in enumerate(found)}
+
+
+def parameters(student, up, down, bias, x, gradient, ranks):
+    """Each rank's parameters, and what stands behind them."""
+    import torch
+
+    from course_utils.ranks import simulate
+
+    def reachable(thing, depth=0):
+        if isinstance(thing, torch.Tensor):
+            yield thing
+        elif isinstance(thing, dict) and depth < 4:
+            for each in thing.values():
+                yield from reachable(each, depth + 1)
+        elif isinstance(thing, (list, tuple)) and depth < 4:
+            for each in thing:
+                yield from reachable(each, depth + 1)
+
+    def one(group):
+        layer = student.ParallelMLP(up.clone(), down.clone(), bias.clone(), group)
+        storages = {t.untyped_storage().data_ptr(): t.untyped_storage().nbytes() for t in reachable(vars(layer))}
+        held = {name: p.detach().clone() for name, p in layer.named_parameters() if p.requires_grad}
+        behind = {f"bytes behind {name}": getattr(layer, name).untyped_storage().nbytes() for name in ("up", "down")}
+        return {"parameters": held, **behind, "bytes behind all tensors": sum(storages.values())}
+
+    return {f"rank {n}": found for n, found in enumerate(simulate(one, ranks))}
+
+
+def sent(student, up, down, bias, x, gradient, ranks):
+    """The numbers that a rank sends, and whether it has computed something."""
+    found = run(student, up, down, bias, x, gradient, ranks)
+    return {
+        "numbers that a rank sends in forward": max(rank["sent in forward"] for rank in found),
+        "numbers that a rank sends in backward": max(rank["sent in backward"] for rank in found),
+        "the shape of the output": list(found[0]["output"].shape),
+        "it depends on x": found[0]["gradient of x"] is not None and bool(found[0]["gradient of x"].any()),
+    }
+
+
+up = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [-1.0, 0.5]])
+down = torch.tensor([[1.0, 0.5, -1.0, 2.0], [0.0, 1.0, 0.5, -0.5]])
+bias = torch.tensor([10.0, 20.0])
+rows = torch.tensor([[1.0, 2.0], [-1.0, 0.5], [0.0, 1.0]])
+slope = torch.tensor([[1.0, 0.0], [2.0, 1.0], [0.0, -1.0]])
+whole = (up, down, bias, rows, slope)
+layer = "up of shape [4, 2], down [2, 4], three rows"
+
+
+def shown(what):
+    return [given(*whole, ranks, says=f"{what}, by rank: {ranks} ranks, {layer}") for ranks in (2, 4)]
+
+
+@st.composite
+def layers(draw, ranks=(1, 4)):
+    n = draw(st.integers(*ranks))
+    d, count = draw(st.integers(1, 5)), draw(st.integers(1, 4))
+    h = n * draw(st.integers(1, 3))
+    shapes = ((h, d), (d, h), (d,), (count, d), (count, d))
+    w, v, b, x, g = (draw(tensors(shape, torch.float64)) for shape in shapes)
+    return given(w, v, b + 50, x, g + 20, n)  # so that little cancels
+
+
+edges = {
+    "one rank": given(*whole, 1),
+    "one row": given(up, down, bias, rows[:1], slope[:1], 2),
+    "no rows": given(up, down, bias, rows[:0], slope[:0], 2),
+    "one column": given(up[:, :1], down[:1], bias[:1], rows[:, :1], slope[:, :1], 2),
+    "as many hidden numbers as columns": given(up[:2], down[:, :2], bias, rows, slope, 2),
+    "two hidden numbers, one on each rank": given(up[1:3], down[:, 1:3], bias, rows, slope, 2),
+    "three ranks": given(up[:3], down[:, :3], bias, rows, slope, 3),
+    "float64": given(*(each.double() for each in whole), 2),
+    "inputs far from 0": given(up, down, bias, 10 * rows, slope, 2),
+}
+some = {name: case for name, case in edges.items() if name != "no rows"}
+
+exercise.requirement(
+    "on every rank the output is the whole y",
+    points=0.75,
+    probe=outputs,
+    visible=shown("the output"),
+    edges=edges,
+    domain=layers(),
+    hint="Each rank has one term of the output: which function adds them? And what is added only once?",
+)
+exercise.requirement(
+    "on every rank the gradient of x is the whole layer's",
+    points=0.75,
+    probe=of_x,
+    visible=shown("the gradient of x"),
+    edges=edges,
+    domain=layers(),
+    hint="Each rank's part of up has done something else with x, and gives one term of the gradient.",
+)
+exercise.requirement(
+    "the gradients of up and down are those of this rank's part, and that of the bias is whole",
+    points=0.5,
+    probe=of_parameters,
+    visible=shown("the gradients of up, down and bias"),
+    edges=edges | {"x requires no gradient": given(*whole, 2, False)},
+    domain=layers(),
+    hint="The gradient of the output is the same on all ranks. It reaches all three parameters, and no sum doubles it.",
+)
+exercise.requirement(
+    "each rank keeps its rows of up and its columns of down as tensors of their own, and the bias",
+    points=0.5,
+    probe=parameters,
+    visible=shown("the trained parameters, and the bytes behind all tensors of the layer"),
+    edges=edges,
+    domain=layers(),
+    hint="nn.Parameter makes a parameter of a tensor; chunk and slices make views, which share the whole's memory.",
+)
+exercise.requirement(
+    "a rank sends one all_reduce of a tensor like x forward, one backward, and nothing else",
+    points=0.5,
+    probe=sent,
+    rules=dict.fromkeys([f"numbers that a rank sends in {way}" for way in ("forward", "backward")], "at most"),
+    visible=[
+        given(*whole, 2, says=f"two ranks, {layer}"),
+        given(*whole, 4, says=f"four ranks, {layer}"),
+        given(up, down, bias, rows[:1], slope[:1], 4, says="four ranks, the same layer, one row"),
+    ],
+    edges=some | {"nothing to send": given(*whole, 1)},
+    domain=layers((2, 4)),
+    hint="Cut by outputs and then by inputs, the two matrices need a single sum.",
+)
+
+view = "A view keeps the whole matrix alive: a part has to be a tensor of its own."
+exercise.mistake(
+    view,
+    "dim=0)[group.rank].clone() → dim=0)[group.rank]",
+    "dim=1)[group.rank].clone() → dim=1)[group.rank]",
+)  # fmt: skip
+rows_view = f"The rows of up are a view. {view}"
+exercise.mistake(rows_view, "dim=0)[group.rank].clone() → dim=0)[group.rank]")
+exercise.mistake(f"The columns of down are a view. {view}", "dim=1)[group.rank].clone() → dim=1)[group.rank]")
+exercise.mistake(rows_view,
+                 "dim=0)[group.rank].clone() → dim=0)[group.rank][:].contiguous()",
+                 "dim=1)[group.rank].clone() → dim=1)[group.rank].contiguous()")  # fmt: skip
+exercise.mistake(
+    "up is cut by its outputs, which are its rows.",
+    "up.chunk(group.size, dim=0) → up.chunk(group.size, dim=1)",
+)  # fmt: skip
+exercise.mistake(
+    "down is cut by its inputs, which are its columns.",
+    "down.chunk(group.size, dim=1) → down.chunk(group.size, dim=0)",
+)  # fmt: skip
+exercise.mistake("All ranks hold the same part: each takes the one of its number.",
+                 "dim=0)[group.rank] → dim=0)[0]", "dim=1)[group.rank] → dim=1)[0]")  # fmt: skip
+exercise.mistake(
+    "A rank's rows of up and its columns of down belong to the same hidden numbers.",
+    "dim=1)[group.rank] → dim=1)[-1 - group.rank]",
+)  # fmt: skip
+exercise.mistake(
+    "Each rank holds the whole matrices, and the sum has each number several times.",
+    "up.chunk(group.size, dim=0)[group.rank] → up",
+    "down.chunk(group.size, dim=1)[group.rank] → down",
+)  # fmt: skip
+exercise.mistake("The output is the term of one rank: the terms of all have to be added.",
+                 "SumForward.apply(hidden @ self.down.T, self.group) → hidden @ self.down.T")  # fmt: skip
+exercise.mistake(
+    "The bias is added once by every rank: add it once.",
+    "(hidden @ self.down.T, self.group) + self.bias → (hidden @ self.down.T + self.bias, self.group)",
+)  # fmt: skip
+exercise.mistake("The bias is missing in the output.", "self.group) + self.bias → self.group)")
+exercise.mistake("The bias is a parameter, too.", "nn.Parameter(bias.clone()) → bias.clone()")
+exercise.mistake("The bias gets no gradient.", "self.group) + self.bias → self.group) + self.bias.detach()")
+exercise.mistake("The gradient of x is what one rank's part of up did with it: the terms have to be added.",
+                 "SumBackward.apply(x, self.group) @ → x @")  # fmt: skip
+exercise.mistake(
+    "The gradient of the output is the same on all ranks already: it needs no sum.",
+    "SumForward.apply(hidden @ self.down.T, self.group) → SumForward.apply(SumBackward.apply(hidden @ self.down.T, "
+    "self.group), self.group)",
+)  # fmt: skip
+exercise.mistake("The gradient of the bias is the same on all ranks already: it needs no sum.",
+                 "self.group) + self.bias → self.group) + SumBackward.apply(self.bias, self.group)")  # fmt: skip
+exercise.mistake("The two functions are swapped: x is the same on all ranks, and its gradient comes in terms.",
+                 "SumBackward.apply(x, self.group) @ → SumForward.apply(x, self.group) @",
+                 "SumForward.apply(hidden @ → SumBackward.apply(hidden @")  # fmt: skip
+exercise.mistake(
+    "all_reduce alone is no operation of autograd: the gradient ends there.",
+    "SumForward.apply(hidden @ self.down.T, self.group) → self.group.all_reduce(hidden @ self.down.T)",
+)  # fmt: skip
+exercise.mistake(
+    "The hidden numbers of different ranks are different numbers: they are not to be added.",
+    "SumBackward.apply(x, self.group) @ self.up.T → SumForward.apply(SumBackward.apply(x, self.group) @ self.up.T, "
+    "self.group)",
+)  # fmt: skip
+exercise.mistake(
+    "GELU does not come after the sum: it is for the hidden numbers, between the two matrices.",
+    "nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T) → SumBackward.apply(x, self.group) @ self.up.T",
+    "SumForward.apply(hidden @ self.down.T, self.group) → nn.functional.gelu(SumForward.apply(hidden @ "
+    "self.down.T, self.group))",
+)  # fmt: skip
+exercise.mistake("That is an approximation of GELU.", "@ self.up.T) → @ self.up.T, approximate=\"tanh\")")
+exercise.mistake(
+    "All ranks have the same x already: nothing has to be sent before up.",
+    "SumBackward.apply(x, self.group) @ → SumBackward.apply(x + 0 * self.group.all_reduce(x), self.group) @",
+)  # fmt: skip
+
+# %% mistake: gathers the terms, and adds them up
+# says: Gathered terms send more than their sum does.
+class SumBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        return group.all_gather(x[None]).sum(dim=0)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up.chunk(group.size, dim=0)[group.rank].clone())
+        self.down = nn.Parameter(down.chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.clone())
+
+    def forward(self, x):
+        hidden = nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T)
+        return SumForward.apply(hidden @ self.down.T, self.group) + self.bias
+
+# %% wrong: keeps the whole matrices beside its parts
+class Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group, forward):
+        ctx.group, ctx.backward_too = group, not forward
+        return group.all_reduce(x) if forward else x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.group.all_reduce(gradient) if ctx.backward_too else gradient, None, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group, self.whole = group, (up, down)
+        self.up = nn.Parameter(up.chunk(group.size, dim=0)[group.rank].clone())
+        self.down = nn.Parameter(down.chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.clone())
+
+    def forward(self, x):
+        hidden = nn.functional.gelu(Sum.apply(x, self.group, False) @ self.up.T)
+        return Sum.apply(hidden @ self.down.T, self.group, True) + self.bias
+
+# %% wrong: every other row of up
+class Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group, forward):
+        ctx.group, ctx.backward_too = group, not forward
+        return group.all_reduce(x) if forward else x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.group.all_reduce(gradient) if ctx.backward_too else gradient, None, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up[group.rank :: group.size].clone())
+        self.down = nn.Parameter(down[:, group.rank :: group.size].clone())
+        self.bias = nn.Parameter(bias.clone() / 1)
+
+    def forward(self, x):
+        hidden = nn.functional.gelu(Sum.apply(x, self.group, False) @ self.up.T[:, :])
+        return Sum.apply(hidden @ self.down[:, :].T, self.group, True).mul(1) + self.bias.squeeze()
+
+# %% wrong: contiguous() in place of a copy; a slice of rows is contiguous as it is (from the statement)
+class SumBackward(torch.autograd.Function):
+    """x as it is; its gradient is summed over the ranks (Megatron's f)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    """x summed over the ranks; its gradient as it is (Megatron's g)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    """GELU(x @ up.T) @ down.T + bias, of which each rank holds and computes its part."""
+
+    def __init__(
+        self,
+        up: Float[Tensor, "h d"],
+        down: Float[Tensor, "d h"],
+        bias: Float[Tensor, "d"],
+        group: Group,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up.detach().chunk(group.size, dim=0)[group.rank].contiguous())
+        self.down = nn.Parameter(down.detach().chunk(group.size, dim=1)[group.rank].contiguous())
+        self.bias = nn.Parameter(bias.detach().clone())
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        """The whole output, on every rank."""
+        x = SumBackward.apply(x, self.group)
+        hidden = nn.functional.gelu(x @ self.up.T)
+        return SumForward.apply(hidden @ self.down.T, self.group) + self.bias
+
+# %% wrong: each rank adds its share of the bias before the sum (from the statement)
+class SumBackward(torch.autograd.Function):
+    """x as it is; its gradient is summed over the ranks (Megatron's f)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    """x summed over the ranks; its gradient as it is (Megatron's g)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    """GELU(x @ up.T) @ down.T + bias, of which each rank holds and computes its part."""
+
+    def __init__(
+        self,
+        up: Float[Tensor, "h d"],
+        down: Float[Tensor, "d h"],
+        bias: Float[Tensor, "d"],
+        group: Group,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up.detach().chunk(group.size)[group.rank].clone())
+        self.down = nn.Parameter(down.detach().chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.detach().clone())
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        """The whole output, on every rank."""
+        x = SumBackward.apply(x, self.group)
+        hidden = nn.functional.gelu(x @ self.up.T)
+        partial = hidden @ self.down.T + self.bias / self.group.size
+        return SumForward.apply(partial, self.group)
+
+# %% wrong: only rank 0 adds the bias before the sum (from the statement)
+class SumBackward(torch.autograd.Function):
+    """x as it is; its gradient is summed over the ranks (Megatron's f)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    """x summed over the ranks; its gradient as it is (Megatron's g)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    """GELU(x @ up.T) @ down.T + bias, of which each rank holds and computes its part."""
+
+    def __init__(
+        self,
+        up: Float[Tensor, "h d"],
+        down: Float[Tensor, "d h"],
+        bias: Float[Tensor, "d"],
+        group: Group,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up.detach().chunk(group.size)[group.rank].clone())
+        self.down = nn.Parameter(down.detach().chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.detach().clone())
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        """The whole output, on every rank."""
+        x = SumBackward.apply(x, self.group)
+        y = nn.functional.gelu(x @ self.up.T) @ self.down.T
+        if self.group.rank == 0:
+            y = y + self.bias
+        return SumForward.apply(y, self.group)
+
+# %% right: slices, and einsum
+class SumBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group = group
+        n = len(up) // group.size
+        mine = slice(group.rank * n, (group.rank + 1) * n)
+        self.up, self.down = (nn.Parameter(part.clone()) for part in (up[mine], down[:, mine]))
+        self.bias = nn.Parameter(bias)
+
+    def forward(self, x):
+        x = SumBackward.apply(x, self.group)
+        hidden = nn.functional.gelu(torch.einsum("bd,hd->bh", x, self.up))
+        return self.bias + SumForward.apply(torch.einsum("bh,dh->bd", hidden, self.down), self.group)
+
+# %% right: F.linear, parts by unflatten, one function for both sums
+class Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group, forward):
+        ctx.group, ctx.backward_too = group, not forward
+        return group.all_reduce(x) if forward else x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return ctx.group.all_reduce(gradient) if ctx.backward_too else gradient, None, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(up.unflatten(0, (group.size, -1))[group.rank].clone())
+        self.down = nn.Parameter(down.unflatten(1, (group.size, -1))[:, group.rank].clone())
+        self.bias = nn.Parameter(bias.clone())
+
+    def forward(self, x):
+        F = nn.functional
+        hidden = F.gelu(F.linear(Sum.apply(x, self.group, False), self.up))
+        return Sum.apply(F.linear(hidden, self.down), self.group, True) + self.bias
+
+# %% right: GELU written out, a hook in place of SumBackward
+class SumForward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, group):
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    def __init__(self, up, down, bias, group):
+        super().__init__()
+        self.group = group
+        self.up = nn.Parameter(torch.tensor_split(up, group.size)[group.rank].clone())
+        self.down = nn.Parameter(torch.tensor_split(down.T, group.size)[group.rank].T.clone())
+        self.bias = nn.Parameter(bias.clone())
+
+    def forward(self, x):
+        x = x.view_as(x)
+        if x.requires_grad:
+            x.register_hook(self.group.all_reduce)
+        z = x @ self.up.mT
+        hidden = z * 0.5 * (1 + torch.erf(z / math.sqrt(2)))
+        total = SumForward.apply(torch.matmul(hidden, self.down.mT), self.group)
+        return torch.add(total, self.bias)
+
+# %% equivalent: up.chunk(group.size, dim=0) → up.chunk(group.size)
+# why: chunk cuts along dim 0 if it is not told otherwise

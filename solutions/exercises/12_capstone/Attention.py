@@ -1,0 +1,473 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of, tensors
+
+exercise = Exercise("Split qkv's outputs into three and into heads, attend causally, merge the heads, multiply by out.")
+
+
+def build(student, x, qkv, out, heads):
+    """A layer with these weights, in the dtype and on the device of x."""
+    import torch
+
+    layer = student.Attention(x.shape[-1], heads).to(x.device, x.dtype)
+    with torch.no_grad():
+        layer.qkv.weight.copy_(qkv)
+        layer.out.weight.copy_(out)
+        for each in (layer.qkv, layer.out):
+            if each.bias is not None:
+                each.bias.zero_()
+    return layer
+
+
+def last_token(student, x, qkv, out, heads):
+    """The output for the last token, which sees all."""
+    return build(student, x, qkv, out, heads)(x)[:, -1].detach()
+
+
+def causal(student, x, qkv, out, heads, training=True):
+    """Which outputs change with each token, and which are the same where no token comes after them."""
+    import torch
+
+    layer = build(student, x, qkv, out, heads).train(training)
+    found = {}
+    with torch.no_grad():
+        whole = layer(x)
+        for i in range(x.shape[1]):
+            other = x.clone()
+            other[:, i] += torch.arange(1, x.shape[-1] + 1) % 3 + 1
+            changed = (layer(other) - whole).abs().amax(dim=(0, 2)) > 1e-9
+            found[f"outputs that change with token {i + 1}"] = [j + 1 for j in range(x.shape[1]) if changed[j]]
+        beginnings = torch.stack([layer(x[:, : i + 1])[:, -1] for i in range(x.shape[1])], dim=1)
+        same = (beginnings - whole).abs().amax(dim=(0, 2)) < 1e-9
+    found["outputs that are the same if nothing comes after"] = [j + 1 for j in range(x.shape[1]) if same[j]]
+    return found
+
+
+def gradients(student, x, qkv, out, heads):
+    """Who gets a gradient that is not zero."""
+    import torch
+
+    layer, leaf = build(student, x, qkv, out, heads), x.clone().requires_grad_()
+    result = layer(leaf)
+    found = {}
+    if result.requires_grad:
+        (result * torch.arange(1, result.numel() + 1).view_as(result)).sum().backward()
+    for name, p in {"x": leaf, "qkv": layer.qkv.weight, "out": layer.out.weight}.items():
+        gradient = torch.zeros_like(p) if p.grad is None else p.grad
+        parts = zip(("queries", "keys", "values"), gradient.chunk(3), strict=True) if name == "qkv" else [("", gradient)]
+        for part, each in parts:
+            found[f"{name}, {part}" if part else name] = bool(each.abs().max() > 1e-9)
+    return {"get a gradient": [name for name, gets in found.items() if gets]}
+
+
+def holds(student, width, heads, device="cpu"):
+    """What a layer trains and stores."""
+    import torch
+
+    with torch.device(device):
+        layer = student.Attention(width, heads)
+    elsewhere = [
+        name for module in layer.modules() for name, value in vars(module).items() if torch.is_tensor(value)
+    ]
+    return {
+        "parameters": {name: list(p.shape) for name, p in sorted(layer.named_parameters())},
+        "made by nn.Linear": [isinstance(getattr(layer, name, None), torch.nn.Linear) for name in ("qkv", "out")],
+        "other tensors": sorted([name for name, _ in layer.named_buffers()] + elsewhere),
+        "device": sorted({p.device.type for p in layer.parameters()}),
+    }
+
+
+def kept(student, width, heads, batch, context, mixed=False):
+    """What autograd keeps of a call."""
+    import torch
+
+    from course_utils.memory import saved_bytes
+
+    layer = student.Attention(width, heads)
+    x = torch.ones(batch, context, width, requires_grad=True)
+    results = []
+
+    def call(x):
+        results.append(layer(x))
+        return results[0]
+
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mixed):
+        count = saved_bytes(call, x, exclude=layer)
+    return {
+        "bytes kept for the backward pass": count,
+        "shape": list(results[0].shape),
+        "has a backward pass": results[0].requires_grad,
+    }
+
+
+def some(batch, context, width, dtype=torch.float64, seed=0, scale=1.0):
+    """x, qkv and out."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = (batch, context, width), (3 * width, width), (width, width)
+    return [(scale * torch.randn(shape, generator=generator, dtype=torch.float64)).to(dtype) for shape in shapes]
+
+
+@st.composite
+def calls(draw, least=1):
+    """Anything in float64: in lower precision two right answers may differ."""
+    heads = draw(st.integers(1, 4))
+    width = heads * draw(st.integers(1, 4))
+    x = draw(tensors((draw(st.integers(1, 3)), draw(st.integers(least, 6)), width), torch.float64, contiguous=None))
+    return [x, draw(tensors((3 * width, width), torch.float64)), draw(tensors((width, width), torch.float64)), heads]
+
+
+exercise.requirement(
+    "it holds the weights of qkv and out, made by nn.Linear without bias, and nothing else",
+    points=0.25,
+    probe=holds,
+    visible=[given(6, 2, says="Attention(6, 2)")],
+    edges={
+        "one head": given(4, 1),
+        "a head for each number": given(3, 3),
+        "one number": given(1, 1),
+        "on another device": given(8, 4, "meta"),
+    },
+    domain=st.builds(lambda heads, size, device: given(heads * size, heads, device),
+                     st.integers(1, 5), st.integers(1, 5), any_of("cpu", "meta")),
+    hint="Two nn.Linear layers, qkv and out, and no more tensors: a mask needs none.",
+)  # fmt: skip
+small = [tensor.round(decimals=1) for tensor in some(1, 3, 4, seed=2)]
+exercise.requirement(
+    "qkv's outputs are queries, keys, values; neighbours form a head; merged heads are multiplied by out",
+    points=0.75,
+    probe=last_token,
+    visible=[
+        given(*[t.float() for t in small], 2,
+              says="the output for the last of 3 tokens, width 4, 2 heads, with weights of our own"),
+        given(*some(2, 3, 6, torch.float32, seed=3), 3, says="the output for the last of 3 tokens in each of 2 sequences, width 6, 3 heads"),
+        given(*some(1, 2, 4, torch.float32, seed=5), 2, says="the output for the last of 2 tokens, width 4, 2 heads"),
+    ],
+    edges={
+        "one head": given(*some(2, 3, 4), 1),
+        "a head for each number": given(*some(2, 3, 4), 4),
+        "one token": given(*some(2, 1, 4), 2),
+        "all sizes equal": given(*some(4, 4, 4), 4),
+        "one of everything": given(*some(1, 1, 1), 1),
+        "more tokens than a block": given(*some(1, 150, 4), 2),
+        "large scores": given(*some(1, 5, 4, scale=30.0), 2),
+        "float32": given(*some(1, 4, 4, torch.float32), 2),
+        "bfloat16": given(*some(1, 4, 4, torch.bfloat16), 2),
+        "float16": given(*some(1, 4, 4, torch.float16), 2),
+        "on another device": given(*[t.to("meta") for t in some(2, 3, 4)], 2),
+        "not contiguous": given(some(3, 4, 4)[0].permute(1, 2, 0)[:, :, :2].contiguous().mT, *some(1, 1, 4)[1:], 2),
+    },
+    domain=calls().map(lambda call: given(*call)),
+    hint="Write down the order of qkv's outputs, slowest first: which of the three, which head, which number of it.",
+)
+exercise.requirement(
+    "a token sees itself and what came before, in training and in evaluation",
+    points=0.5,
+    probe=causal,
+    visible=[
+        given(*small, 2, says="a layer in training mode and 3 tokens, each changed in turn"),
+        given(*small, 2, False, says="a layer in evaluation mode and 3 tokens, each changed in turn"),
+    ],
+    edges={
+        "one token": given(*some(2, 1, 4), 2),
+        "two tokens, two sequences, one head": given(*some(2, 2, 4), 1),
+        "all sizes equal": given(*some(4, 4, 4), 4, False),
+        "many tokens": given(*some(1, 40, 4), 2),
+    },
+    domain=st.builds(lambda call, training: given(*call, training), calls(), st.booleans()),
+    hint="Change a token: outputs before it must not change, its own and all later ones do.",
+)
+exercise.requirement(
+    "gradients reach x, out, and queries, keys and values in qkv",
+    points=0.25,
+    probe=gradients,
+    visible=[
+        given(*small, 2, says="the backward pass of 3 tokens, width 4, 2 heads"),
+        given(*[small[0][:, :1], *small[1:]], 2, says="the backward pass of a single token: queries and keys choose nothing"),
+    ],
+    edges={
+        "one head": given(*some(2, 3, 4), 1),
+        "one sequence, two tokens": given(*some(1, 2, 4), 2),
+        "one token of many sequences": given(*some(3, 1, 4), 2),
+    },
+    domain=calls().map(lambda call: given(*call)),
+    hint="Nothing between x and the result is detached, or computed without gradients.",
+)
+exercise.requirement(
+    "autograd keeps what the plan's table says and no more: no T × T weights, no copies",
+    points=0.25,
+    probe=kept,
+    rules={"bytes kept for the backward pass": "at most"},
+    visible=[
+        given(8, 2, 2, 64, says="what is kept of Attention(8, 2) with 2 sequences of 64 tokens"),
+        given(8, 2, 1, 64, True, says="what is kept of Attention(8, 2) with 64 tokens, under autocast"),
+    ],
+    edges={
+        "one head": given(8, 1, 2, 64),
+        "a head for each number": given(8, 8, 2, 64),
+        "many tokens": given(4, 2, 1, 512),
+    },
+    domain=st.builds(lambda heads, size, b, t, mixed: given(heads * size, heads, b, 16 * t, mixed),
+                     st.integers(1, 4), st.integers(2, 6), st.integers(1, 3), st.integers(1, 8), st.booleans()),
+    hint="Are T × T weights kept, or copies of q, k and v? Which operation avoids both?",
+)  # fmt: skip
+
+SPLIT = '"b t (three h e) -> three b h t e"'
+CALL = "F.scaled_dot_product_attention(q, k, v, is_causal=True)"
+exercise.mistake("A token sees the future.", ", is_causal=True →")
+exercise.mistake("The mask is turned around: a token sees what comes after it.",
+                 f"{CALL} → F.scaled_dot_product_attention(q.flip(2), k.flip(2), v.flip(2), is_causal=True).flip(2)")  # fmt: skip
+exercise.mistake("In evaluation as well a token sees no future.", "is_causal=True → is_causal=self.training")
+order = "The outputs of qkv are all queries, then all keys, then all values."
+exercise.mistake(order, "(three h e) → (h three e)")
+exercise.mistake(order, "(three h e) → (h e three)")
+neighbours = "A head is a run of neighbouring numbers, in splitting and in merging."
+exercise.mistake(neighbours, "(three h e) → (three e h)")
+exercise.mistake(neighbours, '(h e)") → (e h)")')
+exercise.mistake(neighbours, "(three h e) → (three e h)", '(h e)") → (e h)")')
+exercise.mistake("Merging is more than another shape: first the heads of a token have to lie side by side.",
+                 'rearrange(gathered, "b h t e -> b t (h e)") → gathered.reshape(x.shape)')  # fmt: skip
+exercise.mistake("The product with out is missing: it mixes what the heads found.", "return self.out( → return (")
+exercise.mistake("Those are not several heads, but one of the whole width.",
+                 f'{SPLIT}, three=3, h=self.heads → "b t (three h e) -> three b h t e", three=3, h=1')  # fmt: skip
+exercise.mistake("The scores are not scaled by the root of a head's length.", "is_causal=True → is_causal=True, scale=1.0")
+exercise.mistake("The scores are scaled twice: the attention of PyTorch scales already.",
+                 f"{CALL} → F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1 / q.shape[-1])")  # fmt: skip
+exercise.mistake("The scores are scaled twice: the attention of PyTorch scales already.",
+                 "(q, k, v, is → (q / q.shape[-1] ** 0.5, k, v, is")  # fmt: skip
+exercise.mistake("The scores are scaled by the root of a head's length, not of the whole width.",
+                 "is_causal=True → is_causal=True, scale=x.shape[-1] ** -0.5")  # fmt: skip
+exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * width")
+exercise.mistake("out has no bias.", "(width, width, bias=False) → (width, width)")
+exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * width", "(width, width, bias=False) → (width, width)")
+exercise.mistake(f"Queries and keys are exchanged. {order}", "q, k, v = → k, q, v =")
+exercise.mistake(f"Keys and values are exchanged. {order}", "q, k, v = → q, v, k =")
+exercise.mistake(f"Queries and values are exchanged. {order}", "q, k, v = → v, k, q =")
+exercise.mistake("The residual belongs to the block, not to Attention.", "return self.out( → return x + self.out(")
+exercise.mistake("Keys and values have to let gradients through.", "(q, k, v, is → (q, k.detach(), v.detach(), is")
+exercise.mistake("Keys have to let gradients through.", "(q, k, v, is → (q, k.detach(), v, is")
+exercise.mistake("Nothing can be trained: no gradient gets through.",
+                 "def forward → @torch.no_grad()\n    def forward")  # fmt: skip
+exercise.mistake("x gets no gradient: layers below could not learn.", "self.qkv(x) → self.qkv(x.detach())")
+exercise.mistake("out gets no gradient: multiply by the layer.",
+                 'return self.out(rearrange(gathered, "b h t e -> b t (h e)")) → return F.linear(rearrange(gathered, "b h t e -> b t (h e)"), self.out.weight.data)')  # fmt: skip
+exercise.mistake("A mask is stored: there is nothing to store, the attention makes its own.",
+                 "self.heads = heads → self.heads = heads; self.register_buffer('mask', torch.ones(width, width).tril())")  # fmt: skip
+copied = "More is kept than the plan says: a second copy of queries, keys, values or what was gathered."
+exercise.mistake("T × T weights are kept for the backward pass: let the fused operation do it.",
+                 f"{CALL} → (q @ k.mT / q.shape[-1] ** 0.5).masked_fill(torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).triu(1), float('-inf')).softmax(dim=-1) @ v")  # fmt: skip
+exercise.mistake("A mask of T × T is kept for the backward pass: let the fused operation make it.",
+                 f"{CALL} → F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril())")  # fmt: skip
+exercise.mistake(copied,
+                 f"{CALL} → F.scaled_dot_product_attention(q / q.shape[-1] ** 0.5, k, v, is_causal=True, scale=1.0)")  # fmt: skip
+exercise.mistake("Given three dimensions the operation is not fused: T × T weights are kept.",
+                 f"{CALL} → F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), is_causal=True).unflatten(0, q.shape[:2])")  # fmt: skip
+
+# %% mistake: three layers in place of one
+# says: One layer, qkv, makes queries, keys and values.
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.wq, self.wk, self.wv, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (rearrange(f(x), "b t (h e) -> b h t e", h=self.heads) for f in (self.wq, self.wk, self.wv))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(rearrange(y, "b h t e -> b t (h e)"))
+
+# %% mistake: a mask made on the CPU
+# says: T × T weights are kept for the backward pass: let the fused operation do it.
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        q, k, v = rearrange(self.qkv(x), "b t (three h e) -> three b h t e", three=3, h=self.heads)
+        scores = q @ k.mT / math.sqrt(q.shape[-1])
+        future = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool).triu(1)
+        y = scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v
+        return self.out(rearrange(y, "b h t e -> b t (h e)"))
+
+# %% mistake: merged in the product, which copies
+# says: More is kept than the plan says: a second copy of queries, keys, values or what was gathered.
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        q, k, v = rearrange(self.qkv(x), "b t (three h e) -> three b h t e", three=3, h=self.heads)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        weight = rearrange(self.out.weight, "d (h e) -> h e d", h=self.heads)
+        return torch.einsum("bhte,hed->btd", y, weight)
+
+# %% wrong: computes in float32, whatever the dtype
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        q, k, v = rearrange(self.qkv(x).float(), "b t (three h e) -> three b h t e", three=3, h=self.heads)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return F.linear(rearrange(y, "b h t e -> b t (h e)"), self.out.weight.float())
+
+# %% wrong: squeezes a batch of one
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        q, k, v = rearrange(self.qkv(x), "b t (three h e) -> three b h t e", three=3, h=self.heads)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(rearrange(y, "b h t e -> b t (h e)")).squeeze(0)
+
+# %% wrong: a dropout of its own in training
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        q, k, v = rearrange(self.qkv(x), "b t (three h e) -> three b h t e", three=3, h=self.heads)
+        p = 0.1 if self.training else 0.0
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=p)
+        return self.out(rearrange(y, "b h t e -> b t (h e)"))
+
+# %% wrong: the first token left to itself
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        q, k, v = rearrange(self.qkv(x), "b t (three h e) -> three b h t e", three=3, h=self.heads)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=x.shape[1] > 2)
+        return self.out(rearrange(y, "b h t e -> b t (h e)"))
+
+# %% wrong: three dimensions in place of four: it is not fused (from the statement)
+class Attention(nn.Module):
+    """Causal self-attention with heads of width / heads neighbouring numbers each."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        q, k, v = rearrange(self.qkv(x), "b t (three h e) -> three (b h) t e", three=3, h=self.heads)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(rearrange(y, "(b h) t e -> b t (h e)", h=self.heads))
+
+# %% wrong: queries, keys and values are made contiguous, and copied (from the statement)
+class Attention(nn.Module):
+    """Causal self-attention with heads of width / heads neighbouring numbers each."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        b, t, d = x.shape
+        q, k, v = (
+            part.reshape(b, t, self.heads, d // self.heads).transpose(1, 2).contiguous()
+            for part in self.qkv(x).chunk(3, dim=-1)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.out(y.transpose(1, 2).contiguous().reshape(b, t, d).clone())
+
+# %% wrong: softmax by hand (from the statement)
+class Attention(nn.Module):
+    """Causal self-attention with heads of width / heads neighbouring numbers each."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
+        q, k, v = rearrange(self.qkv(x), "b t (three h e) -> three b h t e", three=3, h=self.heads)
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=x.device).triu(1)
+        y = scores.masked_fill(future, -math.inf).softmax(dim=-1) @ v
+        return self.out(rearrange(y, "b h t e -> b t (h e)"))
+
+# %% right: unflatten, transpose, flatten
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        return self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
+
+# %% right: split in two steps, and unbound
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.h = heads
+        self.out = nn.Linear(width, width, bias=False)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+
+    def forward(self, x):
+        parts = rearrange(self.qkv(x), "b t (three h e) -> b three h t e", three=3, h=self.h).unbind(1)
+        y = F.scaled_dot_product_attention(*parts, is_causal=True, scale=(x.shape[-1] / self.h) ** -0.5)
+        return F.linear(rearrange(y, "b h t e -> b t (h e)"), self.out.weight)
+
+# %% right: one name after the other
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        nn.Module.__init__(self)
+        self.heads, self.width = heads, width
+        for name, outputs in (("qkv", 3 * width), ("out", width)):
+            self.add_module(name, nn.Linear(width, outputs, bias=False))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).split(self.width, dim=-1)
+        q = rearrange(q, "b t (h e) -> b h t e", h=self.heads)
+        k = rearrange(k, "b t (h e) -> b h t e", h=self.heads)
+        v = rearrange(v, "b t (h e) -> b h t e", h=self.heads)
+        gathered = F.scaled_dot_product_attention(query=q, key=k, value=v, is_causal=True)
+        return self.out(gathered.permute(0, 2, 1, 3).reshape(x.shape))
+
+# %% right: views with explicit sizes, as in GPT-2
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        assert width % heads == 0
+        self.n_head, self.n_embd = heads, width
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x):
+        B, T, C = x.size()
+        q, k, v = self.qkv(x).split(self.n_embd, dim=2)
+        k = k.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        q = q.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        v = v.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=True)
+        return self.out(y.transpose(1, 2).contiguous().view(B, T, C))

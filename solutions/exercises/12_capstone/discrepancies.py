@@ -1,0 +1,321 @@
+import math
+
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("For each planned name: is it measured, and is the difference more than its tolerance allows?")
+
+NAMES = ("parameters", "FLOPs per token", "bytes", "seconds", "loss")
+
+
+def named(student, planned, measured, tolerances):
+    """The names that are off."""
+    return sorted(student.discrepancies(planned, measured, tolerances))
+
+
+numbers = st.integers(1, 10**6) | st.floats(0.01, 1e6)
+
+
+@st.composite
+def all_measured(draw, far=False):
+    """What is measured is well within its tolerance, well outside it, or equal to the plan; or far off."""
+    names = draw(st.lists(any_of(*NAMES), unique=True, min_size=far, max_size=5))
+    planned, measured, tolerances = {}, {}, {}
+    for name in names:
+        plan, tolerance = draw(numbers), draw(any_of(0, 0.0, 1e-6, 0.02, 0.1, 0.5, 1.0))
+        if far:
+            tolerance = draw(any_of(0, 0.02, 0.05))
+            share = draw(any_of(-1.0, -0.75, -0.3, -0.1, 0.1, 0.3, 2.0, 99.0))
+        elif tolerance:
+            share = tolerance * draw(any_of(-10, -2, -1.1, -0.9, -0.5, 0, 0.5, 0.9, 1.1, 2, 10))
+        else:
+            share = draw(any_of(-0.5, -1e-6, 0, 0, 1e-6, 0.5))
+        planned[name], tolerances[name] = plan, tolerance
+        measured[name] = plan + plan * share if share else plan
+    return given(planned, measured, tolerances)
+
+
+@st.composite
+def some_missing(draw):
+    """What is measured is as planned; some of it is missing, and some was not planned."""
+    names = draw(st.lists(any_of(*NAMES), unique=True, max_size=5))
+    planned = {name: draw(numbers) for name in names}
+    measured = {name: plan for name, plan in planned.items() if draw(st.booleans())}
+    extra = draw(st.dictionaries(any_of("samples", "watts", "tokens/s"), numbers | st.just(0), max_size=3))
+    return given(planned, measured | extra, {name: draw(any_of(0.02, 0.1, 1)) for name in names})
+
+
+def one(planned, measured, tolerance, **words):
+    return given({"loss": planned}, {"loss": measured}, {"loss": tolerance}, **words)
+
+
+def says(planned, measured, tolerance):
+    return one(planned, measured, tolerance, says=f"the names in discrepancies({{'loss': {planned}}}, "
+               f"{{'loss': {measured}}}, {{'loss': {tolerance}}})")  # fmt: skip
+
+
+exercise.requirement(
+    "off is what differs by more than its tolerance, above or below; rounding does not decide, and NaN is off",
+    points=0.5,
+    probe=named,
+    visible=[
+        given({"parameters": 100, "bytes": 200.0, "seconds": 8.0, "loss": 4.0},
+              {"parameters": 100, "bytes": 213.0, "seconds": 6.5, "loss": 5.0},
+              {"parameters": 0, "bytes": 0.0625, "seconds": 0.125, "loss": 0.25},
+              says="the names in discrepancies({'parameters': 100, 'bytes': 200.0, 'seconds': 8.0, 'loss': 4.0}, "
+                   "{'parameters': 100, 'bytes': 213.0, 'seconds': 6.5, 'loss': 5.0}, "
+                   "{'parameters': 0, 'bytes': 0.0625, 'seconds': 0.125, 'loss': 0.25})"),
+        given({"parameters": 64}, {"parameters": 65}, {"parameters": 0},
+              says="the names in discrepancies({'parameters': 64}, {'parameters': 65}, {'parameters': 0})"),
+        says(100, 110, 0.1),
+        says(2.0, math.nan, 0.5),
+    ],
+    edges={
+        "at the edge, below": one(100, 90, 0.1),
+        "2 % of 1,000": one(1000, 1020, 0.02),
+        "2 % of 1,000, below": one(1000, 980, 0.02),
+        "30 % of 10": one(10, 13, 0.3),
+        "an exact edge": one(8.0, 9.0, 0.125),
+        "an exact edge, below": one(8.0, 7.0, 0.125),
+        "just over": one(8.0, 9.0001, 0.125),
+        "just under": one(8.0, 6.9999, 0.125),
+        "one of 10**15 too many": one(10**15, 10**15 + 1, 0),
+        "one of 10**17 too many": one(10**17, 10**17 + 1, 0),
+        "one of 10**17 too few": one(10**17, 10**17 - 1, 0),
+        "a tolerance above the plan": one(2.0, -1.0, 2.0),
+        "infinitely many": one(2.0, math.inf, 0.5),
+        "NaN, exactly": one(2.0, math.nan, 0),
+        "nothing, all allowed": one(2.0, 0.0, 1.0),
+        "nothing measured": one(2.0, 0, 0.5),
+        "NaN among others": given({"a": 1.0, "b": 1.0}, {"a": math.nan, "b": 1.0}, {"a": 0.1, "b": 0.1}),
+        "no plan": given({}, {}, {}),
+    },
+    domain=all_measured(),
+    hint="More than its tolerance is off, on either side; at the edge a number is not.",
+)  # fmt: skip
+exercise.requirement(
+    "the value is the difference as a share of the plan: negative for less, NaN for NaN",
+    points=0.25,
+    visible=[
+        given({"seconds": 8.0, "loss": 2.0}, {"seconds": 6.0, "loss": 2.5}, {"seconds": 0.125, "loss": 0}),
+        one(2.0, math.nan, 0.5),
+    ],
+    edges={
+        "whole numbers": one(64, 80, 0),
+        "nothing measured": one(64, 0, 0.5),
+        "infinitely many": one(2.0, math.inf, 0.5),
+        "a loss below 0": one(2.0, -3.0, 0.5),
+        "a hundred times as many": one(3.0, 300.0, 0.02),
+    },
+    domain=all_measured(far=True),
+    hint="By how much is it off, as a share of what was planned?",
+)
+exercise.requirement(
+    "what was planned and not measured is off, with None; what was not planned is left out",
+    points=0.25,
+    visible=[
+        given({"seconds": 8.0, "loss": 2.0}, {"seconds": 8.0}, {"seconds": 0.125, "loss": 0.125}),
+        given({"seconds": 8.0}, {"seconds": 8.0, "samples": 3}, {"seconds": 0.125}),
+    ],
+    edges={
+        "nothing planned": given({}, {"seconds": 1.0}, {}),
+        "nothing measured": given({"seconds": 1.0, "bytes": 64}, {}, {"seconds": 0.5, "bytes": 1}),
+        "a tolerance of all": given({"seconds": 1.0}, {}, {"seconds": 1}),
+        "a tolerance without a plan": given({"seconds": 1.0}, {}, {"seconds": 1, "loss": 0.5}),
+    },
+    domain=some_missing(),
+    hint="Go through the planned names, and ask of each whether it was measured.",
+)
+
+OFF = "not abs(difference) <= tolerances[name] * plan"
+missing = "What was planned and not measured is off too: its value is None."
+exercise.mistake(missing, "off[name] = None → pass")
+exercise.mistake("What was not measured has no share: its value is None.", "off[name] = None → off[name] = -1.0")
+exercise.mistake("Less than planned is off as well.", "not abs(difference) <= → difference >")
+exercise.mistake("More than planned is off as well.", "not abs(difference) <= → -difference >")
+exercise.mistake("A tolerance is a share of what was planned, not of what was measured.",
+                 "tolerances[name] * plan → tolerances[name] * measured[name]")  # fmt: skip
+exercise.mistake("The value is a share of what was planned, not of what was measured.",
+                 "difference / plan → difference / measured[name] if measured[name] else -math.inf")  # fmt: skip
+exercise.mistake("Shares are of what was planned, not of what was measured.",
+                 "tolerances[name] * plan → tolerances[name] * measured[name]",
+                 "difference / plan → difference / measured[name] if measured[name] else -math.inf")  # fmt: skip
+exercise.mistake("Shares are of what was planned, not of what was measured.",
+                 f"{OFF} → abs(1 - plan / measured[name]) > tolerances[name]", "difference / plan → 1 - plan / measured[name]")  # fmt: skip
+exercise.mistake("Keep the sign: less than planned is negative.", "difference / plan → abs(difference) / plan")
+exercise.mistake("The sign is turned around: less than planned is negative.", "difference / plan → -difference / plan")
+exercise.mistake("The value is a share: divide by what was planned.", "difference / plan → difference")
+exercise.mistake("That is measured ÷ planned: 1 would be as planned.", "difference / plan → measured[name] / plan")
+exercise.mistake("A share, not percent: 0.02 stands for 2 %.", "difference / plan → 100 * difference / plan")
+exercise.mistake("The value is the share in which the two differ, not what was measured.",
+                 "difference / plan → measured[name]")  # fmt: skip
+exercise.mistake("*More* than its tolerance: at the edge a number is not off, and an equal one never is.",
+                 f"{OFF} → not abs(difference) < tolerances[name] * plan")  # fmt: skip
+exercise.mistake("Only those are wanted that are off by more than their tolerance.", f"{OFF} → True")
+exercise.mistake("A tolerance is a share of the plan: compare like with like.", "tolerances[name] * plan → tolerances[name]")
+exercise.mistake("Rounding decides here: 110 / 100 - 1 is a little more than 0.1.",
+                 f"{OFF} → not abs(measured[name] / plan - 1) <= tolerances[name]")  # fmt: skip
+exercise.mistake("Rounding decides here, and NaN is not found: every comparison with it is False.",
+                 f"{OFF} → abs(measured[name] / plan - 1) > tolerances[name]")  # fmt: skip
+exercise.mistake("NaN is off as well, and every comparison with it is False.",
+                 f"{OFF} → abs(difference) > tolerances[name] * plan")  # fmt: skip
+
+# %% mistake: a list
+# says: Return a dict: each name with its share.
+def discrepancies(planned, measured, tolerances):
+    return [n for n, p in planned.items() if n not in measured or not abs(measured[n] - p) <= tolerances[n] * p]
+
+# %% mistake: nothing measured counts as 0
+# says: What was not measured has no share: its value is None.
+def discrepancies(planned, measured, tolerances):
+    differences = {n: measured.get(n, 0) - p for n, p in planned.items()}
+    return {n: d / planned[n] for n, d in differences.items() if not abs(d) <= tolerances[n] * planned[n]}
+
+# %% mistake: goes through what was measured
+# says: Go through what was planned: a measured name may have no plan, and a planned one may not have been measured.
+def discrepancies(planned, measured, tolerances):
+    return {n: (m - planned[n]) / planned[n] for n, m in measured.items() if not abs(m - planned[n]) <= tolerances[n] * planned[n]}
+
+# %% wrong: what is measured without a plan is off as well
+def discrepancies(planned, measured, tolerances):
+    off = dict.fromkeys((planned.keys() - measured.keys()) | (measured.keys() - planned.keys()))
+    for name in planned.keys() & measured.keys():
+        if not abs(measured[name] - planned[name]) <= tolerances[name] * planned[name]:
+            off[name] = (measured[name] - planned[name]) / planned[name]
+    return off
+
+# %% wrong: equal within a rounding error, also where exactly is meant
+def discrepancies(planned, measured, tolerances):
+    off = {}
+    for name, plan in planned.items():
+        if name not in measured:
+            off[name] = None
+        elif not math.isclose(measured[name], plan, rel_tol=1e-9) and not abs(measured[name] - plan) <= tolerances[name] * plan:
+            off[name] = (measured[name] - plan) / plan
+    return off
+
+# %% wrong: rounded to five digits
+def discrepancies(planned, measured, tolerances):
+    off = {}
+    for name, plan in planned.items():
+        if name not in measured:
+            off[name] = None
+        elif not round(abs(measured[name] / plan - 1), 5) <= tolerances[name]:
+            off[name] = measured[name] / plan - 1
+    return off
+
+# %% wrong: an empty or zero measurement counts as missing
+def discrepancies(planned, measured, tolerances):
+    off = {}
+    for name, plan in planned.items():
+        now = measured.get(name) or None
+        if now is None:
+            off[name] = None
+        elif not abs(now - plan) <= tolerances[name] * plan:
+            off[name] = (now - plan) / plan
+    return off
+
+# %% wrong: takes what it has looked at out of measured
+def discrepancies(planned, measured, tolerances):
+    off = {}
+    for name, plan in planned.items():
+        now = measured.pop(name, None)
+        if now is None:
+            off[name] = None
+        elif not abs(now - plan) <= tolerances[name] * plan:
+            off[name] = (now - plan) / plan
+    return off
+
+# %% wrong: a slack of 1e-9 for all, also where the tolerance is 0 (from the statement)
+def discrepancies(
+    planned: dict[str, float], measured: dict[str, float], tolerances: dict[str, float]
+) -> dict[str, float | None]:
+    off: dict[str, float | None] = {}
+    for name, plan in planned.items():
+        if name not in measured:
+            off[name] = None
+            continue
+        share = (measured[name] - plan) / plan
+        if not abs(share) <= tolerances[name] + 1e-9:
+            off[name] = share
+    return off
+
+# %% wrong: the quotient rounds a small difference away (from the statement)
+def discrepancies(
+    planned: dict[str, float], measured: dict[str, float], tolerances: dict[str, float]
+) -> dict[str, float | None]:
+    off: dict[str, float | None] = {}
+    for name, plan in planned.items():
+        if name not in measured:
+            off[name] = None
+            continue
+        share = measured[name] / plan - 1
+        limit = tolerances[name]
+        if not (abs(share) <= limit or (limit and abs(share) <= limit * (1 + 1e-9))):
+            off[name] = share
+    return off
+
+# %% wrong: a measured 0 is taken for not measured (from the statement)
+def discrepancies(
+    planned: dict[str, float], measured: dict[str, float], tolerances: dict[str, float]
+) -> dict[str, float | None]:
+    off: dict[str, float | None] = {}
+    for name, plan in planned.items():
+        value = measured.get(name)
+        if not value:
+            off[name] = None
+            continue
+        share = (value - plan) / plan
+        limit = tolerances[name]
+        within = abs(share) <= limit or (limit > 0 and math.isclose(abs(share), limit, rel_tol=1e-9))
+        if not within:
+            off[name] = share
+    return off
+
+# %% right: between two limits
+def discrepancies(planned, measured, tolerances):
+    off = {}
+    for name, plan in planned.items():
+        if name not in measured:
+            off[name] = None
+        elif not plan - tolerances[name] * plan <= measured[name] <= plan + tolerances[name] * plan:
+            off[name] = measured[name] / plan - 1
+    return off
+
+# %% right: two dicts, one after the other
+def discrepancies(planned, measured, tolerances):
+    absent = dict.fromkeys(planned.keys() - measured.keys())
+    shares = {name: (measured[name] - planned[name]) / planned[name] for name in planned.keys() & measured.keys()}
+    return absent | {name: share for name, share in shares.items() if max(share, -share) > tolerances[name] or math.isnan(share)}
+
+# %% right: as fractions, read from their decimals
+from fractions import Fraction
+
+def discrepancies(planned, measured, tolerances):
+    off = {}
+    for name in planned:
+        now = measured.get(name)
+        if now is None:
+            off[name] = None
+        elif math.isnan(now) or math.isinf(now):
+            off[name] = float(now)
+        else:
+            share = Fraction(now) / Fraction(planned[name]) - 1
+            if abs(share) > Fraction(str(tolerances[name])):
+                off[name] = float(share)
+    return off
+
+# %% right: a margin for rounding where there is a tolerance
+def discrepancies(planned, measured, tolerances):
+    off = {}
+    for name, plan in planned.items():
+        if name not in measured:
+            off[name] = None
+        else:
+            difference = measured[name] - plan
+            allowed = tolerances[name] * plan * (1 + 1e-12)
+            if math.isnan(difference) or abs(difference) > allowed:
+                off[name] = difference / plan
+    return off

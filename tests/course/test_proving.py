@@ -1,0 +1,262 @@
+"""The tool that tests the checks: whatever is weak in an exercise's file is found and said."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from autograder import project
+from autograder.authoring import checks, exercise, mutants, proving
+from autograder.grading import source
+from autograder.grading.exercises import Exercise
+
+# What CONTRIBUTING.md offers to copy.
+BLOCKS = re.findall(r"```python\n(.*?)```", (project.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.DOTALL)
+CELLS_TEXT, SOUND = BLOCKS
+LECTURE = source.parse(Path("01_clamp.py"), f"# %%\nimport math\n\n{CELLS_TEXT}", built=False)
+(CELLS,) = LECTURE.exercises
+
+
+def read(folder: Path, text: str, cells: Exercise = CELLS) -> exercise.Spec:
+    path = folder / "clamp.py"
+    path.write_text(text, encoding="utf-8")
+    return exercise.read(path, cells)
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    return proving.prove(read(folder, text), draws=300, seeds=range(5)).problems
+
+
+def test_a_sound_exercise_has_no_problem(tmp_path: Path) -> None:
+    report = proving.prove(read(tmp_path, SOUND), draws=80, seeds=range(20))
+    assert report.problems == [] and report.mutants >= 10 and report.equivalent == 2
+
+
+def without_cell(kind: str, title: str) -> Callable[[str], str]:
+    return lambda text: re.sub(rf"# %% {kind}: {re.escape(title)}.*?(?=# %% |\Z)", "", text, flags=re.DOTALL)
+
+
+def replaced(old: str, new: str) -> Callable[[str], str]:
+    def edit(text: str) -> str:
+        assert text.count(old) == 1, text.count(old)
+        return text.replace(old, new)
+
+    return edit
+
+
+FEW = "visible=[given(3, 0, 2), given(-1, 0, 2), given(1, 0, 2)]"
+WEAK = {
+    "no case below the range": (
+        lambda text: text.replace(FEW, "visible=[given(3, 0, 2), given(1, 0, 2)]"),
+        r"mistake 'min\(max\(x, low\), high\) → min\(x, high\)' fails no visible case",
+    ),
+    "a domain that draws nothing outside, and no other case": (
+        lambda text: text.replace(FEW, "visible=[given(1, 0, 2)]").replace(
+            "lambda x, ends: given(x, *ends)", "lambda x, ends: given(ends[0], *ends)"
+        ),
+        r"max\(x, low\)' .*|does what the reference does on every input",
+    ),
+    "an edge that nobody thought of": (
+        lambda text: (
+            text.replace('"equal ends are in order": given(3, 2, 2)', '"other": given(3, 0, 9)')
+            .replace('"nothing between": given(5, 2, 2)', '"other": given(5, 2, 3)')
+            .replace("st.tuples(numbers, numbers).map(sorted)", "st.just((0, 2))")
+            .replace(
+                "domain=st.builds(given, numbers, numbers, numbers)",
+                "domain=st.builds(lambda x, high: given(x, 307, high), numbers, st.integers(270, 340))",
+            )
+        ),
+        r"mistake 'low > high → low >= high' passes with \d of 5 seeds: a hole\n  → an edge of .*given\(",
+    ),
+    "no contrast: everything raises": (
+        lambda text: (
+            text.replace("visible=[given(3, 2, 0), given(3, 0, 2)]", "visible=[given(3, 2, 0)]")
+            .replace('"equal ends are in order": given(3, 2, 2)', '"more": given(3, 4, 0)')
+            .replace(
+                "domain=st.builds(given, numbers, numbers, numbers)",
+                "domain=st.builds(given, numbers, st.just(5), st.just(1))",
+            )
+        ),
+        r"a liar that answers with ValueError everywhere meets 'ends in|an answer that always raises meets",
+    ),
+    "a right answer that is wrong": (
+        replaced(
+            "return low if x < low else high if x > high else x", "return low if x < low else high if x > 8 else x"
+        ),
+        r"right 'by cases' is right and fails 'a number outside .* got \d, expected \d",
+    ),
+    "a wrong answer that is right": (
+        replaced(
+            "        raise ValueError\n    return low\n",
+            "        raise ValueError\n    return min(max(low, x), high)\n",
+        ),
+        "wrong 'always the lower end .*' does what the reference does on every input",
+    ),
+    "a mistake told another's sentence": (
+        replaced(
+            'exercise.mistake("The upper end',
+            'exercise.mistake("Something else.", "max(x, low), high → x, high")\nexercise.mistake("The upper end',
+        ),
+        r"is told 'The lower end does not count.' in place of 'Something else.'",
+    ),
+    "two requirements that are one": (
+        lambda text: text.replace(
+            'exercise.mistake("The lower',
+            'exercise.requirement("again", points=1, visible=[given(3, 0, 2)], '
+            'domain=st.builds(lambda x, ends: given(x, *ends), numbers, ranges))\nexercise.mistake("The lower',
+        ),
+        "no wrong program fails 'again' alone",
+    ),
+    "an equivalent mutant that is not": (
+        replaced("# %% equivalent: max(x, low) → max(low, x)", "# %% equivalent: max(x, low) → min(x, low)"),
+        "min\\(x, low\\)': this mutant fails, or is gone|max\\(low, x\\)' does what the reference does",
+    ),
+    "too few wrong programs": (
+        lambda text: without_cell("wrong", "halfway")(without_cell("wrong", "always")(text)),
+        "only 7 wrong programs, 8 wanted",
+    ),
+    "too few right programs": (without_cell("right", "by sorting"), "only 2 right programs, 3 wanted"),
+    "no domain": (replaced("    domain=st.builds(given, numbers, numbers, numbers),\n", ""), "has no domain"),
+}
+
+
+@pytest.mark.parametrize("what", WEAK)
+def test_what_is_weak_is_found(what: str, tmp_path: Path) -> None:
+    weaken, problem = WEAK[what]
+    weak = weaken(SOUND)
+    assert weak != SOUND
+    found = problems(tmp_path, weak)
+    assert any(re.search(problem, each, re.DOTALL) for each in found), found
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (replaced("exercise = Exercise(", "made = Exercise("), "NameError|builds no exercise"),
+        (replaced("if low > high → if False", "if low < high → if False"), r"clamp.py:\d+: `if low < high` is 0 times"),
+        (replaced("if low > high → if False", "high → low"), r"clamp.py:\d+: `high` is \d times"),
+        (replaced("if low > high → if False", "if low > high"), r"is no edit: write `old → new`"),
+        (replaced("# says: A number inside stays.\n", ""), "has no note"),
+        (replaced("# %% wrong: always", "# %% bad: always"), "'bad' is no kind of program"),
+        (replaced("    return x\n", "    return x\n\n# %% right: nothing\n\n"), "'nothing' is empty"),
+        (replaced("numbers = st.integers(-9, 9)", "numbers = st.integer(-9, 9)"), r"clamp.py:6: AttributeError"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_its_line_and_what_is_wrong(
+    change: Callable[[str], str], problem: str, tmp_path: Path
+) -> None:
+    with pytest.raises(exercise.ExerciseError, match=problem):
+        read(tmp_path, change(SOUND))
+
+
+def test_a_missing_file_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(exercise.ExerciseError, match=r"has no file\n  → CONTRIBUTING"):
+        exercise.read(tmp_path / "clamp.py", CELLS)
+
+
+def test_hidden_cases_are_the_edges_and_forty_draws_that_repeat_with_their_seed(tmp_path: Path) -> None:
+    spec = read(tmp_path, SOUND)
+    first, again, other = (checks.hidden_check(spec, seed) for seed in (7, 7, 8))
+    assert first.pack() == again.pack() != other.pack()
+    for requirement, promise in zip(first.requirements, spec.promises, strict=True):
+        given = [case.args for case in requirement.cases]
+        assert len(given) == len(set(given)) >= 40 and set(given).isdisjoint({case.args for case in promise.visible})
+        assert given[0] == next(iter(promise.edges.values())).args
+        assert all(not case.mistakes for case in requirement.cases), "a grader needs none"
+
+
+def test_students_get_no_program_and_no_edge(tmp_path: Path) -> None:
+    text = repr(checks.visible_check(read(tmp_path, SOUND)))
+    assert "sorted" not in text and "5, 2, 2" not in text and "min(" not in text
+
+
+def test_a_check_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "SIZE_LIMIT", 100)
+    with pytest.raises(checks.CheckError, match="make the visible cases smaller"):
+        checks.visible_check(read(tmp_path, SOUND))
+
+
+PROBE = """
+import torch
+
+from autograder.authoring.exercise import Exercise, given
+
+exercise = Exercise("hint")
+
+
+def helper(n):
+    return n + 1
+
+
+def look(student, n):
+    return {"value": student.clamp(helper(n), 0, 9)}
+"""
+
+
+def test_a_probe_brings_the_functions_of_its_file_that_it_uses(tmp_path: Path) -> None:
+    use = 'exercise.requirement("r", points=1, probe=look, visible=[given(3, says="clamp of four")])\n'
+    (requirement,) = checks.visible_check(read(tmp_path, PROBE + use)).requirements
+    assert "def helper" in requirement.probe and requirement.cases[0].expected["value"] == {"value": 4}
+
+
+@pytest.mark.parametrize(
+    ("probe", "problem"),
+    [
+        ("def look(student, n):\n    return torch.ones(n)", "uses torch from outside"),
+        ("def look():\n    return 1", "has no first parameter `student`"),
+    ],
+)
+def test_a_probe_that_cannot_run_elsewhere_is_refused(probe: str, problem: str, tmp_path: Path) -> None:
+    text = PROBE[: PROBE.index("def helper")] + probe
+    text += '\nexercise.requirement("r", points=1, probe=look, visible=[given(3, says="x")])\n'
+    with pytest.raises(exercise.ExerciseError, match=problem):
+        read(tmp_path, text)
+
+
+def test_a_visible_case_of_a_probe_says_what_it_does(tmp_path: Path) -> None:
+    use = 'exercise.requirement("r", points=1, probe=look, visible=[given(3)])\n'
+    with pytest.raises(checks.CheckError, match="does not say what it does"):
+        checks.visible_check(read(tmp_path, PROBE + use))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "while True:\n        pass",
+        "raise SystemExit",
+        "import os\n    os.abort.x",
+        "return object()",
+        "return clamp(x, low, high)",
+    ],
+)
+def test_a_program_that_hangs_exits_or_returns_anything_is_wrong_and_ends_nothing(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from autograder.authoring import trying
+
+    monkeypatch.setattr(trying.Trial.__init__, "__defaults__", (0.3, 1))
+    code = f"def clamp(x, low, high):\n    {body}\n"
+    assert problems(tmp_path, SOUND + f"\n# %% wrong: odd\n{code}") == []
+
+
+def test_every_kind_of_mutant_is_made_and_docstrings_are_left_alone() -> None:
+    code = """def f(x, n=2):
+    \"\"\"Kept as it is.\"\"\"
+    ### BEGIN SOLUTION
+    y: int = x.sum(dim=-1, keepdim=True)
+    if n > 1 and not x.numel() == 0:
+        y = torch.where(x, y, n)
+    z = [i for i in range(n) if i % 2]
+    y += einsum(x, "b d k -> b d")
+    return y[1:].to(torch.float32) if z else -y
+    ### END SOLUTION"""
+    titles = {m.title for m in mutants.mutants(Exercise("f", 1, "", code, 1, b""))}
+    wanted = {
+        "x.sum(dim=-1, keepdim=True) → x.sum(dim=-1)", "-1 → 1", "1 → 2", "n > 1 → n >= 1", "x.sum → x.mean",
+        "n > 1 and (not x.numel() == 0) → n > 1 or not x.numel() == 0", "torch.where(x, y, n) → torch.where(y, x, n)",
+        "torch.float32 → torch.float64", "1: → :", "-y → y", "True → False", "y = torch.where(x, y, n) → (dropped)",
+        "'b d k -> b d' → 'b d k -> d b'", "x.numel() == 0 → x.numel() != 0",
+    }  # fmt: skip
+    assert wanted <= titles, wanted - titles
+    assert not any("Kept" in title for title in titles)
