@@ -12,6 +12,10 @@ from typing import Any
 
 import einops.einops
 import torch
+from torch.nn.modules import module
+
+# Hooks of all modules: what a wrong answer leaves here would be called, or warned of, wherever a model runs next.
+_HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
 
 def run_cell(text: str, title: str, names: dict[str, Any]) -> None:
@@ -32,6 +36,7 @@ def quietly(threads: int = 1) -> Iterator[None]:
     """Inside, nothing is printed, and no setting of torch outlives it."""
     dtype, before = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_num_threads(threads)  # on a busy machine a second one spins, and costs more than it gives
+    hooks = {kind: dict(getattr(module, kind)) for kind in _HOOKS}
     _forget_shapes()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         try:
@@ -40,6 +45,9 @@ def quietly(threads: int = 1) -> Iterator[None]:
             torch.set_default_dtype(dtype)
             torch.set_num_threads(before)
             torch.set_grad_enabled(True)
+            for kind, registered in hooks.items():
+                getattr(module, kind).clear()
+                getattr(module, kind).update(registered)
 
 
 def _forget_shapes() -> None:

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
 from autograder import project
 from autograder.authoring import checks, exercise, mutants, proving
@@ -238,6 +240,21 @@ def test_a_program_that_hangs_exits_or_returns_anything_is_wrong_and_ends_nothin
     monkeypatch.setattr(trying.Trial.__init__, "__defaults__", (0.3, 1))
     code = f"def clamp(x, low, high):\n    {body}\n"
     assert problems(tmp_path, SOUND + f"\n# %% wrong: odd\n{code}") == []
+
+
+def test_nothing_that_a_program_sets_for_all_of_torch_stays() -> None:
+    from autograder.authoring.trying import Trial
+
+    def settings() -> list[object]:
+        hooks = [len(value) for name, value in vars(nn.modules.module).items() if name.endswith("_hooks")]
+        return [*hooks, torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()]
+
+    before = settings()
+    code = """torch.set_default_dtype(torch.float64), torch.set_grad_enabled(False), torch.set_num_threads(2)
+for kind in ("forward_pre", "forward", "full_backward_pre", "full_backward"):
+    getattr(torch.nn.modules.module, f"register_module_{kind}_hook")(print)"""
+    Trial("import torch", code)
+    assert settings() == before
 
 
 def test_every_kind_of_mutant_is_made_and_docstrings_are_left_alone() -> None:
