@@ -451,15 +451,19 @@ def check(
             raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'solutions/'}")
         table = Table("lecture", "exercise", "points", "requirements", "programs", "mutants", "inputs", "problems")
         problems: list[str] = []
+        stale = False
         for name, cells in track(chosen, "checking", console=console, transient=True):
             spec = checks.spec_of(name, cells)
             report = proving.prove(spec, draws)
             problems += [f"{name} {cells.name}: {problem}" for problem in report.problems]
+            stale |= checks.stale(spec)
             counts = [len(spec.promises), report.programs, report.mutants, report.inputs, len(report.problems)]
             table.add_row(name, cells.name, f"{spec.points:g}", *map(str, counts))
         console.print(table)
         for problem in problems:
             console.print(f"• {problem}", markup=False, highlight=False)
+        if stale:
+            console.print("What students have is older: run `course notebooks` and commit what it changes.")
     if problems:
         raise typer.Exit(1)
 

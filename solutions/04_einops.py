@@ -487,8 +487,9 @@ Sentences have different lengths, so in a batch the short ones are filled up wit
 the mean vector of each sentence, over its real tokens only. `mask[b, t]` is `True` where a token is real, and each
 sentence has at least one. Padding may stand at the end, in front, anywhere. What stands at padded places must not
 matter, even if it is NaN or infinite (it may come from `torch.empty`, after all). The vectors of real tokens are
-finite, as are their sums in the dtype of `x`, and may well be all zeros. The result has the dtype of `x`, which may be `float64`, `float32`, `float16` or
-`bfloat16`. Gradients flow back to `x`, and those of padded places are 0. Leave `x` and `mask` as they are.
+finite, as are their sums in the dtype of `x`, and may well be all zeros. A sentence has at most 2,048 tokens. The result
+has the dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`; in a narrow one, too, it is the mean, but
+for a rounding at the end. Gradients flow back to `x`, and those of padded places are 0. Leave `x` and `mask` as they are.
 """
 
 
@@ -742,9 +743,9 @@ whole operation is a split and a merge, twice each.
 Write `patchify(images, size)`: from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
 pixels come in reading order, row after row. Within a patch the pixels come in reading order too, and for each pixel its
 `c` channels, side by side. And write `unpatchify(patches, size, height)`, which makes the images again; `height` counts
-pixels. Images need not be square; you may rely on at least one image with at least one channel and one patch, and on
-`height` and width being multiples of `size`. Both functions keep the
-dtype, and gradients flow back through them.
+pixels. Images need not be square; you may rely on at least one image with at least one channel and one patch, on finite
+pixels, and on `height` and width being multiples of `size`. Both functions keep the dtype, and gradients flow back
+through them.
 """
 
 

@@ -178,7 +178,7 @@ class SGD(torch.optim.Optimizer):
         super().__init__(params, defaults={"lr": lr})
 
     def step(self, closure: Any = None) -> None:
-        """One step. (Ignore closure, an option for optimizers of another kind.)"""
+        """One step. (closure is for optimizers of another kind: here it is always None.)"""
         ### BEGIN SOLUTION
         with torch.no_grad():
             for group in self.param_groups:
@@ -408,7 +408,7 @@ Write `step` of `AdaGrad`, with $\varepsilon$ outside the root. Keep the sum of 
 `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an empty dict at
 first.) What PyTorch finds in `self.state` it also saves and loads with a checkpoint. As in 8.1: settings come from the
 group, a parameter without gradient is skipped (its sum stays as it is, and where there is none, none is made),
-parameters change in place, gradients do not change.
+parameters change in place, whatever their strides, and gradients do not change.
 """
 
 
@@ -609,8 +609,8 @@ the *corrected* $\sqrt{\hat v}$.
 
 Keep three things in `self.state[p]`: `"step"`, a plain `int`, how many steps *this parameter* has taken ($t$ in the
 formulas, 1 in its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors like `p`. As
-before: settings from the group, no gradient means skipped (nothing is shrunk, counted or kept), in place, gradients
-unchanged.
+before: settings come from the group, a parameter without gradient is skipped (nothing is shrunk, counted or kept), the
+others change in place, whatever their strides, and gradients do not change.
 """
 
 

@@ -84,7 +84,7 @@ def students_checks(progress: Callable[[str], None] = lambda name: None) -> None
     for path in source.lectures(SOLUTIONS):
         for spec in checks.specs(source.read(path, built=False)):
             names.add(f"{spec.cells.name}.check")
-            if made_from(CHECKS / f"{spec.cells.name}.check") != checks.digest(spec):
+            if checks.stale(spec):
                 progress(spec.cells.name)
                 checks.write(CHECKS, checks.visible_check(spec))
     for path in CHECKS.glob("*.check"):

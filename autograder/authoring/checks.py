@@ -20,9 +20,9 @@ import hypothesis
 
 from autograder import CourseError
 from autograder.grading.exercises import Exercise as Cells
-from autograder.grading.exercises import ProblemSet, unpacked
+from autograder.grading.exercises import ProblemSet, made_from, unpacked
 from autograder.grading.source import Lecture
-from autograder.project import BUILD, EXERCISES
+from autograder.project import BUILD, CHECKS, EXERCISES
 from course_utils.files import replacing
 from course_utils.testing import wire
 from course_utils.testing.checking import SEED
@@ -31,7 +31,7 @@ from course_utils.testing.plain import Raised, first_opaque
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement
 from course_utils.testing.rubric import Rubric, score
 
-from .exercise import Given, Program, Promise, Spec, read
+from .exercise import Given, Program, Promise, Spec, making, read
 from .trying import Trial
 
 DRAWN = 40  # hidden cases for each requirement, beside the visible ones and the edges
@@ -94,8 +94,11 @@ def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
 
 
 def digest(spec: Spec) -> str:
-    """What a check is made from: the exercise's file, and what it needs of its lecture."""
-    parts = [spec.path.read_text(encoding="utf-8"), spec.cells.setup, spec.cells.solution]
+    """What a check is made from: the exercise's file without the programs that test it, and a part of its lecture.
+
+    So a wrong answer that somebody adds regrades no class.
+    """
+    parts = [making(spec.path.read_text(encoding="utf-8")), spec.cells.setup, spec.cells.solution]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
@@ -239,6 +242,11 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
         if len(found) >= count:
             break
     return list(found.values())[:count]
+
+
+def stale(spec: Spec) -> bool:
+    """Whether the check that students get was made from something else."""
+    return made_from(CHECKS / f"{spec.cells.name}.check") != digest(spec)
 
 
 def write(folder: Path, check: Check) -> Path:

@@ -206,6 +206,16 @@ def edited(reference: str, edits: Sequence[str]) -> str:
     return reference
 
 
+def making(text: str) -> str:
+    """An exercise's file without its wrong, right and equivalent programs: students' checks are made without them."""
+    heads = list(_CELL.finditer(text))
+    ends = [*(head.start() for head in heads), len(text)][1:]
+    kept = [
+        text[head.start() : end].strip() for head, end in zip(heads, ends, strict=bool(heads)) if head[1] == "mistake"
+    ]
+    return "\n\n".join([text[: heads[0].start()].strip() if heads else text.strip(), *kept])
+
+
 def read(path: Path, cells: Cells) -> Spec:
     """Read an exercise's file. Raises :class:`ExerciseError` where it is missing or malformed."""
     if not path.is_file():

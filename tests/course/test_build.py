@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from autograder import project
-from autograder.authoring import build
+from autograder.authoring import build, checks
 from autograder.grading import source
 from course_utils.progress import read_exercises
 
@@ -23,6 +23,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_committed_notebooks_are_what_the_sources_build(tmp_path: Path) -> None:
     stale = build.stale(tmp_path)
     assert not stale, f"notebooks/ is stale for {', '.join(stale)}: run `make notebooks` and commit the result"
+
+
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
+def test_students_checks_were_made_from_the_exercises_files(lecture: source.Lecture) -> None:
+    """Of that alone; tests/course/test_exercises.py makes them again."""
+    stale = [spec.cells.name for spec in checks.specs(lecture) if checks.stale(spec)]
+    assert not stale, (
+        f"the checks of {', '.join(stale)} are older than solutions/: run `make notebooks` and commit the result"
+    )
 
 
 def test_building_twice_gives_the_same_bytes(built: Path, tmp_path: Path) -> None:

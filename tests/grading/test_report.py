@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from pathlib import Path
@@ -20,7 +21,8 @@ from autograder.records.folder import ClassFolder
 
 @pytest.fixture(scope="module")
 def lecture() -> source.Lecture:
-    return source.read(project.SOLUTIONS / "01_tensors.py")
+    whole = source.read(project.SOLUTIONS / "01_tensors.py")
+    return dataclasses.replace(whole, exercises=whole.exercises[:6])  # as many as a_class has students with points
 
 
 def a_class(lecture: source.Lecture) -> dict[str, Result]:

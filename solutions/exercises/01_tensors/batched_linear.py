@@ -253,6 +253,33 @@ def batched_linear(x, w, b):
 def batched_linear(x, w, b):
     return (x.reshape(-1, x.shape[-1]) @ w).reshape(*x.shape[:-1], -1).to(torch.float32) + b
 
+# %% wrong: the last size is left to reshape, which an empty batch does not allow (from the statement)
+def batched_linear(
+    x: Float[Tensor, "... d_in"], w: Float[Tensor, "d_in d_out"], b: Float[Tensor, "d_out"]
+) -> Float[Tensor, "... d_out"]:
+    """Each vector along the last dimension of x times w, plus b, in one product of matrices."""
+    leading = x.shape[:-1]
+    flat = x.reshape(math.prod(leading), x.shape[-1])
+    return (flat @ w + b).reshape(*leading, -1)
+
+# %% wrong: w and b become new parameters, and get no gradient (from the statement)
+def batched_linear(
+    x: Float[Tensor, "... d_in"], w: Float[Tensor, "d_in d_out"], b: Float[Tensor, "d_out"]
+) -> Float[Tensor, "... d_out"]:
+    """Each vector along the last dimension of x times w, plus b, in one product of matrices."""
+    layer = torch.nn.Linear(w.shape[0], w.shape[1])
+    layer.weight = torch.nn.Parameter(w.T)
+    layer.bias = torch.nn.Parameter(b)
+    return layer(x)
+
+# %% wrong: a single vector comes back as a matrix of one row (from the statement)
+def batched_linear(
+    x: Float[Tensor, "... d_in"], w: Float[Tensor, "d_in d_out"], b: Float[Tensor, "d_out"]
+) -> Float[Tensor, "... d_out"]:
+    """Each vector along the last dimension of x times w, plus b, in one product of matrices."""
+    rows = torch.atleast_2d(x)
+    return torch.matmul(rows, w) + b
+
 # %% right: a product, and b added to that in place
 def batched_linear(x, w, b):
     y = torch.matmul(x, w)

@@ -277,6 +277,28 @@ def bytes_copied(x, device, dtype):
         return 0
     return x.numel() * {torch.float64: 8, torch.int64: 8, torch.float16: 2, torch.bfloat16: 2, torch.bool: 1}.get(dtype, 4)
 
+# %% wrong: compares only the kind of device, not its number (from the statement)
+def bytes_copied(x: Tensor, device: torch.device, dtype: torch.dtype) -> int:
+    """Bytes of new memory that x.to(device, dtype) fills: 0 if it returns x itself."""
+    if x.device.type == device.type and x.dtype == dtype:
+        return 0
+    return x.numel() * dtype.itemsize
+
+# %% wrong: dtypes of the same width count as no copy (from the statement)
+def bytes_copied(x: Tensor, device: torch.device, dtype: torch.dtype) -> int:
+    """Bytes of new memory that x.to(device, dtype) fills: 0 if it returns x itself."""
+    if device == x.device and dtype.itemsize == x.element_size():
+        return 0
+    return x.numel() * dtype.itemsize
+
+# %% wrong: makes the copy where the device is the tensor's own (from the statement)
+def bytes_copied(x: Tensor, device: torch.device, dtype: torch.dtype) -> int:
+    """Bytes of new memory that x.to(device, dtype) fills: 0 if it returns x itself."""
+    if device != x.device:
+        return x.numel() * dtype.itemsize
+    y = x.to(dtype)
+    return 0 if y is x else y.numel() * y.element_size()
+
 # %% right: asks whether anything differs
 def bytes_copied(x, device, dtype):
     return (x.device, x.dtype) != (device, dtype) and x.numel() * dtype.itemsize or 0

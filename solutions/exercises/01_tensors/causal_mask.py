@@ -155,6 +155,44 @@ def causal_mask(t, window=None):
     back = position[:, None] - position[None, :]
     return ((back >= 0) & (back < (window or t))).to(torch.uint8)
 
+# %% wrong: a wide window is cut to t - 1 (from the statement)
+def causal_mask(t: int, window: int | None = None) -> Bool[Tensor, "query key"]:
+    """True where a query may look at a key: at itself and at what came before, at most `window` keys in all."""
+    mask = torch.ones(t, t, dtype=torch.bool).tril()
+    if window is not None:
+        window = min(window, t - 1)
+        mask = mask.triu(diagonal=1 - window)
+    return mask
+
+# %% wrong: without a window the same matrix is returned again (from the statement)
+from functools import lru_cache
+
+
+@lru_cache
+def _lower(t: int) -> Tensor:
+    return torch.ones(t, t, dtype=torch.bool).tril()
+
+
+def causal_mask(t: int, window: int | None = None) -> Bool[Tensor, "query key"]:
+    """True where a query may look at a key: at itself and at what came before, at most `window` keys in all."""
+    mask = _lower(t)
+    if window is not None:
+        mask = mask & ~mask.tril(diagonal=-window)
+    return mask
+
+# %% wrong: a call with a window narrows later calls without one (from the statement)
+_masks: dict[int, Tensor] = {}
+
+
+def causal_mask(t: int, window: int | None = None) -> Bool[Tensor, "query key"]:
+    """True where a query may look at a key: at itself and at what came before, at most `window` keys in all."""
+    if t not in _masks:
+        _masks[t] = torch.ones(t, t, dtype=torch.bool).tril()
+    mask = _masks[t]
+    if window is not None:
+        mask &= torch.ones(t, t, dtype=torch.bool).triu(diagonal=1 - window)
+    return mask.clone()
+
 # %% right: compares positions
 def causal_mask(t, window=None):
     back = torch.arange(t)[:, None] - torch.arange(t)

@@ -230,6 +230,39 @@ def copy_cost(sizes, seconds):
     slope = statistics.median(slopes)
     return statistics.median(s - slope * n for n, s in points), 1 / slope
 
+# %% wrong: polyfit with the weights squared twice (from the statement)
+import numpy as np
+
+
+def copy_cost(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
+    """Fit seconds = latency + bytes / bandwidth by least squares of the relative differences."""
+    n = np.array(sizes, dtype=np.float64)
+    t = np.array(seconds, dtype=np.float64)
+    slope, latency = np.polyfit(n, t, 1, w=1 / t**2)
+    return float(latency), float(1 / slope)
+
+# %% wrong: a latency below 0 is lifted to 0 (from the statement)
+def copy_cost(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
+    """Fit seconds = latency + bytes / bandwidth by least squares of the relative differences."""
+    n = torch.tensor(sizes, dtype=torch.float64)
+    t = torch.tensor(seconds, dtype=torch.float64)
+    a = torch.stack([1 / t, n / t], dim=1)
+    latency, slope = torch.linalg.lstsq(a, torch.ones(len(t), 1, dtype=torch.float64)).solution.flatten().tolist()
+    return max(latency, 0.0), 1 / slope
+
+# %% wrong: copies of the same size are averaged first (from the statement)
+def copy_cost(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
+    """Fit seconds = latency + bytes / bandwidth by least squares of the relative differences."""
+    groups: dict[int, list[float]] = {}
+    for size, second in zip(sizes, seconds):
+        groups.setdefault(size, []).append(second)
+    n = torch.tensor(list(groups), dtype=torch.float64)
+    t = torch.tensor([sum(g) / len(g) for g in groups.values()], dtype=torch.float64)
+    w = 1 / t**2
+    mean_n, mean_t = (w * n).sum() / w.sum(), (w * t).sum() / w.sum()
+    slope = (w * (n - mean_n) * (t - mean_t)).sum() / (w * (n - mean_n) ** 2).sum()
+    return (mean_t - slope * mean_n).item(), (1 / slope).item()
+
 # %% right: numpy
 def copy_cost(sizes, seconds):
     import numpy as np

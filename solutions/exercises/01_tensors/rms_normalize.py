@@ -251,6 +251,25 @@ def rms_normalize(x, eps=1e-6):
 def rms_normalize(x, eps=1e-6):
     return (x / x.pow(2).mean(dim=-1, keepdim=True).sqrt()).nan_to_num()
 
+# %% wrong: eps as a lower bound instead of a summand (from the statement)
+def rms_normalize(x: Float[Tensor, "... d"], eps: float = 1e-6) -> Float[Tensor, "... d"]:
+    """Each vector along the last dimension, divided by the root of (the mean of its squares, plus eps)."""
+    mean_square = x.square().mean(dim=-1, keepdim=True)
+    return x / mean_square.clamp(min=eps).sqrt()
+
+# %% wrong: no gradient through the divisor (from the statement)
+def rms_normalize(x: Float[Tensor, "... d"], eps: float = 1e-6) -> Float[Tensor, "... d"]:
+    """Each vector along the last dimension, divided by the root of (the mean of its squares, plus eps)."""
+    with torch.no_grad():  # only a scale
+        scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+    return x * scale
+
+# %% wrong: the gradient at a vector of zeros is NaN (from the statement)
+def rms_normalize(x: Float[Tensor, "... d"], eps: float = 1e-6) -> Float[Tensor, "... d"]:
+    """Each vector along the last dimension, divided by the root of (the mean of its squares, plus eps)."""
+    rms = torch.sqrt((x * x).mean(dim=-1, keepdim=True))
+    return x / torch.sqrt(rms**2 + eps)
+
 # %% right: einsum
 def rms_normalize(x, eps=1e-6):
     square = torch.einsum("...d, ...d -> ...", x, x) / x.shape[-1]

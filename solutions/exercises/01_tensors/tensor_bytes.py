@@ -250,6 +250,36 @@ def tensor_bytes(x, dtype=None):
 def tensor_bytes(x, dtype=None):
     return x.numel() * max(x.element_size(), (dtype or x.dtype).itemsize)
 
+# %% wrong: sizes from finfo and iinfo, complex dtypes come out half (from the statement)
+def tensor_bytes(x: Tensor, dtype: torch.dtype | None = None) -> int:
+    """Bytes that the elements of x take, or would take in another dtype."""
+    if dtype is None:
+        dtype = x.dtype
+    if dtype == torch.bool:
+        bits = 8
+    elif dtype.is_floating_point or dtype.is_complex:
+        bits = torch.finfo(dtype).bits
+    else:
+        bits = torch.iinfo(dtype).bits
+    return x.numel() * bits // 8
+
+# %% wrong: converts the tensor to measure it (from the statement)
+def tensor_bytes(x: Tensor, dtype: torch.dtype | None = None) -> int:
+    """Bytes that the elements of x take, or would take in another dtype."""
+    if dtype is not None:
+        x = x.to(dtype)
+    return x.numel() * x.element_size()
+
+# %% wrong: dimensions of stride 0 count once (from the statement)
+def tensor_bytes(x: Tensor, dtype: torch.dtype | None = None) -> int:
+    """Bytes that the elements of x take, or would take in another dtype."""
+    size = (x.dtype if dtype is None else dtype).itemsize
+    n = 1
+    for length, stride in zip(x.shape, x.stride()):
+        if stride != 0 or length == 0:
+            n *= length
+    return n * size
+
 # %% right: the dtype knows its size
 def tensor_bytes(x, dtype=None):
     return (dtype or x.dtype).itemsize * math.prod(x.shape)

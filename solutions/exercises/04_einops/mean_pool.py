@@ -82,6 +82,7 @@ exercise.requirement(
         "no padding": given(x, torch.ones(2, 2, dtype=torch.bool)),
         "a token in the middle": given(three[:1], torch.tensor([[False, True, False]])),
         "a hole": given(three, torch.tensor([[True, False, True], [False, True, False]])),
+        "more tokens than bfloat16 can count": given(torch.ones(1, 600, 1, dtype=torch.bfloat16), torch.arange(600)[None] >= 0),
         "many tokens": given(torch.ones(1, 300, 2, dtype=torch.float64), torch.arange(300)[None] > 10),
     },
     domain=batches(),

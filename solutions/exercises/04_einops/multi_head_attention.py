@@ -66,6 +66,7 @@ one = column(1.0)
 four = torch.tensor([[1.0, 2.0, 3.0, 4.0]])  # one number becomes four
 steep = 1000.0 * torch.tensor([[1.0, 1.0, -1.0, -1.0]])
 plus = torch.tensor([[1.0, 1.0, 1.0, 1.0]])
+digits = column(1.0, 10.0, 100.0, 1000.0)  # and four become one again
 pick = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 10.0], [10.0, 0.0]])
 
 exercise.requirement(
@@ -96,13 +97,13 @@ exercise.requirement(
     parts=["value"],
     probe=newest,
     visible=[
-        last(column(1.0, 2.0)[None], plus, steep, four, pick, 2),
+        last(column(1.0, 2.0)[None], plus, steep, four, digits, 2),
         last(two, zero, zero, torch.tensor([[1.0, 0.0], [1.0, 1.0]]), torch.tensor([[0.0, 1.0], [3.0, 2.0]]), 2),
         last(two, column(1000.0, 0.0), column(12.0, -5.0), column(1.0, 0.0), torch.ones(1, 2), 1),
     ],
     edges={
-        "heads of one number": given(column(1.0, 2.0)[None], plus, steep, four, pick, 4),
-        "one head": given(column(1.0, 2.0)[None], plus, steep, four, pick, 1),
+        "heads of one number": given(column(1.0, 2.0)[None], plus, steep, four, digits, 4),
+        "one head": given(column(1.0, 2.0)[None], plus, steep, four, digits, 1),
         "more numbers than x has": given(two, torch.ones(2, 6), torch.ones(2, 6), torch.arange(12.0).reshape(2, 6),
                                          torch.arange(12.0).reshape(6, 2), 3),
         "fewer numbers than x has": given(torch.ones(1, 2, 6), torch.ones(6, 2), torch.ones(6, 2),

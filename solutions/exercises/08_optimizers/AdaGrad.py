@@ -73,6 +73,7 @@ def look(student, value, gradients):
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(others),
         "gradients": given,
         "p.grad is the tensor that it was": all(same),
+        "every bit of the gradients is as it was": all(map(torch.equal, gradients, given)),
         "p is where it was in memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "p requires a gradient": p.requires_grad and p.is_leaf,
         "p has changed": not torch.equal(start, p.detach()),
@@ -81,7 +82,8 @@ def look(student, value, gradients):
 
 KEPT = ('self.state[p]["sum"]', "tensors kept for p", "tensors kept for a parameter that never had a gradient",
         "tensors kept elsewhere")  # fmt: skip
-LEFT = ("gradients", "p.grad is the tensor that it was", "p is where it was in memory", "p requires a gradient")
+LEFT = ("gradients", "p.grad is the tensor that it was", "every bit of the gradients is as it was",
+        "p is where it was in memory", "p requires a gradient")  # fmt: skip
 
 
 def numbers(*values, dtype=torch.float32):
@@ -140,6 +142,8 @@ exercise.requirement(
         "the usual settings": given([torch.ones(3)], [[torch.ones(3)], [-torch.ones(3)]], [([0], {"lr": 1e-2, "eps": 1e-8})]),
         "a scalar": given([torch.tensor(1.0)], [[torch.tensor(2.0)]] * 2, plain),
         "no elements": given([torch.ones(0)], [[torch.ones(0)]], plain),
+        "a transposed matrix": given([torch.ones(3, 2).T], [[torch.arange(1.0, 7.0).view(2, 3)]] * 2, plain),
+        "a gradient in another order": given([torch.ones(2, 3)], [[torch.arange(1.0, 7.0).view(3, 2).T]] * 2, plain),
     },
     domain=runs() | runs(settings=own),
     hint="First s ← s + g², from zeros; then p ← p - lr · g / (√s + eps), elementwise.",
@@ -528,6 +532,8 @@ class AdaGrad(torch.optim.Optimizer):
                 p.data.add_(-scale * g)
 
 # %% right: number by number
+import itertools
+
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-2, eps=1e-8):
         super().__init__(params, defaults={"lr": lr, "eps": eps})
@@ -541,10 +547,10 @@ class AdaGrad(torch.optim.Optimizer):
                 state = self.state[p]
                 if "sum" not in state:
                     state["sum"] = torch.zeros_like(p)
-                s, a, g = state["sum"].view(-1), p.view(-1), p.grad.reshape(-1)
-                for i in range(len(a)):
+                s, g = state["sum"], p.grad
+                for i in itertools.product(*map(range, p.shape)):
                     s[i] += g[i] ** 2
-                    a[i] -= group["lr"] * g[i] / (s[i] ** 0.5 + group["eps"])
+                    p[i] -= group["lr"] * g[i] / (s[i] ** 0.5 + group["eps"])
 
 # %% right: a new state in each step
 class AdaGrad(torch.optim.Optimizer):

@@ -76,6 +76,7 @@ def look(student, value, gradients, settings):
         "tensors kept elsewhere": tensors_in(elsewhere) + tensors_in(groups) + tensors_in(list(others.values())),
         "gradients": given,
         "p.grad is the tensor that it was": all(same),
+        "every bit of the gradients is as it was": all(map(torch.equal, gradients, given)),
         "p is where it was in memory": memory.data_ptr() == p.data_ptr() and torch.equal(memory, p.detach()),
         "p requires a gradient": p.requires_grad and p.is_leaf,
         "p has changed": not torch.equal(start, p.detach()),
@@ -84,7 +85,8 @@ def look(student, value, gradients, settings):
 
 KEPT = ("the type of step", "step", "exp_avg", "exp_avg_sq", "tensors kept for p",
         "tensors kept for a parameter that never had a gradient", "tensors kept elsewhere")  # fmt: skip
-LEFT = ("gradients", "p.grad is the tensor that it was", "p is where it was in memory", "p requires a gradient")
+LEFT = ("gradients", "p.grad is the tensor that it was", "every bit of the gradients is as it was",
+        "p is where it was in memory", "p requires a gradient")  # fmt: skip
 
 
 def numbers(*values, dtype=torch.float32):
@@ -163,6 +165,8 @@ exercise.requirement(
         "no memory of squares": given([torch.ones(1)], numbers(1.0, 2.0), one(betas=(0.5, 0.0))),
         "a scalar": given([torch.tensor(1.0)], [[torch.tensor(2.0)]], one()),
         "no elements": given([torch.ones(0)], [[torch.ones(0)]], one()),
+        "a transposed matrix": given([torch.ones(3, 2).T], [[torch.arange(1.0, 7.0).view(2, 3)]] * 2, one()),
+        "a gradient in another order": given([torch.ones(2, 3)], [[torch.arange(1.0, 7.0).view(3, 2).T]] * 2, one()),
     },
     domain=runs(),
 )  # fmt: skip

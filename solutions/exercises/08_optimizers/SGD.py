@@ -65,6 +65,7 @@ def look(student, value, gradients, lr):
         "the model's p is the optimizer's": optimizer.param_groups[0]["params"][0] is p,
         "gradients": given,
         "p.grad is the tensor that it was": all(same),
+        "every bit of the gradients is as it was": all(map(torch.equal, gradients, given)),
         "p requires a gradient and is a leaf": p.requires_grad and p.is_leaf,
         "which require a gradient": [each.requires_grad for each in (p, idle, frozen)],
         "a frozen parameter that has a gradient moves as p does": torch.equal(p, frozen),
@@ -80,7 +81,8 @@ def look(student, value, gradients, lr):
 PLACE = ("p is where it was in memory", "the model's p is the optimizer's")
 REST = ("which require a gradient", "a frozen parameter that has a gradient moves as p does",
         "gradients stay off after a step within no_grad", "parameters that self.state knows",
-        "gradients", "p.grad is the tensor that it was", "p requires a gradient and is a leaf", "the group's lr",
+        "gradients", "p.grad is the tensor that it was", "every bit of the gradients is as it was",
+        "p requires a gradient and is a leaf", "the group's lr",
         "the other parameter has a gradient", "values in self.state", "gradients are recorded after the step")  # fmt: skip
 rates = any_of(0.25, 0.1, 0.003, 1.5)
 
@@ -173,6 +175,8 @@ edges = {
     "a matrix": given(torch.ones(2, 2), [torch.ones(2, 2)] * 2, 0.5),
     "one number": given(y, [gy], 0.25),
     "float64": given(x.double(), [gx.double()], 0.25),
+    "a step of 0": given(x, [gx], 0.0),
+    "numbers that round": given(x / 3, [gx / 7], 0.3),
 }
 exercise.requirement(
     "the parameter changes in the memory where it lies",
