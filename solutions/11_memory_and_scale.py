@@ -1236,7 +1236,8 @@ Write `step` of `ShardedAdamW`: AdamW with its state divided among the ranks. Wh
 parameters as one vector, padded to a multiple of `group.size`; of which `self.part` is this rank's part, a parameter of
 its own; and `self.adamw`, PyTorch's AdamW for that part alone. In `step`:
 
-1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; all parameters have one);
+1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; all parameters have one, and
+   all are contiguous);
 2. get this rank's part of the *average* over the ranks, as `self.part.grad`;
 3. let `self.adamw` take its step;
 4. get everybody's parts, and copy the numbers back into the parameters, in place.
