@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import hypothesis.configuration
 
 from autograder import CourseError
 from autograder.grading.exercises import Exercise as Cells
@@ -33,6 +34,9 @@ from course_utils.testing.rubric import Rubric, score
 
 from .exercise import Given, Program, Promise, Spec, making, read
 from .trying import Trial
+
+# Hypothesis keeps on disk what it knows of Unicode and of our modules: not in whatever folder a command runs in.
+hypothesis.configuration.set_hypothesis_home_dir(BUILD / "hypothesis")
 
 DRAWN = 40  # hidden cases for each requirement, beside the visible ones and the edges
 SIZE_LIMIT = 64 * 1024  # bytes of what students get for one exercise
