@@ -1,6 +1,6 @@
-"""Predict, then measure: a reader's number beside the measured one, kept, and drawn for the whole course at its end.
+"""Predict, then see: a reader's guess beside the answer, kept, and drawn for the whole course at its end.
 
-The first guess at each measurement is kept in ``predictions.json`` beside the lectures' folders (the environment
+The first guess at each answer is kept in ``predictions.json`` beside the lectures' folders (the environment
 variable COURSE_PREDICTIONS names another file). It stays on this machine; delete it to begin anew.
 """
 
@@ -22,7 +22,10 @@ MEASUREMENTS_VARIABLE = "COURSE_MEASUREMENTS"
 
 @dataclass(frozen=True)
 class Prediction:
-    """One guess. ``lecture`` is the notebook's folder, "" outside of one; both numbers are in ``unit``."""
+    """One guess, and the number that it was compared with, computed or measured; both are in ``unit``.
+
+    ``lecture`` is the notebook's folder, "" outside of one.
+    """
 
     lecture: str
     what: str
@@ -32,7 +35,7 @@ class Prediction:
 
 
 def record(what: str, measured: float, unit: str) -> None:
-    """Append a measurement to the file that COURSE_MEASUREMENTS names; do nothing where it names none.
+    """Append a number to the file that COURSE_MEASUREMENTS names; do nothing where it names none.
 
     Raises:
         OSError: the file cannot be written.
@@ -44,34 +47,32 @@ def record(what: str, measured: float, unit: str) -> None:
 
 
 def reconcile(what: str, guess: float | None, measured: float, unit: str) -> None:
-    """Draw what was measured beside what was guessed, say how far off the guess was, and keep it for `calibration`.
+    """Print the answer in one line, with the guess and how far off it was, and keep the guess for `calibration`.
 
-    Counts below 100 are compared by their difference, other numbers by the factor between them. ``guess`` is None
-    where the reader has not written one; then only the measurement is printed, with a nudge, and nothing is kept.
-    Guessing again shows the new number, but the first one stays in the file.
+    Counts below 100 are compared by their difference, other numbers by the factor between them. ``guess`` is None if
+    the reader has made none: then the line is the answer alone, and nothing is kept. Whoever guesses again sees the new
+    guess in the line, but the file keeps the first.
 
     Raises:
         ValueError: the guess is not a number.
     """
     record(what, measured, unit)
     if guess is None:
-        print(f"{what}: {readable(measured, unit)}   (write your own guess above next time, before you run this)")
+        print(f"{what}: {readable(measured, unit)}")
         return
     if isinstance(guess, bool) or not isinstance(guess, (int, float)) or not math.isfinite(guess):
         raise ValueError(f"a guess is a number in {unit}, such as {measured:.0e}; got {guess!r}")
-    finding = f"{what}: {readable(measured, unit)}, and you guessed {readable(guess, unit)}"
-    counted = measured == int(measured) < 100 and not takes_prefix(unit)
-    if counted and guess != measured:
-        finding += f": too {'high' if guess > measured else 'low'} by {abs(guess - measured):g}."
+    said = readable(guess, unit if takes_prefix(unit) else "")  # other units stand behind the answer already
+    line = f"{what}: {readable(measured, unit)}; you said {said}"
+    side = "high" if guess > measured else "low"
+    if measured == int(measured) < 100 and not takes_prefix(unit) and guess != measured:
+        line += f", {side} by {plain(abs(guess - measured))}"
+    elif guess == measured or (guess > 0 and measured > 0 and 0.95 < guess / measured < 1.05):
+        line += ": right"
     elif guess > 0 and measured > 0:
-        factor = max(guess, measured) / min(guess, measured)
-        wrong = f"too {'high' if guess > measured else 'low'} by a factor {factor:.3g}."
-        finding += ": right." if 0.95 < guess / measured < 1.05 else f": {wrong}"
+        line += f", {side} by a factor of {plain(max(guess, measured) / min(guess, measured))}"
+    print(line)
     _keep(Prediction(keeping.lecture(), what, float(guess), float(measured), unit))
-    if guess > 0 and measured > 0:
-        plots.show(plots.predicted_vs_measured([(what, guess, measured, unit)], title=finding), alt=finding)
-    else:
-        print(finding)  # there is no place for them on a logarithmic axis
 
 
 def predictions(path: Path | None = None) -> list[Prediction]:
@@ -92,15 +93,17 @@ def predictions(path: Path | None = None) -> list[Prediction]:
 
 
 def calibration(path: Path | None = None) -> None:
-    """Draw every guess that was kept, divided by its measurement, lecture by lecture: how well calibrated you became.
+    """Draw every guess that was kept, divided by the answer, lecture by lecture: how well calibrated you became.
+
+    Below five guesses it prints how many there are, since so few show nothing.
 
     Raises:
         ValueError: the file of guesses cannot be read.
     """
     # A logarithmic axis has no place for nothing.
     kept = [p for p in predictions(path) if p.guess > 0 and p.measured > 0]
-    if not kept:
-        print("No guesses have been kept yet: write a number into a predict cell of any lecture, and run the next one.")
+    if len(kept) < 5:
+        print(f"Guesses kept so far: {len(kept)}. From five on, this cell draws how close they came, lecture by lecture.")
         return
     kept.sort(key=lambda p: p.lecture)  # stable: within a lecture they stay in order
     factors = [max(p.guess, p.measured) / min(p.guess, p.measured) for p in kept]

@@ -10,36 +10,17 @@ from __future__ import annotations
 import html
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from course_utils import keeping
+from course_utils import keeping, kernel
+from course_utils.notebook import Exercise, find_notebook, read_exercises
 
 FILE_VARIABLE = "COURSE_PROGRESS"
 _DISPLAY_ID = "course-progress"
-_TITLE = re.compile(r"^#+ *(Exercise .+?)(?: *&nbsp;.*)?$", re.MULTILINE)
 _STATES = {True: ("✓", "done"), False: ("✗", "does not pass yet"), None: ("○", "to do")}
-
-
-@dataclass(frozen=True)
-class Exercise:
-    """One exercise of a notebook.
-
-    ``name`` is its solution's grade_id, ``check`` the source of its check cell, ``check_id`` that cell's id; ``link``
-    leads JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids.
-    """
-
-    name: str
-    title: str
-    points: float
-    check: str
-    check_id: str
-    link: str
 
 
 def show_progress() -> None:
@@ -53,6 +34,7 @@ def show_progress() -> None:
     path = find_notebook()
     if path is None:
         return
+    kernel.watch(shell)
     for callback in [c for c in shell.events.callbacks["post_run_cell"] if isinstance(c, _Panel)]:
         shell.events.unregister("post_run_cell", callback)  # of an earlier run of the setup cell
     try:
@@ -66,50 +48,6 @@ def show_progress() -> None:
         return
     panel.show()
     shell.events.register("post_run_cell", panel)
-
-
-def find_notebook() -> Path | None:
-    """The notebook that runs in the current folder; None where the folder is no lecture's.
-
-    JupyterLab names it. Elsewhere it has its folder's name, or is the only notebook there.
-    """
-    here = Path.cwd()
-    session = re.split(r"[/\\]", os.environ.get("JPY_SESSION_NAME", ""))[-1]
-    if not session and not keeping.lecture():
-        return None
-    usual = here / f"{here.name}.ipynb"
-    present = list(here.glob("*.ipynb"))
-    candidates = [here / session, usual, *(present if len(present) == 1 else [])]
-    return next((path for path in candidates if path.suffix == ".ipynb" and path.is_file()), usual)
-
-
-def read_exercises(path: Path) -> list[Exercise]:
-    """The exercises of a notebook, in its order.
-
-    Raises:
-        OSError: there is no such file, or it cannot be read.
-        ValueError: it is no whole notebook, or has no exercises.
-    """
-    found = []
-    try:
-        title, place = "", ""
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            source = "".join(cell["source"])
-            if cell["cell_type"] == "markdown" and (headings := _TITLE.findall(source)):
-                title, place = headings[-1].replace("`", ""), cell.get("id", "")
-            marks = cell["metadata"].get("nbgrader", {})
-            if marks.get("grade"):
-                name = marks["grade_id"].removeprefix("test_")
-                link = f"{quote(path.name)}#cell-id={quote(place)}" if place else ""
-                found.append(
-                    Exercise(name, title or name, float(marks["points"]), source.strip(), cell.get("id", ""), link)
-                )
-                title, place = "", ""
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("it is no whole notebook") from error
-    if not found:
-        raise ValueError("it has no exercises")
-    return found
 
 
 def load(path: Path) -> tuple[dict[str, dict[str, bool]], str]:

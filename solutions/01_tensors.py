@@ -253,7 +253,7 @@ r"""
 
 Write `bytes_copied(x, device, dtype)`: how many bytes of *new* memory does `x.to(device, dtype)` fill? Zero, if it returns `x` itself. Otherwise each element that `x` shows
 has a place of its own in the copy. Work it out without making that copy, or another tensor of its size: `device` may be one that this machine does not have. It is written the way `x.device`
-is, with its number (`cuda:0`).
+is, with its number (`cuda:0`), and it is `meta` only if `x` is on it already.
 """
 
 
@@ -481,7 +481,7 @@ r"""
 
 Current language models normalise the vectors that pass through them by their *root mean square*: each vector along the last dimension is divided by
 $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$. The small $\varepsilon$, under the root, keeps a vector of zeros from becoming NaN. Here $d$ is the length of the last dimension. Write `rms_normalize(x, eps)` for any number of leading dimensions of any size, also none;
-`eps` is 1e-6 if nothing is said. Leave `x` as it is. The result has the dtype of `x`, whether you compute in that or in float32. Training will send gradients back through it, so compute it with PyTorch's operations alone. PyTorch has this one ready made
+`eps` is 1e-6 if nothing is said. Leave `x` as it is. The result has the dtype of `x`, whether you compute in that or in float32. Training will send gradients back through it, so compute it with PyTorch's operations alone. Neither a square nor the sum of a vector's squares is too large for the dtype of `x`. PyTorch has this one ready made
 (`rms_norm`); here, write it out. (`Float[Tensor, "... d"]` is a note to the reader: floats, a last dimension called d, and anything in front.)
 """
 
@@ -555,7 +555,7 @@ r"""
 ### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `causal_mask(t, window)`: a matrix of truth values, `[t, t]`, in which entry `[query, key]` is `True` where that query may look at that key: at itself and at what came before. Many models let
-some of their layers look back only so far. Where a `window` is given, a query sees the nearest of these, as many as `window` says, itself included (or all, where there are fewer); where it is `None`, as it is if nothing is said, it sees all that came before. Each call makes a new matrix. Both
+some of their layers look back only so far. Where a `window` is given, a query sees only the last `window` of these keys, its own included (or all of them, if there are fewer); where it is `None`, as it is if nothing is said, it sees all that came before. Each call makes a new matrix. Both
 numbers are at least 1, and the window may be wider than the text.
 """
 
@@ -641,7 +641,7 @@ r"""
 ### Exercise 1.6 · A linear layer for any batch &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`. There may be any number of leading dimensions, also none, of any size, also 0. No loop, and no
-elementwise products summed up by hand: make it *one* product of matrices, which is what a GPU is fast at. Leave the arguments as they are. They have the same dtype, and so has the result; training will
+elementwise products summed up by hand: make it *one* product of two matrices for the whole batch, which is what a GPU is fast at. Leave the arguments as they are. They have the same dtype, and so has the result; training will
 send gradients back to all three.
 """
 

@@ -233,9 +233,10 @@ which could hold 3,000?
 ### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 20 minutes
 
 Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`: the number that a pattern means, for any format that
-follows the plan. `bits` is a whole number, sign first: the upper bit is the sign, then come the exponent bits, then
+follows the plan. `bits` is a whole number of exactly that many bits, `1 + exponent_bits + mantissa_bits`: first the sign, then the exponent bits, then
 those of the mantissa. Treat all cases: normal numbers, subnormal ones, the two zeros, both infinities, NaN. With
-`finite=True` the format bends the rule as E4M3 does. Work with whole numbers and Python's floats; make no tensor.
+`finite=True` the format bends the rule as E4M3 does: there is no infinity, and NaN is only the pattern in which all
+bits after the sign are set. Work with whole numbers and Python's floats; make no tensor.
 
 Formats have at least two exponent bits and at least one of mantissa, and go up to those of `float64`; with
 `finite=True` they have at most ten exponent bits, so that every number fits into a Python float. A negative zero is
@@ -291,7 +292,7 @@ bend one rule of it. You can now read any of them.
 
 ### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `limits(exponent_bits, mantissa_bits, finite=False)`, which returns a dictionary of four numbers:
+Write `limits(exponent_bits, mantissa_bits, finite=False)`, which returns a dictionary of exactly four numbers:
 
 - `"max"`: the largest finite number;
 - `"smallest_normal"`: the smallest positive number with an implicit one;

@@ -210,8 +210,8 @@ functions that run a few times per step.
 
 How does one enforce names? With a dictionary. Write `bind_names(names, shape, sizes)`: match one shape with its names.
 `sizes` holds what is known so far, from other tensors. Return a *new* dictionary with all that is known afterwards, and
-leave `sizes` as it is. A name that is a number, such as `12`, demands that size and does not enter the dictionary. The
-first name may be `...`: it stands for any number of dimensions, also none, whose sizes do not matter. A scalar's shape
+leave `sizes` as it is. A name that is a number, such as `12` or `0`, demands that size and does not enter the dictionary. The
+first name, and no other, may be `...`: it stands for any number of dimensions, also none, whose sizes do not matter. A scalar's shape
 `()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions is wrong, if one name would have two
 sizes, or if a demanded size is not there.
 
@@ -895,7 +895,7 @@ r"""
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which `q`, `k` and `v` have in common. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal`, the queries are the last `t` of the `s`
 positions (t ≤ s), and each sees the keys up to its own position, itself included. The scores may be large, those of the
-future too: `exp(100_000)` is infinite, but no weight is (`softmax` knows how). What you make on the way, such as a mask,
+future too: each fits into the dtype, but `exp(100_000)` does not, and every weight does (`softmax` knows how). What you make on the way, such as a mask,
 belongs on the device of `q`: `device=q.device`. (The test asks with the meta device, so that you need no GPU for it.) The
 result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and they stay as they are.
 """

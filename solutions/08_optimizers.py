@@ -404,7 +404,7 @@ other.
 
 ### Exercise 8.2 · AdaGrad &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `step` of `AdaGrad`, with $\varepsilon$ outside the root. Keep the sum of squares of parameter `p` in
+Write `step` of `AdaGrad`, with $\varepsilon$, which is positive, outside the root. Keep the sum of squares of parameter `p` in
 `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an empty dict at
 first.) What PyTorch finds in `self.state` it also saves and loads with a checkpoint. As in 8.1: settings come from the
 group, a parameter without gradient is skipped (its sum stays as it is, and where there is none, none is made),
@@ -1197,8 +1197,8 @@ r"""
 ### Exercise 8.6 · Four kinds &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`: the bytes of each kind in a training step of the chain
-above (`layers` layers of `width` × `width`, or none; a head of `width` × 1; no biases, mean squared error), everything
-in float32. The optimizer keeps `moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0
+above (`layers` layers of `width` × `width`, or none; a head of `width` × 1; no biases, no activation functions, mean squared error), everything
+in float32. `batch` and `width` are at least 1. The optimizer keeps `moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0
 for yours, 4 for PyTorch's AdamW). The input and the targets are data, and not counted. Return a dict with the keys
 `"parameters"`, `"gradients"`, `"optimizer state"` and `"activations"`.
 """

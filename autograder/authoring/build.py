@@ -29,6 +29,10 @@ c.CourseDirectory.course_id = "every-byte-every-flop"
 '''
 
 
+# nbgrader sets the last two: checks can't be deleted or edited by accident.
+_RELEASED = {"nbgrader", "jupyter", "cellView", "tags", "deletable", "editable"}
+
+
 class BuildError(CourseError):
     """A notebook could not be built: says which one and what to do."""
 
@@ -115,8 +119,8 @@ def release(course: Path, name: str) -> Path:
         raise BuildError(f"{name}: nbgrader could not make the students' notebook:\n{log}")
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
-        # The release carries what nbgrader needs to grade and nothing else.
-        for key in [key for key in cell.metadata if key != "nbgrader"]:
+        # The release carries what nbgrader needs to grade, how a cell is shown, and nothing else.
+        for key in [key for key in cell.metadata if key not in _RELEASED]:
             del cell.metadata[key]
     write_notebook(notebook, path)
     return path

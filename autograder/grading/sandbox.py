@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 from autograder import CourseError
 from autograder.inside.limits import Limits
 
+from .cgroup import memory_group
+
 if TYPE_CHECKING:
     from .conversation import Conversation
 
@@ -37,20 +39,25 @@ class SandboxError(CourseError):
 
 
 class Sandbox:
-    """A fork server, isolated unless ``unsafe``; a context manager. Conversations with it come one after another."""
+    """A fork server, isolated unless ``unsafe``; a context manager. Conversations with it come one after another.
 
-    def __init__(self, limits: Limits = Limits(), *, unsafe: bool = False) -> None:
+    Where the machine offers a control group for memory, submissions are in one, unless ``group`` is False.
+    """
+
+    def __init__(self, limits: Limits = Limits(), *, unsafe: bool = False, group: bool = True) -> None:
         self.limits = limits if not unsafe else replace(limits, isolate=False)
         wall = [] if unsafe else _bubblewrap(os.geteuid() == 0)
+        self.group = memory_group(limits.memory) if group and not unsafe else None
+        held = self.group.descriptors if self.group else []
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
         # As it was typed it may lead through folders that the sandbox does not show: ../.venv/bin/python.
         python = [os.path.abspath(sys.executable), "-I", "-c", _START, str(theirs.fileno())]
         self._log = b""
         self._process = subprocess.Popen(
-            [*wall, *python] if unsafe else [*wall, *python, "nobody"],
+            [*wall, *python] if unsafe else [*wall, *python, "nobody", *map(str, held)],
             env={**_ENVIRONMENT, "COURSE_GRADING_PATH": str(ROOT) if unsafe else _INSIDE},
-            pass_fds=[theirs.fileno()],
+            pass_fds=[theirs.fileno(), *held],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             process_group=0,
@@ -122,6 +129,8 @@ class Sandbox:
         self._read_log()
         if self._process.stderr is not None:
             self._process.stderr.close()
+        if self.group is not None:
+            self.group.close()
 
     def _read_log(self) -> None:
         log = self._process.stderr

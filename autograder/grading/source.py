@@ -29,6 +29,10 @@ from .exercises import SOLUTION, Cell, Exercise, ProblemSet
 _HEADER = re.compile(r"^# %%")
 _TAG = re.compile(r"^(item|error)-(\d+)$")
 _TIMED = "timed"
+_FOLDED, _OPEN = "folded", "open"
+_DRAWING = 15  # lines from which on a cell that draws is folded
+# How JupyterLab and Notebook, Colab and the book write that a cell's code is folded away. VS Code has no way to.
+_AS_FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "tags": ["hide-input"]}
 # What nbgrader wants to know of each of its cells, for those of which a source says less.
 _METADATA = {"grade": False, "locked": False, "schema_version": 3, "solution": False, "task": False}
 
@@ -56,6 +60,9 @@ class Lecture:
 
     ``proofs`` are the cells tagged ``item-7`` or ``error-12``, ``timed`` the indices of those tagged ``timed``: they
     print or draw what was timed, and so something else on each run. All others repeat themselves.
+
+    The code of the first cell, of cells that reveal an answer, and of long ones that draw is folded in the notebook. The tags
+    ``folded`` and ``open`` say otherwise.
     """
 
     name: str
@@ -153,9 +160,11 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
             )  # fmt: skip
         if cell.cell_type == "code" and not cell.source.strip():
             raise SourceError(path, line, "this code cell is empty", "fill it or take it out")
-        for tag in (tag for tag in cell.metadata.get("tags", []) if tag != _TIMED):
+        for tag in (tag for tag in cell.metadata.get("tags", []) if tag not in (_TIMED, _FOLDED, _OPEN)):
             if not (match := _TAG.match(tag)):
-                raise SourceError(path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, or timed")
+                raise SourceError(
+                    path, line, f"the tag {tag!r} is of no use here", "write item-7, error-12, timed, folded or open"
+                )
             if not re.search(r"\bassert\b", cell.source):
                 raise SourceError(path, line, f"this cell is tagged {tag} and proves nothing", "add an assert")
             proofs.append(Proof(match[1], int(match[2]), index, line))
@@ -221,12 +230,25 @@ def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]
         raise SourceError(path, line, f"{name}: {file} cannot be read ({error})", "run `course notebooks`") from None
 
 
+def _is_folded(cell: Any) -> bool:
+    """Whether a page shows what a cell puts out, and its code only if asked: it reveals an answer, or mostly draws."""
+    tags = cell.metadata.get("tags", [])
+    if cell.cell_type != "code" or _OPEN in tags or "nbgrader" in cell.metadata:
+        return False
+    draws = "plots.show(" in cell.source and len(cell.source.splitlines()) >= _DRAWING
+    return _FOLDED in tags or draws or re.search(r"^\s*reconcile\(", cell.source, re.MULTILINE) is not None
+
+
 def _finish(notebook: nbformat.NotebookNode) -> None:
     """Stable ids and only the metadata that JupyterLab and nbgrader need, so that a build repeats byte for byte."""
     used: set[str] = set()
+    setup = next(cell for cell in notebook.cells if cell.cell_type == "code")
     for cell in notebook.cells:
         nbgrader = cell.metadata.get("nbgrader")
+        folded = cell is setup or _is_folded(cell)
         cell.metadata.clear()
+        if folded:
+            cell.metadata.update(copy.deepcopy(_AS_FOLDED))
         base = hashlib.sha256(cell.source.encode()).hexdigest()[:12]
         if nbgrader:
             cell.metadata["nbgrader"] = dict(nbgrader)

@@ -1,8 +1,9 @@
 """The fork server: imports what the lectures use once, then forks a process for each submission.
 
-The sandbox starts it as ``python -c … SOCKET nobody``. Each message on the socket is one submission's `Limits`, with
-three file descriptors: where its process reads requests, where it writes answers, and memory that it shares with the
-judge. Between two messages the server watches what the submission takes, and at "end" it says how it ended.
+The sandbox starts it as ``python -c … SOCKET nobody [GROUP …]``. Each message on the socket is one submission's
+`Limits`, with three file descriptors: where its process reads requests, where it writes answers, and memory that it
+shares with the judge. Between two messages the server watches what the submission takes, and at "end" it says how it
+ended. GROUP are open files of a control group (autograder.grading.cgroup), where the machine offers one.
 
 The server must stay a process that can be forked: it only imports. A thread, a pool of OpenMP or an open file that it
 had would be missing, stuck or shared in every submission.
@@ -41,13 +42,14 @@ def main() -> None:
     shell = Shell()
     asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
-    if os.getuid() == 0 and sys.argv[2:] == ["nobody"]:
+    if os.getuid() == 0 and sys.argv[2:3] == ["nobody"]:
         isolation.become_nobody()
     # Blocked here, so that a submission's waiting process (isolation._wait_outside) has them blocked from its start.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
     control = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
     gc.freeze()  # a collection in a fork would write to every page of what was imported, and so copy it
+    group = _Group.joined(list(map(int, sys.argv[3:])))
     alone = _anonymous("self")
     control.send(b"ready")
     while True:
@@ -60,7 +62,7 @@ def main() -> None:
             control.close()
             code = 1
             try:
-                _child(limits, shell, *descriptors)
+                _child(limits, shell, group, *descriptors)
                 code = 0
             except OSError as error:
                 print(f"sandbox: {error}", file=sys.stderr, flush=True)
@@ -69,15 +71,69 @@ def main() -> None:
         *pipes, shared = descriptors
         for descriptor in pipes:
             os.close(descriptor)
-        control.send(_follow(control, limits, child, alone, shared))
+        control.send(_follow(control, limits, child, alone, shared, group))
         os.close(shared)
 
 
-def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: int) -> None:
+class _Group:
+    """The control group that submissions join: descriptors of its list of processes and of what it says of memory."""
+
+    def __init__(self, join: int, kills: int, reached: int) -> None:
+        self.join = join
+        self._kills = kills
+        self._reached = reached
+        self.seen = self.events()
+
+    @classmethod
+    def joined(cls, descriptors: list[int]) -> _Group | None:
+        """The group, if an isolated process can join it; not every kernel lets one that has left our user namespace."""
+        if not descriptors:
+            return None
+        joined, told = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                isolation.isolate(Limits(), descriptors[0])
+                os.write(told, b"joined")
+            finally:
+                os._exit(0)  # as in main
+        os.close(told)
+        os.waitpid(child, 0)
+        with open(joined, "rb") as answer:
+            if answer.read() == b"joined":
+                return cls(*descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return None
+
+    def events(self) -> tuple[int, int]:
+        """How many processes the kernel has killed in the group for want of memory, and how often it was full."""
+        return _number(self._kills, b"oom_kill"), _number(self._reached, b"oom")
+
+    def exceeded(self) -> bool:
+        """Whether the kernel has killed since ``seen``, because the group was full. (If the machine is, it kills too.)"""
+        kills, reached = self.events()
+        return kills > self.seen[0] and reached > self.seen[1]
+
+    def close(self) -> None:
+        """In a submission's process: it must not find them."""
+        for descriptor in (self.join, self._kills, self._reached):
+            os.close(descriptor)
+
+
+def _number(descriptor: int, name: bytes) -> int:
+    """What an open file says behind a name; where the name is not in it (memory.failcnt), its only number."""
+    words = os.pread(descriptor, 4096, 0).split()
+    return int(words[words.index(name) + 1] if name in words else words[-1])
+
+
+def _child(limits: Limits, shell: Shell, group: _Group | None, requests: int, answers: int, shared: int) -> None:
     """Become a student's process, say so, and answer until the judge closes the pipes."""
     os.setsid()
     if limits.isolate:
-        isolation.isolate(limits)
+        isolation.isolate(limits, group and group.join)
+        if group is not None:
+            group.close()
     else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
         isolation.set_limits(limits)
@@ -92,9 +148,13 @@ def _child(limits: Limits, shell: Shell, requests: int, answers: int, shared: in
         asyncio.run(converse(incoming, outgoing, shared, shell))
 
 
-def _follow(control: socket.socket, limits: Limits, child: int, alone: int, shared: int) -> bytes:
+def _follow(
+    control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None
+) -> bytes:
     """Watch a submission until the judge says "end", end it, and say how it ended: "ended REASON" or "killed"."""
-    reason = _watch(control, limits, child, alone, shared)
+    if group is not None:
+        group.seen = group.events()
+    reason = _watch(control, limits, child, alone, shared, group)
     if limits.isolate:
         os.kill(child, signal.SIGTERM)
     else:  # at least its group; a process that left the group lives on
@@ -102,14 +162,23 @@ def _follow(control: socket.socket, limits: Limits, child: int, alone: int, shar
             os.killpg(child, signal.SIGKILL)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    # An isolated child is the waiting process, which a signal ends only where the machine killed the submission.
-    return b"killed" if limits.isolate and os.WIFSIGNALED(status) else b"ended " + reason.encode()
+    if not reason and group is not None and group.exceeded():
+        reason = _too_much(limits)
+    # An isolated child is the waiting process, which a signal ends only where the kernel killed the submission.
+    return b"killed" if limits.isolate and os.WIFSIGNALED(status) and not reason else b"ended " + reason.encode()
 
 
-def _watch(control: socket.socket, limits: Limits, child: int, alone: int, shared: int) -> str:
+def _too_much(limits: Limits) -> str:
+    return f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
+
+
+def _watch(
+    control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None
+) -> str:
     """Wait for the judge's "end". Until then, end a submission that goes beyond memory or processes, and say why.
 
-    The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all.
+    The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all. A control
+    group counts memory for us.
     """
     reason = ""
     while not select.select([control], [], [], _TICK)[0]:
@@ -118,9 +187,13 @@ def _watch(control: socket.socket, limits: Limits, child: int, alone: int, share
         began = time.process_time()
         try:
             at_most, threads = _at_most()
-            at_most += _stored(shared)
-            if at_most > limits.memory and _takes(alone) + _stored(shared) > limits.memory:
-                reason = f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
+            if group is not None:
+                too_much = group.exceeded()
+            else:
+                at_most += _stored(shared)
+                too_much = at_most > limits.memory and _takes(alone) + _stored(shared) > limits.memory
+            if too_much:
+                reason = _too_much(limits)
             elif threads > limits.processes:
                 reason = f"it had more than {limits.processes} processes and threads"
             elif time.process_time() - began > _COUNTING:

@@ -35,12 +35,12 @@ def become_nobody() -> None:
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 1, 0, 0, 0)
 
 
-def isolate(limits: Limits) -> None:
+def isolate(limits: Limits, join: int | None = None) -> None:
     """Move into namespaces of one's own, with nothing to write but a small /tmp and /dev/shm, and no way back out.
 
-    Returns in a new process, the first one of the new pid namespace. The process that called stays outside: it waits
-    for that one, ends it when told to (SIGTERM), and never returns. Both signals must be blocked before. Raises OSError
-    where the kernel refuses.
+    Returns in a new process, the first one of the new pid namespace, and in the control group whose list of processes
+    ``join`` is, if any. The process that called stays outside: it waits for that one, ends it when told to (SIGTERM),
+    and never returns. Both signals must be blocked before. Raises OSError where the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -60,6 +60,8 @@ def isolate(limits: Limits) -> None:
     # namespace's first process: when it ends, the kernel ends all others in there, daemons included.
     if (child := os.fork()) != 0:
         _wait_outside(child, limits)
+    if join is not None:
+        os.write(join, b"0")  # this process. The one that waits stays out, or the kernel might end it in our place
     os.setsid()  # a process can signal all of its group, even members that its namespace hides from it
     libc.prctl(_SET_PDEATHSIG, signal.SIGKILL)  # if the fork server is killed, so is this process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
@@ -98,7 +100,8 @@ def _wait_outside(child: int, limits: Limits) -> None:
     _, status, used = os.wait4(child, 0)
     # Who killed it? From inside its namespace nobody can: the kernel drops such signals for a first process. The kernel
     # itself does when the processor time is used up. Any other SIGKILL came from this machine, for want of memory, say:
-    # the student is not to blame, and the fork server learns of it from how this process ends.
+    # the fork server learns of it from how this process ends. The student is not to blame, unless it was the control
+    # group's memory.
     own_fault = used.ru_utime + used.ru_stime > limits.cpu_seconds - 1
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL and not told and not own_fault:
         os.kill(os.getpid(), signal.SIGKILL)

@@ -168,11 +168,16 @@ def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, titl
     return fig
 
 
+_CALIBRATION_EDGE = 100.0
+
+
 def calibration(rows: Sequence[tuple[str, float]], *, title: str) -> Figure:
-    """Draw guesses divided by measurements, in groups, on a log axis around 1, with the band of a factor 2.
+    """Draw guesses divided by the answers, in groups, on a log axis around 1, with the band of a factor of 2.
+
+    Guesses that are off by more than a factor of 100 stand at the edge, with their factor, and leave the others room.
 
     Args:
-        rows: ``(group, guess ÷ measured)`` in the order in which they were made, group after group.
+        rows: ``(group, guess ÷ answer)`` in the order in which they were made, group after group.
         title: The finding.
 
     Raises:
@@ -180,17 +185,24 @@ def calibration(rows: Sequence[tuple[str, float]], *, title: str) -> Figure:
         ValueError: There are no rows, or a ratio is not positive and finite.
     """
     if not rows:
-        raise ValueError("nothing to draw: give at least one row (group, guess ÷ measured)")
+        raise ValueError("nothing to draw: give at least one row (group, guess ÷ answer)")
     ratios = [positive(value, f"a ratio of {group!r}") for group, value in rows]
-    reach = 1.5 * max(4.0, *ratios, *(1 / value for value in ratios))
+    furthest = max(4.0, *ratios, *(1 / value for value in ratios))
+    reach = 1.5 * min(furthest, _CALIBRATION_EDGE)
     with styled():
-        fig, ax = chart(8.9, 3.9, title, left=1.1, right=1.35)
-        ax.set(yscale="log", ylim=(1 / reach, reach), xlim=(-0.8, len(rows) - 0.2), ylabel="guess ÷ measured")
+        fig, ax = chart(8.9, 3.9, title, left=1.1, right=1.75)
+        ax.set(yscale="log", ylim=(1 / reach, reach), xlim=(-0.8, len(rows) - 0.2), ylabel="guess ÷ answer")
         log_ticks(ax.yaxis, 1 / reach, reach, "", most=7)
         ax.axhspan(0.5, 2, color=CONTEXT, alpha=0.25, linewidth=0)
         ax.axhline(1, color=INK, linewidth=1.2)
         for place, value in enumerate(ratios):
-            mark(ax, place, value, "D", measured=False, gid=f"guess {place}")
+            shown = min(max(value, 1 / _CALIBRATION_EDGE), _CALIBRATION_EDGE)
+            marker = "D" if shown == value else "^" if value > 1 else "v"
+            mark(ax, place, shown, marker, measured=False, gid=f"guess {place}")
+            if shown != value:
+                side = -1 if value > 1 else 1
+                about: dict[str, Any] = {"ha": "center", "va": "center", "size": 8.5}
+                note(ax, f"× {plain(value)}", (place, shown), (0, 13 * side), **about)
         starts = [i for i, (group, _) in enumerate(rows) if i == 0 or group != rows[i - 1][0]]
         middles = [(start + end - 1) / 2 for start, end in itertools.pairwise([*starts, len(rows)])]
         for start in starts[1:]:
@@ -198,6 +210,6 @@ def calibration(rows: Sequence[tuple[str, float]], *, title: str) -> Figure:
         ax.set_xticks(middles, [rows[start][0] for start in starts])
         ax.tick_params(axis="x", length=0)
         ax.set_xlabel("lecture")
-        for value, text in ((1.0, "right"), (2.0, "twice too high"), (0.5, "twice too low")):
+        for value, text in ((1.0, "right"), (2.0, "high by a factor of 2"), (0.5, "low by a factor of 2")):
             note(ax, text, (1, value), (6, 0), xycoords=("axes fraction", "data"), va="center", annotation_clip=False)
     return fig

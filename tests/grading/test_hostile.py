@@ -65,13 +65,21 @@ def read(path: Path) -> Attack:
 class Boxes:
     """One sandbox for all attacks, renewed where one was lost, so that the next test says something too."""
 
-    def __init__(self) -> None:
-        self.box = Sandbox(LIMITS)
+    def __init__(self, *, group: bool = True) -> None:
+        self.group = group
+        self.box = Sandbox(LIMITS, group=group)
         self.own = descendants(self.box._process.pid)
 
     def renew(self) -> None:
         self.box.close()
-        self.__init__()  # type: ignore[misc]
+        self.__init__(group=self.group)  # type: ignore[misc]
+
+
+@pytest.fixture(scope="module")
+def boxes_without_group() -> Iterator[Boxes]:
+    found = Boxes(group=False)
+    yield found
+    found.box.close()
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +123,19 @@ raise RuntimeError(f"left: {left}")
 
 @pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
 def test_an_attack_earns_only_its_honest_part_and_leaves_nothing(path: Path, boxes: Boxes) -> None:
-    attack = read(path)
+    attempt(read(path), boxes)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in ATTACKS if re.search("flood|memory|bomb|pages", path.stem)],
+    ids=lambda path: path.stem,
+)
+def test_an_attack_on_memory_fails_without_a_control_group_too(path: Path, boxes_without_group: Boxes) -> None:
+    attempt(read(path), boxes_without_group)
+
+
+def attempt(attack: Attack, boxes: Boxes) -> None:
     assert attack.honest not in attack.cells
     answers = {attack.honest: REFERENCE[attack.honest], **attack.cells}
     try:

@@ -1,6 +1,6 @@
 # Switches off that others may look at its memory, then takes more than it may.
 # earns: 0
-# told: does not show what memory it takes
+# told: memory
 # %% tensor_bytes
 import ctypes
 import os

@@ -1,0 +1,114 @@
+"""The page that `make lab` opens: every lecture with its question, how long it takes, and how far you are.
+
+``python -m course_utils.home FOLDER`` writes it to ``FOLDER/home.md``, from the lectures that lie there and from the
+progress kept beside them. It is written anew each time JupyterLab starts; nothing else reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from course_utils import progress
+from course_utils.notebook import read_exercises
+
+PAGE = "home.md"
+_WORDS_PER_MINUTE = 180
+_MINUTES = re.compile(r"^#+ *Exercise .*?(\d+) minutes", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Lecture:
+    """A lecture's notebook: its title, its questions, how long it takes to read and solve, and its exercises' names."""
+
+    path: Path
+    title: str
+    questions: tuple[str, ...]
+    minutes: int
+    exercises: tuple[str, ...]
+
+
+def read_lecture(path: Path) -> Lecture:
+    """What the page says of one lecture.
+
+    Raises:
+        OSError: there is no such file, or it cannot be read.
+        ValueError: it is no whole notebook, or no lecture.
+    """
+    exercises = tuple(exercise.name for exercise in read_exercises(path))
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    title = re.search(r"^# (.+)$", texts[0], re.MULTILINE) if texts else None
+    if title is None:
+        raise ValueError("its first text has no title")
+    solving = sum(int(minutes) for text in texts for minutes in _MINUTES.findall(text))
+    reading = sum(len(text.split()) for text in texts) / _WORDS_PER_MINUTE
+    questions = tuple(re.findall(r"^> \*\*(.+)\*\*$", texts[0], re.MULTILINE))
+    return Lecture(path, title[1], questions, 5 * round((reading + solving) / 5), exercises)
+
+
+def page(folder: Path) -> str:
+    """The page for the lectures in a folder, as Markdown. One that cannot be read is named, with the reason.
+
+    Raises:
+        OSError: the file that keeps the progress cannot be read.
+    """
+    kept, trouble = progress.load(folder / "progress.json")
+    rows = []
+    for path in sorted(folder.glob("[0-9][0-9]_*/[0-9][0-9]_*.ipynb")):
+        if path.stem != path.parent.name:
+            continue
+        try:
+            lecture = read_lecture(path)
+        except (OSError, ValueError) as error:
+            rows.append(f"| {path.stem} | cannot be read: {error} | | |")
+            continue
+        passed = kept.get(path.stem, {})
+        done = sum(passed.get(name, False) for name in lecture.exercises)
+        bar = "●" * done + "○" * (len(lecture.exercises) - done)
+        link = f"[{lecture.title}]({path.parent.name}/{path.name})"
+        rows.append(f"| **{link}** | {'<br>'.join(lecture.questions)} | {_duration(lecture.minutes)} | {bar} |")
+    text = _TEXT.format(rows="\n".join(rows))
+    return f"{text}\n{trouble}\n" if trouble else text
+
+
+_TEXT = """\
+# Every Byte, Every FLOP
+
+How much memory does a tensor take? How long will this training run? By the end of this course you can answer such
+questions before you start the run, and you will have written the pieces of one yourself. Every number in the lectures
+is checked by the cell below it.
+
+Take the lectures in order. Run the cells from the top with <kbd>Shift</kbd> + <kbd>Enter</kbd>, guess where the text says
+*predict*, and solve the exercises as you meet them: each one tells you at once how far you are.
+
+| Lecture | Its question | Time | Your exercises |
+|:--|:--|--:|:--|
+{rows}
+
+● is an exercise whose visible checks pass. Times are for reading and solving. This page is written when JupyterLab
+starts; your progress and your guesses stay in files on this machine.
+"""
+
+
+def _duration(minutes: int) -> str:
+    hours, rest = divmod(minutes, 60)
+    return f"{minutes} min" if not hours else f"{hours} h {rest:02d}" if rest else f"{hours} h"
+
+
+def main() -> int:
+    """Write the page; without it JupyterLab opens all the same."""
+    folder = Path(sys.argv[1])
+    try:
+        (folder / PAGE).write_text(page(folder), encoding="utf-8")
+    except OSError as error:
+        print(f"The page of lectures could not be written: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Where a submission gets a control group for its memory, and what becomes of one that takes too much."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from autograder.grading import cgroup
+from autograder.grading.conversation import Gone
+from autograder.grading.sandbox import Sandbox
+from autograder.inside.limits import Limits
+from autograder.inside.messages import Ran, Run
+
+SYSTEMD = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n"
+
+
+@pytest.mark.parametrize(
+    "own, mounts, expected",
+    {
+        "a desktop with systemd": (
+            "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-7.scope\n",
+            SYSTEMD,
+            ["/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice"],
+        ),
+        "a container with a namespace of its own: there is nothing beside it": ("0::/\n", SYSTEMD, []),
+        "a container that sees a part of version 1": (
+            "5:cpu,cpuacct:/docker/7f\n4:memory:/docker/7f\n0::/\n",
+            "40 30 0:31 /docker/7f /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n"
+            "41 30 0:32 /docker/7f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+            ["/sys/fs/cgroup/memory"],
+        ),
+        "both versions, memory in the first": (
+            "4:memory:/jobs/3\n0::/jobs/3\n",
+            "41 30 0:32 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n" + SYSTEMD,
+            ["/sys/fs/cgroup/memory/jobs/3", "/sys/fs/cgroup/jobs"],
+        ),
+        "a group that is not below what is mounted": (
+            "4:memory:/other\n",
+            "41 30 0:32 /docker/7f /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+            [],
+        ),
+        "none": ("", "24 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw\n", []),
+    }.values(),
+)
+def test_a_group_is_looked_for_where_this_process_may_make_one(own: str, mounts: str, expected: list[str]) -> None:
+    assert [str(place) for place, _ in cgroup._places(own, mounts)] == expected
+
+
+@pytest.fixture
+def place() -> Path:
+    """Where this machine lets us make a group."""
+    group = cgroup.memory_group(2**30)
+    if group is None:
+        pytest.skip("this machine offers no control group for memory to this user")
+    group.close()
+    return group.folder.parent
+
+
+def test_a_group_that_cannot_be_used_is_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(join: int) -> None:
+        raise PermissionError
+
+    before = set(place.glob(f"{cgroup._NAME}*"))
+    monkeypatch.setattr(cgroup, "_try", refused)
+    assert cgroup.memory_group(2**30) is None
+    assert set(place.glob(f"{cgroup._NAME}*")) == before
+
+
+def test_what_a_killed_grader_left_is_removed(place: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    left, ours = place / f"{cgroup._NAME}{ended.pid}-1", place / f"{cgroup._NAME}{os.getpid()}-1"
+    left.mkdir()
+    ours.mkdir()
+    try:
+        group = cgroup.memory_group(2**30)
+        assert group is not None and not left.exists() and ours.exists()
+        group.close()
+    finally:
+        ours.rmdir()
+    assert not group.folder.exists()
+
+
+FOUR_PROCESSES = """
+import os
+import time
+
+hold = bytearray(b"x") * (300 * 2**20)
+for _ in range(4):
+    if os.fork() == 0:
+        for place in range(0, len(hold), 4096):
+            hold[place] = 1
+        time.sleep(1000)
+time.sleep(1000)
+"""
+
+
+@pytest.mark.sandboxed
+def test_in_a_group_the_kernel_ends_what_takes_too_much(place: Path) -> None:
+    """Whichever of its processes that hits. The next submission has the whole group again."""
+    with Sandbox(Limits(memory=2**30)) as box:
+        assert box.group is not None
+        with box.conversation() as talk, pytest.raises(Gone):
+            talk.ask(Run(FOUR_PROCESSES))
+        assert talk.ended == "it took more than 1,024 MiB of memory"
+        with box.conversation() as talk:
+            assert talk.ask(Run("hold = bytearray(b'x') * (600 * 2**20)")) == Ran("", "")
+        assert talk.ended == ""
+    assert not box.group.folder.exists()
+
+
+@pytest.mark.sandboxed
+def test_a_submission_cannot_leave_its_group(place: Path) -> None:
+    """Of the group's files it has none: neither among its descriptors nor in a folder."""
+    looks = "import os; raise RuntimeError([name for name in ('/sys', '/proc/self') if os.path.exists(name)])"
+    with Sandbox() as box, box.conversation() as talk:
+        inside = talk.ask(Run(looks))
+        assert box.group is not None
+        (process,) = (box.group.folder / "cgroup.procs").read_text().split()
+        targets = [os.readlink(link) for link in Path("/proc", process, "fd").iterdir()]
+    assert not any("cgroup" in target or "memory." in target for target in targets), targets
+    assert inside == Ran("RuntimeError: []", "")
