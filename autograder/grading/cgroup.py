@@ -7,6 +7,7 @@ what goes beyond at that moment. Where there is none, the fork server counts pag
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import subprocess
 import time
@@ -43,8 +44,9 @@ class MemoryGroup:
         try:
             (folder / files.limit).write_text(str(limit))
             with contextlib.suppress(FileNotFoundError, PermissionError):  # a kernel without swap, or that doesn't count it
-                # Version 1 limits memory and swap together, version 2 each by itself.
-                (folder / files.swap).write_text(str(0 if files is _VERSIONS["cgroup2"] else limit))
+                # Version 2 limits swap by itself, version 1 together with memory: a page more, so that it is memory that
+                # is counted as full.
+                (folder / files.swap).write_text(str(0 if files is _VERSIONS["cgroup2"] else limit + mmap.PAGESIZE))
             self.descriptors.append(os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
             for name in (files.kills, files.reached):
                 self.descriptors.append(os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC))
@@ -93,7 +95,7 @@ def _places(own: str, mounts: str) -> Iterator[tuple[Path, _Files]]:
             path = groups.get("") if kind == "cgroup2" else None
         if path is None:
             continue
-        folder = Path(place, os.path.relpath(path, root))
+        folder = Path(os.path.normpath(os.path.join(place, os.path.relpath(path, root))))
         if kind == "cgroup2":
             # In version 2 a group that hands memory on to groups below it may hold no process. Ours holds this one, so
             # the new one goes beside it; systemd gives a user's processes such a place.

@@ -139,7 +139,9 @@ def test_other_cells_an_interrupt_and_other_lectures_change_nothing(folder: Path
     (folder.parent / "progress.json").write_text(json.dumps(kept))
     stop = "def double(n):\n    raise KeyboardInterrupt"
     setup, *cells = run(folder, SETUP, "1 / 0", "x = 1", stop, TESTS[0])
-    assert shown(setup)[0]["text/plain"].startswith("✓○ 1 of 2") and not any(map(shown, cells))
+    assert shown(setup)[0]["text/plain"].startswith("✓○ 1 of 2")
+    *_, (interrupted,) = said = [shown(cell) for cell in cells]
+    assert not any(said[:-1]) and interrupted["text/plain"].startswith("Interrupted at line 1")
     assert json.loads((folder.parent / "progress.json").read_text()) == kept
     run(folder, SETUP, "f = lambda: 1", TESTS[1])
     kept[NAME]["f"] = True
