@@ -61,14 +61,14 @@ quick: whole
 	wait $$lint || status=1; \
 	exit $$status
 
-# Every step runs, so that one report has all that is wrong; what the linters say comes after the tests. Three workers
-# on two cores, since one of them mostly waits: for a page, a time-out, an installation. The hostile class and the kills
+# Every step runs, so that one report has all that is wrong; what the linters say comes after the tests. Four workers
+# on two cores, since two of them mostly wait: for a page, a time-out, an installation. The hostile class and the kills
 # come last, because they flood the machine; of the two hundred kills (minutes) twenty-four are done here.
 test: instructor
 	@status=0; said=$$(mktemp); { $(LINT); } > $$said 2>&1 & lint=$$!; \
-	$(PYTEST) -n 3 --leave-nothing --durations=30 $(ARGS) || status=1; \
+	$(PYTEST) -n 4 --leave-nothing --durations=30 $(ARGS) || status=1; \
 	wait $$lint || status=1; cat $$said; rm $$said; \
-	COURSE_KILLS=$${COURSE_KILLS:-24} $(PYTEST) -n 2 --leave-nothing -m hostile tests/grading || status=1; \
+	COURSE_KILLS=$${COURSE_KILLS:-24} $(PYTEST) -n 3 --leave-nothing -m hostile tests/grading || status=1; \
 	exit $$status
 
 # Every lecture in JupyterLab, light and dark, from top to bottom: build/screenshots.

@@ -82,8 +82,8 @@ How much memory does a tensor take? How long will this training run? By the end 
 questions before you start the run, and you will have written the pieces of one yourself. Every number in the lectures
 is checked by the cell below it.
 
-Take the lectures in order. Run the cells from the top with <kbd>Shift</kbd> + <kbd>Enter</kbd>, guess where the text says
-*predict*, and solve the exercises as you meet them: each one tells you at once how far you are.
+Take the lectures in order. Run the cells from the top with <kbd>Shift</kbd> + <kbd>Enter</kbd>, guess where the text
+says *predict*, and solve the exercises as you meet them: each one tells you at once how far you are.
 
 | Lecture | Its question | Time | Your exercises |
 |:--|:--|--:|:--|

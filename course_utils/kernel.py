@@ -27,7 +27,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def watch(shell: Any) -> None:
-    """Follow the cells that ``shell`` runs. Does nothing outside of lectures, in nbgrader's runs, or the second time."""
+    """Follow the cells that ``shell`` runs, if it runs in a lecture's folder and not for nbgrader."""
     if os.environ.get("NBGRADER_EXECUTION") or not keeping.lecture() or getattr(shell, "course_guide", None):
         return
     path = find_notebook()
@@ -46,7 +46,8 @@ def watch(shell: Any) -> None:
 class Guide:
     """What a lecture's cells have defined so far in a kernel, and which of it waits for an exercise.
 
-    ``cells`` are the notebook's code cells, ``checks`` the sources of its check cells, which are never skipped. ``waits`` maps a name to the exercise that has to be solved before it can be what the lecture wants it to be.
+    ``cells`` are the notebook's code cells, ``checks`` the sources of its check cells, which are never skipped.
+    ``waits`` maps a name to the exercise that has to be solved before it can be what the lecture wants it to be.
     """
 
     shell: Any

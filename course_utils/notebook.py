@@ -106,7 +106,7 @@ def read_cells(path: Path) -> list[Cell]:
 
 @dataclass(frozen=True)
 class Step:
-    """A statement of a cell: names that it uses, binds and changes; ``empty`` if it defines an exercise's empty stub."""
+    """A statement of a cell: the names that it uses, binds and changes. ``empty``: it defines an empty function."""
 
     uses: frozenset[str]
     binds: frozenset[str]

@@ -103,7 +103,9 @@ def calibration(path: Path | None = None) -> None:
     # A logarithmic axis has no place for nothing.
     kept = [p for p in predictions(path) if p.guess > 0 and p.measured > 0]
     if len(kept) < 5:
-        print(f"Guesses kept so far: {len(kept)}. From five on, this cell draws how close they came, lecture by lecture.")
+        print(
+            f"Guesses kept so far: {len(kept)}. From five on, this cell draws how close they came, lecture by lecture."
+        )
         return
     kept.sort(key=lambda p: p.lecture)  # stable: within a lecture they stay in order
     factors = [max(p.guess, p.measured) / min(p.guess, p.measured) for p in kept]

@@ -43,9 +43,9 @@ class MemoryGroup:
         self.descriptors: list[int] = []
         try:
             (folder / files.limit).write_text(str(limit))
-            with contextlib.suppress(FileNotFoundError, PermissionError):  # a kernel without swap, or that doesn't count it
-                # Version 2 limits swap by itself, version 1 together with memory: a page more, so that it is memory that
-                # is counted as full.
+            with contextlib.suppress(FileNotFoundError, PermissionError):  # where the kernel doesn't count swap
+                # Version 2 limits swap by itself, version 1 together with memory: a page more, so that it is memory
+                # that counts as full.
                 (folder / files.swap).write_text(str(0 if files is _VERSIONS["cgroup2"] else limit + mmap.PAGESIZE))
             self.descriptors.append(os.open(folder / "cgroup.procs", os.O_WRONLY | os.O_CLOEXEC))
             for name in (files.kills, files.reached):

@@ -61,8 +61,8 @@ class Lecture:
     ``proofs`` are the cells tagged ``item-7`` or ``error-12``, ``timed`` the indices of those tagged ``timed``: they
     print or draw what was timed, and so something else on each run. All others repeat themselves.
 
-    The code of the first cell, of cells that reveal an answer, and of long ones that draw is folded in the notebook. The tags
-    ``folded`` and ``open`` say otherwise.
+    The code of the first cell, of cells that reveal an answer, and of long ones that draw is folded in the notebook.
+    The tags ``folded`` and ``open`` say otherwise.
     """
 
     name: str
@@ -230,22 +230,24 @@ def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]
         raise SourceError(path, line, f"{name}: {file} cannot be read ({error})", "run `course notebooks`") from None
 
 
-def _is_folded(cell: Any) -> bool:
-    """Whether a page shows what a cell puts out, and its code only if asked: it reveals an answer, or mostly draws."""
+def _is_folded(cell: Any, before: str) -> bool:
+    """Whether a page shows what a cell puts out, and its code only if asked: it imports, reveals an answer, or draws."""
     tags = cell.metadata.get("tags", [])
     if cell.cell_type != "code" or _OPEN in tags or "nbgrader" in cell.metadata:
         return False
     draws = "plots.show(" in cell.source and len(cell.source.splitlines()) >= _DRAWING
-    return _FOLDED in tags or draws or re.search(r"^\s*reconcile\(", cell.source, re.MULTILINE) is not None
+    reveals = before.startswith("guess") or re.search(r"^\s*reconcile\(", cell.source, re.MULTILINE) is not None
+    return _FOLDED in tags or not before or reveals or draws
 
 
 def _finish(notebook: nbformat.NotebookNode) -> None:
     """Stable ids and only the metadata that JupyterLab and nbgrader need, so that a build repeats byte for byte."""
     used: set[str] = set()
-    setup = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    before = ""  # the code cell above
     for cell in notebook.cells:
         nbgrader = cell.metadata.get("nbgrader")
-        folded = cell is setup or _is_folded(cell)
+        folded = _is_folded(cell, before)
+        before = cell.source if cell.cell_type == "code" else before
         cell.metadata.clear()
         if folded:
             cell.metadata.update(copy.deepcopy(_AS_FOLDED))

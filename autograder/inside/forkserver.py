@@ -111,7 +111,7 @@ class _Group:
         return _number(self._kills, b"oom_kill"), _number(self._reached, b"oom")
 
     def exceeded(self) -> bool:
-        """Whether the kernel has killed since ``seen``, because the group was full. (If the machine is, it kills too.)"""
+        """Whether the kernel has killed since ``seen`` because the group was full. (It also does if the machine is.)"""
         kills, reached = self.events()
         return kills > self.seen[0] and reached > self.seen[1]
 
@@ -148,9 +148,7 @@ def _child(limits: Limits, shell: Shell, group: _Group | None, requests: int, an
         asyncio.run(converse(incoming, outgoing, shared, shell))
 
 
-def _follow(
-    control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None
-) -> bytes:
+def _follow(control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None) -> bytes:
     """Watch a submission until the judge says "end", end it, and say how it ended: "ended REASON" or "killed"."""
     if group is not None:
         group.seen = group.events()
@@ -172,13 +170,11 @@ def _too_much(limits: Limits) -> str:
     return f"it took more than {limits.memory / 2**20:,.0f} MiB of memory"
 
 
-def _watch(
-    control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None
-) -> str:
+def _watch(control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None) -> str:
     """Wait for the judge's "end". Until then, end a submission that goes beyond memory or processes, and say why.
 
-    The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all. A control
-    group counts memory for us.
+    The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all.
+    Where there is a control group, the kernel counts memory for us.
     """
     reason = ""
     while not select.select([control], [], [], _TICK)[0]:

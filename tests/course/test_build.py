@@ -1,5 +1,6 @@
 """Notebooks are what their sources say, the same bytes every time. tests/setup/test_release.py scans them for leaks."""
 
+import itertools
 from pathlib import Path
 
 import nbformat
@@ -8,9 +9,10 @@ import pytest
 from autograder import project
 from autograder.authoring import build, checks
 from autograder.grading import source
-from course_utils.progress import read_exercises
+from course_utils.notebook import read_exercises
 
 LECTURES = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "tags": ["hide-input"]}
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +64,28 @@ def test_students_notebooks_carry_nothing_superfluous(lecture: source.Lecture, b
     nbformat.validate(notebook)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     for cell in notebook.cells:
-        assert set(cell.metadata) <= {"nbgrader"}
+        if "nbgrader" in cell.metadata:
+            locked = {"editable"} if cell.metadata.nbgrader.grade else set()
+            assert set(cell.metadata) == {"nbgrader", "deletable", *locked}
+            assert not any(cell.metadata[key] for key in ("deletable", *locked)), "a check cannot be deleted or edited"
+        else:
+            assert cell.metadata in ({}, FOLDED)
         if cell.cell_type == "code":
             assert cell.outputs == [] and cell.execution_count is None
     marked = [cell.metadata.nbgrader for cell in notebook.cells if "nbgrader" in cell.metadata]
     assert [m.grade_id for m in marked] == [n for e in lecture.exercises for n in (e.name, f"test_{e.name}")]
     assert all("checksum" in m for m in marked), "nbgrader tells by it whether a cell was touched"
+
+
+@pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)
+def test_what_reveals_an_answer_or_only_imports_is_folded(lecture: source.Lecture, built: Path) -> None:
+    notebook = nbformat.read(project.notebook_path(built / "notebooks", lecture.name), as_version=4)
+    first, *code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert first.metadata == FOLDED
+    for before, cell in itertools.pairwise(code):
+        if before.source.startswith("guess = None"):
+            assert cell.metadata == FOLDED, f"the answer stands below the question:\n{cell.source}"
+    assert any(cell.metadata == {} for cell in code), "what a lecture teaches stays open"
 
 
 @pytest.mark.parametrize("lecture", LECTURES, ids=lambda lecture: lecture.name)

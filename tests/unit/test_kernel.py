@@ -73,29 +73,33 @@ def run(folder: Path, *sources: str, go_on: bool = False) -> list[str]:
 
 
 def test_a_cell_that_needs_an_unsolved_exercise_says_which_and_the_next_one_runs(folder: Path) -> None:
-    cells = {
-        STUB: "",
-        CLASS: "",
-        "double(3)": NEEDED,
-        "rows = []\nrows.append(double(1))": NEEDED,
-        "assert len(rows) == 1": NEEDED,  # a cell that was skipped would have filled them
-        "made = {'mine': double}": "",
-        "made['mine'](1)": NEEDED,
-        "def twice_twice(n):\n    return double(double(n))": "",
-        "twice_twice(1)": NEEDED,
-        "answer = double(21)": NEEDED,
-        "print(answer)": NEEDED,
-        "def late():\n    return answer": "",
-        "late()": NEEDED,
-        "try:\n    double(1)\nexcept NotImplementedError as error:\n    raise ValueError('as text') from None": NEEDED,
-        "Pair(1)": "○ Skipped: this cell needs Exercise 11.2 · A pair",
-        "import math": "",
-        "math.floor(2.5)": "2",
-        RIGHT: "",
-        "answer = double(21)": NEEDED,
-    }
-    said = run(folder, *cells)
-    assert dict(zip(cells, said, strict=True)) == cells
+    cells = [
+        (STUB, ""),
+        (CLASS, ""),
+        ("double(3)", NEEDED),
+        ("rows = []\nrows.append(double(1))", NEEDED),
+        ("assert len(rows) == 1", NEEDED),  # a cell that was skipped would have filled them
+        ("made = {'mine': double}", ""),
+        ("made['mine'](1)", NEEDED),
+        ("def twice_twice(n):\n    return double(double(n))", ""),
+        ("twice_twice(1)", NEEDED),
+        ("answer = double(21)", NEEDED),
+        ("print(answer)", NEEDED),
+        ("def late():\n    return answer", ""),
+        ("late()", NEEDED),
+        (
+            "try:\n    double(1)\nexcept NotImplementedError as error:\n    raise ValueError('as text') from None",
+            NEEDED,
+        ),
+        ("Pair(1)", "○ Skipped: this cell needs Exercise 11.2 · A pair"),
+        ("import math", ""),
+        ("math.floor(2.5)", "2"),
+        (RIGHT, ""),
+        ("answer = double(21)", ""),
+        ("print(answer)", "42"),
+    ]
+    said = run(folder, *(source for source, _ in cells))
+    assert list(zip((source for source, _ in cells), said, strict=True)) == cells
 
 
 def test_once_it_is_solved_errors_are_errors_again(folder: Path) -> None:
@@ -133,7 +137,10 @@ def test_an_interrupt_says_where_it_stopped_the_cell(folder: Path) -> None:
 
 def test_elsewhere_nothing_changes(tmp_path: Path) -> None:
     assert run(tmp_path, STUB, "double(1)", go_on=True) == ["", "NotImplementedError"]
-    code = "import IPython; s = IPython.InteractiveShell(); from course_utils import kernel; kernel.watch(s); print(s.custom_exceptions)"
+    code = (
+        "import IPython; from course_utils import kernel; shell = IPython.InteractiveShell(); "
+        "kernel.watch(shell); print(shell.custom_exceptions)"
+    )
     environ = {**os.environ, "NBGRADER_EXECUTION": "autograde"}
     lecture = tmp_path / NAME
     lecture.mkdir()

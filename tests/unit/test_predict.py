@@ -62,7 +62,9 @@ def test_a_guess_that_is_not_a_finite_number_is_refused(guess: object, file: Pat
     assert not file.exists()
 
 
-@pytest.mark.parametrize(("guess", "part"), [(5, "5 cards; you said 5: right"), (6, "you said 6, high by 1"), (0, "you said 0, low by 5")])
+@pytest.mark.parametrize(
+    ("guess", "part"), [(5, "5 cards; you said 5: right"), (6, "you said 6, high by 1"), (0, "you said 0, low by 5")]
+)
 def test_a_guess_of_a_small_count_is_judged_by_the_difference(
     guess: float, part: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

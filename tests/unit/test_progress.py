@@ -14,7 +14,8 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from course_utils import progress
-from course_utils.progress import FILE_VARIABLE, find_notebook, load, read_exercises, show_progress
+from course_utils.notebook import find_notebook, read_exercises
+from course_utils.progress import FILE_VARIABLE, load, show_progress
 
 SETUP = "from course_utils.progress import show_progress\nshow_progress()"
 STUB, RIGHT, WRONG = "def double(n):\n    raise NotImplementedError()", "double = lambda n: 2 * n", "double = abs"
