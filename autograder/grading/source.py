@@ -231,7 +231,7 @@ def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]
 
 
 def _is_folded(cell: Any, before: str) -> bool:
-    """Whether a page shows what a cell puts out, and its code only if asked: it imports, reveals an answer, or draws."""
+    """Whether a page shows a cell's code only to those who ask: it imports, reveals an answer, or draws."""
     tags = cell.metadata.get("tags", [])
     if cell.cell_type != "code" or _OPEN in tags or "nbgrader" in cell.metadata:
         return False

@@ -131,7 +131,7 @@ def _child(limits: Limits, shell: Shell, group: _Group | None, requests: int, an
     """Become a student's process, say so, and answer until the judge closes the pipes."""
     os.setsid()
     if limits.isolate:
-        isolation.isolate(limits, group and group.join)
+        isolation.isolate(limits, group.join if group is not None else None)
         if group is not None:
             group.close()
     else:
