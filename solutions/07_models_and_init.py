@@ -509,7 +509,8 @@ At ±3 the price is 1.3 %. That is nothing, is it? Keep the number in mind: 0.98
 
 ### Exercise 7.2 · A truncated normal of your own &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `truncated_normal(shape, std, generator)`: a new `float32` tensor (no parameter yet) of that shape on the CPU,
+Write `truncated_normal(shape, std, generator)`: a new `float32` tensor (no parameter yet) of that shape on the CPU
+(PyTorch's default dtype and device are the usual ones),
 drawn from a normal distribution with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std
 of the result is 0.9866 · `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive.
 All randomness comes from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row

@@ -208,7 +208,7 @@ uint8, uint16 and uint32 that holds every id 0 … `vocab_size` − 1 (not only 
 vocabulary does not have, or a negative one, raises a `ValueError`, and then nothing is written. And `open_tokens(path,
 vocab_size)` maps such a file, read-only. If its dtype is not the one that `vocab_size` calls for, it raises a
 `ValueError`, also where the dtype is as large but another one, or has its bytes in the other order. `path` is a `Path`
-that ends in `.npy`; there is at least one token, and at most $2^{32}$ in the vocabulary.
+that ends in `.npy`; there is at least one token, and at most $2^{32}$ in the vocabulary. Every id fits into an int64.
 """
 
 
@@ -377,6 +377,7 @@ after it are others. Section 4 comes back to that; a batch should have a generat
 Write `get_batch(tokens, batch, context, generator)`: inputs and targets, two tensors int64 `[batch, context]`. Each row
 is a window of `tokens` (an array of whole numbers in one dimension, often a mapped one, of any size), and its targets
 are the window one token later. Every window is equally likely, the last one too, and the rows are drawn independently.
+(float32 has only $2^{24}$ numbers below 1 to draw from, and a text may have billions of windows.)
 All chance comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call another.
 `batch` and `context` are at least 1. If there is not a single window, raise a `ValueError`. And read only what you need:
 a call must not take memory for the whole text.
@@ -983,15 +984,15 @@ number. One may look every few steps only, if one keeps an older checkpoint.)
 
 ### Exercise 9.4 · The loop that does as it is told &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. For each number in `steps`
-(a `range`, which need not begin at 0):
+Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. `optimizer` has parameters of
+`model` and no others. For each number in `steps` (a `range`, which need not begin at 0):
 
 1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)`;
 2. call `next_batch()` once; it returns inputs and targets;
 3. compute `loss_fn(model(inputs), targets)`;
 4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
-   parameters and the optimizer's state must then be what they were after the step before (what the forward pass itself
-   changes, such as the running averages of a BatchNorm, may have changed);
+   parameters and the optimizer's state must then be what they were after the step before (its learning rate, gradients,
+   and what the forward pass itself changes, such as the running averages of a BatchNorm, may have changed);
 5. update, by the gradient of *this* loss alone: gradients that are already there must not count, not even in the first
    step.
 
@@ -1308,9 +1309,10 @@ the model, the optimizer, the number of the next step, the state of `generator` 
 PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was at
 `path` stays as it was: write it under another name in the same folder, then rename it. At no moment is there no file at
 `path`, once there was one. When it succeeds, it leaves no other file of its own in the folder, not even one from an
-earlier save that failed; files of others stay. `load_checkpoint(path, model, optimizer, generator)` puts model, optimizer and both generators into that state, and returns the step. The file must
-load with `torch.load(path)` as it is, which is `weights_only=True`. Saving must change nothing in the run. `path` is a
-`Path`, its folder exists.
+earlier save that failed or was interrupted. Your own are files whose names begin with `path.name`; all others stay.
+`load_checkpoint(path, model, optimizer, generator)` puts model, optimizer and both generators into that state, and
+returns the step. The file must load with `torch.load(path)` as it is, which is `weights_only=True`. Saving must change
+nothing in the run. `path` is a `Path`, its folder exists.
 """
 
 

@@ -31,7 +31,7 @@ from .trying import Trial
 SEEDS = range(20)
 DRAWS = 200  # inputs for each exercise, over its requirements; a nightly run takes more
 WRONG_PROGRAMS = 8  # at least, mistakes among them
-FROM_STATEMENT = 0  # of these, at least, by somebody who had read only the statement
+FROM_STATEMENT = 3  # of these, at least, by somebody who had read only the statement
 RIGHT_PROGRAMS = 3
 _PAIRS = 60  # of mistakes made together that are tried; a nightly run takes all
 

@@ -70,8 +70,15 @@ def registered(student, dim, num_layers):
 
 
 def output(student, weights, x):
-    """What Cruncher makes of x with these weights."""
-    return filled(student, weights)[0](x).detach()
+    """What Cruncher makes of x with these weights, and once more when they have changed."""
+    import torch
+
+    model, layers = filled(student, weights)
+    with torch.no_grad():
+        first = model(x)
+        for module in (*layers, model.final):
+            module.weight.mul_(2)
+        return {"model(x)": first, "model(x), with every weight doubled": model(x)}
 
 
 def gradients(student, weights, x):
@@ -173,6 +180,7 @@ exercise.requirement(
         "many inputs": given(5_000, 50, 500),
         "many outputs": given(50, 5_000, 700),
         "square": given(500, 500, 800),
+        "one input": given(1, 250_000, 600),
     },
     hint="Every Linear draws its weights itself, and scales them by what flows into it.",
 )

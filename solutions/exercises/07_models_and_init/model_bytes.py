@@ -109,6 +109,8 @@ exercise.requirement(
         case("layer = nn.Linear(2, 3)\nmodel = nn.Sequential(layer, nn.Linear(3, 2), layer)"),
     ],
     edges={
+        "a part that begins where the whole does": case(
+            'model = nn.Module()\nmodel.register_buffer("a", torch.zeros(6))\nmodel.register_buffer("b", model.a[:2])'),
         "three names": case("model = nn.Module()\nmodel.a = nn.Parameter(torch.zeros(4))\nmodel.b = model.a\nmodel.c = model.a"),
         "a buffer with two names": case(
             'model = nn.Linear(2, 2)\nmodel.register_buffer("a", torch.zeros(4))\nmodel.register_buffer("b", model.a)'),
@@ -168,7 +170,7 @@ exercise.mistake(saved, f"{both} → list(model.state_dict().values())")
 exercise.mistake(saved,
                  f"{both} → [*model.parameters(), *(b for n, b in model.named_buffers() if n in model.state_dict())]")  # fmt: skip
 exercise.mistake("On the meta device each address is 0: it does not tell which tensors are the same.",
-                 "for t in tensors → for t in {t.data_ptr(): t for t in tensors}.values()")  # fmt: skip
+                 "for t in tensors → for t in {(t.data_ptr(), t.shape): t for t in tensors}.values()")  # fmt: skip
 exercise.mistake("Two tensors of the same shape are still two.", "for t in tensors → for t in {t.shape: t for t in tensors}.values()")
 exercise.mistake("There may be nothing but what is on a device that has no storages: ask for what a tensor's shape and dtype say.",
                  "t.numel() * t.element_size() → (len(bytes(t.untyped_storage().cpu())) if t.device.type == 'cpu' else 0)")  # fmt: skip

@@ -46,12 +46,16 @@ def batches(student, count, dtype, batch, context, first=0, calls=1):
     }
 
 
-def chance(student, windows, context, batch, calls):
-    """How often each window comes, and how often the next row begins so many places after the one before."""
+def chance(student, windows, context, batch, calls, long=False):
+    """How often each window comes, and how often the next row begins so many places after the one before.
+
+    long: the text is 64 million tokens, the numbers below `windows` again and again, and places are counted in those.
+    """
+    import numpy as np
     import torch
 
-    tokens = text_of(windows + context, "uint16")
-    place = {int(token): n for n, token in enumerate(tokens)}
+    tokens = np.tile(np.arange(windows, dtype=np.uint8), 2**26 // windows) if long else text_of(windows + context, "uint16")
+    place = {int(token): n for n, token in enumerate(tokens[:windows] if long else tokens)}
     generator = torch.Generator().manual_seed(int(torch.randint(2**31, (1,))))
     begins = []
     for _ in range(calls):
@@ -223,6 +227,7 @@ exercise.requirement(
         "many": given(12, 4, 4000, 1),
         "a row at a time": given(4, 2, 1, 800),
         "a context of 1": given(3, 1, 1500, 1),
+        "more windows than float32 has numbers below 1": given(4, 3, 1500, 1, True),
     },
     hint="A text of n tokens has n - context windows: each of them needs a target for its last token.",
 )
@@ -374,6 +379,46 @@ def get_batch(tokens, batch, context, generator):
     starts = begins[torch.randint(len(begins), (batch,), generator=generator)][:, None]
     rows = torch.from_numpy(tokens[(starts + torch.arange(context + 1)).numpy()].astype(np.int64))
     return rows[:, :-1], rows[:, 1:]
+
+# %% wrong: starts from float32 random numbers, which have only 24 bits (from the statement)
+def get_batch(
+    tokens: NDArray[Any], batch: int, context: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
+    """Random windows, and the same one token later. Raises ValueError where there is none."""
+    windows = len(tokens) - context
+    if windows < 1:
+        raise ValueError("the text is too short for one window")
+    starts = (torch.rand(batch, generator=generator) * windows).long().clamp(max=windows - 1)
+    rows = np.stack([tokens[s : s + context + 1].astype(np.int64) for s in starts.tolist()])
+    rows = torch.from_numpy(rows)
+    return rows[:, :-1].contiguous(), rows[:, 1:].contiguous()
+
+# %% wrong: a permutation, so that no window comes twice in a batch (from the statement)
+def get_batch(
+    tokens: NDArray[Any], batch: int, context: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
+    """Random windows, and the same one token later. Raises ValueError where there is none."""
+    windows = len(tokens) - context
+    if windows <= 0:
+        raise ValueError("the text is too short for one window")
+    starts = torch.randperm(windows, generator=generator)[:batch].numpy()
+    index = starts[:, None] + np.arange(context + 1)
+    rows = torch.from_numpy(tokens[index].astype(np.int64))
+    return rows[:, :-1], rows[:, 1:]
+
+# %% wrong: int32 in between (from the statement)
+def get_batch(
+    tokens: NDArray[Any], batch: int, context: int, generator: torch.Generator
+) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
+    """Random windows, and the same one token later. Raises ValueError where there is none."""
+    windows = len(tokens) - context
+    if windows <= 0:
+        raise ValueError("the text is too short for one window")
+    starts = torch.randint(windows, (batch,), generator=generator).tolist()
+    # Half the memory for the picked windows, widened at the very end.
+    inputs = np.stack([tokens[s : s + context].astype(np.int32) for s in starts])
+    targets = np.stack([tokens[s + 1 : s + 1 + context].astype(np.int32) for s in starts])
+    return torch.from_numpy(inputs).long(), torch.from_numpy(targets).long()
 
 # %% right: slices, one after the other
 def get_batch(tokens, batch, context, generator):

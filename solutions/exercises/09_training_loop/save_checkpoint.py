@@ -116,8 +116,8 @@ def as_plain_data(student, seed, name="run.pt"):
         torch.set_rng_state(outside)
 
 
-def unwritable(student, seed, before, again=False):
-    """What comes of a save that fails; before: one went well earlier. again: one comes later."""
+def unwritable(student, seed, before, again=False, name="run.pt", interrupted=False):
+    """What comes of a save that fails; before: one went well earlier. again: one comes later. interrupted: by Ctrl-C."""
     import errno
     import pathlib
     import tempfile
@@ -126,12 +126,12 @@ def unwritable(student, seed, before, again=False):
 
     class Unwritable:
         def __reduce_ex__(self, protocol):
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise KeyboardInterrupt if interrupted else OSError(errno.ENOSPC, "No space left on device")
 
     outside = torch.get_rng_state()
     try:
         with tempfile.TemporaryDirectory() as place:
-            path = pathlib.Path(place) / "run.pt"
+            path = pathlib.Path(place) / name
             run = new_run(seed)
             a_step(*run)
             if before:
@@ -144,7 +144,7 @@ def unwritable(student, seed, before, again=False):
                 raised = "none"
             except NotImplementedError:
                 raise
-            except Exception as error:
+            except (Exception, KeyboardInterrupt) as error:
                 raised = f"OSError: {error.strerror}" if isinstance(error, OSError) else type(error).__name__
             del group["note"]
             now = path.read_bytes() if path.exists() else None
@@ -327,6 +327,9 @@ exercise.requirement(
         "and again, with more room": given(5, True, True),
         "for the first time, and again": given(6, False, True),
         "another seed": given(7, True),
+        "a name that a partial file might have": given(8, True, False, "run.tmp"),
+        "another such name": given(9, True, True, "run.partial"),
+        "interrupted, and again": given(10, True, True, interrupted=True),
     },
     domain=st.builds(given, seeds, st.booleans(), st.booleans()),
     hint="Nothing at path may be touched before all has been written elsewhere; and no error may be caught for good.",
@@ -341,6 +344,8 @@ exercise.requirement(
         "no suffix": given(5, True, "run"),
         "two": given(6, True, "run.v2.pt"),
         "other files lie there": given(7, True, "run.pt", ["notes.txt", "best.pt"]),
+        "others, of a similar name": given(8, True, "run.pt", ["run-notes.tmp", "runs.pt"]),
+        "a name that a partial file might have": given(9, True, "run.tmp"),
     },
     hint="Write under another name in the same folder. One function then puts that file in the place of the old one.",
 )  # fmt: skip
@@ -488,6 +493,113 @@ def load_checkpoint(path, model, optimizer, generator):
     generator.set_state(own)
     torch.set_rng_state(everybodys)
     return step
+
+# %% wrong: the other name is the same name if path ends in .tmp (from the statement)
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    generator: torch.Generator,
+) -> None:
+    """Write all that the run needs to go on with `step`: whole, or not at all."""
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": step,
+        "generator": generator.get_state(),
+        "torch": torch.get_rng_state(),
+    }
+    other = path.with_suffix(".tmp")
+    try:
+        torch.save(state, other)
+        os.replace(other, path)
+    except BaseException:
+        other.unlink(missing_ok=True)
+        raise
+
+
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> int:
+    """Put model, optimizer and generators back to where they were, and return the next step."""
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    generator.set_state(state["generator"])
+    torch.set_rng_state(state["torch"])
+    return state["step"]
+
+# %% wrong: a random name, which an interrupt leaves behind for ever (from the statement)
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    generator: torch.Generator,
+) -> None:
+    """Write all that the run needs to go on with `step`: whole, or not at all."""
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "step": step,
+        "generator": generator.get_state(),
+        "torch": torch.get_rng_state(),
+    }
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+    os.close(handle)
+    try:
+        torch.save(state, name)
+        os.replace(name, path)
+    except Exception:
+        os.unlink(name)
+        raise
+
+
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> int:
+    """Put model, optimizer and generators back to where they were, and return the next step."""
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    generator.set_state(state["generator"])
+    torch.set_rng_state(state["torch"])
+    return state["step"]
+
+# %% wrong: makes the file in memory, then writes it in place (from the statement)
+def save_checkpoint(
+    path: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    generator: torch.Generator,
+) -> None:
+    """Write all that the run needs to go on with `step`: whole, or not at all."""
+    buffer = io.BytesIO()
+    torch.save(
+        {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "step": step,
+            "generator": generator.get_state(),
+            "torch": torch.get_rng_state(),
+        },
+        buffer,
+    )  # whatever cannot be saved fails here, before the file is touched
+    path.write_bytes(buffer.getvalue())
+
+
+def load_checkpoint(
+    path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator
+) -> int:
+    """Put model, optimizer and generators back to where they were, and return the next step."""
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    generator.set_state(state["generator"])
+    torch.set_rng_state(state["torch"])
+    return state["step"]
 
 # %% right: names of its own for torch.save and os.replace
 from os import replace as put_in_place

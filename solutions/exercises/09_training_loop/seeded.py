@@ -31,6 +31,8 @@ def drawn(student, seed, inner=None, error=None, early=False, start=11):
         torch.set_rng_state(states[2])
 
     stop = {"KeyError": KeyError, "KeyboardInterrupt": KeyboardInterrupt}[error]("stop") if error else None
+    if stop is not None:
+        stop.__cause__ = cause = OSError("what came before")
     ours = save()
     before = within = innermost = nested = came = None
     try:
@@ -63,6 +65,7 @@ def drawn(student, seed, inner=None, error=None, early=False, start=11):
             if stop is None or (raised is not stop and not isinstance(raised, Exception)):
                 raise
             came = f"the {error} of the block" if raised is stop else f"{type(raised).__name__}: {raised}"
+            came += "" if raised.__cause__ is cause else ", without its cause"
         return {
             "before the block": before,
             "inside the block": within,
@@ -393,6 +396,67 @@ def seeded(seed):
     finally:
         random.setstate(python)
         np.random.set_state(numpy)
+
+# %% wrong: restores after an Exception, not after a KeyboardInterrupt (from the statement)
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed random, NumPy and torch for a block; after it, each continues as if there had been no block."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
+
+    def restore() -> None:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+
+    with torch.random.fork_rng():
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        try:
+            yield
+        except Exception:
+            restore()
+            raise
+    restore()
+
+# %% wrong: saves the states when `seeded` is called (from the statement)
+class seeded:
+    """Seed random, NumPy and torch for a block; after it, each continues as if there had been no block."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.python_state = random.getstate()
+        self.numpy_state = np.random.get_state()
+        self.torch_state = torch.random.fork_rng()
+
+    def __enter__(self) -> None:
+        self.torch_state.__enter__()
+        random.seed(self.seed)
+        np.random.seed(self.seed)
+        torch.manual_seed(self.seed)
+
+    def __exit__(self, *error: Any) -> None:
+        random.setstate(self.python_state)
+        np.random.set_state(self.numpy_state)
+        self.torch_state.__exit__(*error)
+
+# %% wrong: raises the error "from None", which erases its cause (from the statement)
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed random, NumPy and torch for a block; after it, each continues as if there had been no block."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
+    with torch.random.fork_rng():
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        try:
+            yield
+        except BaseException as error:
+            raise error from None  # a short traceback, without our lines
+        finally:
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)
 
 # %% right: a class
 class seeded:

@@ -381,6 +381,82 @@ def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
         losses.append(loss.item())
     return losses
 
+# %% wrong: takes start and stop of the range, not its stride (from the statement)
+def train(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    next_batch: Callable[[], tuple[Tensor, Tensor]],
+    loss_fn: Callable[[Tensor, Tensor], Float[Tensor, ""]],
+    lr_at: Callable[[int], float],
+    steps: range,
+) -> list[float]:
+    """Run these steps and return their losses. Raises FloatingPointError for one not finite."""
+    losses = []
+    step = steps.start
+    while step < steps.stop:
+        lr = lr_at(step)
+        for group in optimizer.param_groups:
+            group["lr"] = lr
+        inputs, targets = next_batch()
+        optimizer.zero_grad()
+        loss = loss_fn(model(inputs), targets)
+        if not math.isfinite(loss.item()):
+            raise FloatingPointError(f"loss not finite in step {step}")
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+        step += 1
+    return losses
+
+# %% wrong: does not see minus infinity (from the statement)
+def train(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    next_batch: Callable[[], tuple[Tensor, Tensor]],
+    loss_fn: Callable[[Tensor, Tensor], Float[Tensor, ""]],
+    lr_at: Callable[[int], float],
+    steps: range,
+) -> list[float]:
+    """Run these steps and return their losses. Raises FloatingPointError for one not finite."""
+    losses: list[float] = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        value = loss.item()
+        if math.isnan(value) or value == float("inf"):
+            raise FloatingPointError(f"step {step}: the loss is {value}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(value)
+    return losses
+
+# %% wrong: the message counts the steps from the start of this call (from the statement)
+def train(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    next_batch: Callable[[], tuple[Tensor, Tensor]],
+    loss_fn: Callable[[Tensor, Tensor], Float[Tensor, ""]],
+    lr_at: Callable[[int], float],
+    steps: range,
+) -> list[float]:
+    """Run these steps and return their losses. Raises FloatingPointError for one not finite."""
+    losses: list[float] = []
+    for step in steps:
+        for group in optimizer.param_groups:
+            group["lr"] = lr_at(step)
+        inputs, targets = next_batch()
+        loss = loss_fn(model(inputs), targets)
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise FloatingPointError(f"the loss is {losses[-1]} in step {len(losses) - 1}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return losses
+
 # %% right: math.isfinite, and gradients set to None by hand
 def train(model, optimizer, next_batch, loss_fn, lr_at, steps):
     losses = []

@@ -123,6 +123,37 @@ def warmup_cosine(step, warmup, steps, peak, floor):
 # %% equivalent: min((step - warmup) / (steps - warmup), 1.0) → min(1.0, (step - warmup) / (steps - warmup))
 # why: the smaller of two numbers does not depend on their order
 
+# %% wrong: warms up from floor instead of from 0 (from the statement)
+def warmup_cosine(step: int, warmup: int, steps: int, peak: float, floor: float) -> float:
+    """The learning rate of a step: linear up to peak, then a half cosine down to floor."""
+    if step < warmup:
+        return floor + (peak - floor) * (step + 1) / warmup
+    if step >= steps:
+        return floor
+    p = (step - warmup) / (steps - warmup)
+    return floor + (peak - floor) * (1 + math.cos(math.pi * p)) / 2
+
+# %% wrong: takes a warm-up of 0 steps for one of 1 step (from the statement)
+def warmup_cosine(step: int, warmup: int, steps: int, peak: float, floor: float) -> float:
+    """The learning rate of a step: linear up to peak, then a half cosine down to floor."""
+    warmup = max(warmup, 1)  # no division by zero
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    if step >= steps:
+        return floor
+    p = (step - warmup) / (steps - warmup)
+    return floor + (peak - floor) * 0.5 * (1 + math.cos(math.pi * p))
+
+# %% wrong: the cosine in float32 (from the statement)
+def warmup_cosine(step: int, warmup: int, steps: int, peak: float, floor: float) -> float:
+    """The learning rate of a step: linear up to peak, then a half cosine down to floor."""
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    if step >= steps:
+        return floor
+    p = (step - warmup) / (steps - warmup)
+    return floor + (peak - floor) * (1 + torch.cos(torch.tensor(math.pi * p)).item()) / 2
+
 # %% right: the square of a cosine
 def warmup_cosine(step, warmup, steps, peak, floor):
     if step < warmup:

@@ -164,6 +164,8 @@ exercise.requirement(
         "it would, in the one below": given([65_536], 65_536),
         "it does not fit into the dtype": given([256], 256),
         "beyond 32 bits": given([2**32], 2**32),
+        "the largest of 63 bits": given([3, 2**63 - 1], 300),
+        "far below 0": given([3, -(2**63)], 300),
         "the first": given([-5, 3], 10),
         "the largest that there is": given([2**32 - 1], 2**32),
         "zero of one": given([0], 1),
@@ -354,6 +356,72 @@ def open_tokens(path, vocab_size):
     tokens = np.load(path, mmap_mode="r")
     if tokens.dtype != np.min_scalar_type(vocab_size - 1):
         raise ValueError("wrong dtype")
+    return tokens
+
+# %% wrong: off by one, vocab_size itself must fit in the dtype (from the statement)
+def smallest_dtype(vocab_size: int) -> np.dtype:
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        if vocab_size <= np.iinfo(dtype).max:
+            return np.dtype(dtype)
+    raise ValueError(f"no dtype for a vocabulary of {vocab_size}")
+
+
+def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
+    """Write ids as a .npy file, in the smallest unsigned dtype that holds the vocabulary."""
+    if min(tokens) < 0 or max(tokens) >= vocab_size:
+        raise ValueError("an id is not in the vocabulary")
+    np.save(path, np.array(tokens, dtype=smallest_dtype(vocab_size)))
+
+
+def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
+    """Map a file of ids, read-only. Raises ValueError for another dtype than vocab_size's."""
+    tokens = np.load(path, mmap_mode="r")
+    if tokens.dtype != smallest_dtype(vocab_size):
+        raise ValueError(f"the file has dtype {tokens.dtype}")
+    return tokens
+
+# %% wrong: compares the scalar type, which knows nothing of the byte order (from the statement)
+def id_type(vocab_size: int) -> type:
+    if vocab_size <= 2**8:
+        return np.uint8
+    if vocab_size <= 2**16:
+        return np.uint16
+    return np.uint32
+
+
+def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
+    """Write ids as a .npy file, in the smallest unsigned dtype that holds the vocabulary."""
+    for token in tokens:
+        if not 0 <= token < vocab_size:
+            raise ValueError(f"id {token} is not in the vocabulary")
+    np.save(path, np.array(tokens, dtype=id_type(vocab_size)))
+
+
+def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
+    """Map a file of ids, read-only. Raises ValueError for another dtype than vocab_size's."""
+    tokens = np.load(path, mmap_mode="r")
+    if tokens.dtype.type is not id_type(vocab_size):
+        raise ValueError(f"the file has dtype {tokens.dtype}")
+    return tokens
+
+# %% wrong: casts to the small dtype first and checks the ids after it (from the statement)
+def token_dtype(vocab_size: int) -> np.dtype:
+    return np.dtype(np.uint8 if vocab_size <= 256 else np.uint16 if vocab_size <= 65536 else np.uint32)
+
+
+def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
+    """Write ids as a .npy file, in the smallest unsigned dtype that holds the vocabulary."""
+    ids = np.asarray(tokens).astype(token_dtype(vocab_size))
+    if int(ids.min()) < 0 or int(ids.max()) >= vocab_size:
+        raise ValueError("an id is not in the vocabulary")
+    np.save(path, ids)
+
+
+def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
+    """Map a file of ids, read-only. Raises ValueError for another dtype than vocab_size's."""
+    tokens = np.load(path, mmap_mode="r")
+    if tokens.dtype != token_dtype(vocab_size):
+        raise ValueError(f"the file has dtype {tokens.dtype}")
     return tokens
 
 # %% right: an error of its own, and bytes written by hand
