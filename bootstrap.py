@@ -302,10 +302,11 @@ def open_lab(venv: Path, options: list) -> int:
         raise SetupError(f"{notebooks} is missing; unpack the course again, or build it: make notebooks.")
     python = venv_python(venv)
     command = [str(python), "-m", "jupyterlab", *options]
-    if subprocess.call([str(python), "-m", "course_utils.home", str(notebooks)]) == 0:
-        command.append("--LabApp.default_url=/lab/tree/home.md")
-    if not any(option.startswith("--ServerApp.root_dir") for option in options):
+    given = [option.partition("=")[2] for option in options if option.startswith("--ServerApp.root_dir=")]
+    if not given:
         command.append(f"--ServerApp.root_dir={notebooks}")
+    if subprocess.call([str(python), "-m", "course_utils.home", given[-1] if given else str(notebooks)]) == 0:
+        command.append("--LabApp.default_url=/lab/tree/home.md")
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         command.append("--no-browser")
     if os.name == "posix" and os.geteuid() == 0:

@@ -50,6 +50,12 @@ def read_lecture(path: Path) -> Lecture:
     return Lecture(path, title[1], questions, 5 * round((reading + solving) / 5), exercises)
 
 
+def lectures(folder: Path) -> list[Path]:
+    """The notebooks of the lectures that lie in a folder, in their order."""
+    found = sorted(folder.glob("[0-9][0-9]_*/[0-9][0-9]_*.ipynb"))
+    return [path for path in found if path.stem == path.parent.name]
+
+
 def page(folder: Path) -> str:
     """The page for the lectures in a folder, as Markdown. One that cannot be read is named, with the reason.
 
@@ -58,9 +64,7 @@ def page(folder: Path) -> str:
     """
     kept, trouble = progress.load(folder / "progress.json")
     rows = []
-    for path in sorted(folder.glob("[0-9][0-9]_*/[0-9][0-9]_*.ipynb")):
-        if path.stem != path.parent.name:
-            continue
+    for path in lectures(folder):
         try:
             lecture = read_lecture(path)
         except (OSError, ValueError) as error:
@@ -100,8 +104,10 @@ def _duration(minutes: int) -> str:
 
 
 def main() -> int:
-    """Write the page; without it JupyterLab opens all the same."""
+    """Write the page, where there are lectures; without it JupyterLab opens all the same."""
     folder = Path(sys.argv[1])
+    if not lectures(folder):
+        return 1
     try:
         (folder / PAGE).write_text(page(folder), encoding="utf-8")
     except OSError as error:

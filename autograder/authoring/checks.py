@@ -33,7 +33,7 @@ from course_utils.testing.requirements import Case, Check, Outcome, Requirement
 from course_utils.testing.rubric import Rubric, score
 
 from .exercise import Given, Program, Promise, Spec, making, read
-from .trying import Trial
+from .trying import BRIEF, SECONDS, Trial
 
 # Hypothesis keeps on disk what it knows of Unicode and of our modules: not in whatever folder a command runs in.
 hypothesis.configuration.set_hypothesis_home_dir(BUILD / "hypothesis")
@@ -113,7 +113,8 @@ def reference(spec: Spec) -> Trial:
 
 def trial(spec: Spec, program: Program) -> Trial:
     """A program beside the reference, loaded."""
-    return Trial(spec.cells.setup, program.code)
+    seconds = BRIEF if program.kind in ("mistake", "wrong") else SECONDS
+    return Trial(spec.cells.setup, program.code, seconds=seconds)
 
 
 def expected(spec: Spec, promise: Promise, cases: Iterable[Given], by: Trial | None = None) -> Iterator[Outcome]:

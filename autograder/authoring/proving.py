@@ -26,7 +26,7 @@ from course_utils.testing.rubric import Met, Rubric, score
 from . import mutants
 from .checks import DRAWN, draw, expected, reference, trial, visible_check, without_twins
 from .exercise import FROM_THE_STATEMENT, Given, Program, Promise, Spec, edited
-from .trying import Trial
+from .trying import BRIEF, SECONDS, Trial
 
 SEEDS = range(20)
 DRAWS = 200  # inputs for each exercise, over its requirements; a nightly run takes more
@@ -286,7 +286,8 @@ class Prover:
         alive = set()
         for mutant in mutants.mutants(self.spec.cells):
             self.report.mutants += 1
-            ran = Trial(self.spec.cells.setup, mutant.code)
+            seconds = SECONDS if mutant.title in explained else BRIEF
+            ran = Trial(self.spec.cells.setup, mutant.code, seconds=seconds)
             if any(self.differs(ran, pool, (*pool.visible, *pool.edges)) is not None for pool in self.pools):
                 continue
             program = Program("mutant", mutant.title, mutant.code)

@@ -21,7 +21,9 @@ from course_utils.testing.requirements import Outcome, outcome
 
 from .exercise import Given, Promise
 
-_SECONDS = 2.0  # of processor time for one case; one that takes longer has that for its outcome
+# Of processor time for one case; a program that takes longer has that for its outcome. A right one has time on a busy
+# machine too. Many a wrong one never ends, and that need not be known to the last second.
+SECONDS, BRIEF = 10.0, 3.0
 _SLOW = 3  # cases that may be out of time before the others are taken to be
 
 
@@ -32,11 +34,11 @@ class OutOfTime(BaseException):
 class Trial:
     """One program, loaded as a kernel would load it: the lecture's first cell, then its own."""
 
-    def __init__(self, setup: str, code: str, threads: int = 1) -> None:
+    def __init__(self, setup: str, code: str, threads: int = 1, seconds: float = SECONDS) -> None:
         self._names: dict[str, Any] = {}
-        self._threads = threads
+        self._threads, self._seconds = threads, seconds
         self._slow = 0
-        with quietly(), _no_warnings(), _time_limit():
+        with quietly(), _no_warnings(), _time_limit(seconds):
             for title, text in (("setup", setup), ("answer", code)):
                 # A cell that fails does not end a notebook: what is there is tried.
                 with contextlib.suppress(Exception, SystemExit, OutOfTime):
@@ -54,7 +56,7 @@ class Trial:
             else:
                 with quietly(self._threads), _no_warnings():
                     seed_all(seed)
-                    with _time_limit():
+                    with _time_limit(self._seconds):
                         try:
                             seen = observe(target, *case.args, **case.kwargs)
                         except OutOfTime:
@@ -84,7 +86,7 @@ def _no_warnings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
+def _time_limit(seconds: float) -> Iterator[None]:
     def stop(_: int, frame: FrameType | None) -> None:
         # What is raised in Hypothesis' callback of the garbage collector is lost: the next tick raises it.
         if frame is None or frame.f_code.co_name != "gc_callback":
@@ -92,7 +94,7 @@ def _time_limit() -> Iterator[None]:
 
     # The virtual timer leaves SIGALRM, which pytest-timeout uses, alone.
     previous = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS, 0.1)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.1)
     try:
         yield
     finally:

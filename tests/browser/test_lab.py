@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,10 +55,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def test_installed_settings_are_the_ones_in_the_checkout() -> None:
-    for path in sorted((ROOT / "jupyter").rglob("*.*")):
-        if path.is_dir() or path.suffix not in {".json", ".py"}:
-            continue
-        installed = Path(sys.prefix, "etc/jupyter", path.relative_to(ROOT / "jupyter"))
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    shared = build["targets"]["wheel"]["shared-data"]
+    settings = [path for path in (ROOT / "jupyter").rglob("*.*") if path.suffix in {".json", ".py"}]
+    for path in sorted(settings):
+        (source,) = (source for source in shared if path.is_relative_to(ROOT / source))
+        installed = Path(sys.prefix, shared[source], path.relative_to(ROOT / source))
         assert installed.is_file(), f"{installed} is missing: install with `make test` (python3 bootstrap.py)"
         assert installed.read_bytes() == path.read_bytes(), f"{installed} is old: `make test` installs it again"
 
