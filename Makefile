@@ -68,7 +68,7 @@ test: instructor
 	@status=0; said=$$(mktemp); { $(LINT); } > $$said 2>&1 & lint=$$!; \
 	$(PYTEST) -n 4 --leave-nothing --durations=30 $(ARGS) || status=1; \
 	wait $$lint || status=1; cat $$said; rm $$said; \
-	COURSE_KILLS=$${COURSE_KILLS:-24} $(PYTEST) -n 3 --leave-nothing -m hostile tests/grading || status=1; \
+	COURSE_KILLS=$${COURSE_KILLS:-24} $(PYTEST) -n 2 --leave-nothing -m hostile tests/grading || status=1; \
 	exit $$status
 
 # Every lecture in JupyterLab, light and dark, from top to bottom: build/screenshots.
