@@ -100,7 +100,8 @@ starts; your progress and your guesses stay in files on this machine.
 
 def _duration(minutes: int) -> str:
     hours, rest = divmod(minutes, 60)
-    return f"{minutes} min" if not hours else f"{hours} h {rest:02d}" if rest else f"{hours} h"
+    text = f"{minutes} min" if not hours else f"{hours} h {rest:02d}" if rest else f"{hours} h"
+    return text.replace(" ", "\u00a0")
 
 
 def main() -> int:

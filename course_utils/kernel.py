@@ -30,6 +30,8 @@ def watch(shell: Any) -> None:
     """Follow the cells that ``shell`` runs, if it runs in a lecture's folder and not for nbgrader."""
     if os.environ.get("NBGRADER_EXECUTION") or not keeping.lecture() or getattr(shell, "course_guide", None):
         return
+    if kernel := getattr(shell, "kernel", None):  # JupyterLab writes this into the notebook when it opens it
+        kernel.language_info = {**kernel.language_info, "version": "3"}
     path = find_notebook()
     try:
         checks = frozenset(exercise.check for exercise in read_exercises(path)) if path else frozenset()

@@ -33,6 +33,20 @@ _FOLDED, _OPEN = "folded", "open"
 _DRAWING = 15  # lines from which on a cell that draws is folded
 # How JupyterLab and Notebook, Colab and the book write that a cell's code is folded away. VS Code has no way to.
 _AS_FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form", "tags": ["hide-input"]}
+# What JupyterLab writes when it opens a notebook: where it is there already, opening one changes nothing. The version
+# is the one that `course_utils.kernel` gives, since the true one differs from one computer to the next.
+_AS_SAVED = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {
+        "codemirror_mode": {"name": "ipython", "version": 3},
+        "file_extension": ".py",
+        "mimetype": "text/x-python",
+        "name": "python",
+        "nbconvert_exporter": "python",
+        "pygments_lexer": "ipython3",
+        "version": "3",
+    },
+}
 # What nbgrader wants to know of each of its cells, for those of which a source says less.
 _METADATA = {"grade": False, "locked": False, "schema_version": 3, "solution": False, "task": False}
 
@@ -261,8 +275,5 @@ def _finish(notebook: nbformat.NotebookNode) -> None:
         used.add(identity)
         cell["id"] = identity
     notebook.metadata.clear()
-    notebook.metadata.update(
-        kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
-        language_info={"name": "python"},
-    )
+    notebook.metadata.update(copy.deepcopy(_AS_SAVED))
     notebook.nbformat, notebook.nbformat_minor = 4, 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -15,6 +16,8 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from autograder import project
+from autograder.grading import source
 from course_utils.notebook import steps
 
 NAME = "11_demo"
@@ -146,6 +149,14 @@ def test_elsewhere_nothing_changes(tmp_path: Path) -> None:
     lecture.mkdir()
     done = subprocess.run([sys.executable, "-c", code], cwd=lecture, env=environ, capture_output=True, text=True)
     assert done.stdout == "()\n", done.stderr
+
+
+def test_a_lectures_kernel_names_no_version_of_python_that_a_notebook_would_keep(folder: Path) -> None:
+    ask = "get_ipython().kernel.language_info"
+    (said,) = run(folder, ask)
+    lecture = project.notebook_path(project.NOTEBOOKS, source.lectures(project.SOLUTIONS)[0].stem)
+    ours = nbformat.read(lecture, as_version=4).metadata["language_info"]
+    assert ast.literal_eval(said) == ours
 
 
 def test_every_kernel_of_the_environment_loads_it() -> None:
