@@ -82,19 +82,20 @@ def page(folder: Path) -> str:
 _TEXT = """\
 # Every Byte, Every FLOP
 
-How much memory does a tensor take? How long will this training run? By the end of this course you can answer such
-questions before you start the run, and you will have written the pieces of one yourself. Every number in the lectures
-is checked by the cell below it.
+How much memory does a model need? How long will it train? By the end of this course you'll be able to answer such
+questions before the run starts, and you'll have written every piece of one yourself. A cell next to each number in the
+lectures proves it.
 
 Take the lectures in order. Run the cells from the top with <kbd>Shift</kbd> + <kbd>Enter</kbd>, guess where the text
-says *predict*, and solve the exercises as you meet them: each one tells you at once how far you are.
+says *predict*, and solve the exercises as you meet them: each one shows right away what works and what doesn't.
 
 | Lecture | Its question | Time | Your exercises |
 |:--|:--|--:|:--|
 {rows}
 
-● is an exercise whose visible checks pass. Times are for reading and solving. This page is written when JupyterLab
-starts; your progress and your guesses stay in files on this machine.
+● is an exercise whose visible checks pass. Times are for reading and solving. The [glossary](glossary.md) has each term
+that the lectures define. This page is written when JupyterLab starts; your progress and your guesses stay in files on
+this machine.
 """
 
 

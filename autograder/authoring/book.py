@@ -21,7 +21,7 @@ from nbformat import NotebookNode
 from autograder.grading import source
 from autograder.project import ROOT, notebook_path
 
-from . import build, execution
+from . import build, execution, glossary
 
 BOOK = ROOT / "book"
 # Beside the lectures; README.md is included by the front page.
@@ -50,12 +50,14 @@ def make_book(
         for name in PAGES:
             path = ROOT / name
             (shutil.copytree if path.is_dir() else shutil.copyfile)(path, pages / name)
-        for lecture in build.course_directory(Path(scratch, "course"), lectures or ()):
+        read = build.course_directory(Path(scratch, "course"), lectures or ())
+        for lecture in read:
             progress(lecture.name)
             notebook = page(lecture, Path(scratch, "course"))
             path = notebook_path(pages / "notebooks", lecture.name)
             path.parent.mkdir(parents=True)
             build.write_notebook(notebook, path)
+        (pages / "notebooks" / build.GLOSSARY).write_text(glossary.page(read), encoding="utf-8")
         for path in pages.rglob("*.md"):
             path.write_text(_inside(path, pages), encoding="utf-8")
         progress("pages")

@@ -20,6 +20,10 @@ from autograder.grading.exercises import hidden_path, made_from
 from autograder.project import BUILD, CHECKS, NOTEBOOKS, SOLUTIONS, notebook_path
 from course_utils.files import replacing
 
+from . import glossary
+
+GLOSSARY = "glossary.md"  # beside the lectures' folders
+
 CONFIG = '''\
 """nbgrader's configuration of this course directory."""
 
@@ -136,19 +140,25 @@ def students_notebooks(
     course: Path = BUILD,
     progress: Callable[[str], None] = lambda name: None,
 ) -> list[Path]:
-    """Build everything: instructor notebooks in ``course``, students' notebooks in ``destination``."""
+    """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``."""
     written = []
-    for lecture in course_directory(course, seed=None):
+    lectures = course_directory(course, seed=None)
+    for lecture in lectures:
         progress(lecture.name)
         target = notebook_path(destination, lecture.name)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(release(course, lecture.name), target)
         written.append(target)
+    (destination / GLOSSARY).write_text(glossary.page(lectures), encoding="utf-8", newline="\n")
     return written
 
 
 def stale(scratch: Path, committed: Path = NOTEBOOKS) -> list[str]:
-    """Names of lectures whose committed notebook is not what their source builds now, or has no source any more."""
-    built = {path.parent.name: path.read_bytes() for path in students_notebooks(scratch / "notebooks", scratch)}
-    have = {path.parent.name: path.read_bytes() for path in committed.glob("*/*.ipynb")}
+    """What of ``committed`` is not what the sources build now, or has no source any more: lectures, or the glossary."""
+    students_notebooks(scratch / "notebooks", scratch)
+
+    def pages(folder: Path) -> dict[str, bytes]:
+        return {path.stem: path.read_bytes() for path in (*folder.glob("*/*.ipynb"), *folder.glob(GLOSSARY))}
+
+    built, have = pages(scratch / "notebooks"), pages(committed)
     return sorted(name for name in built.keys() | have.keys() if built.get(name) != have.get(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import os
 import random
 import re
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from course_utils.notebook import find_notebook, read_exercises
 from course_utils.testing.observing import observe
 from course_utils.testing.probes import from_source
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement, load, outcome
@@ -32,7 +34,22 @@ def check(name: str, *, hidden: bool = False) -> Rubric:
     above the working directory; without it the cases that students see decide. Raises FileNotFoundError for a name that
     is no exercise.
     """
-    names = sys._getframe(1).f_globals
+    rubric = _rubric(name, hidden, sys._getframe(1).f_globals)
+    if os.environ.get("NBGRADER_EXECUTION") == "validate" and rubric.points < rubric.worth:
+        # Of an output Validate shows no more than what a cell writes to stderr.
+        print(f"{_title(name)}\n\n{rubric}", file=sys.stderr)
+    return rubric
+
+
+def _title(name: str) -> str:
+    """The heading of an exercise in the notebook that runs, or its name."""
+    path = find_notebook()
+    with contextlib.suppress(OSError, ValueError):
+        return next((exercise.title for exercise in read_exercises(path) if exercise.name == name), name) if path else name
+    return name
+
+
+def _rubric(name: str, hidden: bool, names: Mapping[str, Any]) -> Rubric:
     try:
         visible = load(name)
     except FileNotFoundError:

@@ -41,7 +41,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     test = cell("assert double(2) == 4", "test_double", grade=True, points=1)
     for name, answer in {"right": "def double(n): return 2 * n", "wrong": "def double(n): return n"}.items():
         write_notebook(folder / f"{name}.ipynb", [cell(answer, "double", solution=True, locked=False), test])
-    shutil.copy(ROOT / "notebooks" / "01_tensors" / "01_tensors.ipynb", folder)
+    shutil.copytree(ROOT / "notebooks" / "01_tensors", folder / "01_tensors")
     (folder / "11_demo").mkdir()
     setup = nbformat.v4.new_code_cell("from course_utils.progress import show_progress\nshow_progress()", id="setup")
     text = nbformat.v4.new_markdown_cell("### Exercise 11.1 · Twice &nbsp; ★☆☆", id="text")
@@ -88,10 +88,14 @@ def test_validate_says_whether_the_tests_pass(lab: Lab, page: Page) -> None:
     lab.open(page, "wrong.ipynb")
     failure = lab.validate(page)
     assert "assert double(2) == 4" in failure and "passes all" not in failure
+    lab.open(page, "01_tensors/01_tensors.ipynb")
+    failure = lab.validate(page)
+    assert "Exercise 1.1 · " in failure and re.search(r"tensor_bytes: 0 of 1 points?\s+○ ", failure)
+    assert "course_utils" not in failure and "Traceback" not in failure
 
 
 def test_a_lecture_names_the_mistake_and_accepts_the_answer(lab: Lab, page: Page) -> None:
-    lab.open(page, "01_tensors.ipynb")
+    lab.open(page, "01_tensors/01_tensors.ipynb")
     page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")  # stops at the first exercise
     cells = page.locator(".jp-CodeCell")
     solution = cells.filter(has_text="def tensor_bytes").first

@@ -1,0 +1,101 @@
+"""The glossary: every term that a lecture defines, with the sentence that defines it and a link to the place.
+
+In a lecture's text, bold is for a term where it is defined (``The **stride** of a dimension is …``) and for the
+headings that a paragraph begins with (``**Predict.** …``), which end in a punctuation mark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from autograder.grading.source import Lecture
+
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_HEADING = re.compile(r"[.?!:…]$")  # of a paragraph: "Predict.", "Trap: not every parameter multiplies."
+_END = r"""(?:(?<=[.?!])|(?<=[.?!][)”"])|(?<=[.?!]\*\*))(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)"""
+_SENTENCE = re.compile(_END + r"""\s+(?=[A-Z0-9“"(*$`\\])""")
+_MARKER = re.compile(r"^\s*(?:>\s*|[-*] +|\d+\. +)*")
+_STARTS = re.compile(r"^\s*(?:[-*] |\d+\. )")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A term, the sentence that defines it, and where: a lecture and the heading of its section."""
+
+    term: str
+    sentence: str
+    lecture: Lecture
+    section: str
+
+
+def definitions(lecture: Lecture) -> Iterator[Definition]:
+    """The terms that a lecture defines, in their order."""
+    section = ""
+    for cell in lecture.notebook.cells:
+        if cell.cell_type != "markdown":
+            continue
+        for paragraph in _paragraphs(cell.source):
+            if head := re.match(r"#+ (.+)$", paragraph):
+                section = head[1].split("&nbsp;")[0].strip()
+                continue
+            for sentence in _SENTENCE.split(paragraph):
+                for term in _BOLD.findall(sentence):
+                    if not _HEADING.search(term) and not term[0].isdigit():
+                        yield Definition(term, _MARKER.sub("", sentence).strip(), lecture, section)
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Headings, paragraphs and list items, each on one line; without blocks of code and displayed formulas."""
+    text = re.sub(r"^```.*?^```|^\$\$.*?\$\$", "", text, flags=re.MULTILINE | re.DOTALL)
+    lines: list[str] = []
+    for line in [*text.splitlines(), ""]:
+        bare = re.sub(r"^\s*(?:> ?)+", "", line)
+        if lines and (not bare.strip() or bare.startswith(("#", "|")) or _STARTS.match(bare) or lines[-1][0] == "#"):
+            yield " ".join(lines)
+            lines = []
+        if bare.strip() and not bare.startswith("|"):
+            lines.append(bare.strip())
+
+
+def problems(lectures: Iterable[Lecture]) -> list[str]:
+    """Terms that are defined twice; empty where all is well."""
+    found, seen = [], dict[str, str]()
+    for lecture in lectures:
+        for definition in definitions(lecture):
+            if (term := key(definition.term)) in seen:
+                found.append(
+                    f"{lecture.path.name} defines {definition.term} (in bold), and {seen[term]} does so already"
+                )
+            seen.setdefault(term, lecture.path.name)
+    return found
+
+
+def page(lectures: Iterable[Lecture]) -> str:
+    """glossary.md as text, with links that hold beside the lectures' folders."""
+    lines = [
+        "# Glossary",
+        "",
+        "Each term is defined once, by the sentence shown here; the link leads to its place in the lectures.",
+    ]
+    found = [definition for lecture in lectures for definition in definitions(lecture)]
+    letter = ""
+    for definition in sorted(found, key=lambda definition: key(definition.term)):
+        if (first := key(definition.term)[0].upper()) != letter:
+            letter = first
+            lines += ["", f"## {letter}"]
+        name = definition.lecture.name
+        link = f"[{name.partition('_')[0]}]({name}/{name}.ipynb#{_anchor(definition.section)})"
+        lines += ["", f"**{definition.term}** ({link}): {definition.sentence.replace('**', '')}"]
+    return "\n".join(lines) + "\n"
+
+
+def _anchor(heading: str) -> str:
+    """What the web book and GitHub call a heading in a link."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def key(term: str) -> str:
+    """A term as it is compared and sorted: without formatting, case and the plural's s."""
+    return re.sub(r"[`$\\]", "", term).lower().removesuffix("s")
