@@ -1385,5 +1385,5 @@ scale, and count the skipped steps.
 answers it. Mixed precision buys speed; memory only through the activations. Rounding is harmless as noise and deadly as
 a rule: an update that is lost at every step is lost for good.
 
-Next: **11 · Memory and scale**. Sixteen bytes for each parameter are too many for one card. How do several share them?
+Next: **11 · Memory**. Sixteen bytes for each parameter are too many for one card. What can you give up to make them fewer?
 """

@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 12 · Capstone: train a small Transformer
+# 14 · Capstone: train a small Transformer
 
 > **Can you say what a training will take, before you start it?**
 
@@ -204,7 +204,7 @@ each token forward and 4 backward. And attention multiplies what has no weights:
 values, $2 \cdot 2 \cdot d \cdot T$ FLOPs for each token and layer, forward; twice as many backward. (By convention the
 half that the mask hides is counted in full.) Norms, GELU and softmax are elementwise, and are not counted.
 
-### Exercise 12.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `plan_work(layers, width, context, vocabulary)`: a dict with the number of `"parameters"`, and with `"FLOPs per
 token"`, those of forward and backward pass together. Both are whole numbers, and exact.
@@ -285,7 +285,7 @@ The last row is what autocast *adds*: in `float32` the weights themselves are th
 other rows are the same in `float32`, with 4 bytes throughout. There is no $T^2$ in either: attention will be one fused
 operation that never writes its weights down.
 
-### Exercise 12.2 · Bytes by kind &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed)`: a dict with the bytes of
 `"parameters"`, `"gradients"`, `"optimizer state"` (AdamW's; leave out its counters of steps) and `"activations"` (both
@@ -430,7 +430,7 @@ From ids to scores it is one straight road, of which you now write each part:
 Between the blocks runs one sum for each token, the **residual stream**: nothing on the road replaces it, everything adds
 to it. So gradients have a straight way down, past any number of layers; lecture 07 showed what happens without.
 
-### Exercise 12.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width → width),
 made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all queries, all
@@ -503,7 +503,7 @@ class Block(nn.Module):
 
 # %% [markdown]
 r"""
-### Exercise 12.4 · The whole &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 14.4 · The whole &nbsp; ★★☆ &nbsp; 20 minutes
 
 Write the model, `Transformer(vocabulary, context, width, blocks)`. It has the two tables `tokens` and `places`
 (`nn.Embedding`), the `blocks` that it is given (any iterable of modules: a list, a generator), in that order, and a last
@@ -953,7 +953,7 @@ r"""
 
 What has it learned? Let it write.
 
-### Exercise 12.5 · Let it write &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.5 · Let it write &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `generate(model, ids, count, context, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one after the
 other, and returns them all, `[b, t + count]`. `model` turns ids into scores, `[b, t, vocabulary]`. It has places for `context`
@@ -1028,7 +1028,7 @@ it learned in a few minutes, on a machine that you own.
 
 ## 6 · The reckoning
 
-### Exercise 12.6 · What is off? &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 14.6 · What is off? &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `discrepancies(planned, measured, tolerances)`. All three are dicts by name. A number is off if it differs from the
 plan by *more* than its tolerance, in either direction. The tolerance is a share of what was *planned*: 0.02 stands for 2 %,

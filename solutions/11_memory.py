@@ -1,0 +1,1239 @@
+# %% [markdown]
+r"""
+# 11 · Memory
+
+> **The model does not fit. What can you trade for memory?**
+
+Lecture 08 ended with a ledger: every byte of a training step, in four kinds. This lecture makes the numbers in it
+smaller. None of the ways is free. Each trades memory for something else: for passes, for FLOPs, for time on a link, for
+another optimizer, for a model that can learn less. So for each of them you will do the same three things: write down
+what it saves and what it costs, run it *for real*, and measure both.
+
+This lecture stays on one device. By the end you'll have trained a model four times, each time with one more of your
+own pieces, and you'll have predicted every byte that each of the trainings holds.
+"""
+
+# %%
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_utils import device as devices
+from course_utils import napkin, plots, timing
+from course_utils.facts import FACTS
+from course_utils.flops import count_flops
+from course_utils.memory import saved_bytes, storage_bytes, track
+from course_utils.predict import reconcile
+from course_utils.progress import show_progress
+from course_utils.units import format_bytes, readable
+from course_utils.testing import check
+
+device = devices.pick_device()
+print(devices.describe(device))
+show_progress()
+
+# %% [markdown]
+r"""
+## 1 · What does not fit
+
+Llama 3.1 8B again, the way it is usually trained: weights and gradients in bfloat16, and in float32 a master copy and
+AdamW's two averages (lecture 10). One sequence of 8,192 tokens on one H100.
+
+**Predict.** How many times over does it fill the card's 80 GB?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+llama = napkin.PUBLISHED["Llama 3.1 8B"]
+card = FACTS["H100 SXM memory"].value
+alone = napkin.memory(llama, napkin.Step(batch=1, context=8_192))
+for kind, size in alone.items():
+    print(f"{kind:>16}: {readable(size, 'B'):>8}")
+reconcile("one sequence on one card", guess, sum(alone.values()) / card, "times")
+
+assert round(sum(alone.values()) / card, 1) == 2.2
+assert alone["optimizer state"] == max(alone.values()) == 8 * llama.parameters
+assert round(alone["optimizer state"] / card, 1) == round(4 / 5, 1)
+assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
+
+# %% [markdown]
+r"""
+More than twice, and in five kinds: the state alone would take four fifths of the card, the activations of one sequence
+another three fifths. Here is what people do, and what they pay. The third column is what this
+lecture is about: you will fill a ledger with it.
+
+| what | shrinks | paid for with |
+|---|---|---|
+| gradient accumulation (section 2) | activations | more and smaller passes |
+| checkpointing (3) | activations | computing them again |
+| offload (3) | activations, state | traffic to a slower memory |
+| Adafactor, Lion (4) | optimizer state | another rule of learning |
+| LoRA (4) | gradients, state, master copy | fewer directions to learn in |
+| fusion (5) | temporaries, traffic | a compiler's time |
+
+The model to try it on is a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a
+Transformer. Small on a CPU, larger on a GPU; the ledger's formulas hold for both.
+"""
+
+
+# %%
+class Block(nn.Module):
+    """x + down(GELU(up(x))), 4 · d wide in between: 8 · d² parameters."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(d, 4 * d, bias=False)
+        self.down = nn.Linear(4 * d, d, bias=False)
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+
+def stack(d: int, layers: int) -> nn.Sequential:
+    """So many blocks on the CPU; the same numbers in every process."""
+    torch.manual_seed(0)
+    return nn.Sequential(*(Block(d) for _ in range(layers)))
+
+
+def squared_error(prediction: Tensor, y: Tensor) -> Tensor:
+    """The mean of the squared errors."""
+    return (prediction - y).square().mean()
+
+
+def same(a: Tensor | None, b: Tensor) -> bool:
+    """Equal up to rounding: to a ten-thousandth of the largest number."""
+    return a is not None and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
+
+
+if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
+    torch.set_num_threads(max(1, torch.get_num_threads() - 1))
+
+B, d, L = (1_024, 256, 8) if devices.on_gpu(device) else (512, 64, 8)
+model = stack(d, L).to(device)
+generator = torch.Generator().manual_seed(0)
+data, goal = (torch.randn(B, d, generator=generator).to(device) for _ in range(2))
+numbers = sum(p.numel() for p in model.parameters())
+assert numbers == L * 8 * d**2
+
+# %% [markdown]
+r"""
+What does a block keep for the backward pass? Its input ($d$ numbers for each row of the batch), for the gradient of
+`up`; what goes into the GELU ($4d$), and what comes out of it ($4d$), for the gradient of `down`. The input of the
+first block is data, and not counted, but the loss keeps as much: the errors. So $9 d$ for each of the $B$ rows and $L$
+blocks.
+"""
+
+
+# %%
+def forward_loss(x: Tensor, y: Tensor) -> Tensor:
+    """The loss of the whole batch at once."""
+    return squared_error(model(x), y)
+
+
+plain_kept = saved_bytes(forward_loss, data, goal, exclude=model)
+print(f"parameters {format_bytes(4 * numbers)}, activations {format_bytes(plain_kept)}")
+assert plain_kept == 4 * 9 * L * B * d
+
+Row = tuple[str, float, float]
+ledger: list[Row] = []  # what, bytes predicted, bytes measured: for the end
+
+
+def enter(what: str, predicted: float, measured: float) -> None:
+    """Write a line into the ledger, and insist that the prediction was right."""
+    print(f"{what}: {predicted:,.0f} B predicted, {measured:,.0f} B measured")
+    assert measured == predicted
+    ledger.append((what, predicted, measured))
+
+
+enter("plain: activations", 4 * 9 * L * B * d, plain_kept)
+
+# %% [markdown]
+r"""
+*Try it yourself:* `nn.functional.relu` in place of `gelu`. How many of the nine are left, and why?
+
+## 2 · Smaller passes: gradient accumulation
+
+The gradient of a mean over a batch is the mean of the gradients of its parts. So nobody has to see the whole batch at
+once: pass the first part forward and backward, and its activations are gone; pass the next, and `backward` *adds* to
+the gradients that are there (lecture 06). After the last part the gradients are those of the whole batch. Then, and
+only then, the optimizer steps.
+
+**Predict.** Parameters, gradients, AdamW's state and activations: by which factor does the *sum* shrink for the model
+above, with eight parts? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
+"""
+
+# %%
+guess = None  # times
+
+# %%
+part_kept = saved_bytes(forward_loss, data[: B // 8], goal[: B // 8], exclude=model)
+enter("accumulation, 8 parts: activations", 4 * 9 * L * (B // 8) * d, part_kept)
+fixed = 16 * numbers  # parameters, gradients, two averages, in float32
+shrunk = (fixed + plain_kept) / (fixed + part_kept)
+reconcile("the whole step, in eight parts", guess, shrunk, "times")
+
+assert plain_kept == 8 * part_kept
+assert 1 < shrunk < 8
+
+# %% [markdown]
+r"""
+The activations by eight, the sum by much less: gradients are as large as the parameters, whatever the batch.
+
+### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
+
+Write `accumulate(model, loss, x, y, size)`: the gradients of `loss(model(x), y)` without ever passing more than `size`
+rows through the model, or keeping the activations of more than one part. `loss` returns the *mean* over the rows that
+it is given. Take the rows in order, `size` at a time and each of them once; the last part is smaller where `size` does
+not divide the batch (which has one row at least). Let the gradients *add* to what is in `.grad` (whoever calls you has
+called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python float.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "accumulate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def accumulate(
+    model: nn.Module,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    x: Float[Tensor, "B d_in"],
+    y: Float[Tensor, "B d_out"],
+    size: int,
+) -> float:
+    """The whole batch's gradients, from parts of at most `size` rows; returns its mean loss."""
+    ### BEGIN SOLUTION
+    total = 0.0
+    for start in range(0, len(x), size):
+        rows, targets = x[start : start + size], y[start : start + size]
+        share = loss(model(rows), targets) * len(rows) / len(x)
+        share.backward()
+        total += share.item()
+    return total
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_accumulate", "locked": true}
+check("accumulate")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>for start in range(0, len(x), size)</code>, and the rows <code>x[start : start + size]</code>: a slice may end beyond the end.</details>
+<details><summary>Hint 2</summary>Six rows in parts of four and two: how much does each part's mean count in the mean of all six? Weigh its loss before <code>backward</code>, and the gradients are weighed too. <code>.item()</code> makes a number of a loss, without its graph.</details>
+
+**Why it matters.** It is the one way on this page that costs next to nothing. It is also the one that is got wrong most
+often: for years, widely used training code averaged the means of unequal parts.
+"""
+
+# %%
+model.zero_grad()
+whole_loss = forward_loss(data, goal)
+whole_loss.backward()
+whole = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+assert len(whole) == 2 * L
+
+for size in (B // 8, 100):  # 100 does not divide the batch
+    model.zero_grad()
+    mean = accumulate(model, squared_error, data, goal, size)
+    assert math.isclose(mean, whole_loss.item(), rel_tol=1e-4)
+    for p, gradient in zip(model.parameters(), whole, strict=True):
+        assert same(p.grad, gradient)
+del whole_loss
+
+# %% [markdown]
+r"""
+The same to rounding, and not to the bit: sums in another order.
+
+What does it cost? The FLOPs are the same. But a small part may not fill a GPU, and each weight is read once for each
+part: with too few rows a matmul is bound by memory (lecture 05). And a *batch norm* would see other batches.
+
+*Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. Where does it start to hurt?
+
+## 3 · Compute it again: activation checkpointing
+
+A block needs its $9d$ numbers only when the backward pass gets to it. So throw them away, keep the block's *input*,
+and when the backward pass arrives, run the block's forward pass again. That is **activation checkpointing** (Chen and
+others, 2016), also called recomputation. It costs one more forward pass.
+
+**Predict.** How many times the FLOPs of a plain training step does it take? (Let the input of the model need a
+gradient, too, as in the middle of a longer model.)
+"""
+
+# %%
+guess = None  # times
+
+# %%
+forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
+plain_flops = count_flops(lambda: forward_loss(data.requires_grad_(), goal).backward())
+assert plain_flops == 3 * forward_flops
+reconcile(
+    "with every block computed twice",
+    guess,
+    (plain_flops + forward_flops) / plain_flops,
+    "times",
+)
+
+# %% [markdown]
+r"""
+Forward is 1, backward 2, and forward again 1 more: 4 in place of 3. An MFU that counts the fourth is called HFU, for
+*hardware* FLOPs utilisation: it counts what the hardware did, not what the model needed.
+
+To build it, one has to tell autograd what to do in the backward pass. A `torch.autograd.Function` does that: a pair of
+static methods. `forward(ctx, …)` computes, *without recording anything*, and puts what the backward pass will need into
+`ctx`. `backward(ctx, gradient)` gets the gradient of the output, and returns one for each argument of `forward`.
+"""
+
+
+# %%
+class Square(torch.autograd.Function):
+    """x², to show the form."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x**2
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * x * gradient
+
+
+three = torch.tensor(3.0, requires_grad=True)
+Square.apply(three).backward()
+assert three.grad is not None and three.grad.item() == 6.0
+
+# %% [markdown]
+r"""
+### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 20 minutes
+
+Write the two methods of `Checkpoint`, so that `Checkpoint.apply(block, x)` is `block(x)`, with the same gradients for
+`x` and for the block's parameters, and keeps nothing but `x` itself in between: no copy, no output, no graph. `block`
+is a module that takes one tensor and does the same each time (so no dropout, which would draw another mask); `x`
+requires a gradient. In `forward`: run the block once, and save what is needed. In `backward`: run it once more, this
+time *with* gradients, on a tensor that is cut off from the graph before `x`; go backward through that; and return a
+gradient for each argument of `forward`: `None` for the block, which is no tensor, and that of `x`. Parameters get
+theirs as in any backward pass: they add to what is in `.grad`, and frozen or unused ones get none.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "Checkpoint", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class Checkpoint(torch.autograd.Function):
+    """block(x), of which only x is kept; the rest is computed again in the backward pass."""
+
+    @staticmethod
+    def forward(ctx: Any, block: nn.Module, x: Tensor) -> Tensor:
+        """The output; nothing is recorded here."""
+        ### BEGIN SOLUTION
+        ctx.block = block
+        ctx.save_for_backward(x)
+        return block(x)
+        ### END SOLUTION
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        """The gradients of block (None) and x, from that of the output."""
+        ### BEGIN SOLUTION
+        (x,) = ctx.saved_tensors
+        x = x.detach().requires_grad_()
+        with torch.enable_grad():
+            output = ctx.block(x)
+        output.backward(gradient)
+        return None, x.grad
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_Checkpoint", "locked": true}
+check("Checkpoint")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>ctx.block = block</code> keeps what is no tensor, <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
+<details><summary>Hint 2</summary><code>x.detach()</code> is the same memory, outside the graph; make it a leaf that requires a gradient. Where is that gradient after the backward pass through the block's second output? And from which gradient does that pass start?</details>
+
+**Why it matters.** Whoever trains a large model does this, and `torch.utils.checkpoint` is little more. Three numbers
+say what it is: the gradients are the same, the bytes are fewer, the FLOPs are more.
+"""
+
+
+# %%
+def checkpointed_loss(x: Tensor, y: Tensor) -> Tensor:
+    """The loss, with every block in a checkpoint."""
+    out = x
+    for block in model:
+        out = Checkpoint.apply(block, out)
+    return squared_error(out, y)
+
+
+model.zero_grad()
+checkpointed_flops = count_flops(lambda: checkpointed_loss(data, goal).backward())
+for p, gradient in zip(model.parameters(), whole, strict=True):
+    assert same(p.grad, gradient)
+assert checkpointed_flops == 4 * forward_flops  # 4/3 of a plain step
+
+kept = saved_bytes(checkpointed_loss, data, goal, exclude=model)
+enter("checkpointing: activations", 4 * L * B * d, kept)
+assert plain_kept == 9 * kept
+
+# %% [markdown]
+r"""
+A ninth of the bytes, for a third more FLOPs. (The first input is data and not counted; the loss keeps the errors, as
+many.) When the backward pass is at a block, that block's $9d$ are there, too; but one block's at a time.
+
+PyTorch's own, `torch.utils.checkpoint`, keeps the same. It also does something that yours does not.
+
+> **Trap: random numbers.** With dropout in the block, the second forward pass draws *another* mask. The gradient is
+> then that of a function that nobody computed. PyTorch's keeps the state of the random number generator, and goes back
+> to it. Nothing raises an error if you forget.
+"""
+
+# %%
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+first_layer = nn.Linear(d, d, bias=False)
+dropping = nn.Sequential(first_layer, nn.Dropout(0.5)).to(device)
+
+
+def first_gradient(how: Callable[[], Tensor]) -> Tensor:
+    """The gradient of the first weight, always from the same seed."""
+    dropping.zero_grad()
+    torch.manual_seed(1)
+    how().square().mean().backward()
+    assert first_layer.weight.grad is not None
+    return first_layer.weight.grad.clone()
+
+
+wanted = first_gradient(lambda: dropping(data))
+theirs = first_gradient(lambda: checkpoint(dropping, data, use_reentrant=False))
+mine = first_gradient(lambda: Checkpoint.apply(dropping, data))
+assert same(theirs, wanted) and not same(mine, wanted)
+
+
+def their_loss(x: Tensor, y: Tensor) -> Tensor:
+    """The loss, with every block in PyTorch's checkpoint."""
+    out = x
+    for block in model:
+        out = checkpoint(block, out, use_reentrant=False)
+    return squared_error(out, y)
+
+
+assert saved_bytes(their_loss, data, goal, exclude=model) == kept
+
+# %% [markdown]
+r"""
+### How often?
+
+A checkpoint around every block keeps $L$ inputs, and at its worst moment the inside of one block. A checkpoint around
+every $k$ blocks keeps $L / k$ inputs, and at its worst the insides of $k$. In units of $B \cdot d$ numbers:
+
+$$\text{worst}(k) = \frac{L}{k} + 9 k$$
+
+**Predict.** For a stack of 36 blocks, which $k$ needs least?
+"""
+
+# %%
+guess = None  # blocks in each checkpoint
+
+
+# %%
+def worst(layers: int, k: int) -> float:
+    """B · d numbers at the worst moment, with a checkpoint around every k blocks."""
+    return layers / k + 9 * k
+
+
+best = min(range(1, 37), key=lambda k: worst(36, k))
+reconcile("blocks in each checkpoint, of 36", guess, best, "blocks")
+assert best == 2 and worst(36, 2) == 36 and worst(36, 1) == 45
+assert math.sqrt(36 / 9) == best  # where both terms are equal
+
+sizes = [36 * 4**n for n in range(5)]
+at_best = {n: min(worst(n, k) for k in range(1, n + 1)) for n in sizes}
+assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
+
+# %% [markdown]
+r"""
+The two terms are equal at $k = \sqrt{L/9}$, and then both grow as $\sqrt L$: a model four times as deep keeps twice as
+much. In a Transformer people put one around each layer, and stop there: with $k = 1$ a layer's inside is all that is
+left to save.
+
+### What a Transformer keeps
+
+For the layer of a Transformer in 16 bits, with dropout, $s$ tokens, batch $b$, width $h$ and $a$ heads, Korthikanti and
+others (2022, arXiv:2205.05198) count
+
+$$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes}$$
+
+where $5as/h$ is attention's $s \times s$ part. Computing a whole layer again leaves $2sbh$. *Selective* recomputation
+does it for that part only: it is large and cheap to compute again. $34sbh$ is left.
+
+**Predict.** GPT-3: $a = 96$, $s = 2{,}048$, $h = 12{,}288$. Which share of the bytes does the selective kind save?
+"""
+
+# %%
+guess = None  # share, from 0 to 1
+
+
+# %%
+def layer_kept(s: int, b: int, h: int, a: int, recompute: str = "nothing") -> float:
+    """Bytes that one layer keeps, of which something is computed again."""
+    per_element = {"nothing": 34 + 5 * a * s / h, "attention": 34, "everything": 2}
+    return s * b * h * per_element[recompute]
+
+
+names = ("context", "width", "heads", "layers")
+s, h, a, depth = (int(FACTS[f"GPT-3 {name}"].value) for name in names)
+of_gpt3 = {
+    what: depth * layer_kept(s, 1, h, a, what)
+    for what in ("nothing", "attention", "everything")
+}
+for what, size in of_gpt3.items():
+    print(f"GPT-3, one sequence, computing again {what:>10}: {readable(size, 'B'):>8}")
+reconcile(
+    "saved by the selective kind", guess, 1 - of_gpt3["attention"] / of_gpt3["nothing"], ""
+)
+
+assert 5 * a * s / h == 80
+assert round(1 - of_gpt3["attention"] / of_gpt3["nothing"], 2) == 0.70
+assert round(of_gpt3["nothing"] / 1e9) == 275 and round(of_gpt3["everything"] / 1e9, 1) == 4.8
+hfu, mfu = (FACTS[f"Megatron 175B {kind}"].value for kind in ("HFU", "MFU"))
+assert round(hfu / mfu - 1, 3) == 0.027  # measured there: 2.7 % more FLOPs, and not a third
+
+# %% [markdown]
+r"""
+70 % of the bytes, for 2.7 % more FLOPs: choose *what* to compute again, and it costs next to nothing. (FlashAttention
+is that choice inside one kernel.)
+
+### Or carry it away: offload
+
+In place of computing it again, put it where memory is cheap: a GPU's activations into the CPU's memory, or a CPU's onto
+a disk. Every byte travels twice, away during the forward pass and back during the backward pass, over a link that
+carries so many bytes in a second. What does that cost? It depends on who waits. If each copy has to end before the
+computing goes on, the times add up. If the link works *while* the card computes, each pass takes as long as the slower
+of the two: carrying **hides** behind computing, or the other way round. Twice as much is computed backward as forward,
+but no more is carried. So it may hide in one pass and not in the other.
+
+### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
+
+Write `offload_seconds(size, forward_flops, link, rate, overlap)`: the seconds of a forward and a backward pass, of
+which the first carries `size` bytes away and the second brings them back, while the second computes twice
+`forward_flops`. `link` is in B/s, each way, and `rate` in FLOP/s. With `overlap`, link and computing work at the same
+time, and a pass is over when both are done; without it, one waits for the other. The next pass begins when the last is
+over. There may be nothing to carry or nothing to compute; `link` and `rate` are positive.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "offload_seconds", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def offload_seconds(
+    size: int, forward_flops: float, link: float, rate: float, overlap: bool
+) -> float:
+    """Seconds of both passes, where `size` bytes are carried away in the first and back in the second."""
+    ### BEGIN SOLUTION
+    carry, forward = size / link, forward_flops / rate
+    passes = ((carry, forward), (carry, 2 * forward))
+    return sum(max(times) if overlap else sum(times) for times in passes)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_offload_seconds", "locked": true}
+check("offload_seconds")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Three numbers are enough: the seconds to carry <code>size</code> bytes, the seconds of the forward pass, and those of the backward pass, which are twice as many.</details>
+<details><summary>Hint 2</summary>Take the two passes one after the other. When is a pass over, if both work at once? When is it over, if one waits for the other? Then add the two passes.</details>
+
+**Why it matters.** It says before you build anything whether offload costs nothing or doubles the time, and which of two
+numbers to look at: the bytes per second of the link, or the FLOPs for each byte carried.
+
+Now for real. Autograd asks two functions of yours, one when it keeps a tensor, and one when it wants it back.
+"""
+
+# %%
+import tempfile
+from pathlib import Path
+
+resident = {t.untyped_storage().data_ptr() for t in (*model.parameters(), data, goal)}
+carried = {"away": 0, "back": 0}  # bytes
+
+
+def carry_away(tensor: Tensor, folder: Path) -> Any:
+    """To the CPU's memory, or from there to a file; parameters and data stay."""
+    if tensor.untyped_storage().data_ptr() in resident:
+        return tensor
+    carried["away"] += tensor.nbytes
+    if devices.on_gpu(device):
+        return tensor.to("cpu"), None
+    path = folder / str(carried["away"])
+    path.write_bytes(tensor.detach().numpy().tobytes())
+    return path, tensor.shape
+
+
+def bring_back(kept: Any) -> Tensor:
+    """The same tensor, on the device."""
+    if isinstance(kept, Tensor):
+        return kept
+    where, shape = kept
+    if shape is None:
+        tensor = where.to(device)
+    else:
+        tensor = torch.frombuffer(bytearray(where.read_bytes()), dtype=torch.float32).view(
+            shape
+        )
+    carried["back"] += tensor.nbytes
+    return tensor
+
+
+def offloaded_loss(folder: Path) -> Tensor:
+    """The loss, with what autograd keeps carried away."""
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor: carry_away(tensor, folder), bring_back
+    ):
+        return forward_loss(data, goal)
+
+
+with tempfile.TemporaryDirectory() as temporary:
+    with track(device) as memory:
+        loss = offloaded_loss(Path(temporary))
+    left = memory.live - 4  # without the loss itself
+    model.zero_grad()
+    loss.backward()
+for p, gradient in zip(model.parameters(), whole, strict=True):
+    assert same(p.grad, gradient)
+
+for way, size in carried.items():
+    enter(f"offload: carried {way}", 4 * 9 * L * B * d, size)
+enter("offload: activations left", 0, left)
+
+# %% [markdown]
+r"""
+Nothing is left, the gradients are the same, and everything travelled twice. In this cell each copy ends before the next
+operation begins: no overlap. So the seconds, too, can be predicted, from two things measured apart: a plain step
+gives the rate of computing, one tensor's way there and back the rate of the link. (What comes out is a little more: each
+of two dozen copies also has to be begun.)
+"""
+
+# %% tags=["timed"]
+with tempfile.TemporaryDirectory() as temporary:
+    folder = Path(temporary)
+    one_tensor = torch.randn(B, 4 * d, device=device)
+    there_and_back = timing.benchmark(
+        lambda: bring_back(carry_away(one_tensor, folder)), device=device
+    )
+    plain_step = timing.benchmark(lambda: forward_loss(data, goal).backward(), device=device)
+    offloaded = timing.benchmark(lambda: offloaded_loss(folder).backward(), device=device)
+link = 2 * one_tensor.nbytes / there_and_back.median
+rate = 3 * forward_flops / plain_step.median
+foreseen = offload_seconds(4 * 9 * L * B * d, forward_flops, link, rate, overlap=False)
+print(f"link {readable(link, 'B/s')}, computing {readable(rate, 'FLOP/s')}")
+print(f"a plain step {plain_step}")
+print(f"with offload {offloaded}, predicted {readable(foreseen, 's')}")
+model.zero_grad()
+
+# %% [markdown]
+r"""
+The same arithmetic for the *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) leaves the master copy and
+both averages in the CPU's memory and lets the CPU take the step. In each step the new weights travel up, where the
+forward pass needs them, and the gradients down, as the backward pass makes them: 2 bytes each for every parameter. (The
+CPU's own work comes on top, unless it is hidden, too.)
+
+**Predict.** Llama 3.1 8B behind an H100's PCIe, at what its data sheet promises. How many seconds on the wire are that
+in each step?
+"""
+
+# %%
+guess = None  # seconds
+
+# %%
+each_way = FACTS["H100 SXM PCIe bandwidth"].value / 2  # data sheets add both directions
+rate = 0.4 * FACTS["H100 SXM bfloat16 peak"].value  # at an MFU of 0.4
+size = 2 * llama.parameters  # bytes, each way
+reconcile("gradients down, weights up", guess, 2 * size / each_way, "s")
+for tokens in (8_192, 2_048):
+    flops = 2 * llama.parameters * tokens  # of the forward pass
+    plain_seconds = 3 * flops / rate
+    waiting, hiding = (
+        offload_seconds(size, flops, each_way, rate, overlap) for overlap in (False, True)
+    )
+    print(
+        f"{tokens:,} tokens: {plain_seconds:.2f} s without offload, {waiting:.2f} s if everybody waits, {hiding:.2f} s with overlap"
+    )
+    if tokens == 8_192:
+        assert round(2 * size / each_way, 2) == 0.50 and round(plain_seconds, 1) == 1.0
+        assert round(waiting, 1) == 1.5 and math.isclose(hiding, plain_seconds)
+    else:
+        assert hiding > 1.9 * plain_seconds
+assert round(rate / each_way, -2) == 6_200  # tokens from which on all of it hides
+assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
+
+# %% [markdown]
+r"""
+Half a second of wire beside a second of arithmetic, and 96 GB less on the card. With overlap nobody notices; with a
+quarter of the tokens the step takes twice as long as it should. From which batch on does all of it hide? When the
+forward pass, $2N$ FLOPs for each token, takes as long as $2N$ bytes: at rate / link tokens, some 6,200 here, *whatever*
+the model.
+
+*Try it yourself:* a checkpoint whose one input is offloaded, too: wrap `checkpointed_loss` in the two functions. What
+is carried now?
+
+## 4 · Fewer bytes for each parameter
+
+Lecture 08 asked the optimizers what they remember. Two of them remember less than AdamW. **Lion** (Chen and others,
+2023, arXiv:2302.06675) has one average of the gradients, and uses its sign. **Adafactor** (Shazeer and Stern, 2018,
+arXiv:1804.04235) has none of the gradients, and of their squares less than one number for each weight: of a matrix it
+keeps the mean of every row and the mean of every column, and makes up the rest from them. A vector has nothing to take
+means over. Its squares are averaged one by one, as AdamW does.
+
+Both of PyTorch's, AdamW and Adafactor, also count the steps of each parameter tensor, in a tensor of 4 bytes. The Lion
+below needs no counter.
+
+**Predict.** How many bytes does Adafactor keep, for each of the 4 · $N$ bytes of parameters of the stack? Give a
+percentage.
+"""
+
+# %%
+guess = None  # percent
+
+# %% [markdown]
+r"""
+A sum in place of a product: that is all of Adafactor's trick, and LoRA's below is the same one. As a function, counters
+included, for a model with parameters of these shapes (lecture 08 had you write it for six optimizers):
+"""
+
+
+# %%
+def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
+    """Bytes of the optimizer's state for float32 matrices and vectors of these shapes."""
+    total = 0
+    for shape in shapes:
+        numbers = {
+            "AdamW": 2 * math.prod(shape) + 1,
+            "Lion": math.prod(shape),
+            "Adafactor": sum(shape) + 1,  # of a vector that is every number
+        }
+        total += 4 * numbers[optimizer]
+    return total
+
+
+# %% [markdown]
+r"""
+Here is what it saves, for real, and whether the stack still learns. (A layer norm stands before it, so that there are
+vectors.)
+"""
+
+
+# %%
+class Lion(torch.optim.Optimizer):
+    """One average, of which only the sign is used."""
+
+    def __init__(self, params: Iterable[Any], lr: float = 1e-4) -> None:
+        super().__init__(params, defaults={"lr": lr, "betas": (0.9, 0.99)})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> Any:
+        """One step."""
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("exp_avg", torch.zeros_like(p))
+                p -= group["lr"] * torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
+
+
+def state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes of all tensors that an optimizer keeps."""
+    kept = [value for state in optimizer.state.values() for value in state.values()]
+    return sum(storage_bytes(value) for value in kept if isinstance(value, Tensor))
+
+
+teacher = stack(d, 1).to(device)
+torch.manual_seed(1)
+target = (2 * nn.Linear(d, d, bias=False).to(device)(teacher(data.detach()))).detach()
+losses: dict[str, list[float]] = {}
+for name, make in (
+    ("AdamW", lambda p: torch.optim.AdamW(p, lr=1e-3)),
+    ("Lion", lambda p: Lion(p, lr=3e-4)),
+    ("Adafactor", lambda p: torch.optim.Adafactor(p, lr=3e-2)),
+):
+    student = nn.Sequential(nn.LayerNorm(d), *stack(d, L)).to(device)
+    shapes = [tuple(p.shape) for p in student.parameters()]
+    optimizer = make(student.parameters())
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss = squared_error(student(data.detach()), target)
+        loss.backward()
+        optimizer.step()
+        losses.setdefault(name, []).append(loss.item())
+    enter(f"{name}: state", optimizer_bytes(shapes, name), state_bytes(optimizer))
+    print(f"    loss {losses[name][0]:.2f} at first, {losses[name][-1]:.2f} after 40 steps")
+    assert losses[name][-1] < losses[name][0] / 2
+of_the_stack = [tuple(p.shape) for p in model.parameters()]
+share = optimizer_bytes(of_the_stack, "Adafactor") / (4 * numbers)
+reconcile("Adafactor's state", guess, 100 * share, "%")
+assert share < 0.05
+
+width, kv, hidden = llama.width, llama.kv_width, llama.hidden
+seven = [(width, width)] * 2 + [(width, kv)] * 2 + [(width, hidden)] * 2 + [(hidden, width)]
+shapes = [(llama.vocabulary, width)] * 2 + llama.layers * [*seven, (width,), (width,)]
+shapes.append((width,))
+assert sum(map(math.prod, shapes)) == llama.parameters
+for name in losses:
+    print(f"Llama 3.1 8B, {name}: {readable(optimizer_bytes(shapes, name), 'B')} of state")
+assert [round(optimizer_bytes(shapes, name) / 1e9, 1) for name in losses] == [64.2, 32.1, 0.0]
+
+# %% [markdown]
+r"""
+From 64 GB to 32, and to next to nothing. One learning rate does not fit all three; each has its own here. That is what
+they cost: another rule, to be tuned anew.
+
+### LoRA: train something smaller
+
+When a trained model is only to be *adapted*, leave it as it is, and learn the change of each matrix as a product of two
+thin ones (Hu and others, 2021, arXiv:2106.09685):
+
+$$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
+
+$W$ is frozen: no gradient, no state, no master copy. Only $D$ and $U$ are trained, and $r$, the **rank**, is small. $U$
+begins at zero, so that the first step begins at the model that was given. ($D$ must not be zero, too, or neither would
+ever get a gradient.) The factor $\alpha / r$ lets one change the rank without tuning the learning rate again. Once
+trained, the product can be added to $W$: a **merged** layer costs nothing more to run.
+
+### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write `LoRALinear(base, rank, alpha)`: `base` is an `nn.Linear`, perhaps with a bias, that you freeze. Make two
+parameters, `down` of shape `[rank, in]` with random values (normal, of standard deviation $1/\sqrt{\text{in}}$) and
+`up` of shape `[out, rank]` with zeros, both of the base's dtype and on its device. The base's parameters belong to the
+layer, too, so that `.to` moves them and a checkpoint holds them. `forward` takes any number of leading dimensions, none
+included, and gradients reach `down`, `up` and $x$. `merged()` returns the weight $W + \tfrac{\alpha}{r} U D$, and
+changes nothing.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "LoRALinear", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class LoRALinear(nn.Module):
+    """A frozen linear layer plus alpha / rank · up @ down."""
+
+    def __init__(self, base: nn.Linear, rank: int, alpha: float) -> None:
+        super().__init__()
+        ### BEGIN SOLUTION
+        self.base, self.scale = base, alpha / rank
+        for p in base.parameters():
+            p.requires_grad_(False)
+        weight = base.weight
+        self.down = nn.Parameter(
+            torch.randn_like(weight[:1].expand(rank, -1)) / weight.shape[1] ** 0.5
+        )
+        self.up = nn.Parameter(weight.new_zeros(weight.shape[0], rank))
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "*B d_in"]) -> Float[Tensor, "*B d_out"]:
+        """The base's output, and the change."""
+        ### BEGIN SOLUTION
+        return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
+        ### END SOLUTION
+
+    @torch.no_grad()
+    def merged(self) -> Float[Tensor, "d_out d_in"]:
+        """The one weight that does the same."""
+        ### BEGIN SOLUTION
+        return self.base.weight + self.scale * (self.up @ self.down)
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_LoRALinear", "locked": true}
+check("LoRALinear")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. So do <code>down</code> and <code>up</code>, one after the other.</details>
+<details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> does the random ones.</details>
+
+**Why it matters.** Most fine-tuning on single cards is this. The arithmetic says why, and also what it does *not* save.
+
+**Predict.** All matrices of the stack become LoRA layers of rank 4. By which factor do the *activations* shrink?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+rank = 4
+with track(device) as memory:
+    model = stack(d, L).to(device)
+    for block in model:
+        for name in ("up", "down"):
+            setattr(block, name, LoRALinear(getattr(block, name), rank, alpha=8.0).to(device))
+    trained = [p for p in model.parameters() if p.requires_grad]
+    adamw = torch.optim.AdamW(trained, lr=1e-3)
+thin = sum(p.numel() for p in trained)
+assert thin == 2 * L * rank * (d + 4 * d)
+
+lora_kept = saved_bytes(forward_loss, data.detach(), goal, exclude=model)
+forward_loss(data.detach(), goal).backward()
+adamw.step()
+gradient_bytes = sum(storage_bytes(p.grad) for p in model.parameters() if p.grad is not None)
+enter("LoRA: gradients", 4 * thin, gradient_bytes)
+enter("LoRA: state", 8 * thin + 4 * len(trained), state_bytes(adamw))
+print(f"parameters that are trained: {thin:,} of {numbers:,}")
+reconcile("activations, plain against LoRA", guess, plain_kept / lora_kept, "times")
+
+assert gradient_bytes < numbers  # less than a quarter of the 4 · N bytes of the whole model's
+assert lora_kept >= plain_kept
+
+# %% [markdown]
+r"""
+They do not shrink at all. The frozen matrix no longer needs its input, but `down` does; and for each matrix the $r$
+numbers in between are kept on top. LoRA saves *per parameter*, checkpointing saves *per token*: they go well together.
+
+For Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
+"""
+
+# %%
+adapters = llama.layers * sum(16 * (rows + columns) for rows, columns in seven)
+everything = 16 * llama.parameters
+with_lora = 2 * llama.parameters + 16 * adapters
+print(f"{adapters:,} numbers are trained, {adapters / llama.parameters:.2%} of them all")
+print(
+    f"per parameter bytes: {readable(everything, 'B')} for all, {readable(with_lora, 'B')} with LoRA"
+)
+
+assert adapters == 41_943_040
+assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
+
+# %% [markdown]
+r"""
+From two cards of 80 GB to one of 24.
+
+*Try it yourself:* freeze the frozen part in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What is the
+sum then?
+"""
+
+# %% [markdown]
+r"""
+## 5 · Fusion: fewer trips
+
+The last trade is with the memory's *bandwidth*. An elementwise operation reads each number, computes next to nothing,
+and writes it back (lecture 05). A chain of them does that again and again, with a temporary tensor in between. **Fusion**
+makes one kernel of the chain: read once, compute all, write once. `torch.compile` does that. Here is GELU's usual
+approximation, written out.
+
+$$\tfrac12\, x \left( 1 + \tanh\!\big( 0.798\, (x + 0.0447\, x^3) \big) \right)$$
+"""
+
+
+# %%
+def gelu_by_hand(x: Tensor) -> Tensor:
+    """GELU's approximation, operation by operation."""
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+# %% [markdown]
+r"""
+**Predict.** How many kernels is that, one after the other? And how many times the bytes that one fused kernel needs?
+"""
+
+# %%
+guess = None  # times the bytes
+
+# %% [markdown]
+r"""
+### Exercise 11.5 · chain_bytes &nbsp; ★☆☆ &nbsp; 8 minutes
+
+Write `chain_bytes(chain, size)`: the bytes that a chain of elementwise operations reads and writes, as a dict with
+`"eager"`, where each operation is a kernel of its own, and `"fused"`, where one kernel does them all. `chain` is a list of
+one or more `(result, operands)`, names of tensors of `size` bytes each: `[("a", ["x"]), ("b", ["a", "y"])]` makes `a` from
+`x`, and then `b` from `a` and `y`. The result of the last one is what is wanted; the others are temporary, used once,
+several times or never. An operation has one operand or more, all different; operands come from outside or from an earlier
+operation, and no two operations make the same name. (Plain numbers, as in `0.5 * x`, are in no list: they come with the
+kernel.)
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "chain_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def chain_bytes(chain: list[tuple[str, list[str]]], size: int) -> dict[str, int]:
+    """Bytes read and written, with one kernel for each operation and with one for all."""
+    ### BEGIN SOLUTION
+    made = {result for result, _ in chain}
+    read = {name for _, operands in chain for name in operands}
+    eager = sum(len(operands) + 1 for _, operands in chain)
+    return {"eager": eager * size, "fused": (len(read - made) + 1) * size}
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_chain_bytes", "locked": true}
+check("chain_bytes")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Eager: how many tensors does an operation with two operands move between memory and the kernel? Not two.</details>
+<details><summary>Hint 2</summary>Fused: which names does the kernel have to read, as no operation makes them? A set has each of them once. And what is written?</details>
+
+**Why it matters.** Elementwise operations take as long as their bytes do. So the quotient of the two numbers is the most
+that fusing a chain can win.
+
+To see it for real, here is somebody who stands between PyTorch and its kernels, and counts. GELU is eight operations, with
+their temporaries called `a` to `g`.
+"""
+
+# %%
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Traffic(TorchDispatchMode):
+    """Counts the operations that run, and the bytes of tensors that they read and write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernels = self.bytes = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        moved = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]
+        self.kernels += 1
+        self.bytes += sum(t.numel() * t.element_size() for t in moved)
+        return result
+
+
+gelu_chain = [
+    ("a", ["x"]),  # 0.5 · x
+    ("b", ["x"]),  # x³
+    ("c", ["b"]),  # 0.0447 · x³
+    ("d", ["x", "c"]),
+    ("e", ["d"]),  # 0.798 · (…)
+    ("f", ["e"]),  # tanh
+    ("g", ["f"]),  # 1 + …
+    ("result", ["a", "g"]),
+]
+side = 1_024
+many = torch.randn(side, side, device=device)
+with Traffic() as eager:
+    gelu_by_hand(many)
+traffic = chain_bytes(gelu_chain, 4 * side**2)
+enter("one kernel for each: traffic of GELU", traffic["eager"], eager.bytes)
+reconcile(
+    "traffic against one read and one write", guess, eager.bytes / traffic["fused"], "times"
+)
+
+assert eager.kernels == len(gelu_chain) == 8
+assert eager.bytes == 9 * traffic["fused"]
+
+# %% [markdown]
+r"""
+Nine times. Now let PyTorch compile it, and read what it wrote: its kernels, and which tensors they read and write. (It
+needs a C++ compiler on a CPU. Where there is none, the cell says so, and what is claimed is what it would have written.
+The first compilation takes some ten seconds.)
+"""
+
+# %%
+import re
+
+import torch._inductor.exc
+from torch._inductor.utils import run_and_get_code
+
+
+def compiled_kernels(fn: Callable[..., Any], *args: Any) -> list[tuple[int, int]] | None:
+    """For each kernel that torch.compile writes for fn: tensors read, and written. None where it cannot compile."""
+    torch._dynamo.reset()
+    try:
+        result, sources = run_and_get_code(torch.compile(fn), *args)
+    except torch._inductor.exc.InductorError as error:
+        print(f"not compiled here: {type(error).__name__}, {str(error).splitlines()[0]}")
+        return None
+    assert torch.allclose(result, fn(*args), atol=1e-5)
+    heads = re.findall(r"void\s+kernel\(([^)]*)\)|def triton_\w+\(([^)]*)\)", "".join(sources))
+    found = []
+    for head in map("".join, heads):
+        in_place = len(re.findall(r"in_out_ptr\d+", head))
+        reads = len(re.findall(r"\bin_ptr\d+", head)) + in_place
+        found.append((reads, len(re.findall(r"\bout_ptr\d+", head)) + in_place))
+    return found
+
+
+kernels = compiled_kernels(gelu_by_hand, many)
+if kernels is not None:
+    for reads, writes in kernels:
+        print(f"a kernel that reads {reads} tensor and writes {writes}")
+    moved = sum(reads + writes for reads, writes in kernels) * 4 * side**2
+    enter("fusion: traffic of GELU", traffic["fused"], moved)
+    assert len(kernels) == 1
+
+# %% [markdown]
+r"""
+Eight kernels became one, a ninth of the traffic. And since such a chain is bound by bandwidth, time follows:
+"""
+
+# %% tags=["timed"]
+if kernels is not None:
+    fused = torch.compile(gelu_by_hand)
+    for name, function in (("one at a time", gelu_by_hand), ("fused", fused)):
+        print(f"{name:>13}: {timing.benchmark(lambda: function(many), device=device)}")
+
+# %% [markdown]
+r"""
+It saves memory, too: autograd would have kept an input for most of the eight, and the fused kernel's backward pass
+computes them again from $x$. A checkpoint, made by the compiler. What fusion does *not* help is a matmul: that is bound
+by FLOPs, and a good one is one kernel already.
+
+*Try it yourself:* give `compiled_kernels` a softmax, written out: subtract the maximum, `exp`, divide by the sum. How
+many kernels?
+"""
+
+# %% [markdown]
+r"""
+## 6 · The result: the same training in a fraction of the memory
+
+Now put your pieces together. We train the stack four times, each time with one idea more: plainly; in eight parts with
+your `accumulate`; with every block in your `Checkpoint` as well; and last with Adafactor instead of AdamW. The first
+three do the same arithmetic, so their losses have to agree. The fourth learns by a different rule.
+
+**Predict.** Parameters, gradients, optimizer state and activations together: how many times fewer bytes does the last
+training hold than the first? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$
+parameters, and a checkpointed block keeps only its input.)
+"""
+
+# %%
+guess = None  # times fewer
+
+
+# %%
+class CheckpointedStack(nn.Module):
+    """The stack, with every block in your Checkpoint."""
+
+    def __init__(self, blocks: nn.Sequential) -> None:
+        super().__init__()
+        self.blocks = blocks
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.detach().requires_grad_()  # or the first block's output would need no gradient
+        for block in self.blocks:
+            x = Checkpoint.apply(block, x)
+        return x
+
+
+STEPS, PARTS = 20, 8
+RATES = {"AdamW": 1e-3, "Adafactor": 3e-2}
+
+
+def train(checkpoints: bool, size: int, name: str) -> tuple[list[float], dict[str, float]]:
+    """The losses of twenty steps with at most `size` rows at a time, and the bytes that they hold, by kind."""
+    blocks = stack(d, L).to(device)
+    trained: nn.Module = CheckpointedStack(blocks) if checkpoints else blocks
+    optimizer = getattr(torch.optim, name)(trained.parameters(), lr=RATES[name])
+    x = data.detach()
+
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        return squared_error(trained(x), y)
+
+    kept = saved_bytes(loss, x[:size], target[:size], exclude=trained)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        losses.append(accumulate(trained, squared_error, x, target, size))
+        optimizer.step()
+    return losses, {
+        "parameters": sum(storage_bytes(p) for p in trained.parameters()),
+        "gradients": sum(storage_bytes(p.grad) for p in trained.parameters() if p.grad is not None),
+        "optimizer state": state_bytes(optimizer),
+        "activations": kept,
+    }
+
+
+ways: dict[str, tuple[bool, int, str]] = {
+    "plain": (False, B, "AdamW"),
+    "in parts": (False, B // PARTS, "AdamW"),
+    "+ checkpoints": (True, B // PARTS, "AdamW"),
+    "+ Adafactor": (True, B // PARTS, "Adafactor"),
+}
+courses: dict[str, list[float]] = {}
+bars: dict[str, dict[str, float]] = {}
+for way, (checkpoints, size, name) in ways.items():
+    courses[way], bars[way] = train(checkpoints, size, name)
+    planned = {
+        "parameters": 4 * numbers,
+        "gradients": 4 * numbers,
+        "optimizer state": optimizer_bytes(of_the_stack, name),
+        "activations": 4 * (1 if checkpoints else 9) * L * size * d,
+    }
+    assert bars[way] == planned
+    enter(f"{way}: all four kinds", sum(planned.values()), sum(bars[way].values()))
+    print(f"    loss {courses[way][0]:.3f} at first, {courses[way][-1]:.3f} after {STEPS} steps")
+    assert courses[way][-1] < 0.9 * courses[way][0]
+for way in ("in parts", "+ checkpoints"):
+    drift = max(abs(a - b) for a, b in zip(courses["plain"], courses[way], strict=True))
+    assert drift < 1e-3 * courses["plain"][0]
+
+fewer = sum(bars["plain"].values()) / sum(bars["+ Adafactor"].values())
+reconcile("plain against all three ideas", guess, fewer, "times")
+
+# %%
+finding = f"Three ideas together: {fewer:.1f} times fewer bytes for the same training"
+plots.show(
+    plots.memory_stacks(bars, title=finding),
+    alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: in parts the activations "
+    "shrink to an eighth, with checkpoints they nearly vanish, and with Adafactor so does the optimizer state.",
+)
+exact = sum(predicted == measured for _, predicted, measured in ledger)
+print(f"{exact} of the {len(ledger)} byte counts in this lecture were predicted exactly")
+assert exact == len(ledger)
+
+# %% [markdown]
+r"""
+What's left is what none of the three touches: the parameters and their gradients. LoRA and the master copy decide about
+those. So back to the question of the beginning: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
+"""
+
+# %%
+step = napkin.Step(batch=1, context=8_192, checkpointing=True)
+checkpointed = napkin.memory(llama, step)
+with_adafactor = {**checkpointed, "optimizer state": optimizer_bytes(shapes, "Adafactor")}
+adapted = {  # the adapters' own activations, a few MB in the one layer being recomputed, are left out
+    "parameters": 2 * (llama.parameters + adapters),
+    "gradients": 2 * adapters,
+    "optimizer state": 8 * adapters,
+    "master copy": 4 * adapters,
+    "activations": checkpointed["activations"],
+}
+ledgers = {
+    "plain": alone,
+    "checkpoints": checkpointed,
+    "+ Adafactor": with_adafactor,
+    "checkpoints, LoRA": adapted,
+}
+finding = "Llama 3.1 8B on one H100: only with a smaller optimizer, or fewer trained weights"
+plots.show(
+    plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
+    alt=f"{finding}. Bars of five kinds: plain and checkpointed training exceed the card; with Adafactor or LoRA it fits.",
+)
+sums = {name: sum(ledger.values()) for name, ledger in ledgers.items()}
+for name, size in sums.items():
+    print(f"{name:>18}: {readable(size, 'B')}")
+
+assert sums["plain"] > sums["checkpoints"] > card > sums["+ Adafactor"] > sums["checkpoints, LoRA"]
+
+# %% [markdown]
+r"""
+Checkpointing alone isn't enough, because AdamW's state and the master copy stay. Give up AdamW, and the card just about
+holds it. Give up training every weight, and most of the card is free. If you want to give up neither, you need a
+second card.
+
+## Takeaways
+
+**Mechanics.** Accumulation: weight each part's loss by its fraction of the rows, then call `backward`. Checkpointing:
+keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: in each pass, the slower of link and compute
+decides. Adafactor: one number per row and one per column. LoRA: $r\,(\text{in} + \text{out})$ numbers instead of
+$\text{in} \cdot \text{out}$. Fusion: each input is read once and each result written once.
+
+**Mindset.** Ask three things of every trick: which kind of memory does it shrink, what do you pay, and is the result
+still the same? Then measure all three.
+
+**Intuitions.** Activations grow with the tokens and everything else grows with the parameters, so no single trick
+shrinks both. Don't keep what is cheap to recompute. An elementwise chain spends most of its time moving numbers
+between memory and the processor.
+
+Next: **12 · Scale**. Several devices share one model: what does each of them hold, and what do they have to send?
+"""

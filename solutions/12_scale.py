@@ -1,0 +1,1238 @@
+# %% [markdown]
+r"""
+# 12 · Scale
+
+> **One card is not enough. How do several share one model, and what do they have to send each other?**
+
+Lecture 11 made a training step smaller on a single device. When that isn't enough, or isn't fast enough, you divide the
+work among several devices. You can divide the batch, the optimizer state, the matrices or the layers. Each way
+saves a different kind of memory, and you pay for each in bytes sent.
+
+In this lecture you'll write the pieces and run them on two real processes on your machine. By the end, two processes
+train one model together, each with half of your AdamW's state. They arrive at the same weights as one
+process that does everything alone, and you'll have predicted every byte that they hold and send.
+"""
+
+# %%
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course_utils import device as devices
+from course_utils import napkin, plots
+from course_utils.facts import FACTS
+from course_utils.memory import saved_bytes, storage_bytes
+from course_utils.predict import reconcile
+from course_utils.progress import show_progress
+from course_utils.ranks import Group, RanksError, launch, simulate, wire_bytes
+from course_utils.units import readable
+from course_utils.testing import check
+
+device = devices.pick_device()
+print(devices.describe(device))
+show_progress()
+
+# %% [markdown]
+r"""
+## 1 · What each way divides
+
+Here is Llama 3.1 8B again, the way it is usually trained, with one sequence of 8,192 tokens: more than twice
+what an H100 holds, as you saw in lecture 11. This is what you can divide among several cards, and what it costs:
+
+| what you divide | what shrinks on each card | what you pay |
+|---|---|---|
+| the batch: data parallelism (section 2) | activations | gradients are sent once per step |
+| the copies: ZeRO (3) | optimizer state, gradients, parameters | parts are gathered when they are needed |
+| the matrices: tensor parallelism (4) | all of them | activations are sent in every layer |
+| the layers: pipeline parallelism (5) | all of them | cards wait for each other |
+
+We try them on the model of lecture 11, a stack of residual blocks with two matrices and a GELU each. Every count is
+entered into a ledger, which insists that the prediction was right.
+"""
+
+
+# %%
+class Block(nn.Module):
+    """x + down(GELU(up(x))), 4 · d wide in between: 8 · d² parameters."""
+
+    def __init__(self, d: int) -> None:
+        super().__init__()
+        self.up = nn.Linear(d, 4 * d, bias=False)
+        self.down = nn.Linear(4 * d, d, bias=False)
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        return x + self.down(nn.functional.gelu(self.up(x)))
+
+
+def stack(d: int, layers: int) -> nn.Sequential:
+    """A stack of blocks on the CPU, with the same weights in every process."""
+    torch.manual_seed(0)
+    return nn.Sequential(*(Block(d) for _ in range(layers)))
+
+
+def squared_error(prediction: Tensor, y: Tensor) -> Tensor:
+    """The mean of the squared errors."""
+    return (prediction - y).square().mean()
+
+
+def same(a: Tensor | None, b: Tensor) -> bool:
+    """Equal up to rounding: to a ten-thousandth of the largest number."""
+    return a is not None and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
+
+
+def state_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes of all tensors that an optimizer keeps."""
+    kept = [value for state in optimizer.state.values() for value in state.values()]
+    return sum(storage_bytes(value) for value in kept if isinstance(value, Tensor))
+
+
+ledger: list[tuple[str, float, float]] = []  # what, bytes predicted, bytes measured
+
+
+def enter(what: str, predicted: float, measured: float) -> None:
+    """Write a line into the ledger, and insist that the prediction was right."""
+    print(f"{what}: {predicted:,.0f} B predicted, {measured:,.0f} B measured")
+    assert measured == predicted
+    ledger.append((what, predicted, measured))
+
+
+llama = napkin.PUBLISHED["Llama 3.1 8B"]
+card = FACTS["H100 SXM memory"].value
+one_card = sum(napkin.memory(llama, napkin.Step(batch=1, context=8_192)).values())
+print(f"Llama 3.1 8B, one sequence of 8,192 tokens: {readable(one_card, 'B')} on one card of {readable(card, 'B')}")
+assert round(one_card / card, 1) == 2.2
+
+# %% [markdown]
+r"""
+## 2 · Several at once: data parallelism
+
+From here on one process is not enough. A **rank** is one of several processes that run the same program, each with its
+own memory and, on a real cluster, its own GPU. All they can do is compute, and talk. `launch(f, 2, …)` starts two of
+them on this machine and calls `f(group, …)` in each: `group.rank` says which one it is, `group.size` how many there
+are. They talk in **collectives**, which *every* rank has to call, in the same order:
+
+| call | each rank gives | each rank gets | in `torch.distributed` |
+|---|---|---|---|
+| `group.all_reduce(x)` | `[n]` | the sum of all: `[n]` | `all_reduce` |
+| `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather` |
+| `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter` |
+
+(Two GPUs or more: they talk by NCCL, each rank on its own. If not: by gloo, between two CPU processes. The numbers are
+the same. Each rank computes with one thread, so nothing here is about speed.)
+"""
+
+
+# %%
+def three_collectives(group: Group) -> list[list[float]]:
+    """Each rank gives (1, 2), plus 10 times its number."""
+    x = torch.tensor([1.0, 2.0], device=group.device) + 10 * group.rank
+    got = (group.all_reduce(x), group.all_gather(x), group.reduce_scatter(x))
+    return [values.tolist() for values in got]
+
+
+on_rank_0, on_rank_1 = launch(three_collectives, 2)
+assert on_rank_0 == [[12, 14], [1, 2, 11, 12], [12]]
+assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
+
+# %% [markdown]
+r"""
+What does an all_reduce cost? The usual way is a *ring*. Cut the vector into as many equal pieces as there are ranks. In
+each round every rank sends one piece to its neighbour, and adds the piece that has come from the other side to its own.
+After $n - 1$ rounds each rank holds one piece of the whole sum: that is a **reduce_scatter**. Another $n - 1$ rounds
+pass the finished pieces around until everybody has all of them: an **all_gather**. One after the other they are the
+**all_reduce**.
+
+**Predict.** Two ranks, a million float32 numbers. How many bytes does each rank send in an all_reduce? And with a
+thousand ranks: how many times that?
+"""
+
+# %%
+guess = None  # bytes, with two ranks
+
+# %% [markdown]
+r"""
+### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`, and `size` is the bytes of the
+whole vector: the one that is summed, or the one that everybody has in the end. The pieces are of one size, which need not
+be a whole number. A single rank has nothing to send, and takes no time.
+
+`ring_bytes(collective, size, ranks)`: the bytes that *each* rank sends.
+
+`ring_seconds(collective, size, ranks, latency, bandwidth)`: how long it takes. In a round all ranks send at the same time,
+and the next round begins when all have got what was sent. A message takes `latency` seconds, however small it is, and then
+its bytes pass at `bandwidth` bytes per second.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "ring_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def ring_bytes(collective: str, size: int, ranks: int) -> float:
+    """Bytes that each rank sends in a collective on a vector of `size` bytes."""
+    ### BEGIN SOLUTION
+    piece = size / ranks
+    rounds = ranks - 1
+    if collective == "all_reduce":
+        rounds = 2 * rounds
+    return rounds * piece
+    ### END SOLUTION
+
+
+def ring_seconds(
+    collective: str, size: int, ranks: int, latency: float, bandwidth: float
+) -> float:
+    """Seconds that the collective takes, where a message takes latency + bytes / bandwidth."""
+    ### BEGIN SOLUTION
+    halves = {"all_reduce": 2}.get(collective, 1)
+    round_seconds = latency + size / bandwidth / ranks
+    return halves * (ranks - 1) * round_seconds
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_ring_bytes", "locked": true}
+check("ring_bytes")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be handed on until all four ranks have had it?</details>
+<details><summary>Hint 2</summary>Three numbers: the bytes of a piece, how many pieces a rank sends in a round, and how many rounds there are. Which of the three collectives has more rounds than the others, and why? And how long is one round?</details>
+
+**Why it matters.** Every large training waits for these three, and you will need the first function in four cells below.
+Here is one of them: the operating system counts the bytes on the connections between two processes.
+"""
+
+
+# %%
+def sent_by(group: Group) -> list[int | None]:
+    """Bytes that the kernel saw leave this process, for three collectives of a million numbers."""
+    x, sent = torch.ones(1_000_000, device=group.device), []
+    for collective in (group.all_reduce, group.all_gather, group.reduce_scatter):
+        before = wire_bytes()
+        collective(x)
+        after = wire_bytes()
+        sent.append(None if before is None or after is None else after - before)
+    return sent
+
+
+def enter_wire(what: str, predicted: float, sent: int | None) -> None:
+    """A line of the ledger for what was sent: up to 2 % more, as messages have headers."""
+    if sent is None:
+        print(f"{what}: {predicted:,.0f} B predicted; this system does not say what was sent")
+        return
+    print(f"{what}: {predicted:,.0f} B predicted, {sent / predicted:.2f} times that measured")
+    assert predicted <= sent <= 1.02 * predicted
+    ledger.append((what, predicted, round(sent / predicted, 2) * predicted))
+
+
+predicted = ring_bytes("all_reduce", 4_000_000, 2)
+sent = launch(sent_by, 2)[0]
+enter_wire("all_reduce of 4 MB: sent", predicted, sent[0])
+enter_wire("all_gather to 8 MB: sent", ring_bytes("all_gather", 8_000_000, 2), sent[1])
+enter_wire("reduce_scatter of 4 MB: sent", ring_bytes("reduce_scatter", 4_000_000, 2), sent[2])
+reconcile("sent by each of two ranks", guess, predicted, "B")
+
+assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
+
+# %% [markdown]
+r"""
+The messages have headers, a percent or so; the rest is your count. (all_gather of a million numbers on *each* rank makes
+two million: 8 MB.) And however many ranks there are, none ever sends more than twice the vector.
+
+Bytes are not all. Say that a message takes 10 µs to set out, and then 50 GB pass in a second:
+"""
+
+# %%
+for what, size in (
+    ("a vector of 4,096 numbers", 4 * 4_096),
+    ("all gradients of Llama 3.1 8B", 4 * llama.parameters),
+):
+    of_8, of_1024 = (ring_seconds("all_reduce", size, n, 10e-6, 50e9) for n in (8, 1_024))
+    print(
+        f"{what}: {readable(of_8, 's')} with 8 ranks, {readable(of_1024, 's')} with 1,024, "
+        f"{of_1024 / of_8:.1f} times as long"
+    )
+
+assert ring_seconds("all_reduce", 16_384, 1_024, 10e-6, 50e9) > 99 * 16_384 / 50e9
+assert ring_seconds("all_reduce", 4 * llama.parameters, 1_024, 10e-6, 50e9) < 1.4
+
+# %% [markdown]
+r"""
+What is large takes its bytes' time, and hardly more of it with more ranks. What is small takes its rounds' time, and there
+are two for every rank. So gradients are not sent one by one: `DistributedDataParallel` packs many of them into a *bucket*,
+and starts on it as soon as the backward pass has filled it.
+
+**Data parallelism** is the first use of it. Every rank has the whole model, and its own part of the batch. After the
+backward pass the gradients are averaged with one all_reduce, so that all ranks take the same step and stay the same. It
+is accumulation, at the same time instead of one after the other.
+
+> **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean over its own rows, so the sum is
+> `size` times too large, and it looks like a learning rate that was too high. Divide by `group.size`. (And if the parts
+> are not equal, weight them, as in exercise 11.1.)
+"""
+
+# %%
+batch, width, depth = 128, 128, 4  # small: two CPU processes have to do it
+torch.manual_seed(2)
+inputs, targets = torch.randn(batch, width), torch.randn(batch, width)
+weights = 8 * width**2 * depth  # parameters
+
+
+def gradients_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
+    """All gradients of the loss, as one vector."""
+    model.zero_grad()
+    squared_error(model(x), y).backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def data_parallel(group: Group, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, int | None]:
+    """Averaged gradients, once by hand and once by PyTorch's own; and what was sent by hand."""
+    x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
+    mine = gradients_of(stack(width, depth).to(group.device), x, y)
+    before = wire_bytes()
+    mine = group.all_reduce(mine) / group.size
+    after = wire_bytes()
+    theirs = nn.parallel.DistributedDataParallel(stack(width, depth).to(group.device))
+    sent = None if before is None or after is None else after - before
+    return mine, gradients_of(theirs, x, y), sent
+
+
+by_one = gradients_of(stack(width, depth), inputs, targets)
+by_rank = launch(data_parallel, 2, inputs, targets)
+for mine, theirs, _ in by_rank:
+    assert same(mine, by_one) and same(theirs, by_one)
+enter_wire(
+    "data parallelism: sent in a step", ring_bytes("all_reduce", 4 * weights, 2), by_rank[0][2]
+)
+
+# %% [markdown]
+r"""
+Two processes, half of the rows each, and the gradients of one that saw them all. PyTorch's `DistributedDataParallel` is
+this, with the messages begun while the backward pass still runs.
+
+What happens when a rank does *not* call what the others call? They wait. Two GPUs that wait for each other look busy, and
+nothing is printed; jobs have hung so for days. `launch` gives up after a time limit, ends all processes, and says who
+was where. The tests of the exercises below use `simulate`: the ranks take turns as threads of one process, which needs
+no network and knows at once that nobody will ever come.
+"""
+
+
+# %%
+def forgets(group: Group) -> Tensor:
+    """Rank 1 thinks that it has nothing to say."""
+    x = torch.ones(3)
+    return group.all_reduce(x) if group.rank == 0 else x
+
+
+try:
+    simulate(forgets, 2)
+    raise AssertionError("nobody noticed")
+except RanksError as error:
+    print(error)
+    assert "rank 0 waits in all_reduce" in str(error) and "rank 1 has ended" in str(error)
+
+# %% [markdown]
+r"""
+*Try it yourself:* `launch(forgets, 2, seconds=10)`. What does it say, and does it take the ten seconds?
+
+## 3 · ZeRO: nobody needs all of it
+
+Data parallelism saves activations (each rank has fewer rows) and nothing else: all ranks hold the same weights, the
+same gradients, the same state. **ZeRO** (Rajbhandari and others, 2019, arXiv:1910.02054), for *zero redundancy
+optimizer*, divides them among the ranks:
+
+- **Stage 1**: the optimizer's state, with the master copy. Each rank updates its own part of the weights, and an
+  all_gather tells the others.
+- **Stage 2**: the gradients, too. Each rank needs the average of its own part only: a reduce_scatter.
+- **Stage 3**: the parameters, too. Before a layer computes, its weights are gathered, and afterwards dropped. (PyTorch
+  calls it FSDP, *fully sharded data parallel*.)
+
+Llama 3.1 8B on eight cards, with 2 bytes for weights, 2 for gradients, 12 for state and master copy.
+
+**Predict.** How many GB are left on each card at stage 3, and how many at stage 1?
+"""
+
+# %%
+guess = None  # GB on each card at stage 3
+
+# %% [markdown]
+r"""
+### Exercise 12.2 · zero_bytes &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `zero_bytes(parameters, ranks, stage, recipe)`: the bytes on each rank, by kind. `recipe` says how many bytes each
+*parameter* takes for each kind: a dict with the keys `"parameters"`, `"gradients"` and `"state"` (the master copy
+included), in any order. Stage 0 divides nothing, and each later stage divides one more kind. Where a kind is divided,
+each rank holds an equal number of *parameters'* worth: the vector of all is padded to a multiple of `ranks`. There are
+at most $10^{15}$ parameters. Return a dict of ints with the same keys.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "zero_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def zero_bytes(
+    parameters: int, ranks: int, stage: int, recipe: dict[str, int]
+) -> dict[str, int]:
+    """Bytes on each rank at stage 0, 1, 2 or 3 of ZeRO, by kind."""
+    ### BEGIN SOLUTION
+    part = -(-parameters // ranks)  # rounded up
+    divided_from = {"state": 1, "gradients": 2, "parameters": 3}
+    return {
+        kind: each * (part if stage >= divided_from[kind] else parameters)
+        for kind, each in recipe.items()
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_zero_bytes", "locked": true}
+check("zero_bytes")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>How many parameters does one rank look after? Ten parameters on four ranks: two each are too few.</details>
+<details><summary>Hint 2</summary>From which stage on is each kind divided? A dict from the kind to that stage makes one rule of all the cases.</details>
+
+**Why it matters.** This is the arithmetic behind most large trainings. The paper's own figure, a model of 7.5 billion
+parameters on 64 cards, follows from it:
+"""
+
+# %%
+mixed = {"parameters": 2, "gradients": 2, "state": 12}
+size, cards = (int(FACTS[f"ZeRO example {what}"].value) for what in ("parameters", "devices"))
+for stage in range(4):
+    predicted = sum(zero_bytes(size, cards, stage, mixed).values())
+    published = FACTS[f"ZeRO example memory, stage {stage}"].value
+    print(
+        f"stage {stage}: {readable(predicted, 'B'):>8}, published {readable(published, 'B'):>8}"
+    )
+    assert math.isclose(predicted, published, rel_tol=0.02)
+
+gigabytes = [
+    sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
+]
+print("Llama 3.1 8B on eight cards, GB:", ", ".join(f"{value:.1f}" for value in gigabytes))
+reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
+assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
+
+# %% [markdown]
+r"""
+### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
+
+Write `step` of `ShardedAdamW`: AdamW with its state divided among the ranks. What is needed is set up for you: all
+parameters as one vector, padded to a multiple of `group.size`; of which `self.part` is this rank's part, a parameter of
+its own; and `self.adamw`, PyTorch's AdamW for that part alone. In `step`:
+
+1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; all parameters have one, and
+   all are contiguous);
+2. get this rank's part of the *average* over the ranks, as `self.part.grad`;
+3. let `self.adamw` take its step;
+4. get everybody's parts, and copy the numbers back into the parameters, in place.
+
+Leave the parameters' own `.grad` as they are. Every rank has to end with the same parameters, and may send no more in a
+step than a ring sends for an all_reduce of the vector.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "ShardedAdamW", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class ShardedAdamW:
+    """AdamW, of which each rank keeps its part of the state (ZeRO stage 1)."""
+
+    def __init__(self, params: Iterable[nn.Parameter], group: Group, lr: float = 1e-3) -> None:
+        self.params, self.group = list(params), group
+        whole = self.padded([p.detach() for p in self.params])
+        self.part = nn.Parameter(whole.chunk(group.size)[group.rank].clone())
+        self.adamw = torch.optim.AdamW([self.part], lr=lr)
+
+    def padded(self, tensors: Iterable[Tensor]) -> Float[Tensor, "padded"]:
+        """All numbers of the tensors as one vector, with zeros up to a multiple of the ranks."""
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
+        return nn.functional.pad(flat, (0, -len(flat) % self.group.size))
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step, from each parameter's .grad on each rank."""
+        ### BEGIN SOLUTION
+        gradients = self.padded([p.grad for p in self.params if p.grad is not None])
+        self.part.grad = self.group.reduce_scatter(gradients) / self.group.size
+        self.adamw.step()
+        whole = self.group.all_gather(self.part)
+        start = 0
+        for p in self.params:
+            p.copy_(whole[start : start + p.numel()].view_as(p))
+            start += p.numel()
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_ShardedAdamW", "locked": true}
+check("ShardedAdamW")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Which collective gives a rank its part of the <em>sum</em> of all vectors, and no more? What is missing to the average?</details>
+<details><summary>Hint 2</summary>What comes back is the whole vector, with the padding at its end. The parameters stand in it in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
+
+**Why it matters.** You have written the optimizer that most large models were trained with. What travels is what plain
+data parallelism sends, a reduce_scatter and an all_gather being the two halves of an all_reduce: stage 1 costs nothing.
+
+### All stages, for real
+
+Stages 2 and 3 want the gradients divided, and the weights. Here they are, with one part for each matrix. In stage 2 a
+hook takes each gradient as soon as it is there, and drops it. In stage 3 there *is* no whole weight: a layer gathers
+it, uses it, and forgets it, in the forward and again in the backward pass, as your checkpoint in lecture 11 did with activations.
+"""
+
+
+# %%
+class Gathered(torch.autograd.Function):
+    """x @ w.T, where each rank holds its part of w."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, part: Tensor, shape: tuple[int, int], group: Group
+    ) -> Tensor:
+        ctx.save_for_backward(x, part)
+        ctx.shape, ctx.group = shape, group
+        return x @ group.all_gather(part).view(shape).T
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        x, part = ctx.saved_tensors
+        weight = ctx.group.all_gather(part).view(ctx.shape)
+        whole = (gradient.T @ x).flatten()
+        return gradient @ weight, ctx.group.reduce_scatter(whole) / ctx.group.size, None, None
+
+
+class GatheredLinear(nn.Module):
+    """A linear layer at stage 3: only a part of its weight is here."""
+
+    def __init__(self, linear: nn.Linear, group: Group) -> None:
+        super().__init__()
+        self.shape, self.group = linear.weight.shape, group
+        parts = linear.weight.detach().flatten().chunk(group.size)
+        self.part = nn.Parameter(parts[group.rank].clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return Gathered.apply(x, self.part, self.shape, self.group)
+
+
+def divide_gradient(p: nn.Parameter, part: nn.Parameter, group: Group) -> None:
+    """Stage 2: as soon as p's gradient is there, keep this rank's part of the average, and drop the rest."""
+
+    def hook(p: Tensor) -> None:
+        assert p.grad is not None
+        part.grad = group.reduce_scatter(p.grad.flatten()) / group.size
+        p.grad = None
+
+    p.register_post_accumulate_grad_hook(hook)
+
+
+def held(tensors: Iterable[Tensor | None]) -> int:
+    """Bytes of the storages behind some tensors."""
+    return sum(storage_bytes(tensor) for tensor in tensors if tensor is not None)
+
+
+def zero_training(group: Group, stage: int, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Three steps at a stage of ZeRO: what each rank holds, sends and ends with."""
+    x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
+    model = stack(width, depth).to(group.device)
+    parts: list[nn.Parameter] = []
+    sharded = ShardedAdamW(model.parameters(), group) if stage == 1 else None
+    if stage == 2:
+        for p in model.parameters():
+            parts.append(
+                nn.Parameter(p.detach().flatten().chunk(group.size)[group.rank].clone())
+            )
+            divide_gradient(p, parts[-1], group)
+    if stage == 3:
+        for block in model:
+            for name in ("up", "down"):
+                setattr(block, name, GatheredLinear(getattr(block, name), group))
+    adamw = sharded.adamw if sharded else torch.optim.AdamW(parts or model.parameters())
+    result: dict[str, Any] = {}
+    for number in range(3):
+        before = wire_bytes()
+        squared_error(model(x), y).backward()
+        trained = [*model.parameters(), *parts]
+        if number == 0:
+            result["gradients"] = held(p.grad for p in trained)
+        if sharded:
+            sharded.step()
+        elif stage == 0:
+            for p in model.parameters():
+                assert p.grad is not None
+                p.grad = group.all_reduce(p.grad) / group.size
+        if not sharded:
+            adamw.step()
+        if stage == 2:
+            with torch.no_grad():
+                for p, part in zip(model.parameters(), parts, strict=True):
+                    p.copy_(group.all_gather(part).view_as(p))
+        after = wire_bytes()
+        result["sent"] = None if before is None or after is None else after - before
+        for p in trained:
+            p.grad = None
+    result["parameters"] = held(model.parameters())
+    result["master copy"] = held(parts or ([sharded.part] if sharded else []))
+    result["state"] = state_bytes(adamw) - 4 * len(adamw.state)  # without the counters of steps
+    whole = [p if stage < 3 else group.all_gather(p) for p in model.parameters()]
+    result["trained"] = torch.cat([p.detach().flatten() for p in whole])
+    return result
+
+
+def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
+    """Stage 0 to 3, one after the other."""
+    return [zero_training(group, stage, x, y) for stage in range(4)]
+
+
+# %% [markdown]
+r"""
+**Predict.** At stage 3 the weights are gathered twice and the gradients scattered once. How many times as many bytes
+does each rank send in a step as at stage 0?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+single = stack(width, depth)
+adamw = torch.optim.AdamW(single.parameters())
+for _ in range(3):
+    gradients_of(single, inputs, targets)
+    adamw.step()
+alone = torch.cat([p.detach().flatten() for p in single.parameters()])
+
+recipe = {"parameters": 4, "gradients": 4, "state": 8}
+collectives = [
+    ["all_reduce"],
+    *2 * [["reduce_scatter", "all_gather"]],
+    ["all_gather", "all_gather", "reduce_scatter"],
+]
+by_rank = launch(all_stages, 2, inputs, targets)
+for stage in range(4):
+    wanted = zero_bytes(weights, 2, stage, recipe)
+    for result in by_rank:
+        found = result[stage]
+        assert torch.allclose(found["trained"], alone, atol=1e-4)
+        assert {kind: found[kind] for kind in recipe} == wanted
+        assert found["master copy"] == (4 * weights // 2 if stage in (1, 2) else 0)
+    enter(
+        f"ZeRO stage {stage}: on each rank",
+        sum(wanted.values()),
+        sum(found[kind] for kind in recipe),
+    )
+    sends = sum(ring_bytes(collective, 4 * weights, 2) for collective in collectives[stage])
+    enter_wire(f"ZeRO stage {stage}: sent in a step", sends, found["sent"])
+reconcile(
+    "sent at stage 3, against stage 0",
+    guess,
+    sends / ring_bytes("all_reduce", 4 * weights, 2),
+    "times",
+)
+assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
+
+# %% [markdown]
+r"""
+Three steps, four ways, two processes: the same weights as one process alone, and the bytes that the exercise's formula
+says. The *master copy* is the part that stages 1 and 2 update and then gather from. In float32 it is one copy too many;
+with weights in bfloat16 it is the float32 copy that one needs anyway (lecture 10), and it is divided, too. Stage 3 sends
+half as much again, and needs it in time: while a layer computes, the next one's weights have to be on their way.
+
+*Try it yourself:* eight ranks in `zero_bytes` for the stack, up to 64. Where does stage 1 stop helping, and what is left?
+
+## 4 · Tensor parallelism: half a matrix each
+
+ZeRO divides what is *stored*; every rank still computes with whole matrices. **Tensor parallelism** (Shoeybi and others,
+2019, arXiv:1909.08053) divides the multiplication. All ranks have the *same* rows, and each has half of every matrix. In
+a block with two matrices there is a way that needs a single sum:
+
+- Cut `up` by its *outputs*. Each rank computes half of the hidden numbers, $4d / n$ of them. GELU works on each number
+  by itself, so each rank goes on alone.
+- Cut `down` by its *inputs*: the same half of the hidden numbers. Each rank gets a full-size output, and it is one of
+  $n$ terms of the true one. One all_reduce adds them.
+
+Backward it is the mirror image. The gradient of the output is the same for all. But the gradient of the *input* comes
+out in $n$ terms, for each rank knows only what its own part of `up` did with $x$; they have to be added, too. So there
+are two small functions (Megatron's *f* and *g*): one does nothing forward and an all_reduce backward, the other an
+all_reduce forward and nothing backward.
+
+### Exercise 12.4 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
+
+The two functions are given. Write `__init__` and `forward` of `ParallelMLP`, for $y = \text{GELU}(x\, \text{up}^\top)\,
+\text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` `[d, h]`, as `nn.Linear` keeps its weights: outputs come
+first. Keep three parameters: `self.up` and `self.down`, this rank's part of each, and `self.bias`, whole. A part is to
+be a tensor of its own: a view would keep the whole matrix alive. $h$ can be divided by the number of ranks: rank
+0 has the first of so many equal slices, and the last rank the last.
+
+Every rank is given the same $x$. On every rank the output is the whole $y$, and after `backward` the gradients of $x$
+and of the parameters are those of the whole layer, or of this rank's part. The ranks may send one all_reduce of a
+tensor like $x$ forward, one backward, and nothing else.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "ParallelMLP", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class SumBackward(torch.autograd.Function):
+    """x as it is; its gradient is summed over the ranks (Megatron's f)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return ctx.group.all_reduce(gradient), None
+
+
+class SumForward(torch.autograd.Function):
+    """x summed over the ranks; its gradient as it is (Megatron's g)."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        return group.all_reduce(x)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return gradient, None
+
+
+class ParallelMLP(nn.Module):
+    """GELU(x @ up.T) @ down.T + bias, of which each rank holds and computes its part."""
+
+    def __init__(
+        self,
+        up: Float[Tensor, "h d"],
+        down: Float[Tensor, "d h"],
+        bias: Float[Tensor, "d"],
+        group: Group,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        ### BEGIN SOLUTION
+        self.up = nn.Parameter(up.chunk(group.size, dim=0)[group.rank].clone())
+        self.down = nn.Parameter(down.chunk(group.size, dim=1)[group.rank].clone())
+        self.bias = nn.Parameter(bias.clone())
+        ### END SOLUTION
+
+    def forward(self, x: Float[Tensor, "B d"]) -> Float[Tensor, "B d"]:
+        """The whole output, on every rank."""
+        ### BEGIN SOLUTION
+        hidden = nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T)
+        return SumForward.apply(hidden @ self.down.T, self.group) + self.bias
+        ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_ParallelMLP", "locked": true}
+check("ParallelMLP")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary><code>chunk(group.size, dim=…)</code> cuts a tensor into equal views. Outputs are rows of a weight, inputs its columns.</details>
+<details><summary>Hint 2</summary>Where is something the same on all ranks, and where is it one of several terms? Forward, the terms appear behind <code>down</code>; backward, in front of <code>up</code>. And how many ranks may add the bias?</details>
+
+**Why it matters.** Inside one machine, where the wire is fast, every large model is cut like this. Attention is cut by
+its heads in the same way: queries, keys and values by outputs, the last matrix by inputs.
+
+Now between two processes: bytes, numbers, and what is sent.
+
+**Predict.** All $B$ rows pass on every rank, forward and backward through one block of width $d$. How many bytes does
+each of two ranks send? ($B = 128$, $d = 128$, float32.)
+"""
+
+# %%
+guess = None  # bytes
+
+
+# %%
+def tensor_parallel(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Forward and backward of one block in two halves: gradients, bytes held, kept and sent."""
+    block: Any = stack(width, 1)[0]
+    up, down = block.up.weight.detach(), block.down.weight.detach()
+    mlp = ParallelMLP(up, down, torch.zeros(width), group).to(group.device)
+    x, y = x.to(group.device).requires_grad_(), y.to(group.device)
+    kept = saved_bytes(lambda x: squared_error(x + mlp(x), y), x, exclude=[mlp, y])
+    before = wire_bytes()
+    squared_error(x + mlp(x), y).backward()
+    after = wire_bytes()
+    assert x.grad is not None and mlp.up.grad is not None
+    sent = None if before is None or after is None else after - before
+    return {
+        "held": held((mlp.up, mlp.down)),
+        "kept": kept,
+        "sent": sent,
+        "up": mlp.up.grad,
+        "x": x.grad,
+    }
+
+
+undivided: Any = stack(width, 1)[0]
+x_whole = inputs.clone().requires_grad_()
+squared_error(undivided(x_whole), targets).backward()
+halves = launch(tensor_parallel, 2, inputs, targets)
+assert x_whole.grad is not None and undivided.up.weight.grad is not None
+assert all(same(half["x"], x_whole.grad) for half in halves)
+assert same(torch.cat([half["up"] for half in halves]), undivided.up.weight.grad)
+
+enter("tensor parallel: weights on each rank", 4 * 8 * width**2 / 2, halves[0]["held"])
+enter(
+    "tensor parallel: activations on each rank",
+    4 * batch * (8 * width / 2 + width),
+    halves[0]["kept"],
+)
+predicted = 2 * ring_bytes("all_reduce", 4 * batch * width, 2)
+enter_wire("tensor parallel: sent by each rank", predicted, halves[0]["sent"])
+reconcile("sent for one block, forward and backward", guess, predicted, "B")
+
+# %% [markdown]
+r"""
+Weights, gradients and state are halved, and the inside of the block, the $8d$; only the $d$-wide stream (here the
+errors that the loss keeps) is whole on every rank. The price: two sums of activations for *every* block, and while they
+travel everybody waits. Data parallelism sends once per step, and can hide it. So tensor parallelism stays where the
+wire is fastest.
+
+*Try it yourself:* at which batch does one block in two halves send more than plain data parallelism does for its
+weights?
+
+## 5 · Pipeline parallelism: some layers each
+
+The last way to cut is the plainest: the first half of the layers here, the second half there. Only the stream between
+two layers travels, $B \cdot d$ numbers forward and as many backward. But the second card waits for the first, and then
+the first for the second. So the batch is cut into **microbatches** that follow one another through the stages, as on an
+assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). The next cell draws the schedule of four stages and six
+microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and each takes one tick.
+"""
+
+# %% tags=["folded"]
+FORWARD_FIRST = """
+F0 F1 F2 F3 F4 F5  .  .  .  .  .  . B0 B1 B2 B3 B4 B5
+ . F0 F1 F2 F3 F4 F5  .  .  .  . B0 B1 B2 B3 B4 B5  .
+ .  . F0 F1 F2 F3 F4 F5  .  . B0 B1 B2 B3 B4 B5  .  .
+ .  .  . F0 F1 F2 F3 F4 F5 B0 B1 B2 B3 B4 B5  .  .  .
+"""
+ONE_FORWARD_ONE_BACKWARD = """
+F0 F1 F2 F3  .  .  . B0 F4 B1 F5 B2  . B3  . B4  . B5
+ . F0 F1 F2  .  . B0 F3 B1 F4 B2 F5 B3  . B4  . B5  .
+ .  . F0 F1  . B0 F2 B1 F3 B2 F4 B3 F5 B4  . B5  .  .
+ .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5  .  .  .
+"""
+drawn = {
+    name: [line.split() for line in text.strip().splitlines()]
+    for name, text in (
+        ("all forward passes first", FORWARD_FIRST),
+        ("1F1B: one forward, one backward", ONE_FORWARD_ONE_BACKWARD),
+    )
+}
+finding = "Every stage waits for six ticks, in both schedules"
+plots.show(
+    plots.pipeline_schedule(drawn, title=finding),
+    alt=f"{finding}. Four rows of 18 ticks. In the first schedule all six forward passes come before the backward "
+    "passes; in the second they alternate as soon as the first microbatch has passed the last stage.",
+)
+assert all(line.count(".") == 6 for lines in drawn.values() for line in lines)
+
+# %% [markdown]
+r"""
+The empty ticks are the **bubble**, the time in which a card waits. It doesn't depend on the number of microbatches, but
+its *fraction* of the time does. A stage keeps the activations of a microbatch from its F to its B. In the first schedule that
+means all six, the whole batch. The second one, *1F1B* for one forward, one backward, starts the backward passes as early as it
+can and takes in a new microbatch only when an old one is done.
+
+**Predict.** Four stages. How many microbatches does it take until the bubble is less than a tenth of the time?
+"""
+
+# %%
+guess = None  # microbatches, until the bubble is below a tenth
+
+# %% [markdown]
+r"""
+### Exercise 12.5 · pipeline_plan &nbsp; ★★☆ &nbsp; 10 minutes
+
+Write `pipeline_plan(stages, microbatches, stream)`, a dict with three entries. `"bubble"`: the share of all ticks in which
+a stage waits. `"kept"`: a list with, for each stage, the number of microbatches whose activations it keeps at its worst
+moment, with 1F1B. `"sent"`: a list with the bytes that each stage sends in a step. `stream` is the bytes of the whole
+batch's activations *between* two layers; their gradients take as many. Activations go to the next stage, gradients to the
+one before. There may be fewer microbatches than stages, or only one stage. There may also be a thousand stages and a
+million microbatches, so don't build the schedule.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "pipeline_plan", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def pipeline_plan(stages: int, microbatches: int, stream: int) -> dict[str, Any]:
+    """The bubble's share, and for each stage the microbatches kept (1F1B) and the bytes sent."""
+    ### BEGIN SOLUTION
+    last = stages - 1
+    return {
+        "bubble": last / (microbatches + last),
+        "kept": [min(stages - stage, microbatches) for stage in range(stages)],
+        "sent": [stream * ((stage > 0) + (stage < last)) for stage in range(stages)],
+    }
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_pipeline_plan", "locked": true}
+check("pipeline_plan")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>The bubble: in any row of the first schedule, empty ticks over all ticks. With m microbatches a row has 2·m jobs. How many empty ticks with four stages, and how many with two? Draw it.</details>
+<details><summary>Hint 2</summary>Kept: count along the rows of the second schedule, one more at each F, one less at each B. What is the largest count in each row, and what would it be with two microbatches? Sent: how many neighbours has a stage?</details>
+
+**Why it matters.** These three decide how a model is cut: enough microbatches against the bubble, a schedule that does
+not keep them all, and a wire that need not be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by
+the time *without* it, and get $(p - 1)/m$. Both are in use: look which one is meant.)
+
+Here are the schedules, worked out from what has to wait for what.
+"""
+
+
+# %%
+Job = tuple[str, int]  # forward or backward, and the number of the microbatch
+
+
+def orders(stages: int, microbatches: int, early: bool) -> list[list[Job]]:
+    """What each stage does, one after the other: all forward passes first, or backward as early as it can."""
+    result = []
+    for stage in range(stages):
+        first = min(stages - stage, microbatches) if early else microbatches
+        order = [("F", m) for m in range(first)]
+        for m in range(microbatches):
+            order.append(("B", m))
+            order += [("F", first + m)] if first + m < microbatches else []
+        result.append(order)
+    return result
+
+
+def schedule(stages: int, microbatches: int, early: bool = False) -> list[list[str]]:
+    """The same, tick by tick: a job waits for the stage before it (backward: after it). Each takes one tick."""
+    waiting = orders(stages, microbatches, early)
+    lines: list[list[str]] = [[] for _ in range(stages)]
+    done: set[tuple[int, Job]] = set()
+    while any(waiting):
+        now = []
+        for stage, order in enumerate(waiting):
+            needed = stage - 1 if order and order[0][0] == "F" else stage + 1
+            if order and (needed not in range(stages) or (needed, order[0]) in done):
+                now.append((stage, order.pop(0)))
+                lines[stage].append("{}{}".format(*now[-1][1]))
+            else:
+                lines[stage].append(".")
+        done.update(now)
+    return lines
+
+
+def idle_share(lines: list[list[str]]) -> float:
+    """The share of all ticks in which a stage has nothing to do."""
+    return sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
+
+
+def kept_at_most(line: list[str]) -> int:
+    """Microbatches that have passed forward and not yet backward, at the worst moment."""
+    change = [{"F": 1, "B": -1, ".": 0}[job[0]] for job in line]
+    return max(itertools.accumulate(change))
+
+
+for stages in (1, 2, 4, 8):
+    for microbatches in (1, 3, 8, 32):
+        plan = pipeline_plan(stages, microbatches, stream=0)
+        for early in (False, True):
+            lines = schedule(stages, microbatches, early)
+            assert math.isclose(idle_share(lines), plan["bubble"])
+        assert [kept_at_most(line) for line in lines] == plan["kept"]  # the early one's
+
+enough = next(m for m in range(1, 1_000) if pipeline_plan(4, m, stream=0)["bubble"] < 0.1)
+reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
+assert [schedule(4, 6, early) for early in (False, True)] == list(drawn.values())
+assert enough == 28
+assert [kept_at_most(line) for line in schedule(4, 28)] == [28, 28, 28, 28]
+assert [kept_at_most(line) for line in schedule(4, 28, early=True)] == [4, 3, 2, 1]
+
+# %% [markdown]
+r"""
+The bubble is the same with both, and with 1F1B the first stage keeps four microbatches in place of 28: as many as there
+are stages.
+
+For real, with two stages: rank 0 has the first half of the blocks, rank 1 the second half and the loss. Collectives are
+of no use here. `send` and `recv` are between two.
+"""
+
+# %%
+import torch.distributed as dist
+
+MICROBATCHES = 4
+
+
+def pipeline(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """One step through two stages: this stage's gradients, the bytes that it holds and has sent."""
+    whole = stack(width, depth)
+    half = depth // 2
+    stage = (whole[:half] if group.rank == 0 else whole[half:]).to(group.device)
+    x_parts, y_parts = (t.to(group.device).chunk(MICROBATCHES) for t in (x, y))
+    inputs, outputs = [], []
+    before = wire_bytes()
+    for x_part, y_part in zip(x_parts, y_parts, strict=True):  # forward, all of them
+        if group.rank == 0:
+            outputs.append(stage(x_part))
+            dist.send(outputs[-1].detach(), 1)
+        else:
+            arrived = torch.empty_like(x_part)
+            dist.recv(arrived, 0)
+            inputs.append(arrived.requires_grad_())
+            outputs.append(squared_error(stage(inputs[-1]), y_part) / MICROBATCHES)
+    for number in range(MICROBATCHES):  # and back
+        if group.rank == 0:
+            gradient = torch.empty_like(x_parts[number])
+            dist.recv(gradient, 1)
+            outputs[number].backward(gradient)
+        else:
+            outputs[number].backward()
+            gradient = inputs[number].grad
+            assert gradient is not None
+            dist.send(gradient, 0)
+    after = wire_bytes()
+    flat = torch.cat([p.grad.flatten() for p in stage.parameters() if p.grad is not None])
+    sent = None if before is None or after is None else after - before
+    return {"held": held(stage.parameters()), "sent": sent, "gradients": flat}
+
+
+first, second = launch(pipeline, 2, inputs, targets)
+both = torch.cat([first["gradients"], second["gradients"]])
+assert same(both, by_one)
+enter("pipeline: weights on each rank", 4 * weights / 2, first["held"])
+plan = pipeline_plan(2, MICROBATCHES, stream=4 * batch * width)
+for rank, found in enumerate((first, second)):
+    enter_wire(f"pipeline: sent by rank {rank}", plan["sent"][rank], found["sent"])
+assert plan["bubble"] == 1 / 5
+
+# %% [markdown]
+r"""
+The gradients of one process again, and the least traffic of all: 4 · $B$ · $d$ bytes each way, however many layers a
+stage has. That is why pipelines run between machines, where the wire is slowest, and tensor parallelism within.
+
+*Try it yourself:* send nothing (comment out the `send` of rank 1). What does `launch` tell you, and when? (Give it
+`seconds=10`.)
+"""
+
+# %% [markdown]
+r"""
+## 6 · The result: two that make one
+
+Now everything together, in two processes. The batch is divided (section 2), each half passes through the model in four
+parts, each block is recomputed in the backward pass (both as in lecture 11), and each rank keeps half of the optimizer
+state (your `ShardedAdamW`). One process does the same with none of it. Both take twenty steps.
+"""
+
+
+# %%
+from torch.utils.checkpoint import checkpoint
+
+
+class CheckpointedStack(nn.Module):
+    """The stack, with every block in a checkpoint."""
+
+    def __init__(self, blocks: nn.Sequential) -> None:
+        super().__init__()
+        self.blocks = blocks
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.detach().requires_grad_()  # or the first block's output would need no gradient
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+        return x
+
+
+STEPS, PARTS = 20, 4
+
+
+def accumulate(model: nn.Module, x: Tensor, y: Tensor) -> float:
+    """The gradients of the whole batch, from equal parts; returns the mean loss."""
+    losses = []
+    for rows, targets in zip(x.chunk(PARTS), y.chunk(PARTS), strict=True):
+        loss = squared_error(model(rows), targets) / PARTS
+        loss.backward()
+        losses.append(loss.item())
+    return sum(losses)
+
+
+def train_alone(x: Tensor, y: Tensor) -> dict[str, Any]:
+    """Twenty steps of AdamW in one process, as plainly as can be."""
+    model = stack(width, depth)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    kept = saved_bytes(lambda x, y: squared_error(model(x), y), x, y, exclude=model)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = squared_error(model(x), y)
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    return {
+        "losses": losses,
+        "parameters": held(model.parameters()),
+        "gradients": held(p.grad for p in model.parameters()),
+        "optimizer state": state_bytes(optimizer) - 4 * len(optimizer.state),
+        "activations": kept,
+        "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+    }
+
+
+def train_together(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
+    """The same on each rank, in parts, with checkpoints and with your ShardedAdamW."""
+    x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
+    model = CheckpointedStack(stack(width, depth)).to(group.device)
+    optimizer = ShardedAdamW(model.parameters(), group, lr=1e-3)
+    size = len(x) // PARTS
+    kept = saved_bytes(
+        lambda x, y: squared_error(model(x), y), x[:size], y[:size], exclude=model
+    )
+    losses = []
+    for _ in range(STEPS):
+        model.zero_grad()
+        loss = accumulate(model, x, y)
+        losses.append(
+            group.all_reduce(torch.tensor([loss], device=group.device)).item() / group.size
+        )
+        optimizer.step()
+    return {
+        "losses": losses,
+        "parameters": held([*model.parameters(), optimizer.part]),
+        "gradients": held(p.grad for p in model.parameters()),
+        "optimizer state": state_bytes(optimizer.adamw) - 4,
+        "activations": kept,
+        "weights": torch.cat([p.detach().flatten() for p in model.parameters()]),
+    }
+
+
+# %% [markdown]
+r"""
+**Predict.** How many times fewer bytes does a rank hold than the process that does it all alone, in the four kinds
+together? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW` updates counts with the parameters.)
+"""
+
+# %%
+guess = None  # times fewer
+
+# %%
+kinds = ("parameters", "gradients", "optimizer state", "activations")
+plan_alone = dict(
+    zip(
+        kinds,
+        (4 * weights, 4 * weights, 8 * weights, 4 * 9 * depth * batch * width),
+        strict=True,
+    )
+)
+rows_at_once = batch // 2 // PARTS
+inputs_and_errors = (
+    depth * rows_at_once * width
+)  # and the first input, which CheckpointedStack makes a leaf of
+plan_together = {
+    "parameters": 4 * weights + 4 * weights // 2,
+    "gradients": 4 * weights,
+    "optimizer state": 8 * weights // 2,
+    "activations": 4 * inputs_and_errors,
+}
+
+one = train_alone(inputs, targets)
+together = launch(train_together, 2, inputs, targets)
+for kind in kinds:
+    enter(f"alone: {kind}", plan_alone[kind], one[kind])
+for rank in together:
+    assert {kind: rank[kind] for kind in kinds} == plan_together
+for kind in kinds:
+    enter(f"each of two: {kind}", plan_together[kind], together[0][kind])
+times = sum(plan_alone.values()) / sum(plan_together.values())
+reconcile("one alone against each of two", guess, times, "times")
+
+drift = max(abs(a - b) for a, b in zip(one["losses"], together[0]["losses"], strict=True))
+print(
+    f"loss {one['losses'][0]:.3f} at first, {one['losses'][-1]:.3f} after {STEPS} steps, in both"
+)
+assert one["losses"][-1] < 0.9 * one["losses"][0]
+assert drift < 1e-4
+assert torch.equal(together[0]["weights"], together[1]["weights"])
+assert torch.allclose(together[0]["weights"], one["weights"], atol=1e-3)
+
+# %%
+finding = (
+    f"The same training: each of two ranks holds {times:.1f} times fewer bytes than one alone"
+)
+bars = {"one alone": {kind: one[kind] for kind in kinds}}
+bars |= {
+    f"rank {number}": {kind: rank[kind] for kind in kinds}
+    for number, rank in enumerate(together)
+}
+plots.show(
+    plots.memory_stacks(bars, title=finding),
+    alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: the ranks' activations have "
+    "nearly vanished, their state is half, their gradients are as large, and their parameters half as large again.",
+)
+
+# %% [markdown]
+r"""
+Twenty steps give the same losses, the same weights up to rounding, and bit for bit the same weights on both ranks. And
+the predictions in this lecture were right:
+"""
+
+# %%
+exact = sum(predicted == measured for _, predicted, measured in ledger)
+print(f"{exact} of {len(ledger)} byte counts were predicted exactly, the others within 2%, the size of the messages' headers")
+assert all(predicted <= measured <= 1.02 * predicted for _, predicted, measured in ledger)
+
+# %% [markdown]
+r"""
+Back to the beginning: Llama 3.1 8B, one sequence of 8,192 tokens on each card.
+
+**Predict.** Eight H100s, ZeRO stage 3 and checkpointing. How many GB does each card hold?
+"""
+
+# %%
+guess = None  # GB
+
+# %%
+steps = {
+    "plain": napkin.Step(batch=1, context=8_192),
+    "ZeRO 1": napkin.Step(batch=1, context=8_192, cards=8, zero=1),
+    "ZeRO 3": napkin.Step(batch=1, context=8_192, cards=8, zero=3),
+    "ZeRO 3, checkpoints": napkin.Step(
+        batch=1, context=8_192, cards=8, zero=3, checkpointing=True
+    ),
+}
+ledgers = {name: napkin.memory(llama, step) for name, step in steps.items()}
+finding = "Llama 3.1 8B on eight H100s: dividing and computing again make it fit"
+plots.show(
+    plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
+    alt=f"{finding}. Bars of the five kinds for one card: plain 177 GB, the others less and less.",
+)
+last = sum(ledgers["ZeRO 3, checkpoints"].values()) / 1e9
+reconcile("on each of eight cards", guess, last, "GB")
+
+sums = {name: sum(ledger.values()) for name, ledger in ledgers.items()}
+assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"] > sums["ZeRO 3, checkpoints"]
+
+# %% [markdown]
+r"""
+*Try it yourself:* move the controls. What is the longest context that fits on eight cards, and which kind is in the way
+then?
+"""
+
+# %%
+from course_utils.widgets import memory_budget
+
+memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
+
+# %% [markdown]
+r"""
+## Takeaways
+
+**Mechanics.** An all_reduce sends $2\,\tfrac{n-1}{n}\,S$ bytes from each rank; it is a reduce_scatter followed by an
+all_gather. ZeRO divides the optimizer state, then the gradients, then the parameters; stage 3 sends half as much again.
+Tensor parallelism divides the first matrix by its outputs and the second by its inputs, with one sum in each direction. A
+pipeline of $p$ stages and $m$ microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
+
+**Mindset.** Whatever is divided has to be put together again. When two processes disagree with one, look for a sum that
+should be a mean, a term that was never added, or a rank that never arrives.
+
+**Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. Large
+messages take the time of their bytes, small ones the time of their rounds.
+
+Next: **14 · Capstone**. A whole Transformer: planned first, then built, trained, and held against the plan.
+"""
