@@ -60,7 +60,7 @@ SLOW = [
 # Where a run may leave something in the checkout: git ignores it, and the next run is quicker for it.
 CACHES = {"build", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".venv", ".venv.installing"}
 
-os.environ.setdefault("COURSE_PRESET", "small")  # lecture 12 trains for seconds where notebooks are only tried out
+os.environ.setdefault("COURSE_PRESET", "small")  # lecture 14 trains for seconds where notebooks are only tried out
 # A thread of OpenMP that waits keeps a processor busy. Several tests run side by side, and on two cores that costs most
 # of the time: lecture 07 takes seven times as long. Read when torch is imported.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")

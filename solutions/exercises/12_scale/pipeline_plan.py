@@ -45,7 +45,7 @@ exercise.requirement(
     visible=cases("bubble", (4, 6, 1_000), (5, 3, 700), (1, 4, 1_000)),
     edges=rare("bubble"),
     domain=plans("bubble"),
-    hint="Count one line of the timetable: 2·m ticks of work, and as many dots as there are in every other line.",
+    hint="Count one row of the schedule: 2·m ticks of work, and as many empty ticks as in every other row.",
 )
 exercise.requirement(
     '"kept" has the most microbatches that each stage keeps at once, with 1F1B',
@@ -54,7 +54,7 @@ exercise.requirement(
     visible=cases("kept", (4, 6, 1_000), (5, 3, 700)),
     edges=rare("kept"),
     domain=plans("kept"),
-    hint="Count in the second timetable: after each F one more is kept, after each B one less.",
+    hint="Count in the second schedule: after each F one more is kept, after each B one less.",
 )
 exercise.requirement(
     '"sent" has the bytes that each stage sends: activations on, gradients back',
