@@ -17,9 +17,12 @@ cores.
 """
 
 # %%
+import itertools
 import math
 import os
+import re
 import statistics
+import sys
 import sysconfig
 import tempfile
 import time
@@ -34,6 +37,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from tqdm.auto import tqdm
 
 from course_utils import checkpoint, data, hardware, plots, timing
 from course_utils import device as devices
@@ -557,6 +561,27 @@ nonlinearity, the head, and the number of heads for keys; the frame is this one.
 
 # %% [markdown]
 r"""
+### The assembled model
+
+This is what you have put together. The dashed part is one layer; there are $L$ of them, one after the other. Follow the top
+line and you see the residual stream: nothing ever replaces it, every part adds to it.
+
+```mermaid
+flowchart LR
+  accTitle: The Transformer of the capstone
+  accDescr: Token ids become vectors, to which the vectors of their positions are added. In each of L layers attention of the normed stream is added to the stream, and then the feed-forward block of the normed stream. A last norm and products with the table of tokens give the logits.
+  I["ids<br/>[b, t]"] --> E["token + positional<br/>embedding<br/>[b, t, d]"]
+  E --> P("+")
+  P --> Q("+")
+  Q --> N["LayerNorm"]
+  N --> H["token embedding,<br/>transposed<br/>[d, V]"]
+  H --> S["logits<br/>[b, t, V]"]
+  E -.-> A["LayerNorm → attention<br/>(qkv, heads, out)"]
+  A -.-> P
+  P -.-> F["LayerNorm → up<br/>→ GELU → down"]
+  F -.-> Q
+```
+
 ### The model against the plan
 
 Before a model is trained it is checked, with everything that is cheap. **Parameters** and **FLOPs** first. Neither needs
@@ -584,6 +609,7 @@ counted = {
     "FLOPs per token": count_flops(lambda: next_token_loss(plans_only, ids, ids).backward())
     / ids.numel(),
 }
+print(plans_only)
 for kind in work:
     print(f"{kind:>16}: {work[kind]:,} planned, {counted[kind]:,.0f} counted")
 assert counted == work  # to the last one
@@ -721,6 +747,7 @@ def train_model(
     mixed: bool,
     save: Callable[[int], None],
     every: int,
+    report: Callable[[float], None] = lambda loss: None,
 ) -> list[float]:
     """Train for these steps, save on the way and at the end, and return the losses."""
     losses = []
@@ -735,6 +762,7 @@ def train_model(
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())
+        report(losses[-1])
         if (step + 1) % every == 0 or step == steps[-1]:
             save(step + 1)
     return losses
@@ -871,9 +899,10 @@ def held_out_loss(model: nn.Module) -> float:
 
 
 path = folder / "run.pt"
+moments = (every := preset.steps // LOOKS, 3 * every, preset.steps)  # at which it will show what it writes
 held_out_losses: dict[int, float] = {}
-every = preset.steps // LOOKS
 stop = 2 * every
+step_flops = work["FLOPs per token"] * tokens_per_step
 
 
 def process(seed: int, steps: range) -> tuple[nn.Module, list[float], float]:
@@ -893,14 +922,25 @@ def process(seed: int, steps: range) -> tuple[nn.Module, list[float], float]:
         checkpoint.save_checkpoint(
             path, model=model, optimizer=optimizer, step=step, generators=generators
         )
+        if step in moments:
+            torch.save(model.state_dict(), folder / f"weights-{step}.pt")
         held_out_losses[step] = held_out_loss(model)
-        print(f"step {step:>5,}: held-out loss {held_out_losses[step]:.3f}")
+        progress.write(f"step {step:>5,}: validation loss {held_out_losses[step]:.3f}", file=sys.stdout)
+
+    def report(loss: float) -> None:
+        progress.update()
+        seconds = time.perf_counter() - began
+        share = step_flops * (progress.n - steps.start) / seconds / ceiling
+        progress.set_postfix_str(
+            f"loss {loss:.2f}, {share:.0%} of the ceiling (planned: {planned_share:.0%})", refresh=False
+        )
 
     devices.synchronize(device)
-    began = time.perf_counter()
-    losses = train_model(model, optimizer, next_batch, lr_at, steps, mixed, save, every)
-    devices.synchronize(device)
-    return model, losses, time.perf_counter() - began
+    with tqdm(total=preset.steps, initial=steps.start, unit="step", desc="training") as progress:
+        began = time.perf_counter()
+        losses = train_model(model, optimizer, next_batch, lr_at, steps, mixed, save, every, report)
+        devices.synchronize(device)
+        return model, losses, time.perf_counter() - began
 
 
 _, first_losses, first_seconds = process(0, range(stop))
@@ -1014,10 +1054,27 @@ def draw(scores: Float[Tensor, "b vocabulary"], temperature: float = 0.7) -> Int
     return torch.multinomial(chances, 1, generator=speaker)[:, 0].to(scores.device)
 
 
+def columns(texts: dict[str, str], width: int = 38) -> str:
+    """Texts side by side, under their names; of a run of blanks eight are shown, of empty lines one."""
+    cut = []
+    for name, text in texts.items():
+        shown = re.sub(r" {9,}", 8 * " ", text)
+        shown = re.sub(r"\n{3,}", "\n\n", "".join(c if c.isprintable() or c == "\n" else "·" for c in shown))
+        lines = [line[i : i + width] for line in shown.split("\n") for i in range(0, max(1, len(line)), width)]
+        cut.append([name, "─" * width, *lines])
+    rows = itertools.zip_longest(*cut, fillvalue="")
+    return "\n".join("   ".join(f"{cell:<{width}}" for cell in row).rstrip() for row in rows)
+
+
 start = torch.tensor([list(b"    def ")], device=device)
-sample = bytes(generate(model, start, 300, preset.context, draw)[0].tolist())
-print(sample.decode(errors="replace"))
-assert len(sample) == start.numel() + 300
+samples = {}
+for step in moments:
+    writer = make_model().to(device)
+    writer.load_state_dict(torch.load(folder / f"weights-{step}.pt", map_location=device))
+    written = generate(writer, start, 300, preset.context, draw)[0].tolist()
+    samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = bytes(written).decode(errors="replace")
+    assert len(written) == start.numel() + 300
+print(columns(samples))
 
 # %% [markdown]
 r"""
