@@ -2,15 +2,15 @@
 r"""
 # 12 · Scale
 
-> **One card is not enough. How do several share one model, and what do they have to send each other?**
+> **One card isn't enough. How do several share one model, and what do they have to send each other?**
 
 Lecture 11 made a training step smaller on a single device. When that isn't enough, or isn't fast enough, you divide the
-work among several devices. You can divide the batch, the optimizer state, the matrices or the layers. Each way
-saves a different kind of memory, and you pay for each in bytes sent.
+work among several devices. You can divide the batch, the optimizer state, the matrices or the layers. Each choice saves
+a different kind of memory, and you pay for each one in bytes sent.
 
 In this lecture you'll write the pieces and run them on two real processes on your machine. By the end, two processes
-train one model together, each with half of your AdamW's state. They arrive at the same weights as one
-process that does everything alone, and you'll have predicted every byte that they hold and send.
+train one model together, each with half of your AdamW's state. They arrive at the same weights as one process that does
+everything alone, and you'll have predicted every byte that they hold and send.
 """
 
 # %%
@@ -39,10 +39,10 @@ show_progress()
 
 # %% [markdown]
 r"""
-## 1 · What each way divides
+## 1 · What you can divide
 
-Here is Llama 3.1 8B again, the way it is usually trained, with one sequence of 8,192 tokens: more than twice
-what an H100 holds, as you saw in lecture 11. This is what you can divide among several cards, and what it costs:
+Here is Llama 3.1 8B again, the way it is usually trained, with one sequence of 8,192 tokens. As you saw in lecture 11,
+that's more than twice what an H100 holds. There are four things you can divide among several cards:
 
 | what you divide | what shrinks on each card | what you pay |
 |---|---|---|
@@ -51,8 +51,8 @@ what an H100 holds, as you saw in lecture 11. This is what you can divide among 
 | the matrices: tensor parallelism (4) | all of them | activations are sent in every layer |
 | the layers: pipeline parallelism (5) | all of them | cards wait for each other |
 
-We try them on the model of lecture 11, a stack of residual blocks with two matrices and a GELU each. Every count is
-entered into a ledger, which insists that the prediction was right.
+We try them on the model of lecture 11, a stack of residual blocks with two matrices and a GELU each. The function
+`enter` writes every count into a ledger, and fails if the prediction was wrong.
 """
 
 
@@ -109,12 +109,14 @@ assert round(one_card / card, 1) == 2.2
 
 # %% [markdown]
 r"""
-## 2 · Several at once: data parallelism
+## 2 · Data parallelism
 
-From here on one process is not enough. A **rank** is one of several processes that run the same program, each with its
-own memory and, on a real cluster, its own GPU. All they can do is compute, and talk. `launch(f, 2, …)` starts two of
-them on this machine and calls `f(group, …)` in each: `group.rank` says which one it is, `group.size` how many there
-are. They talk in **collectives**, which *every* rank has to call, in the same order:
+From here on we need more than one process. A **rank** is one of several processes that run the same program, each with
+its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is compute and send messages.
+
+`launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
+rank, and `group.size` is how many there are. They communicate in **collectives**, operations that *every* rank has to
+call, in the same order:
 
 | call | each rank gives | each rank gets | in `torch.distributed` |
 |---|---|---|---|
@@ -122,8 +124,8 @@ are. They talk in **collectives**, which *every* rank has to call, in the same o
 | `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather` |
 | `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter` |
 
-(Two GPUs or more: they talk by NCCL, each rank on its own. If not: by gloo, between two CPU processes. The numbers are
-the same. Each rank computes with one thread, so nothing here is about speed.)
+(If you have two GPUs or more, the ranks use NCCL and a GPU each. Otherwise they are CPU processes that use gloo. The
+numbers are the same. Each rank computes with one thread, so don't expect anything here to be fast.)
 """
 
 
@@ -141,14 +143,15 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all_reduce cost? The usual way is a *ring*. Cut the vector into as many equal pieces as there are ranks. In
-each round every rank sends one piece to its neighbour, and adds the piece that has come from the other side to its own.
-After $n - 1$ rounds each rank holds one piece of the whole sum: that is a **reduce_scatter**. Another $n - 1$ rounds
-pass the finished pieces around until everybody has all of them: an **all_gather**. One after the other they are the
-**all_reduce**.
+What does an all_reduce cost? The usual implementation is a *ring*. Cut the vector into as many equal pieces as there
+are ranks. In each round, every rank sends one piece to its neighbor on one side, and adds the piece that arrives from
+the other side to its own. After $n - 1$ rounds, each rank holds one piece of the complete sum. That is a
+**reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces
+travel around the ring until every rank has all of them, which is an **all-gather**. Do one after the other and you have
+an **all-reduce**: every rank ends up with the whole sum.
 
-**Predict.** Two ranks, a million float32 numbers. How many bytes does each rank send in an all_reduce? And with a
-thousand ranks: how many times that?
+**Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
+ranks: how many times that?)
 """
 
 # %%
@@ -158,15 +161,15 @@ guess = None  # bytes, with two ranks
 r"""
 ### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`, and `size` is the bytes of the
-whole vector: the one that is summed, or the one that everybody has in the end. The pieces are of one size, which need not
-be a whole number. A single rank has nothing to send, and takes no time.
+Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`. `size` is the number of bytes
+in the whole vector: the one that is summed, or the one that everybody has in the end. All pieces have the same size,
+which need not be an integer. A single rank has nothing to send, and takes no time.
 
-`ring_bytes(collective, size, ranks)`: the bytes that *each* rank sends.
+`ring_bytes(collective, size, ranks)` returns the bytes that *each* rank sends.
 
-`ring_seconds(collective, size, ranks, latency, bandwidth)`: how long it takes. In a round all ranks send at the same time,
-and the next round begins when all have got what was sent. A message takes `latency` seconds, however small it is, and then
-its bytes pass at `bandwidth` bytes per second.
+`ring_seconds(collective, size, ranks, latency, bandwidth)` returns how long it takes. In each round all ranks send at
+the same time, and the next round begins when every rank has received its piece. A message takes `latency` seconds,
+however small it is, and then its bytes pass at `bandwidth` bytes per second.
 """
 
 
@@ -198,11 +201,12 @@ check("ring_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be handed on until all four ranks have had it?</details>
-<details><summary>Hint 2</summary>Three numbers: the bytes of a piece, how many pieces a rank sends in a round, and how many rounds there are. Which of the three collectives has more rounds than the others, and why? And how long is one round?</details>
+<details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be passed on until all four ranks have had it?</details>
+<details><summary>Hint 2</summary>You need three numbers: the bytes of a piece, how many pieces a rank sends in a round, and how many rounds there are. Which of the three collectives has more rounds than the others, and why? And how long is one round?</details>
 
-**Why it matters.** Every large training waits for these three, and you will need the first function in four cells below.
-Here is one of them: the operating system counts the bytes on the connections between two processes.
+**Why it matters.** Every kind of parallelism in this lecture is built from these three collectives, and you'll need
+`ring_bytes` for each of them. Let's check it first: the operating system counts the bytes that pass between our two
+processes.
 """
 
 
@@ -239,10 +243,11 @@ assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
 
 # %% [markdown]
 r"""
-The messages have headers, a percent or so; the rest is your count. (all_gather of a million numbers on *each* rank makes
-two million: 8 MB.) And however many ranks there are, none ever sends more than twice the vector.
+Apart from a percent or so for the headers of the messages, that is your count. (An all-gather of a million numbers on
+*each* of two ranks gives two million: 8 MB.) And however many ranks there are, none of them ever sends more than twice
+the vector.
 
-Bytes are not all. Say that a message takes 10 µs to set out, and then 50 GB pass in a second:
+But bytes aren't everything. Suppose that a message has a latency of 10 µs, and that its bytes then pass at 50 GB/s:
 """
 
 # %%
@@ -261,17 +266,18 @@ assert ring_seconds("all_reduce", 4 * llama.parameters, 1_024, 10e-6, 50e9) < 1.
 
 # %% [markdown]
 r"""
-What is large takes its bytes' time, and hardly more of it with more ranks. What is small takes its rounds' time, and there
-are two for every rank. So gradients are not sent one by one: `DistributedDataParallel` packs many of them into a *bucket*,
-and starts on it as soon as the backward pass has filled it.
+A large vector takes the time of its bytes, and hardly longer with more ranks. A small one takes the time of its rounds,
+and there are two more of those for every rank you add. That's why gradients aren't sent one by one:
+`DistributedDataParallel` packs many of them into a *bucket*, and starts sending it as soon as the backward pass has
+filled it.
 
-**Data parallelism** is the first use of it. Every rank has the whole model, and its own part of the batch. After the
-backward pass the gradients are averaged with one all_reduce, so that all ranks take the same step and stay the same. It
-is accumulation, at the same time instead of one after the other.
+In **data parallelism** every rank holds the whole model and processes its own part of the batch. After the backward
+pass, one all-reduce averages the gradients, so all ranks take the same step and stay identical. It is gradient
+accumulation with the parts processed at the same time instead of one after the other.
 
 > **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean over its own rows, so the sum is
-> `size` times too large, and it looks like a learning rate that was too high. Divide by `group.size`. (And if the parts
-> are not equal, weight them, as in exercise 11.1.)
+> `size` times too large, and looks as if the learning rate were too high. Divide by `group.size`. (If the parts aren't
+> equal, weight them, as in exercise 11.1.)
 """
 
 # %%
@@ -310,13 +316,13 @@ enter_wire(
 
 # %% [markdown]
 r"""
-Two processes, half of the rows each, and the gradients of one that saw them all. PyTorch's `DistributedDataParallel` is
-this, with the messages begun while the backward pass still runs.
+Each of the two processes saw half of the rows, and both ended up with the gradients of one process that saw them all.
+PyTorch's `DistributedDataParallel` does the same, but starts sending while the backward pass is still running.
 
-What happens when a rank does *not* call what the others call? They wait. Two GPUs that wait for each other look busy, and
-nothing is printed; jobs have hung so for days. `launch` gives up after a time limit, ends all processes, and says who
-was where. The tests of the exercises below use `simulate`: the ranks take turns as threads of one process, which needs
-no network and knows at once that nobody will ever come.
+What happens if one rank *doesn't* call what the others call? The others wait for it, and a GPU that waits inside a
+collective looks busy, so a job can hang without printing anything. `launch` gives up after a time limit, ends all
+processes, and says where each rank was. The checks of the exercises use `simulate` instead: there, the ranks take turns
+as threads of one process, which needs no network and notices at once that a rank will never arrive.
 """
 
 
@@ -336,23 +342,25 @@ except RanksError as error:
 
 # %% [markdown]
 r"""
-*Try it yourself:* `launch(forgets, 2, seconds=10)`. What does it say, and does it take the ten seconds?
+*Try it yourself:* run `launch(forgets, 2, seconds=10)`. What does it say, and does it take all ten seconds?
 
 ## 3 · ZeRO: nobody needs all of it
 
-Data parallelism saves activations (each rank has fewer rows) and nothing else: all ranks hold the same weights, the
-same gradients, the same state. **ZeRO** (Rajbhandari and others, 2019, arXiv:1910.02054), for *zero redundancy
-optimizer*, divides them among the ranks:
+Data parallelism shrinks the activations, because each rank has fewer rows. It shrinks nothing else: all ranks hold the
+same weights, the same gradients and the same optimizer state. **ZeRO**, the *zero redundancy optimizer*, divides these
+copies among the ranks (Rajbhandari and others, 2019, arXiv:1910.02054). It comes in three stages:
 
-- **Stage 1**: the optimizer's state, with the master copy. Each rank updates its own part of the weights, and an
-  all_gather tells the others.
-- **Stage 2**: the gradients, too. Each rank needs the average of its own part only: a reduce_scatter.
-- **Stage 3**: the parameters, too. Before a layer computes, its weights are gathered, and afterwards dropped. (PyTorch
-  calls it FSDP, *fully sharded data parallel*.)
+- **Stage 1.** The optimizer state and the master copy are divided. Each rank updates its own part of the weights, and
+  an all-gather distributes the result.
+- **Stage 2.** The gradients are divided as well. Each rank needs only its own part of the average, so a reduce-scatter
+  is enough.
+- **Stage 3.** The parameters are divided as well. Before a layer computes, its weights are gathered, and afterwards
+  they are dropped. PyTorch calls this FSDP, *fully sharded data parallel*.
 
-Llama 3.1 8B on eight cards, with 2 bytes for weights, 2 for gradients, 12 for state and master copy.
+Take Llama 3.1 8B on eight cards, with 2 bytes per parameter for the weights, 2 for the gradients, and 12 for optimizer
+state and master copy.
 
-**Predict.** How many GB are left on each card at stage 3, and how many at stage 1?
+**Predict.** How many GB does each card hold at stage 3? (And at stage 1?)
 """
 
 # %%
@@ -362,11 +370,11 @@ guess = None  # GB on each card at stage 3
 r"""
 ### Exercise 12.2 · zero_bytes &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `zero_bytes(parameters, ranks, stage, recipe)`: the bytes on each rank, by kind. `recipe` says how many bytes each
-*parameter* takes for each kind: a dict with the keys `"parameters"`, `"gradients"` and `"state"` (the master copy
-included), in any order. Stage 0 divides nothing, and each later stage divides one more kind. Where a kind is divided,
-each rank holds an equal number of *parameters'* worth: the vector of all is padded to a multiple of `ranks`. There are
-at most $10^{15}$ parameters. Return a dict of ints with the same keys.
+Write `zero_bytes(parameters, ranks, stage, recipe)`, which returns the bytes on each rank, by kind. `recipe` gives the
+bytes that each *parameter* takes for each kind: it is a dict with the keys `"parameters"`, `"gradients"` and `"state"`
+(which includes the master copy), in any order. Stage 0 divides nothing, and each later stage divides one kind more.
+Where a kind is divided, each rank holds an equal number of *parameters'* worth: the vector of all parameters is padded
+to a multiple of `ranks`. There are at most $10^{15}$ parameters. Return a dict of ints with the same keys.
 """
 
 
@@ -390,11 +398,11 @@ check("zero_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>How many parameters does one rank look after? Ten parameters on four ranks: two each are too few.</details>
-<details><summary>Hint 2</summary>From which stage on is each kind divided? A dict from the kind to that stage makes one rule of all the cases.</details>
+<details><summary>Hint 1</summary>How many parameters does one rank look after? With ten parameters on four ranks, two each are too few.</details>
+<details><summary>Hint 2</summary>From which stage on is each kind divided? With a dict from the kind to that stage, one rule covers all the cases.</details>
 
-**Why it matters.** This is the arithmetic behind most large trainings. The paper's own figure, a model of 7.5 billion
-parameters on 64 cards, follows from it:
+**Why it matters.** With this function you can tell whether a model fits on a given number of cards. The ZeRO paper's
+own example, a model of 7.5 billion parameters on 64 cards, follows from it:
 """
 
 # %%
@@ -419,18 +427,18 @@ assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 r"""
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
-Write `step` of `ShardedAdamW`: AdamW with its state divided among the ranks. What is needed is set up for you: all
-parameters as one vector, padded to a multiple of `group.size`; of which `self.part` is this rank's part, a parameter of
-its own; and `self.adamw`, PyTorch's AdamW for that part alone. In `step`:
+Write `step` of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set up for you.
+All parameters, as one vector, are padded to a multiple of `group.size`; `self.part` is this rank's part of that vector,
+a parameter of its own; and `self.adamw` is PyTorch's AdamW for that part alone. In `step`:
 
-1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; all parameters have one, and
-   all are contiguous);
+1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; every parameter has a
+   gradient, and all of them are contiguous);
 2. get this rank's part of the *average* over the ranks, as `self.part.grad`;
 3. let `self.adamw` take its step;
 4. get everybody's parts, and copy the numbers back into the parameters, in place.
 
-Leave the parameters' own `.grad` as they are. Every rank has to end with the same parameters, and may send no more in a
-step than a ring sends for an all_reduce of the vector.
+Leave the parameters' own `.grad` as they are. Every rank has to end up with the same parameters, and may send no more
+in a step than a ring sends for an all_reduce of the vector.
 """
 
 
@@ -469,17 +477,18 @@ check("ShardedAdamW")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Which collective gives a rank its part of the <em>sum</em> of all vectors, and no more? What is missing to the average?</details>
-<details><summary>Hint 2</summary>What comes back is the whole vector, with the padding at its end. The parameters stand in it in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
+<details><summary>Hint 1</summary>Which collective gives a rank its part of the <em>sum</em> of all vectors, and no more? What turns that into the average?</details>
+<details><summary>Hint 2</summary>What comes back is the whole vector, with the padding at its end. It holds the parameters in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
 
-**Why it matters.** You have written the optimizer that most large models were trained with. What travels is what plain
-data parallelism sends, a reduce_scatter and an all_gather being the two halves of an all_reduce: stage 1 costs nothing.
+**Why it matters.** Stage 1 is free: since a reduce-scatter and an all-gather are the two halves of an all-reduce, it
+sends exactly what plain data parallelism sends.
 
 ### All stages, for real
 
-Stages 2 and 3 want the gradients divided, and the weights. Here they are, with one part for each matrix. In stage 2 a
-hook takes each gradient as soon as it is there, and drops it. In stage 3 there *is* no whole weight: a layer gathers
-it, uses it, and forgets it, in the forward and again in the backward pass, as your checkpoint in lecture 11 did with activations.
+Stages 2 and 3 also divide the gradients and the weights. Here they are, with one part for each matrix. In stage 2, a
+hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest. In stage 3 there *is* no
+whole weight: a layer gathers its weight, uses it, and forgets it, once in the forward pass and once in the backward
+pass. Your checkpoint in lecture 11 did the same with activations.
 """
 
 
@@ -587,8 +596,8 @@ def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
 
 # %% [markdown]
 r"""
-**Predict.** At stage 3 the weights are gathered twice and the gradients scattered once. How many times as many bytes
-does each rank send in a step as at stage 0?
+**Predict.** At stage 3, the weights are gathered twice and the gradients scattered once. How many times as many bytes
+does each rank send per step as at stage 0?
 """
 
 # %%
@@ -633,39 +642,42 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 
 # %% [markdown]
 r"""
-Three steps, four ways, two processes: the same weights as one process alone, and the bytes that the exercise's formula
-says. The *master copy* is the part that stages 1 and 2 update and then gather from. In float32 it is one copy too many;
-with weights in bfloat16 it is the float32 copy that one needs anyway (lecture 10), and it is divided, too. Stage 3 sends
-half as much again, and needs it in time: while a layer computes, the next one's weights have to be on their way.
+Two processes trained for three steps in four ways. All of them arrive at the weights of one process alone, and all of
+them hold the bytes that your formula predicts. The *master copy* is the part that stages 1 and 2 update and then gather
+from. In float32 it's one copy too many; with bfloat16 weights it is the float32 copy that you need anyway (lecture 10),
+and it is divided too. Stage 3 sends half as much again, and needs it in time: while one layer computes, the next one's
+weights have to be on their way.
 
-*Try it yourself:* eight ranks in `zero_bytes` for the stack, up to 64. Where does stage 1 stop helping, and what is left?
+*Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
+left?
 
 ## 4 · Tensor parallelism: half a matrix each
 
-ZeRO divides what is *stored*; every rank still computes with whole matrices. **Tensor parallelism** (Shoeybi and others,
-2019, arXiv:1909.08053) divides the multiplication. All ranks have the *same* rows, and each has half of every matrix. In
-a block with two matrices there is a way that needs a single sum:
+ZeRO divides what is *stored*, but every rank still computes with whole matrices. **Tensor parallelism** divides the
+matrix multiplications themselves: each rank holds a slice of every weight matrix and computes with that slice only
+(Shoeybi and others, 2019, arXiv:1909.08053). All ranks process the *same* rows. In a block with two matrices, you can
+slice them so that a single sum is enough:
 
-- Cut `up` by its *outputs*. Each rank computes half of the hidden numbers, $4d / n$ of them. GELU works on each number
-  by itself, so each rank goes on alone.
-- Cut `down` by its *inputs*: the same half of the hidden numbers. Each rank gets a full-size output, and it is one of
-  $n$ terms of the true one. One all_reduce adds them.
+- Slice `up` by its *outputs*. Each of $n$ ranks computes $4d / n$ of the hidden numbers. GELU works on each number by
+  itself, so each rank can continue alone.
+- Slice `down` by its *inputs*, the same part of the hidden numbers. Each rank then gets an output of full size that is
+  one of $n$ terms of the true output. One all-reduce adds the terms.
 
-Backward it is the mirror image. The gradient of the output is the same for all. But the gradient of the *input* comes
-out in $n$ terms, for each rank knows only what its own part of `up` did with $x$; they have to be added, too. So there
-are two small functions (Megatron's *f* and *g*): one does nothing forward and an all_reduce backward, the other an
-all_reduce forward and nothing backward.
+The backward pass is the mirror image. The gradient of the output is the same on all ranks, but the gradient of the
+*input* comes in $n$ terms, because each rank only knows what its own slice of `up` did with $x$. These terms have to be
+added too. Megatron wraps the two sums in two small functions called *f* and *g*: *f* does nothing in the forward pass
+and an all-reduce in the backward pass, and *g* does an all-reduce forward and nothing backward.
 
 ### Exercise 12.4 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
 
 The two functions are given. Write `__init__` and `forward` of `ParallelMLP`, for $y = \text{GELU}(x\, \text{up}^\top)\,
-\text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` `[d, h]`, as `nn.Linear` keeps its weights: outputs come
-first. Keep three parameters: `self.up` and `self.down`, this rank's part of each, and `self.bias`, whole. A part is to
-be a tensor of its own: a view would keep the whole matrix alive. $h$ can be divided by the number of ranks: rank
-0 has the first of so many equal slices, and the last rank the last.
+\text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` is `[d, h]`, as `nn.Linear` stores its weights: outputs
+come first. Keep three parameters: `self.up` and `self.down`, this rank's slice of each, and `self.bias`, whole. A slice
+has to be a tensor of its own, because a view would keep the whole matrix alive. $h$ is divisible by the number of
+ranks: rank 0 has the first of that many equal slices, and the last rank has the last.
 
 Every rank is given the same $x$. On every rank the output is the whole $y$, and after `backward` the gradients of $x$
-and of the parameters are those of the whole layer, or of this rank's part. The ranks may send one all_reduce of a
+and of the parameters are those of the whole layer, or of this rank's slice. The ranks may send one all_reduce of a
 tensor like $x$ forward, one backward, and nothing else.
 """
 
@@ -727,16 +739,16 @@ check("ParallelMLP")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>chunk(group.size, dim=…)</code> cuts a tensor into equal views. Outputs are rows of a weight, inputs its columns.</details>
-<details><summary>Hint 2</summary>Where is something the same on all ranks, and where is it one of several terms? Forward, the terms appear behind <code>down</code>; backward, in front of <code>up</code>. And how many ranks may add the bias?</details>
+<details><summary>Hint 1</summary><code>chunk(group.size, dim=…)</code> cuts a tensor into equal views. Outputs are the rows of a weight, inputs its columns.</details>
+<details><summary>Hint 2</summary>Where is something the same on all ranks, and where is it one of several terms? In the forward pass the terms appear after <code>down</code>; in the backward pass, before <code>up</code>. And how many ranks may add the bias?</details>
 
-**Why it matters.** Inside one machine, where the wire is fast, every large model is cut like this. Attention is cut by
-its heads in the same way: queries, keys and values by outputs, the last matrix by inputs.
+**Why it matters.** Attention is divided the same way, by its heads: queries, keys and values by outputs, the last
+matrix by inputs. So a whole Transformer layer needs just two sums in each direction.
 
-Now between two processes: bytes, numbers, and what is sent.
+Now let two processes do it, and compare what they hold, compute and send.
 
-**Predict.** All $B$ rows pass on every rank, forward and backward through one block of width $d$. How many bytes does
-each of two ranks send? ($B = 128$, $d = 128$, float32.)
+**Predict.** All $B$ rows pass forward and backward through one block of width $d$ that is divided between two ranks.
+How many bytes does each rank send? ($B = 128$, $d = 128$, float32.)
 """
 
 # %%
@@ -785,21 +797,23 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 
 # %% [markdown]
 r"""
-Weights, gradients and state are halved, and the inside of the block, the $8d$; only the $d$-wide stream (here the
-errors that the loss keeps) is whole on every rank. The price: two sums of activations for *every* block, and while they
-travel everybody waits. Data parallelism sends once per step, and can hide it. So tensor parallelism stays where the
-wire is fastest.
+The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
+halved. Only the $d$-wide stream is whole on every rank; here that's the errors that the loss keeps. You pay with two
+sums of activations in *every* block, and everybody waits while they travel. Data parallelism sends only once per step,
+and can hide that behind the backward pass. So tensor parallelism belongs where the interconnect is fastest. Inside one
+machine, that's usually **NVLink**, NVIDIA's direct connection between GPUs; between machines it's a network such as
+**InfiniBand**, with a fraction of that bandwidth.
 
-*Try it yourself:* at which batch does one block in two halves send more than plain data parallelism does for its
-weights?
+*Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
 ## 5 · Pipeline parallelism: some layers each
 
-The last way to cut is the plainest: the first half of the layers here, the second half there. Only the stream between
-two layers travels, $B \cdot d$ numbers forward and as many backward. But the second card waits for the first, and then
-the first for the second. So the batch is cut into **microbatches** that follow one another through the stages, as on an
-assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). The next cell draws the schedule of four stages and six
-microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and each takes one tick.
+**Pipeline parallelism** gives each rank, now called a *stage*, some of the layers. Only the activations between two
+layers travel, $B \cdot d$ numbers forward and as many gradients backward. But the second stage has to wait for the
+first, and later the first for the second. So the batch is cut into **microbatches**, parts that follow one another
+through the stages as on an assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). The next cell draws the
+schedule of four stages and six microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and each
+takes one tick.
 """
 
 # %% tags=["folded"]
@@ -832,10 +846,12 @@ assert all(line.count(".") == 6 for lines in drawn.values() for line in lines)
 
 # %% [markdown]
 r"""
-The empty ticks are the **bubble**, the time in which a card waits. It doesn't depend on the number of microbatches, but
-its *fraction* of the time does. A stage keeps the activations of a microbatch from its F to its B. In the first schedule that
-means all six, the whole batch. The second one, *1F1B* for one forward, one backward, starts the backward passes as early as it
-can and takes in a new microbatch only when an old one is done.
+The empty ticks are the **bubble** of a pipeline, the time in which a stage waits. It doesn't depend on the number of
+microbatches, but its *fraction* of the time does.
+
+A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all six, the whole
+batch. The second one, *1F1B* for one forward, one backward, starts the backward passes as early as it can and takes in
+a new microbatch only when an old one is done.
 
 **Predict.** Four stages. How many microbatches does it take until the bubble is less than a tenth of the time?
 """
@@ -847,12 +863,12 @@ guess = None  # microbatches, until the bubble is below a tenth
 r"""
 ### Exercise 12.5 · pipeline_plan &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `pipeline_plan(stages, microbatches, stream)`, a dict with three entries. `"bubble"`: the share of all ticks in which
-a stage waits. `"kept"`: a list with, for each stage, the number of microbatches whose activations it keeps at its worst
-moment, with 1F1B. `"sent"`: a list with the bytes that each stage sends in a step. `stream` is the bytes of the whole
-batch's activations *between* two layers; their gradients take as many. Activations go to the next stage, gradients to the
-one before. There may be fewer microbatches than stages, or only one stage. There may also be a thousand stages and a
-million microbatches, so don't build the schedule.
+Write `pipeline_plan(stages, microbatches, stream)`, which returns a dict with three entries. `"bubble"` is the fraction
+of all ticks in which a stage waits. `"kept"` is a list with, for each stage, the largest number of microbatches whose
+activations it holds at the same time, with 1F1B. `"sent"` is a list with the bytes that each stage sends in a step.
+`stream` is the number of bytes of the whole batch's activations *between* two layers; their gradients take as many.
+Activations go to the next stage, gradients to the previous one. There may be fewer microbatches than stages, or only
+one stage. There may also be a thousand stages and a million microbatches, so don't build the schedule.
 """
 
 
@@ -874,14 +890,15 @@ check("pipeline_plan")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The bubble: in any row of the first schedule, empty ticks over all ticks. With m microbatches a row has 2·m jobs. How many empty ticks with four stages, and how many with two? Draw it.</details>
-<details><summary>Hint 2</summary>Kept: count along the rows of the second schedule, one more at each F, one less at each B. What is the largest count in each row, and what would it be with two microbatches? Sent: how many neighbours has a stage?</details>
+<details><summary>Hint 1</summary>The bubble: in any row of the first schedule, empty ticks over all ticks. With m microbatches a row has 2·m jobs. How many empty ticks are there with four stages, and how many with two?</details>
+<details><summary>Hint 2</summary>Kept: count along the rows of the second schedule, one more at each F, one less at each B. What is the largest count in each row, and what would it be with two microbatches? Sent: how many neighbors does a stage have?</details>
 
-**Why it matters.** These three decide how a model is cut: enough microbatches against the bubble, a schedule that does
-not keep them all, and a wire that need not be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by
-the time *without* it, and get $(p - 1)/m$. Both are in use: look which one is meant.)
+**Why it matters.** These three numbers decide how to cut a model: you want enough microbatches to keep the bubble
+small, and a schedule that doesn't have to keep them all, while the interconnect need not be fast. (Narayanan and
+others, 2021, arXiv:2104.04473, divide the bubble by the time *without* it, and get $(p - 1)/m$. Check which definition
+a paper uses.)
 
-Here are the schedules, worked out from what has to wait for what.
+Here are the same schedules, worked out from what has to wait for what.
 """
 
 
@@ -948,11 +965,11 @@ assert [kept_at_most(line) for line in schedule(4, 28, early=True)] == [4, 3, 2,
 
 # %% [markdown]
 r"""
-The bubble is the same with both, and with 1F1B the first stage keeps four microbatches in place of 28: as many as there
-are stages.
+The bubble is the same in both schedules. But with 28 microbatches and 1F1B, the first stage keeps only four of them, as
+many as there are stages, instead of all 28.
 
-For real, with two stages: rank 0 has the first half of the blocks, rank 1 the second half and the loss. Collectives are
-of no use here. `send` and `recv` are between two.
+Now for real, with two stages: rank 0 has the first half of the blocks, and rank 1 has the second half and the loss.
+Collectives don't help here. Instead there are `send` and `recv`, between two ranks.
 """
 
 # %%
@@ -1005,20 +1022,20 @@ assert plan["bubble"] == 1 / 5
 
 # %% [markdown]
 r"""
-The gradients of one process again, and the least traffic of all: 4 · $B$ · $d$ bytes each way, however many layers a
-stage has. That is why pipelines run between machines, where the wire is slowest, and tensor parallelism within.
+Again we get the gradients of one process, and the least traffic of all: 4 · $B$ · $d$ bytes in each direction, however
+many layers a stage has. That's why pipelines run between machines, where the interconnect is slowest, and tensor
+parallelism runs within one.
 
-*Try it yourself:* send nothing (comment out the `send` of rank 1). What does `launch` tell you, and when? (Give it
-`seconds=10`.)
+*Try it yourself:* comment out rank 1's `send`. What does `launch` tell you, and when? (Give it `seconds=10`.)
 """
 
 # %% [markdown]
 r"""
 ## 6 · The result: two that make one
 
-Now everything together, in two processes. The batch is divided (section 2), each half passes through the model in four
-parts, each block is recomputed in the backward pass (both as in lecture 11), and each rank keeps half of the optimizer
-state (your `ShardedAdamW`). One process does the same with none of it. Both take twenty steps.
+Now we put everything together, in two processes. The batch is divided (section 2), each half passes through the model
+in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each rank keeps half of the
+optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both take twenty steps.
 """
 
 
@@ -1104,8 +1121,9 @@ def train_together(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 # %% [markdown]
 r"""
-**Predict.** How many times fewer bytes does a rank hold than the process that does it all alone, in the four kinds
-together? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW` updates counts with the parameters.)
+**Predict.** Parameters, gradients, optimizer state and activations together: how many times fewer bytes does each rank
+hold than the process that does everything alone? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW`
+updates counts with the parameters.)
 """
 
 # %%
@@ -1168,20 +1186,20 @@ plots.show(
 
 # %% [markdown]
 r"""
-Twenty steps give the same losses, the same weights up to rounding, and bit for bit the same weights on both ranks. And
-the predictions in this lecture were right:
+After twenty steps, the losses agree, the weights agree up to rounding, and the two ranks agree in every bit. The
+predictions in this lecture were right as well:
 """
 
 # %%
 exact = sum(predicted == measured for _, predicted, measured in ledger)
-print(f"{exact} of {len(ledger)} byte counts were predicted exactly, the others within 2%, the size of the messages' headers")
+print(f"{exact} of {len(ledger)} byte counts were predicted exactly; the messages' headers add up to 2% to the others")
 assert all(predicted <= measured <= 1.02 * predicted for _, predicted, measured in ledger)
 
 # %% [markdown]
 r"""
-Back to the beginning: Llama 3.1 8B, one sequence of 8,192 tokens on each card.
+Let's return to Llama 3.1 8B, with one sequence of 8,192 tokens on each card.
 
-**Predict.** Eight H100s, ZeRO stage 3 and checkpointing. How many GB does each card hold?
+**Predict.** With eight H100s, ZeRO stage 3 and checkpointing, how many GB does each card hold?
 """
 
 # %%
@@ -1210,8 +1228,8 @@ assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"] > sums["ZeRO 3, ch
 
 # %% [markdown]
 r"""
-*Try it yourself:* move the controls. What is the longest context that fits on eight cards, and which kind is in the way
-then?
+*Try it yourself:* move the controls. What is the longest context that fits on eight cards, and which kind of memory is
+in the way then?
 """
 
 # %%
@@ -1223,16 +1241,16 @@ memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=
 r"""
 ## Takeaways
 
-**Mechanics.** An all_reduce sends $2\,\tfrac{n-1}{n}\,S$ bytes from each rank; it is a reduce_scatter followed by an
-all_gather. ZeRO divides the optimizer state, then the gradients, then the parameters; stage 3 sends half as much again.
-Tensor parallelism divides the first matrix by its outputs and the second by its inputs, with one sum in each direction. A
-pipeline of $p$ stages and $m$ microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
+**Mechanics.** An all-reduce sends $2\,\tfrac{n-1}{n}\,S$ bytes from each rank; it is a reduce-scatter followed by an
+all-gather. ZeRO divides the optimizer state, then the gradients, then the parameters; stage 3 sends half as much again.
+Tensor parallelism slices the first matrix by its outputs and the second by its inputs, with one sum in each direction.
+A pipeline of $p$ stages and $m$ microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
 
-**Mindset.** Whatever is divided has to be put together again. When two processes disagree with one, look for a sum that
+**Mindset.** Whatever you divide has to be put together again. When two processes disagree with one, look for a sum that
 should be a mean, a term that was never added, or a rank that never arrives.
 
 **Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. Large
 messages take the time of their bytes, small ones the time of their rounds.
 
-Next: **14 · Capstone**. A whole Transformer: planned first, then built, trained, and held against the plan.
+Next: **14 · Capstone**. You plan a whole Transformer, then build it, train it, and hold it against the plan.
 """

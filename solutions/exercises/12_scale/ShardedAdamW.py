@@ -185,7 +185,7 @@ exercise.requirement(
         "one rank sends nothing": edges()["one rank"],
     },
     domain=runs((2, 4)),
-    hint="An all_reduce is two halves (11.5), and you need both: one before the step, one after it.",
+    hint="An all_reduce is two halves (exercise 12.1), and you need both: one before the step, one after it.",
 )  # fmt: skip
 
 exercise.mistake(
