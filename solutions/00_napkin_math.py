@@ -2,6 +2,8 @@
 r"""
 # 00 · Napkin math
 
+[01 · Tensors →](../01_tensors/01_tensors.ipynb)
+
 > **How long does it take to train a model of 70 billion parameters on 15 trillion tokens, with 1,024 H100s?**
 >
 > **What is the largest model that you can train on eight H100s?**
@@ -19,7 +21,7 @@ on: the next cell sets it beside the result. A guess far off shows you what to l
 machine, in a file called `predictions.json`, and become a picture of how you got better at it.
 
 **Exercises** say ★ to ★★★ and about how many minutes they take. You write the code in place of `# YOUR CODE HERE`. The
-cell below tries it on a few cases, and names the mistake if it knows it; grading tries more. **Validate** in the
+cell below tries it on a few cases, and names the mistake if it knows it; grading tries more. *Validate* in the
 toolbar runs all the checks. Everything runs on a laptop; where there is a GPU, the same notebooks use it.
 """
 
@@ -1083,6 +1085,6 @@ FLOPs, today's large models $10^{25}$ and more. Some cards are there for memory,
 model, properly trained, is a hundred times the bill. And with all that you are right to within a quarter, most of the
 time.
 
-Next: **01 · Tensors**. Everything you counted here is kept in tensors; so how many bytes is one, and where does it
+Next: **[01 · Tensors](../01_tensors/01_tensors.ipynb)**. Everything you counted here is kept in tensors; so how many bytes is one, and where does it
 live?
 """

@@ -2,6 +2,8 @@
 r"""
 # 01 · Tensors
 
+[← 00 · Napkin math](../00_napkin_math/00_napkin_math.ipynb) · [02 · Dtypes →](../02_dtypes/02_dtypes.ipynb)
+
 > **How many bytes is a model, where do they live, and what does it cost to move them?**
 
 Everything in deep learning is kept in tensors: parameters, gradients, optimizer state, activations, data. So the first
@@ -11,7 +13,7 @@ long it takes to move them.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your number
 first; being wrong is how you find out what to look at. Exercises say ★ to ★★★ and about how many minutes they take. The cell below each
-exercise tries a few cases and names the likely mistake; grading tries more: other dtypes, shapes and views. **Validate** in the toolbar runs all the checks.
+exercise tries a few cases and names the likely mistake; grading tries more: other dtypes, shapes and views. *Validate* in the toolbar runs all the checks.
 """
 
 # %%
@@ -758,5 +760,5 @@ bytes over bandwidth. `keepdim=True` keeps broadcasting honest. `tril` is the ca
 **Intuitions.** One matrix of a large model is gigabytes. Two thirds of a Transformer's weights are in its feed-forward blocks. Holding the weights already takes several cards, before a
 single gradient or activation. Few large copies beat many small ones.
 
-Next: **02 · Dtypes**, what the bits inside an element mean. Then **03 · Strides and views**, what lies between a shape and the memory.
+Next: **[02 · Dtypes](../02_dtypes/02_dtypes.ipynb)**, what the bits inside an element mean. Then **03 · Strides and views**, what lies between a shape and the memory.
 """

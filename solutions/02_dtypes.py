@@ -2,6 +2,8 @@
 r"""
 # 02 · Dtypes
 
+[← 01 · Tensors](../01_tensors/01_tensors.ipynb) · [03 · Strides and views →](../03_strides_and_views/03_strides_and_views.ipynb)
+
 > **What do the bits inside an element mean, and what is lost?**
 
 A floating-point number in a tensor has 64, 32, 16 or 8 bits, and not one more. So every format keeps some numbers and
@@ -12,7 +14,7 @@ gradients vanish, which one lets a weight stand still, and what is done about ei
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all. Bits mean the same on a GPU as on a CPU, so this lecture
+the likely mistake; *Validate* in the toolbar runs them all. Bits mean the same on a GPU as on a CPU, so this lecture
 stays on the CPU.
 """
 
@@ -1040,6 +1042,6 @@ precision, 8 bits have too little of both, and each has its cure: a scale for th
 weights, a scale for each tensor. Rounding is harmless while it is noise; it is deadly where it goes the same way
 every time.
 
-Next: **03 · Strides and views**, what lies between a shape and the memory. In **10 · Mixed precision** the scale and the
+Next: **[03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb)**, what lies between a shape and the memory. In **10 · Mixed precision** the scale and the
 master weights become a training loop.
 """

@@ -2,6 +2,8 @@
 r"""
 # 03 · Strides and views
 
+[← 02 · Dtypes](../02_dtypes/02_dtypes.ipynb) · [04 · Einops →](../04_einops/04_einops.ipynb)
+
 > **What lies between a shape and the memory, and why are some operations free?**
 
 Some operations give you a new tensor without moving a byte. Others make a copy. A copy takes as many bytes again, and
@@ -11,7 +13,7 @@ elements, for nothing, and you will know which innocent call would make you pay 
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all.
+the likely mistake; *Validate* in the toolbar runs them all.
 """
 
 # %%
@@ -1002,6 +1004,6 @@ copy, say its bytes. If you write in place, know who else is looking.
 the grain of memory costs more for the same bytes. And the number of elements says nothing about the memory behind them:
 ask the storage.
 
-Next: **04 · Einops**, names in place of positions, so that you need not remember what dimension −2 was. In **09 · The
+Next: **[04 · Einops](../04_einops/04_einops.ipynb)**, names in place of positions, so that you need not remember what dimension −2 was. In **09 · The
 training loop** the windows come back, over a file that is larger than memory.
 """

@@ -2,6 +2,8 @@
 r"""
 # 04 · Einops
 
+[← 03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb) · [05 · FLOPs and MFU →](../05_flops_and_mfu/05_flops_and_mfu.ipynb)
+
 > **Which dimension is −2?**
 
 Is it the tokens? The heads? It depends on what somebody did three lines above, and PyTorch will not ask. Code that
@@ -12,7 +14,7 @@ draw who looks at whom; and that the future cannot be seen, to the last bit.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all.
+the likely mistake; *Validate* in the toolbar runs them all.
 
 `einops` is a small library by Alex Rogozhnikov. Six functions of it are all you need, and you will meet them here.
 """
@@ -1189,6 +1191,6 @@ sizes that are all different. Do not trust a mask: change a token, and look who 
 The scores are as many as pairs of tokens, which is why long texts are expensive and why good kernels never write the
 scores down. And a wrong order of dimensions can have the right shape.
 
-Next: **05 · FLOPs and MFU**, how fast all this could be, and how fast it is. In **12 · Capstone** the six lines of
+Next: **[05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb)**, how fast all this could be, and how fast it is. In **12 · Capstone** the six lines of
 attention become part of a model that you train.
 """

@@ -2,6 +2,8 @@
 r"""
 # 05 · FLOPs and MFU
 
+[← 04 · Einops](../04_einops/04_einops.ipynb) · [06 · Gradients and 6N →](../06_gradients_and_6n/06_gradients_and_6n.ipynb)
+
 > **How fast could this be, and how fast is it?**
 
 Lecture 01 counted bytes. This one counts work. You will learn to say, with a pencil, how much arithmetic a model needs;
@@ -11,7 +13,7 @@ ones, and its roofline, with your own predictions on it beside your own measurem
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all. Everything is measured on your machine, so your numbers
+the likely mistake; *Validate* in the toolbar runs them all. Everything is measured on your machine, so your numbers
 are your own. Close what else is computing, if you can.
 """
 
@@ -1336,5 +1338,5 @@ measure a ceiling.
 training run 40 to 50 %. Elementwise operations are slow for want of bandwidth, not of FLOP/s. Large multiplications are
 efficient, small ones are all overhead. One token at a time is memory-bound, thousands are compute-bound.
 
-Next: **06 · Gradients and 6N**. The forward pass is 2 × tokens × parameters; what does the backward pass cost?
+Next: **[06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb)**. The forward pass is 2 × tokens × parameters; what does the backward pass cost?
 """

@@ -2,6 +2,8 @@
 r"""
 # 06 · Gradients and 6N
 
+[← 05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb) · [07 · Models and initialisation →](../07_models_and_init/07_models_and_init.ipynb)
+
 > **What does a training step cost, and where does the 6 come from?**
 
 Lecture 05 ended with the forward pass: two FLOPs for each parameter and token. To train, you also need the gradients,
@@ -13,7 +15,7 @@ accident, and for which it misses most of the work.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all.
+the likely mistake; *Validate* in the toolbar runs them all.
 """
 
 # %%
@@ -1149,6 +1151,6 @@ counted.
 context at which attention takes over. Freezing saves what lies below the lowest trained layer, and the frozen weights'
 gradients, but not the way back.
 
-Next: **07 · Models and initialisation**. You know what a model costs; now build one, and give it numbers to begin with
+Next: **[07 · Models and initialisation](../07_models_and_init/07_models_and_init.ipynb)**. You know what a model costs; now build one, and give it numbers to begin with
 that let the gradients through.
 """

@@ -2,6 +2,8 @@
 r"""
 # 07 · Models and initialisation
 
+[← 06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb) · [08 · Optimizers →](../08_optimizers/08_optimizers.ipynb)
+
 > **Which numbers should a model begin with, and why does its depth decide?**
 
 You know what a model costs. Now build one. It needs numbers to begin with, and they have to be random; but how large?
@@ -12,7 +14,7 @@ through.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all.
+the likely mistake; *Validate* in the toolbar runs them all.
 """
 
 # %%
@@ -1413,6 +1415,6 @@ each operation ask what it does to the mean square, then multiply along the dept
 reaches the end of float32 in layer 32, $\sqrt{1/2}$ leaves some $10^{-8}$ after 50, and even 0.9866 halves.
 Llama 3 70B is 141 GB in bf16, before anything has been done with it.
 
-Next: **08 · Optimizers**. The model stands, its gradients arrive. What does a step do with them, and how many bytes does
+Next: **[08 · Optimizers](../08_optimizers/08_optimizers.ipynb)**. The model stands, its gradients arrive. What does a step do with them, and how many bytes does
 it want for that?
 """

@@ -2,6 +2,8 @@
 r"""
 # 08 · Optimizers
 
+[← 07 · Models and initialisation](../07_models_and_init/07_models_and_init.ipynb) · [09 · The training loop →](../09_training_loop/09_training_loop.ipynb)
+
 > **What is done with a gradient, and what has to be remembered to do it?**
 
 Lecture 06 ended with a gradient for each parameter. An *optimizer* turns gradients into changes of the parameters, and
@@ -12,7 +14,7 @@ Transformer that is trained by your own AdamW, and found the same number in memo
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all.
+the likely mistake; *Validate* in the toolbar runs them all.
 """
 
 # %%
@@ -1776,6 +1778,6 @@ $\varepsilon$, the correction, the decay, and whether it sums or averages: none 
 parameter helps along the axes only. The optimizer is nothing in FLOPs, and something in time. The sum of the kinds is
 not the peak, and at long contexts $T^2$ is nearly all.
 
-Next: **09 · The training loop**. You have a model, its gradients and an optimizer; now the data, the loop around them,
+Next: **[09 · The training loop](../09_training_loop/09_training_loop.ipynb)**. You have a model, its gradients and an optimizer; now the data, the loop around them,
 and a checkpoint that loses nothing.
 """

@@ -2,6 +2,8 @@
 r"""
 # 09 · The training loop
 
+[← 08 · Optimizers](../08_optimizers/08_optimizers.ipynb) · [10 · Mixed precision →](../10_mixed_precision/10_mixed_precision.ipynb)
+
 > **What must a run remember, so that pulling the plug costs nothing?**
 
 You have a model, its gradients and an optimizer. What is missing is everything around them: where the tokens come from,
@@ -13,7 +15,7 @@ never interrupted.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all.
+the likely mistake; *Validate* in the toolbar runs them all.
 """
 
 # %%
@@ -1610,6 +1612,6 @@ what can be slow, and overlapping hides it as long as it is not the slower one. 
 below, the one that explodes. Seeds fix the draws, not the order of additions. On thousands of GPUs something fails every
 few hours: a run is as good as its last checkpoint, and one saves every $\sqrt{2\,\delta M}$ seconds.
 
-Next: **10 · Mixed precision**. All numbers here were float32. Half as many bytes would do, most of the time; when do they
+Next: **[10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb)**. All numbers here were float32. Half as many bytes would do, most of the time; when do they
 not?
 """

@@ -2,6 +2,8 @@
 r"""
 # 10 · Mixed precision
 
+[← 09 · The training loop](../09_training_loop/09_training_loop.ipynb) · [11 · Memory →](../11_memory/11_memory.ipynb)
+
 > **Which numbers need 32 bits, and which get by with 16, or with 8?**
 
 Sixteen bits are half the bytes, and on a GPU many times the speed. Lecture 02 showed what they lose: `float16` runs out
@@ -12,7 +14,7 @@ same place. The fourth gets stuck, and you will have predicted where and why.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all.
+the likely mistake; *Validate* in the toolbar runs them all.
 """
 
 # %%
@@ -1385,5 +1387,5 @@ scale, and count the skipped steps.
 answers it. Mixed precision buys speed; memory only through the activations. Rounding is harmless as noise and deadly as
 a rule: an update that is lost at every step is lost for good.
 
-Next: **11 · Memory**. Sixteen bytes for each parameter are too many for one card. What can you give up to make them fewer?
+Next: **[11 · Memory](../11_memory/11_memory.ipynb)**. Sixteen bytes for each parameter are too many for one card. What can you give up to make them fewer?
 """

@@ -2,6 +2,8 @@
 r"""
 # 11 · Memory
 
+[← 10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb) · [12 · Scale →](../12_scale/12_scale.ipynb)
+
 > **The model does not fit. What can you trade for memory?**
 
 Lecture 08 ended with a ledger: every byte of a training step, in four kinds. This lecture makes the numbers in it
@@ -1235,5 +1237,5 @@ still the same? Then measure all three.
 shrinks both. Don't keep what is cheap to recompute. An elementwise chain spends most of its time moving numbers
 between memory and the processor.
 
-Next: **12 · Scale**. Several devices share one model: what does each of them hold, and what do they have to send?
+Next: **[12 · Scale](../12_scale/12_scale.ipynb)**. Several devices share one model: what does each of them hold, and what do they have to send?
 """

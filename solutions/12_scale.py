@@ -2,6 +2,8 @@
 r"""
 # 12 · Scale
 
+[← 11 · Memory](../11_memory/11_memory.ipynb) · [14 · Capstone: train a small Transformer →](../14_capstone/14_capstone.ipynb)
+
 > **One card isn't enough. How do several share one model, and what do they have to send each other?**
 
 Lecture 11 made a training step smaller on a single device. When that isn't enough, or isn't fast enough, you divide the
@@ -1252,5 +1254,5 @@ should be a mean, a term that was never added, or a rank that never arrives.
 **Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. Large
 messages take the time of their bytes, small ones the time of their rounds.
 
-Next: **14 · Capstone**. You plan a whole Transformer, then build it, train it, and hold it against the plan.
+Next: **[14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb)**. You plan a whole Transformer, then build it, train it, and hold it against the plan.
 """

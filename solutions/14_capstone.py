@@ -2,6 +2,8 @@
 r"""
 # 14 · Capstone: train a small Transformer
 
+[← 12 · Scale](../12_scale/12_scale.ipynb)
+
 > **Can you say what a training will take, before you start it?**
 
 Twelve lectures, and all of them were about one thing: numbers that can be known in advance. Now you plan a training from
@@ -12,7 +14,7 @@ within twenty. And the model will write you some Python.
 
 How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
 number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; **Validate** in the toolbar runs them all. The training itself takes a few minutes on a CPU with two
+the likely mistake; *Validate* in the toolbar runs them all. The training itself takes a few minutes on a CPU with two
 cores.
 """
 
