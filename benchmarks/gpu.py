@@ -159,7 +159,7 @@ def targets(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def show(console: Console, results: dict[str, Any]) -> None:
-    """What is most worth reading: utilisations, targets, and what failed."""
+    """What is most worth reading: utilizations, targets, and what failed."""
     table = Table("MFU", "", title=results["machine"]["description"])
     for row in results["measurements"]:
         if row["unit"] == "MFU":

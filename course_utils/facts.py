@@ -420,7 +420,7 @@ _SHARDING = {
     for stage, size in enumerate((120e9, 31.4e9, 16.6e9, 1.9e9))
 }
 
-_UTILISATION = {
+_UTILIZATION = {
     "GPT-3 MFU": Fact(0.213, "share", _PALM_3, "2022-04"),
     "Gopher MFU": Fact(0.325, "share", _PALM_3, "2022-04"),
     "MT-NLG 530B MFU": Fact(0.302, "share", _PALM_3, "2022-04"),
@@ -480,4 +480,4 @@ _PRICES = {
     "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK, "2024-12"),
 }
 
-FACTS = Facts(_TRAINING_FLOPS | _MODELS | _RUNS | _SHARDING | _UTILISATION | _CARDS | _PRICES)
+FACTS = Facts(_TRAINING_FLOPS | _MODELS | _RUNS | _SHARDING | _UTILIZATION | _CARDS | _PRICES)

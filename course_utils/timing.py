@@ -1,4 +1,4 @@
-"""Time a function properly: warm up, synchronise, repeat, and report a distribution. See what a GPU does at a time."""
+"""Time a function properly: warm up, synchronize, repeat, and report a distribution. See what a GPU does at a time."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def benchmark(
     write into a tensor made before (`out=`) to measure the computation alone.
 
     On a CPU each sample is a block of calls of 1 ms or more between two readings of the clock, with a
-    synchronisation before each reading. On CUDA each call is a sample, timed on the GPU by a pair of events,
-    with one synchronisation at the end; a kernel much shorter than its launch (about 10 µs) then shows the
+    synchronization before each reading. On CUDA each call is a sample, timed on the GPU by a pair of events,
+    with one synchronization at the end; a kernel much shorter than its launch (about 10 µs) then shows the
     launch instead, unless `flush_cache` keeps the GPU busy while the launch happens.
 
     Args:

@@ -51,7 +51,7 @@ Training a model uses up two things, and this course keeps an account of both.
 
 - **Memory**, counted in **bytes** (B). All numbers that the training keeps have to be *somewhere*: if they do not fit,
   it does not run. 1 GB is $10^9$ bytes.
-- **Compute**, counted in **FLOPs**, *floating point operations*: one addition or one multiplication of two numbers is
+- **Compute**, counted in FLOPs, *floating point operations*: one addition or one multiplication of two numbers is
   one FLOP. If there are too many, it does not end.
 
 There is a trap in the name. **FLOPs** is a *count*: how much work there is. **FLOP/s** is a *rate*: how much of it a
@@ -196,7 +196,7 @@ All three within 3 %.
 
 **The rate.** Cards times peak would be the rate if every card multiplied all the time. They do not: they wait for data,
 for each other, for the next piece of work. The share of the dense peak that goes into the model's own FLOPs is the
-**MFU**, *model FLOPs utilisation*; lecture 05 measures yours. So
+**MFU**, *model FLOPs utilization*; lecture 05 measures yours. So
 
 $$\text{seconds} = \frac{6 \, N \, D}{\text{cards} \cdot \text{peak} \cdot \text{MFU}} .$$
 
@@ -407,7 +407,7 @@ r"""
 GPT-3 had fewer than 2 tokens per parameter; by the rule, 51 billion parameters and a trillion tokens would have been
 the better use of its FLOPs. And Llama 3.1 8B has 1,868! A mistake? No: a model is trained once and used for years, and
 a small one is cheaper every time. "Compute-optimal" is optimal for the *training* bill alone. Know what a rule
-optimises before you follow it.
+optimizes before you follow it.
 
 *Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Is there that much
 text?

@@ -369,7 +369,7 @@ else:
 
 # %% [markdown]
 r"""
-> **Trap.** After a `non_blocking` copy *to the CPU* the numbers may not have arrived yet when Python goes on. Synchronise before you read them.
+> **Trap.** After a `non_blocking` copy *to the CPU* the numbers may not have arrived yet when Python goes on. Synchronize before you read them.
 
 ### Exercise 1.3 · Latency and bandwidth &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -479,9 +479,9 @@ assert torch.equal(x / lost, torch.tensor([[1 / 3, 2 / 7], [3 / 3, 4 / 7]]))
 
 # %% [markdown]
 r"""
-### Exercise 1.4 · Root mean square normalisation &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 1.4 · Root mean square normalization &nbsp; ★★☆ &nbsp; 10 minutes
 
-Current language models normalise the vectors that pass through them by their *root mean square*: each vector along the last dimension is divided by
+Current language models normalize the vectors that pass through them by their *root mean square*: each vector along the last dimension is divided by
 $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$. The small $\varepsilon$, under the root, keeps a vector of zeros from becoming NaN. Here $d$ is the length of the last dimension. Write `rms_normalize(x, eps)` for any number of leading dimensions of any size, also none;
 `eps` is 1e-6 if nothing is said. Leave `x` as it is. The result has the dtype of `x`, whether you compute in that or in float32. Training will send gradients back through it, so compute it with PyTorch's operations alone. Neither a square nor the sum of a vector's squares is too large for the dtype of `x`. PyTorch has this one ready made
 (`rms_norm`); here, write it out. (`Float[Tensor, "... d"]` is a note to the reader: floats, a last dimension called d, and anything in front.)
@@ -691,7 +691,7 @@ r"""
 ## 7 · The result: GPT-3, byte by byte
 
 GPT-3 has 96 layers and vectors of 12,288 numbers. Each layer has four matrices for attention, 12,288 × 12,288, and two for the feed-forward block, one 12,288 × 49,152 and one the other way
-round. Then there is a table of 50,257 token embeddings and one of 2,048 positions. (The token table also serves as the output layer, so it counts once. Biases and normalisations add less than 0.01 %.)
+round. Then there is a table of 50,257 token embeddings and one of 2,048 positions. (The token table also serves as the output layer, so it counts once. Biases and normalizations add less than 0.01 %.)
 
 **Predict.** How many 80 GB cards does it take merely to *hold* these weights, two bytes each?
 """
@@ -723,7 +723,7 @@ cards = math.ceil(total / 80e9)
 reconcile("80 GB cards to hold GPT-3's weights in bfloat16", guess, cards, "cards")
 
 assert round(total / 2 / 1e9, 1) == 174.6  # billion parameters
-# Biases and normalisations are 13 vectors a layer, and 2 at the end:
+# Biases and normalizations are 13 vectors a layer, and 2 at the end:
 assert 2 * (13 * d * layers + 2 * d) < 0.0001 * total
 assert cards == 5 and total > 4 * 80e9
 assert 0.66 < ledger["feed-forward"] / total < 0.67  # two thirds of the model

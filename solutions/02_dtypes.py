@@ -196,7 +196,7 @@ assert finite == {torch.float8_e4m3fn: 254, torch.float8_e5m2: 248}
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** "FP8 was standardised in 2022." In 2022 it was *proposed*, by NVIDIA, Arm and Intel
+> **A mistake that travels.** "FP8 was standardized in 2022." In 2022 it was *proposed*, by NVIDIA, Arm and Intel
 > ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)). The Open Compute Project's specification of 8-bit floating
 > point followed in 2023. Other 8-bit formats exist beside these two: PyTorch knows some, with `fnuz` in their names.
 
@@ -218,7 +218,7 @@ else:
 # %% [markdown]
 r"""
 Now move the bits yourself. Each button is a bit; or write a number, and change the format under it. Flip the lowest
-exponent bit of 0.1: what happens to the number, and to the distance of its neighbours? And which single bit turns 448
+exponent bit of 0.1: what happens to the number, and to the distance of its neighbors? And which single bit turns 448
 in E4M3 into NaN?
 """
 
@@ -617,8 +617,8 @@ the end.
 
 ## 5 · Rounding, by hand
 
-Converting to a shorter format means choosing one of two neighbours. The rule of all these conversions is **round to
-nearest**, and if the number lies exactly between them, **to the even one**: the neighbour whose last bit is 0. (Always
+Converting to a shorter format means choosing one of two neighbors. The rule of all these conversions is **round to
+nearest**, and if the number lies exactly between them, **to the even one**: the neighbor whose last bit is 0. (Always
 rounding halves up would push sums up, bit by bit.) From `float32` to `bfloat16` we can watch it, for the new number is
 simply the upper 16 bits, and the lower 16 say how far it is to the next one:
 
@@ -653,7 +653,7 @@ r"""
 ### Exercise 2.5 · To bfloat16, bit by bit &nbsp; ★★★ &nbsp; 20 minutes
 
 Write `to_bfloat16_bits(x)`: for each element of the `float32` tensor `x`, the 16 bits of the nearest `bfloat16`, as a
-whole number from 0 to 65,535. Ties go to the even neighbour. What lies half a gap or more above the largest `bfloat16`
+whole number from 0 to 65,535. Ties go to the even neighbor. What lies half a gap or more above the largest `bfloat16`
 becomes infinite, as everywhere in IEEE's formats, and −0.0 keeps its sign. The result has the shape of `x` and any integer dtype that
 can hold these numbers, and `x` stays as it is. Use integer arithmetic on the bits: make no tensor of `bfloat16`.
 Infinity stays infinity, and every NaN must become some NaN.
@@ -863,7 +863,7 @@ What each format means for training, then:
 ### Exercise 2.6 · Rounding by lot &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `stochastic_round(x, generator)`: round each element of the `float32` tensor `x` to one of its two `bfloat16`
-neighbours, at random, so that it is right *on average*. An element that lies a quarter of the way to the next number
+neighbors, at random, so that it is right *on average*. An element that lies a quarter of the way to the next number
 goes there with probability 1/4. What `bfloat16` holds exactly stays as it is. Each element draws for itself, and all
 randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new `bfloat16` tensor of the
 shape of `x`, which may be any view and stays as it is. All elements are finite, and within the largest number of
@@ -875,7 +875,7 @@ shape of `x`, which may be any view and stays as it is. All elements are finite,
 def stochastic_round(
     x: Float[Tensor, "..."], generator: torch.Generator
 ) -> Float[Tensor, "..."]:
-    """x (float32) as bfloat16, each element rounded to a neighbour with a probability that makes the mean exact."""
+    """x (float32) as bfloat16, each element rounded to a neighbor with a probability that makes the mean exact."""
     ### BEGIN SOLUTION
     noise = torch.randint(
         0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device
@@ -891,8 +891,8 @@ check("stochastic_round")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>The lower 16 bits of the <code>float32</code> are the distance to the nearer-to-zero
-neighbour, in units of 1/65,536 of a gap.</details>
-<details><summary>Hint 2</summary>Cutting off the lower 16 bits always takes the same neighbour. What could you add to the
+neighbor, in units of 1/65,536 of a gap.</details>
+<details><summary>Hint 2</summary>Cutting off the lower 16 bits always takes the same neighbor. What could you add to the
 bits before, at random, so that there is a carry as often as it should come?</details>
 
 **Why it matters.** The update that vanished needs no `float32` copy any more: with two bytes a weight, it moves by a whole

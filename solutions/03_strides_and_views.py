@@ -67,7 +67,7 @@ they are `(4, 1)`: four slots to the next row, one slot to the next column.
 # %% tags=["item-20"]
 assert x.stride() == (4, 1)
 assert x.stride(0) == 4  # to the next row: skip a row of 4
-assert x.stride(1) == 1  # to the next column: the neighbour
+assert x.stride(1) == 1  # to the next column: the neighbor
 
 plots.show(
     plots.storage_layout(x, title="A 4 × 4 matrix is sixteen slots, row after row"),
@@ -418,7 +418,7 @@ step of 1 is a walk next door, one of 786,432 a journey for each element.
 ### What counts as contiguous
 
 A tensor is **contiguous** if reading order is storage order without gaps. `x.is_contiguous()` tells. It checks exactly
-the rule above (the last stride is 1, and each other one is the stride times the size of its right neighbour), with two
+the rule above (the last stride is 1, and each other one is the stride times the size of its right neighbor), with two
 allowances: dimensions of size 1 are left out altogether, since no step is ever taken there, so their strides may be
 anything; and a tensor without elements is always contiguous, since nothing could be out of order.
 """
@@ -503,11 +503,11 @@ the tensor is not contiguous. That is the point of the next box.
 Two things can happen to dimensions in a change of shape:
 
 - **Splitting** one always works. A walk over 4 elements is two walks over 2.
-- **Merging** two neighbours works if a step of the left one lands where the right one would land with one step past its
+- **Merging** two neighbors works if a step of the left one lands where the right one would land with one step past its
   end: $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$. The rule of contiguity again, but only for the
   dimensions that you merge.
 
-A new shape may do both at once. What no new dimension may do is reach across a place where two neighbours do not merge:
+A new shape may do both at once. What no new dimension may do is reach across a place where two neighbors do not merge:
 the walk breaks there.
 """
 
@@ -656,7 +656,7 @@ check("viewable")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Settle what is simple: the numbers of elements, empty tensors, dimensions of size 1.
-Then look at each pair of neighbours: do they merge? If they do not, the walk breaks between them, and no new dimension
+Then look at each pair of neighbors: do they merge? If they do not, the walk breaks between them, and no new dimension
 may reach across the break.</details>
 <details><summary>Hint 2</summary>Count pieces. A break behind dimensions of sizes 2 and 3 cuts the elements, in reading
 order, into 2 · 3 = 6 equal pieces. The new shape has cuts of its own: <code>[3, 2, 4]</code> into 3, into 3 · 2 = 6 and
@@ -776,7 +776,7 @@ fetch in sectors of 32 bytes.
 
 # %%
 line, number = 64, 4  # bytes
-assert line // number == 16  # neighbours that come along with each float32
+assert line // number == 16  # neighbors that come along with each float32
 assert number / line == 0.0625  # the share of the traffic that is of use, at worst
 
 # %% [markdown]

@@ -480,7 +480,7 @@ assert torch.equal(pooled, F.max_pool2d(images, 2))
 
 # %% [markdown]
 r"""
-*Try it yourself:* turn the images grey (the mean over channels), then shrink them to a quarter of their height and
+*Try it yourself:* turn the images gray (the mean over channels), then shrink them to a quarter of their height and
 width. Can you do both in one pattern?
 
 ### Exercise 4.2 · The mean of what is there &nbsp; ★★☆ &nbsp; 10 minutes
@@ -644,7 +644,7 @@ r"""
 ### Which of them are free?
 
 `rearrange` gives a view where strides can say it, and a copy otherwise, like `reshape` (lecture 03). What helps is to
-look at the order of the names, read without parentheses: if the names that you *merge* are neighbours in memory
+look at the order of the names, read without parentheses: if the names that you *merge* are neighbors in memory
 already, it is free. If they were moved apart or exchanged before, somebody must carry the numbers.
 
 **Predict.** Attention returns `float32[8, 12, 1024, 64]`: batch, heads, tokens, numbers. How many bytes does
@@ -670,7 +670,7 @@ assert allocated_bytes(x, "b t (h e) -> b t h e", h=12) == 0
 assert allocated_bytes(x, "b t (h e) -> b h t e", h=12) == 0
 assert allocated_bytes(x, "b t d -> (b t) d") == 0
 assert allocated_bytes(x, "b t d -> t b d") == 0
-assert allocated_bytes(x, "b t d -> t (b d)") > 0  # b and d are no neighbours
+assert allocated_bytes(x, "b t d -> t (b d)") > 0  # b and d are no neighbors
 assert allocated_bytes(out, "b h t e -> b t h e") == 0
 
 merged = allocated_bytes(out, "b h t e -> b t (h e)")
@@ -700,7 +700,7 @@ Say it before you measure.
 ### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; 8 minutes
 
 Write `split_heads(x, heads)`, from `[b, t, d]` to `[b, h, t, e]`, where $d = h \cdot e$ and each head is a run of $e$
-neighbouring numbers; and `merge_heads(x)`, which undoes it, whatever the strides of its argument are. Splitting must not
+neighboring numbers; and `merge_heads(x)`, which undoes it, whatever the strides of its argument are. Splitting must not
 copy: the result looks at the storage of `x`, whatever the strides of `x` are. Gradients flow back through both
 functions. In the old way or the new, as you like.
 """
@@ -708,7 +708,7 @@ functions. In the old way or the new, as you like.
 
 # %% nbgrader={"grade": false, "grade_id": "split_heads", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def split_heads(x: Float[Tensor, "b t d"], heads: int) -> Float[Tensor, "b heads t e"]:
-    """Each vector as `heads` runs of d / heads neighbours, the heads before the tokens. A view."""
+    """Each vector as `heads` runs of d / heads neighbors, the heads before the tokens. A view."""
     ### BEGIN SOLUTION
     return rearrange(x, "b t (h e) -> b h t e", h=heads)
     ### END SOLUTION
@@ -952,7 +952,7 @@ against. A transposed mask and a mask at the wrong corner both make numbers that
 
 One head can attend in one way only. So a layer has several, each with queries, keys and values of its own, and all
 their results are laid side by side. Write `multi_head_attention(x, wq, wk, wv, wo, heads)`, causal: multiply `x` by
-`wq`, `wk` and `wv`, split each of the three products into heads (a head is a run of neighbouring numbers), let the
+`wq`, `wk` and `wv`, split each of the three products into heads (a head is a run of neighboring numbers), let the
 heads attend, merge them, and multiply by `wo`. Scale by the length of a *head's* vectors. The products need not be as
 wide as `x`. As before, scores may be large, what you make belongs on the device of `x`, the result has the dtype of the
 arguments, gradients flow back to all of them (`heads` apart), and they stay as they are.
@@ -971,7 +971,7 @@ def multi_head_attention(
     wo: Float[Tensor, "inner d"],
     heads: int,
 ) -> Float[Tensor, "b t d"]:
-    """Causal self-attention with `heads` heads of inner / heads neighbouring numbers each."""
+    """Causal self-attention with `heads` heads of inner / heads neighboring numbers each."""
     ### BEGIN SOLUTION
     q, k, v = (rearrange(x @ w, "b t (h e) -> b h t e", h=heads) for w in (wq, wk, wv))
     scores = einsum(q, k, "b h t e, b h s e -> b h t s") / math.sqrt(q.shape[-1])

@@ -46,11 +46,11 @@ show_progress()
 r"""
 ## 1 · Counting work
 
-A **FLOP** is one floating point operation: one addition or one multiplication of two numbers. Two quantities are made
+A *FLOP* is one floating point operation: one addition or one multiplication of two numbers. Two quantities are made
 of it, and they are written almost alike:
 
-- **FLOPs**, a *count*: how much work there is. A property of the mathematics.
-- **FLOP/s**, a *rate*: how fast a machine works. A property of the hardware, and of how well you use it.
+- *FLOPs*, a *count*: how much work there is. A property of the mathematics.
+- *FLOP/s*, a *rate*: how fast a machine works. A property of the hardware, and of how well you use it.
 
 Much of the literature writes "FLOPS" for either. Here a rate always has its "/s". Count divided by rate is time, in
 seconds. Mix the two up and nothing warns you: both are just large numbers.
@@ -414,7 +414,7 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-That is the recipe. **Warm up**: run it a few times, untimed. **Synchronise** before you read the clock, each time:
+That is the recipe. **Warm up**: run it a few times, untimed. **Synchronize** before you read the clock, each time:
 before the start, so that you do not pay for work that was queued earlier; and before the end, so that yours is done.
 **Repeat**, and look at more than one number. Now for real, on your device:
 """
@@ -554,13 +554,13 @@ for name, right in {"random": torch.randn_like(left), "zeros": torch.zeros_like(
 r"""
 (On a CPU you will hardly see a difference, beyond the noise.)
 
-*Try it yourself:* leave out both synchronisations in the loop over 200 calls. On a GPU, what do you get? On a CPU, why
+*Try it yourself:* leave out both synchronizations in the loop over 200 calls. On a GPU, what do you get? On a CPU, why
 nothing new?
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
-further calls, each on its own, and return the **median** seconds of one call: from when it is made until the device is
+further calls, each on its own, and return the median seconds of one call: from when it is made until the device is
 done with it. Work that was queued before must not count, whoever queued it. `synchronize()` waits until the device is
 done; `clock()` returns seconds. `warmup` may be 0; `repeats` is at least 1, and may be even. Use no other clock: the
 tests bring a pretend device with a clock of its own.
@@ -705,12 +705,12 @@ assert h100_sxm.peak[torch.float32] == 67e12
 r"""
 ### 2:4 structured sparsity
 
-The star means **2:4 sparsity**: of each four neighbouring weights in a row, at least two are zero. Such a row is stored
+The star means **2:4 sparsity**: of each four neighboring weights in a row, at least two are zero. Such a row is stored
 as the two other values and, for each, two bits that say where it stood. The tensor core picks the two matching inputs
 and does half of the multiplications. It is credited with all of them: that is the factor of two.
 
 Why can ordinary training not have it? Its weights are dense: all of them are needed, and each step changes all of them.
-Force half of them to zero, by a rule about neighbours that knows nothing of your model, and it is a different model.
+Force half of them to zero, by a rule about neighbors that knows nothing of your model, and it is a different model.
 And the backward pass multiplies by the *transposed* weights, whose fours run along the other dimension. The usual place
 for it is inference: train densely, prune, train a little more to repair the damage, and then serve.
 
@@ -719,7 +719,7 @@ for it is inference: train densely, prune, train a little more to repair the dam
 
 ### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `prune_2_4(w)`: a copy of `w` in which, of each four neighbours along the last dimension (elements 0–3, 4–7, …),
+Write `prune_2_4(w)`: a copy of `w` in which, of each four neighbors along the last dimension (elements 0–3, 4–7, …),
 the two with the largest *magnitude* are kept and the other two are zero. `w` is of any floating dtype of 16 bits or more,
 which the result has too. It has any number of leading dimensions, or none, no dimension of size 0, and any strides; its numbers are finite. Leave
 it as it is. If the last dimension is not a multiple of four, raise a `ValueError`. (Where magnitudes are equal, keep
@@ -729,7 +729,7 @@ whichever you like, but exactly two.)
 
 # %% nbgrader={"grade": false, "grade_id": "prune_2_4", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """w with the two smallest magnitudes of each four neighbours along the last dimension set to zero."""
+    """w with the two smallest magnitudes of each four neighbors along the last dimension set to zero."""
     ### BEGIN SOLUTION
     n = w.shape[-1]
     if n % 4:
@@ -784,7 +784,7 @@ r"""
 
 What does *your* device promise? If it is in the course's table, we know. If not, the honest answer is *unknown*.
 
-> **A mistake that travels.** Tables of peaks that fall back on 1 for an unknown device turn every utilisation into a
+> **A mistake that travels.** Tables of peaks that fall back on 1 for an unknown device turn every utilization into a
 > number of $10^{12}$ %, or quietly take the figure of a similar card. "Unknown" is an answer, and one can work with it:
 > measure the fastest multiplication that the device manages, and call it what it is, a *measured ceiling*. It says how
 > far you are below what is possible here, though not how far below what was promised.
@@ -812,19 +812,19 @@ You can see which yours is.
 
 ## 5 · MFU: what you get of it
 
-Now divide what you got by what was promised. **Model FLOPs utilisation** (Chowdhery and others, 2022, in the PaLM
+Now divide what you got by what was promised. **Model FLOPs utilization** (Chowdhery and others, 2022, in the PaLM
 paper) is
 
 $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{promised FLOP/s: dense, for the dtype in use, over all devices}} .$$
 
 *Model* FLOPs are those that the mathematics of the model asks for. If your implementation does extra work (lecture 11
 computes activations twice to save memory) that work is not counted: it takes time and does nothing for the model, and
-MFU rightly goes down. (Counting it too gives *hardware* FLOPs utilisation, HFU, which is flattered by waste.) MFU is
+MFU rightly goes down. (Counting it too gives *hardware* FLOPs utilization, HFU, which is flattered by waste.) MFU is
 not about one operation either: it takes the time of a whole training step, with everything in it.
 
-> **A mistake that travels.** The utilisation of one matrix multiplication is often called MFU. It is useful, and we
+> **A mistake that travels.** The utilization of one matrix multiplication is often called MFU. It is useful, and we
 > will measure it, but it is in practice an upper bound for the MFU of a model built from such shapes. (And the letters
-> stand for *model FLOPs utilisation*, whatever a blog post tells you.)
+> stand for *model FLOPs utilization*, whatever a blog post tells you.)
 
 How much is good? Here is what well-known teams reached whose job it is to make this number large:
 """
@@ -858,11 +858,11 @@ something to find. And 1 cannot be had, not even by a single multiplication: the
 (github.com/stas00/ml-engineering) finds by searching many shapes is 271 TFLOP/s on an A100, 87 %, and 794.5 on an H100,
 80 %. Chips throttle when they draw too much power, and data has to be fetched.
 
-### Exercise 5.5 · Utilisation from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype the pair `(FLOP/s,
 sparse)`, where `sparse` is `True` for a rate that holds for 2:4 sparse matrices only. We work with dense ones. Return
-the utilisation as a share (0.4, not 40), or `None` when the sheet promises nothing for that dtype. Seconds and rates are
+the utilization as a share (0.4, not 40), or `None` when the sheet promises nothing for that dtype. Seconds and rates are
 positive. A share above 1 is returned as it is: it says that some number is wrong. Leave the sheet as it is.
 """
 
@@ -907,7 +907,7 @@ guess = None  # %
 
 
 # %% tags=["timed"]
-def utilisation(work: float, seconds: float, dtype: torch.dtype) -> tuple[float, str]:
+def utilization(work: float, seconds: float, dtype: torch.dtype) -> tuple[float, str]:
     """MFU's ratio where the peak of this device is known, else the share of its measured ceiling."""
     peak = peaks[dtype]
     sheet = (
@@ -919,7 +919,7 @@ def utilisation(work: float, seconds: float, dtype: torch.dtype) -> tuple[float,
     return share, "of the promised peak"
 
 
-share, of_what = utilisation(linear_flops, linear_seconds, torch.float32)
+share, of_what = utilization(linear_flops, linear_seconds, torch.float32)
 reconcile(f"float32, share {of_what}", guess, 100 * share, "%")
 
 # %% [markdown]
@@ -938,7 +938,7 @@ work16 = matmul_flops(x16.shape, w16.shape)
 assert work16 == count_flops(lambda: x16 @ w16) == linear_flops * rows // B
 
 seconds16 = benchmark(lambda: x16 @ w16, wait, time.perf_counter, repeats=5)
-share16, of_what = utilisation(work16, seconds16, torch.bfloat16)
+share16, of_what = utilization(work16, seconds16, torch.bfloat16)
 rate, rate16 = linear_flops / linear_seconds, work16 / seconds16
 print(f"float32:  {readable(rate, 'FLOP/s'):>13}, {share:.0%} {of_what}")
 print(f"bfloat16: {readable(rate16, 'FLOP/s'):>13}, {share16:.0%} {of_what}")
@@ -948,9 +948,9 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-Look at both numbers. On a card with a promised peak, bfloat16 is faster and its *utilisation* is often lower: the
+Look at both numbers. On a card with a promised peak, bfloat16 is faster and its *utilization* is often lower: the
 promise grew even more than the speed. (Against a measured ceiling the two shares tell less: each dtype is compared with
-its own best.) Time is what you pay for; utilisation tells how much is left to gain.
+its own best.) Time is what you pay for; utilization tells how much is left to gain.
 
 These were single multiplications. Here is a model, so that this is an MFU in earnest, though of the forward pass only:
 your `model_flops` over your `benchmark`.
@@ -971,7 +971,7 @@ tokens_in = torch.randn(vectors, width, device=device)
 with torch.no_grad():
     work = model_flops(model, tokens_in)
     model_seconds = benchmark(lambda: model(tokens_in), wait, time.perf_counter)
-model_share, of_what = utilisation(work, model_seconds, torch.float32)
+model_share, of_what = utilization(work, model_seconds, torch.float32)
 print(
     f"model: {readable(work, 'FLOPs')} in {readable(model_seconds, 's')}, {model_share:.0%} {of_what}"
 )
@@ -1085,7 +1085,7 @@ if devices.on_gpu(device):
         taken = timing.benchmark(
             lambda: torch.mm(left, right, out=out), device=device, min_seconds=1.0
         )
-        share, of_what = utilisation(
+        share, of_what = utilization(
             matmul_flops(left.shape, right.shape), taken.median, left.dtype
         )
         print(f"bfloat16, n = {n:,}, {name}: {share:.0%} {of_what}")
@@ -1178,7 +1178,7 @@ r"""
 <details><summary>Hint 1</summary>Three matrices are moved, of b·d, d·k and b·k elements. The work is 2·b·d·k.</details>
 <details><summary>Hint 2</summary>One FLOP takes 1 / peak seconds. The 1 / intensity bytes that belong to it take 1 / (intensity · bandwidth).</details>
 
-**Why it matters.** Before you optimise, ask which of the two it is. A faster chip does nothing for work that waits for
+**Why it matters.** Before you optimize, ask which of the two it is. A faster chip does nothing for work that waits for
 memory, and fewer FLOPs do nothing either.
 
 The formula says more than it seems to. For square matrices it is $n/3$ in 2-byte numbers (and $n/6$ in float32):
@@ -1327,11 +1327,11 @@ r"""
 
 **Mechanics.** `[B, D] @ [D, K]` is 2·B·D·K FLOPs; everything elementwise is one per element. A forward pass is 2 ×
 tokens × parameters, plus attention's $4T^2d$ per layer and sequence, minus look-ups. Time with warm-up,
-synchronisation, repetition, random data; report the median and the spread. MFU is model FLOPs per second over the
+synchronization, repetition, random data; report the median and the spread. MFU is model FLOPs per second over the
 *dense* peak of the *dtype in use*. A roof is min(peak, intensity × bandwidth).
 
 **Mindset.** Say the number first: FLOPs, bytes, the bound, the seconds. Then measure. When they differ by two, look for
-MACs or sparsity; by a hundred and more, for a missing synchronisation. Where you do not know a peak, say "unknown" and
+MACs or sparsity; by a hundred and more, for a missing synchronization. Where you do not know a peak, say "unknown" and
 measure a ceiling.
 
 **Intuitions.** A promised peak is a bound that nobody reaches: the best multiplications get 80 to 87 %, a well-tuned

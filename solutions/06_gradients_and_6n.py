@@ -2,7 +2,7 @@
 r"""
 # 06 · Gradients and 6N
 
-[← 05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb) · [07 · Models and initialisation →](../07_models_and_init/07_models_and_init.ipynb)
+[← 05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb) · [07 · Models and initialization →](../07_models_and_init/07_models_and_init.ipynb)
 
 > **What does a training step cost, and where does the 6 come from?**
 
@@ -862,7 +862,7 @@ assert rates == {False: 6, True: 8}
 
 # %% [markdown]
 r"""
-Which is why there are two utilisations (lecture 05). MFU counts the 6, what the model asks for. HFU counts the 8, what
+Which is why there are two utilizations (lecture 05). MFU counts the 6, what the model asks for. HFU counts the 8, what
 the hardware did. Lecture 11 shows what the extra third buys.
 
 What else? Biases and norms are parameters without a product, and few. The optimizer does a handful of operations for
@@ -1151,6 +1151,6 @@ counted.
 context at which attention takes over. Freezing saves what lies below the lowest trained layer, and the frozen weights'
 gradients, but not the way back.
 
-Next: **[07 · Models and initialisation](../07_models_and_init/07_models_and_init.ipynb)**. You know what a model costs; now build one, and give it numbers to begin with
+Next: **[07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb)**. You know what a model costs; now build one, and give it numbers to begin with
 that let the gradients through.
 """

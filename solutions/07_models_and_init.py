@@ -1,6 +1,6 @@
 # %% [markdown]
 r"""
-# 07 · Models and initialisation
+# 07 · Models and initialization
 
 [← 06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb) · [08 · Optimizers →](../08_optimizers/08_optimizers.ipynb)
 
@@ -45,7 +45,7 @@ show_progress()
 r"""
 ## 1 · A parameter, and who knows about it
 
-A **parameter** is a tensor that training may change. In PyTorch it is an `nn.Parameter`: a tensor like any other, with
+A *parameter* is a tensor that training may change. In PyTorch it is an `nn.Parameter`: a tensor like any other, with
 two habits. It requires a gradient without being asked, and a model that it is assigned to takes note of it.
 """
 
@@ -346,7 +346,7 @@ r"""
 third of LeCun's. In a shallow model nobody notices. You will see what it does in a deep one.
 
 > **Trap: which side is in?** PyTorch's own layers store a weight as `[fan_out, fan_in]` and compute `x @ weight.T`, and
-> its initialisers take the *second* size for `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`. Give them such a
+> its initializers take the *second* size for `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`. Give them such a
 > matrix, and they divide by the wrong side. Pass `w.T`: it is a view, so writing to it fills `w`.
 """
 
@@ -365,7 +365,7 @@ assert abs(wrong / right / math.sqrt(16_384 / 32) - 1) < 0.02  # 22.6
 r"""
 *Try it yourself:* which `nonlinearity=` makes `nn.init.kaiming_normal_` LeCun's rule?
 
-### Exercise 7.1 · Three initialisers &nbsp; ★☆☆ &nbsp; 5 minutes
+### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `init_std(kind, fan_in, fan_out)`: the std of the weights for `kind` `"lecun"`, `"glorot"` or `"kaiming"` (forward,
 for ReLU), in the full precision of Python's floats. For any other kind, `"LeCun"` included, raise a `ValueError`.
@@ -396,7 +396,7 @@ r"""
 
 **Why it matters.** A factor of $\sqrt2$ looks like a detail. With 50 layers it comes 50 times.
 
-Yours against PyTorch's initialisers, which want `[fan_out, fan_in]`:
+Yours against PyTorch's initializers, which want `[fan_out, fan_in]`:
 """
 
 # %%
@@ -542,7 +542,7 @@ r"""
 <details><summary>Hint 1</summary>Draw all numbers. While any of them lies outside, draw those again, and only those.</details>
 <details><summary>Hint 2</summary>With a mask of bools, <code>numbers[mask] = …</code> replaces just those that it marks; how many is that? It is simplest to work with std 1 and to multiply at the end.</details>
 
-**Why it matters.** A generator of your own is how an initialisation becomes reproducible, whatever else draws random
+**Why it matters.** A generator of your own is how an initialization becomes reproducible, whatever else draws random
 numbers in the same program. And you know now what a truncated normal is *not*: clamped, or cut at 3.
 
 ## 5 · A model
@@ -877,7 +877,7 @@ except NotImplementedError as refusal:
 # %% [markdown]
 r"""
 `to_empty` gives such a model storage of its own, and whatever was in that memory as numbers. One fills it afterwards:
-with an initialiser, or a checkpoint. That is how models are loaded that would not fit twice.
+with an initializer, or a checkpoint. That is how models are loaded that would not fit twice.
 
 > **Trap: the tie that breaks.** `to_empty` makes a new tensor for each *name*. What was tied no longer is: two matrices,
 > that begin differently, get different gradients, and drift apart. Tie again, then fill.
@@ -1051,7 +1051,7 @@ r"""
 <details><summary>Hint 2</summary>Backward: draw layers i and i + 1 below each other. The gradient of layer i's outputs comes back through the weights between them. How many terms has each sum? Begin with 1.0 for the last layer, and walk down.</details>
 
 **Why it matters.** These two lines of algebra are the whole theory behind the names. With them you can say for *any*
-initialiser, width and depth what will arrive, before you build it.
+initializer, width and depth what will arrive, before you build it.
 
 Check it on a chain whose widths go up and down:
 """
@@ -1118,7 +1118,7 @@ def root_mean_square(x: Tensor) -> float:
     return x.detach().double().square().mean().sqrt().item()
 
 
-def initialise(model: nn.Module, std: float, generator: torch.Generator) -> None:
+def initialize(model: nn.Module, std: float, generator: torch.Generator) -> None:
     """Fill each parameter from a truncated normal distribution."""
     with torch.no_grad():
         for parameter in model.parameters():
@@ -1150,7 +1150,7 @@ guess = None  # the number of the layer, from 1
 # %%
 generator = torch.Generator().manual_seed(0)
 deep.to(device, torch.float32)
-initialise(deep, 1.0, generator)
+initialize(deep, 1.0, generator)
 y = deep(some_data(generator).to(device))
 broken = [i + 1 for i, z in enumerate(deep.outputs) if not z.isfinite().all()]
 reconcile("the first layer that overflows", guess, broken[0], "")
@@ -1181,7 +1181,7 @@ outputs_of, gradients_of, predicted, predicted_back, shown = {}, {}, {}, {}, {}
 deep.to("cpu").double()
 for name, std in ways_to_begin.items():
     generator = torch.Generator().manual_seed(0)
-    initialise(deep, std, generator)
+    initialize(deep, std, generator)
     deep(some_data(generator).double())
     last = deep.outputs[-1]
     last.backward(torch.randn(last.shape, generator=generator).double())
@@ -1277,13 +1277,13 @@ for kind in ("lecun", "kaiming"):
 r"""
 Now move it: another network of this kind, measured beside its prediction each time. (*Gain* multiplies the weights;
 with a *residual connection* each layer adds to what it was given.) Without a nonlinearity, how far may the gain be off 1
-before fifty layers notice? And which initialiser dies out without residual connections, and arrives with them?
+before fifty layers notice? And which initializer dies out without residual connections, and arrives with them?
 """
 
 # %%
-from course_utils.widgets import initialisation
+from course_utils.widgets import initialization
 
-initialisation.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
+initialization.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
 
 # %% [markdown]
 r"""
@@ -1313,7 +1313,7 @@ deep.float()
 squares, ends = [0.0] * depth, []
 for seed in range(8):
     generator = torch.Generator().manual_seed(seed)
-    initialise(deep, init_std("kaiming", width, width), generator)
+    initialize(deep, init_std("kaiming", width, width), generator)
     deep(some_data(generator))
     stds = [root_mean_square(z) for z in deep.outputs]
     squares = [total + std**2 / 8 for total, std in zip(squares, stds, strict=True)]
@@ -1344,14 +1344,14 @@ assert max(ends) > 1.2 * min(ends)  # they wander
 # %% [markdown]
 r"""
 Those who know divide by it: ask for `std / kept(3)`, cut at ±3 times that, and the weights that are left have the std
-that was meant. (The `variance_scaling` initialisers of JAX and Keras do so, for their cut at ±2; PyTorch's
+that was meant. (The `variance_scaling` initializers of JAX and Keras do so, for their cut at ±2; PyTorch's
 `trunc_normal_` does what you tell it.) Take one network, and correct the weights that it has. Nothing is drawn again,
 so nothing wanders:
 """
 
 # %%
 generator = torch.Generator().manual_seed(0)
-initialise(deep, init_std("kaiming", width, width), generator)
+initialize(deep, init_std("kaiming", width, width), generator)
 x = some_data(generator)
 deep(x)
 as_cut = root_mean_square(deep.outputs[-1])
@@ -1386,14 +1386,14 @@ class Normed(Cruncher):
 normed = Normed(width, depth).requires_grad_(False)
 for name, std in ways_to_begin.items():
     generator = torch.Generator().manual_seed(0)
-    initialise(normed, std, generator)
+    initialize(normed, std, generator)
     end, alone = root_mean_square(normed(some_data(generator))), math.sqrt(width) * std
     print(f"{name:>14}: layer 50 puts out {end:.3f}; one layer alone would put out {alone:.3f}")
     assert abs(end / (alone * kept(3)) - 1) < 0.15  # as if it were the only layer
 
 # %% [markdown]
 r"""
-After 50 layers, what one layer does. A Transformer has a norm at each block, and forgives an initialiser that is off by
+After 50 layers, what one layer does. A Transformer has a norm at each block, and forgives an initializer that is off by
 a factor. The paper of the first GPT (Radford et al., 2018) says so: as it has norms throughout, a plain std of 0.02 is
 enough. Whatever has no norm to catch it you still have to ask what it does to the scale, and now you can.
 

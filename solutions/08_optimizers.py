@@ -2,7 +2,7 @@
 r"""
 # 08 · Optimizers
 
-[← 07 · Models and initialisation](../07_models_and_init/07_models_and_init.ipynb) · [09 · The training loop →](../09_training_loop/09_training_loop.ipynb)
+[← 07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb) · [09 · The training loop →](../09_training_loop/09_training_loop.ipynb)
 
 > **What is done with a gradient, and what has to be remembered to do it?**
 
@@ -122,7 +122,7 @@ r"""
 `zero_grad()` can do either: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the tensors and fill
 them with zeros. The name says zero, so is it the same? Twice no. `None` gives the memory back, until the next backward
 pass needs it. And an optimizer *skips* a parameter without gradient, where one with a gradient of zero is updated:
-weight decay (a pull towards zero, section 4) still shrinks it, and what was remembered from earlier steps still moves
+weight decay (a pull toward zero, section 4) still shrinks it, and what was remembered from earlier steps still moves
 it.
 
 **Predict.** The next cell holds a matrix of 512 × 512 in float32, and its gradient. By how many bytes does memory
@@ -601,7 +601,7 @@ assert abs(adam) < 1e-6 and math.isclose(adamw, 0.1 * 0.1)
 r"""
 A hundred times the decay, and no difference at all: here the decay is all of the gradient, and $\lambda$ cancels.
 Beside a real gradient it is divided by that gradient's size, so that weights with large gradients hardly shrink.
-**AdamW** (Loshchilov and Hutter, 2017) is Adam with decoupled decay: all weights shrink alike.
+AdamW (Loshchilov and Hutter, 2017) is Adam with decoupled decay: all weights shrink alike.
 
 ### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
 
@@ -1105,7 +1105,7 @@ activations. They come now.
 r"""
 ## 6 · The whole step, to the byte
 
-A training step holds four kinds of memory: **parameters**, **gradients**, **optimizer state**, and **activations**:
+A training step holds four kinds of memory: parameters, gradients, optimizer state, and activations:
 what the forward pass keeps because the backward pass will need it. The first three depend on the model alone. The
 activations grow with the batch.
 
@@ -1533,7 +1533,7 @@ r"""
 **Parameters.** The two tables and the head: $2 V d + T d$. Each block: $d \cdot 3d + d \cdot d + d \cdot 4d + 4d \cdot
 d = 12 d^2$, and two norms of $2d$ each. The last norm: $2d$.
 
-**Activations**, for $N = B \cdot T$ tokens, $h$ heads, $L$ blocks. All tensors are float32.
+*Activations*, for $N = B \cdot T$ tokens, $h$ heads, $L$ blocks. All tensors are float32.
 
 | what is kept, in each block | by whom | numbers |
 |---|---|---|
@@ -1620,7 +1620,7 @@ r"""
 To the byte. (The smallest GPT-2 has $V = 50{,}257$, $d = 768$, 12 heads and $T = 1{,}024$. There the loss alone keeps
 as much as two whole blocks.)
 
-**FLOPs** are the same kind of ledger: 6 for each token and each weight *that multiplies* (the two tables are looked
+FLOPs are the same kind of ledger: 6 for each token and each weight *that multiplies* (the two tables are looked
 up), and $12\,L\,d\,T$ for each token in attention (lecture 06).
 """
 

@@ -466,7 +466,7 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 # %% [markdown]
 r"""
 So for *tokens*, pinning and asynchronous copies gain 0.03 % at best: `pin_memory()` is itself a copy, and takes its
-time. (For pictures it is another matter: 256 of them, 224 × 224 in three colours, are 154 MB in float32.) What does
+time. (For pictures it is another matter: 256 of them, 224 × 224 in three colors, are 154 MB in float32.) What does
 cost is *making* the batch, if that waits for a slow disk or a tokenizer, and the device waits meanwhile. The remedy is
 the same at each level: **overlap**. Prepare the next batch while this one is worked on.
 
@@ -1043,7 +1043,7 @@ through its arguments, and that is why it can be stopped and taken up again.
 ## 6 · The learning rate over time
 
 In practice the learning rate is not one number. At the start, gradients are large and the optimizer's averages know
-nothing yet: so one begins low and **warms up**. Towards the end, the noise of the steps keeps the loss from settling:
+nothing yet: so one begins low and **warms up**. Toward the end, the noise of the steps keeps the loss from settling:
 so one goes down, most often along a half **cosine**.
 
 The usual way in PyTorch is a *scheduler*, an object that counts its own steps. Then there is one more thing that knows

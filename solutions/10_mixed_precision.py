@@ -119,7 +119,7 @@ r"""
 So: multiply in 16 bits. But a training is more than multiplications, and some of its numbers do not forgive. Which
 ones? Those that are *added to*, a little at a time, for a long while: the **weights**, and the **running averages** of
 an optimizer. Lecture 02 had the reason. Next to a large number a small one is rounded away, and that goes the same
-way at every step. Adam's average of squared gradients, for instance, is to shrink by 0.1 % a step. Neighbours in
+way at every step. Adam's average of squared gradients, for instance, is to shrink by 0.1 % a step. Neighbors in
 `bfloat16` are 0.4 to 0.8 % apart, so it is rounded back to where it was, for ever:
 """
 
@@ -156,7 +156,7 @@ does `bfloat16` forget now?
 
 ## 2 · The update that is swallowed
 
-A weight of size $w$ is updated by $u$. If $u$ is less than half the gap between $w$ and its neighbour, then $w + u$
+A weight of size $w$ is updated by $u$. If $u$ is less than half the gap between $w$ and its neighbor, then $w + u$
 rounds back to $w$: the format *swallows* the update.
 
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 10 minutes
@@ -165,9 +165,9 @@ Write `largest_swallowed_update(w, dtype)`: the largest number $u$ of the format
 `dtype`, is still `w`. Return it as a number: a Python float, or a tensor without dimensions. `dtype` is
 `torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is a positive number of that format, so large that nothing here
 is subnormal, and so small that nothing is infinite. Mind the tie: exactly half way, the sum is rounded to the *even*
-neighbour, the one whose last bit is 0. That may be `w`, or not.
+neighbor, the one whose last bit is 0. That may be `w`, or not.
 
-`torch.nextafter(x, y)` is the neighbour of `x` in the direction of `y`; both are tensors of the same dtype.
+`torch.nextafter(x, y)` is the neighbor of `x` in the direction of `y`; both are tensors of the same dtype.
 """
 
 
@@ -189,7 +189,7 @@ check("largest_swallowed_update")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The gap above <code>w</code> is its upper neighbour minus <code>w</code>. Which updates
+<details><summary>Hint 1</summary>The gap above <code>w</code> is its upper neighbor minus <code>w</code>. Which updates
 are certain to be swallowed, and for which one does it depend on <code>w</code>?</details>
 <details><summary>Hint 2</summary>You don't have to look at bits to know which way a tie goes: add, and see. But add
 <em>tensors of that dtype</em>; Python's floats have 64 bits.</details>
@@ -566,7 +566,7 @@ Which operations? PyTorch has a list for each type of device, and *the lists dif
 | everything else: `relu`, `gelu`, `+`, `*`, … | as its input (the wider of two) | the same |
 | `float64` numbers, `out=`, in-place operations | left alone | left alone |
 
-The third row matters: a `softmax` or a normalisation of 16-bit numbers gives 16 bits on a CPU, and 32 on a GPU. Do not
+The third row matters: a `softmax` or a normalization of 16-bit numbers gives 16 bits on a CPU, and 32 on a GPU. Do not
 conclude from one to the other. What does your device do?
 """
 
@@ -809,7 +809,7 @@ r"""
 How large a factor? As large as can be, but no larger: if a gradient exceeds 65,504, it becomes infinite, and one update
 with it ruins the model. Nobody knows the right one beforehand, and it changes during training. So it is *sought*:
 
-- **Overflow** (some gradient is infinite or NaN): *skip* this step, and halve the factor.
+- *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - **No overflow** for a number of steps in a row: double it. Too much? Then one more step is skipped, and that is all.
 
 ### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
@@ -1067,7 +1067,7 @@ r"""
 Half of sixteen is eight, and tensor cores from Hopper and Ada on multiply such numbers at twice the rate again. Lecture 02
 met the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up to 57,344, with two.
 
-> **A mistake that travels.** "FP8 was standardised in 2022." It was proposed that year, in
+> **A mistake that travels.** "FP8 was standardized in 2022." It was proposed that year, in
 > [arXiv:2209.05433](https://arxiv.org/abs/2209.05433); the Open Compute Project's specification came in 2023.
 
 With so few numbers, one scale for the whole model is not enough: *each tensor* gets its own, chosen such that its largest
@@ -1239,7 +1239,7 @@ r"""
 Mind, too, how *much* it takes: the outlier is 100,000 times as large as the others. E4M3 is a floating-point format, whose
 largest number is 229,376 times its smallest. Eight-bit *integers* would have lost most of the others to an outlier of 200.
 
-*Try it yourself:* make the outlier 1,000. Who is hurt now? Then quantise `wide` in blocks of 32 in E4M3: how many
+*Try it yourself:* make the outlier 1,000. Who is hurt now? Then quantize `wide` in blocks of 32 in E4M3: how many
 gradients become 0?
 
 ## 7 · The result: one training, four times

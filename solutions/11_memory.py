@@ -280,7 +280,7 @@ reconcile(
 # %% [markdown]
 r"""
 Forward is 1, backward 2, and forward again 1 more: 4 in place of 3. An MFU that counts the fourth is called HFU, for
-*hardware* FLOPs utilisation: it counts what the hardware did, not what the model needed.
+*hardware* FLOPs utilization: it counts what the hardware did, not what the model needed.
 
 To build it, one has to tell autograd what to do in the backward pass. A `torch.autograd.Function` does that: a pair of
 static methods. `forward(ctx, …)` computes, *without recording anything*, and puts what the backward pass will need into
@@ -611,7 +611,7 @@ enter("offload: activations left", 0, left)
 
 # %% [markdown]
 r"""
-Nothing is left, the gradients are the same, and everything travelled twice. In this cell each copy ends before the next
+Nothing is left, the gradients are the same, and everything traveled twice. In this cell each copy ends before the next
 operation begins: no overlap. So the seconds, too, can be predicted, from two things measured apart: a plain step
 gives the rate of computing, one tensor's way there and back the rate of the link. (What comes out is a little more: each
 of two dozen copies also has to be begun.)
@@ -682,8 +682,8 @@ is carried now?
 
 ## 4 · Fewer bytes for each parameter
 
-Lecture 08 asked the optimizers what they remember. Two of them remember less than AdamW. **Lion** (Chen and others,
-2023, arXiv:2302.06675) has one average of the gradients, and uses its sign. **Adafactor** (Shazeer and Stern, 2018,
+Lecture 08 asked the optimizers what they remember. Two of them remember less than AdamW. *Lion* (Chen and others,
+2023, arXiv:2302.06675) has one average of the gradients, and uses its sign. *Adafactor* (Shazeer and Stern, 2018,
 arXiv:1804.04235) has none of the gradients, and of their squares less than one number for each weight: of a matrix it
 keeps the mean of every row and the mean of every column, and makes up the rest from them. A vector has nothing to take
 means over. Its squares are averaged one by one, as AdamW does.

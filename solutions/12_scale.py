@@ -113,7 +113,7 @@ assert round(one_card / card, 1) == 2.2
 r"""
 ## 2 · Data parallelism
 
-From here on we need more than one process. A **rank** is one of several processes that run the same program, each with
+From here on we need more than one process. A *rank* is one of several processes that run the same program, each with
 its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is compute and send messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this

@@ -107,7 +107,7 @@ r"""
 ### A text that you have already
 
 Lecture 09 trained on Python's own standard library, whose sources lie on every machine that can run this notebook, under
-the licence of Python itself (the PSF licence, which allows it). Each byte is a token, so no tokenizer is needed. Every
+the license of Python itself (the PSF license, which allows it). Each byte is a token, so no tokenizer is needed. Every
 tenth file is **held out**: the model never trains on it. What it has learned by heart does not help it there.
 """
 
@@ -399,7 +399,7 @@ for dtype, rate in ceilings.items():
 # %% [markdown]
 r"""
 These times are *lower bounds*. No training runs at the ceiling: its matrices are smaller, and between the products there
-is all that counts no FLOPs and takes time. Which share of the ceiling is reached is the **MFU** of the run (measured
+is all that counts no FLOPs and takes time. Which share of the ceiling is reached is the MFU of the run (measured
 against a ceiling instead of a promised peak), and it is the one number of the plan that no formula gives. Guess it now.
 In section 4 a rehearsal will tell, and will also choose between the two formats.
 
@@ -440,7 +440,7 @@ to it. So gradients have a straight way down, past any number of layers; lecture
 
 Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width → width),
 made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all queries, all
-keys, all values; in each of these three a head is a run of neighbouring numbers. Let the heads attend, causally: a
+keys, all values; in each of these three a head is a run of neighboring numbers. Let the heads attend, causally: a
 token sees itself and what came before, in training as in evaluation. Merge the heads, and multiply by `out`. It works in
 any floating-point dtype and on any device, those of its weights, and lets gradients through to both weights and to `x`.
 
@@ -453,7 +453,7 @@ many.)
 
 # %% nbgrader={"grade": false, "grade_id": "Attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class Attention(nn.Module):
-    """Causal self-attention with heads of width / heads neighbouring numbers each."""
+    """Causal self-attention with heads of width / heads neighboring numbers each."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -586,7 +586,7 @@ flowchart LR
 
 ### The model against the plan
 
-Before a model is trained it is checked, with everything that is cheap. **Parameters** and **FLOPs** first. Neither needs
+Before a model is trained it is checked, with everything that is cheap. Parameters and FLOPs first. Neither needs
 a single number in memory: on the meta device tensors have shapes and nothing else (lecture 05).
 """
 

@@ -2,7 +2,7 @@
 
 Every mutant changes one place between ``### BEGIN SOLUTION`` and ``### END SOLUTION``: an operator, a constant, a
 dimension, a dtype, a keyword left out, two arguments swapped, a condition, a statement dropped, a function taken
-for its neighbour. The hidden cases must reject it, or the exercise's file must say why not.
+for its neighbor. The hidden cases must reject it, or the exercise's file must say why not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _COMPARISONS: dict[type[ast.cmpop], list[type[ast.cmpop]]] = {
     ast.In: [ast.NotIn],
     ast.NotIn: [ast.In],
 }
-_NEIGHBOURS: dict[str, list[str]] = {
+_NEIGHBORS: dict[str, list[str]] = {
     "triu": ["tril"],
     "tril": ["triu"],
     "zeros": ["ones"],
@@ -182,11 +182,11 @@ def _changes(node: ast.AST) -> Iterator[tuple[_Change, bool]]:
         for value in _other_constants(node.value):
             yield _constant(value), False
     elif isinstance(node, ast.Attribute):
-        for other in _NEIGHBOURS.get(node.attr, []):
-            yield _neighbour(other), False
+        for other in _NEIGHBORS.get(node.attr, []):
+            yield _neighbor(other), False
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        for other in _NEIGHBOURS.get(node.id, []):
-            yield _neighbour(other), False
+        for other in _NEIGHBORS.get(node.id, []):
+            yield _neighbor(other), False
     elif isinstance(node, ast.Call):
         if len(node.args) >= 2 and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
             yield _swap_arguments, False
@@ -235,7 +235,7 @@ def _other_constants(value: object) -> list[object]:
     return []
 
 
-def _neighbour(other: str) -> _Change:
+def _neighbor(other: str) -> _Change:
     def change(node: ast.AST) -> ast.AST:
         name, called = other.removesuffix("()"), other.endswith("()")
         result = copy.copy(node)

@@ -29,7 +29,7 @@ _WIDTH = 4.2  # inches: as wide as a phone, so that nothing shrinks there
 _MOST = 8  # mistakes that are drawn; the table has all
 _SLOWEST = 3  # submissions that are named beside the time they took
 _NAME = 24  # characters of a name in a picture
-_COLOURS = {State.GRADED: MEASURED, State.NEEDS_REVIEW: HIGHLIGHT, State.FAILED_HERE: HIGHLIGHT}
+_COLORS = {State.GRADED: MEASURED, State.NEEDS_REVIEW: HIGHLIGHT, State.FAILED_HERE: HIGHLIGHT}
 
 
 def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) -> Path:
@@ -133,7 +133,7 @@ def _states(counts: Mapping[State, int]) -> Markup:
     total, done = sum(counts.values()), counts[State.GRADED] + counts[State.NEEDS_REVIEW]
     look = sum(counts[state] for state in WANTS_EYE)
     heading = f"{done} of {total} have points; {look} want a look"
-    rows = [(str(state), count, f"{count}", _COLOURS.get(state, CONTEXT)) for state, count in counts.items()]
+    rows = [(str(state), count, f"{count}", _COLORS.get(state, CONTEXT)) for state, count in counts.items()]
     return _bars(heading, rows, total, ", ".join(f"{count} {state}" for state, count in counts.items()))
 
 
@@ -182,7 +182,7 @@ def _passed(passed: Mapping[str, int], titles: Mapping[str, str], graded: int) -
 
 def _mistakes(found: Sequence[tuple[str, int]], graded: int) -> Markup:
     shown = [(one_line(text), count, f"{count}", DATA) for text, count in found[:_MOST]]
-    heading = f"The mistake most often recognised: by {shown[0][1]} of {graded}"
+    heading = f"The mistake most often recognized: by {shown[0][1]} of {graded}"
     return _bars(heading, shown, max(count for _, count in found), "; ".join(f"{t}: {n}" for t, _, n, _ in shown))
 
 
@@ -223,7 +223,7 @@ def _wrapped(heading: str) -> list[str]:
 
 
 def _bars(heading: str, rows: Sequence[tuple[str, int, str, str]], most: int, told: str) -> Markup:
-    """Bars below their labels, so that long ones fit: (label, value, what is written beside it, colour)."""
+    """Bars below their labels, so that long ones fit: (label, value, what is written beside it, color)."""
     labels = [textwrap.wrap(label, 52)[:3] or [""] for label, *_ in rows]
     room = [0.17 * len(lines) + 0.33 for lines in labels]  # inches
     top = 0.2 + 0.2 * len(_wrapped(heading))
@@ -235,12 +235,12 @@ def _bars(heading: str, rows: Sequence[tuple[str, int, str, str]], most: int, to
         axes.set(xlim=(0, max(most, 1)), ylim=(height, 0))
         axes.set_axis_off()
         y = top
-        for (_, value, written, colour), lines, inches in zip(rows, labels, room, strict=True):
+        for (_, value, written, color), lines, inches in zip(rows, labels, room, strict=True):
             for number, each in enumerate(lines):
                 axes.text(0, y + 0.04 + 0.17 * number, each, va="top", fontsize=9)
             middle = y + 0.17 * len(lines) + 0.15
             axes.barh(middle, max(most, 1), height=0.16, color=CONTEXT, alpha=0.2)
-            axes.barh(middle, value, height=0.16, color=colour)
+            axes.barh(middle, value, height=0.16, color=color)
             axes.annotate(written, (1, middle), xycoords=("axes fraction", "data"), xytext=(5, 0),
                           textcoords="offset points", va="center", fontsize=9, annotation_clip=False)  # fmt: skip
             y += inches

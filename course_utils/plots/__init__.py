@@ -6,7 +6,7 @@ are left alone); :func:`show` displays any figure as inline SVG:
     fig = plots.storage_layout(torch.arange(12).reshape(3, 4).T)
     plots.show(fig, alt="The transpose walks the same twelve slots in steps of 4.")
 
-A colour says what kind of thing a mark is, a marker says which one. Text is never coloured: it takes the page's colour.
+A color says what kind of thing a mark is, a marker says which one. Text is never colored: it takes the page's color.
 """
 
 from course_utils.plots.comparisons import calibration, curves, predicted_vs_measured
@@ -42,7 +42,7 @@ __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_AXES", "MAX_DIM", "MAX_SLOTS",
     "MEASURED", "MEMORY_BOUND", "PETROFF6", "PREDICTED", "Axis", "axis_flow", "bit_pattern", "bit_plans", "calibration",
     "curves", "descent", "distributions", "gap_curves", "loss_curves", "loss_scale", "magnitudes", "memory_bar",
-    "memory_stacks", "mfu_curve", "mfu_ladder", "number_lines", "pipeline_schedule", "predicted_vs_measured", "range_histograms",
-    "roofline", "show", "storage_layout", "styled", "through_depth", "timeline", "to_html",
+    "memory_stacks", "mfu_curve", "mfu_ladder", "number_lines", "pipeline_schedule", "predicted_vs_measured",
+    "range_histograms", "roofline", "show", "storage_layout", "styled", "through_depth", "timeline", "to_html",
 ]
 # fmt: on

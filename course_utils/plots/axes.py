@@ -121,19 +121,19 @@ def place_labels(
         best: tuple[int, float, float, Bbox, float] | None = None
         for reach in (9.0, 24.0, 42.0, 64.0, 90.0):
             for dx, dy in directions:
-                centre_x = mark_x + dx * reach * per_point + np.sign(dx) * extent.width / 2
-                centre_y = mark_y + dy * reach * per_point + np.sign(dy) * extent.height / 2
-                left, bottom = centre_x - extent.width / 2 - 3, centre_y - extent.height / 2 - 2
+                center_x = mark_x + dx * reach * per_point + np.sign(dx) * extent.width / 2
+                center_y = mark_y + dy * reach * per_point + np.sign(dy) * extent.height / 2
+                left, bottom = center_x - extent.width / 2 - 3, center_y - extent.height / 2 - 2
                 box = Bbox.from_bounds(left, bottom, extent.width + 6, extent.height + 4)
                 inside = ax.bbox.x0 <= box.x0 and box.x1 <= ax.bbox.x1 and ax.bbox.y0 <= box.y0 and box.y1 <= ax.bbox.y1
                 cost = sum(box.overlaps(other) for other in taken) + (0 if inside else 100)
                 if best is None or cost < best[0]:
-                    best = (cost, centre_x, centre_y, box, reach)
+                    best = (cost, center_x, center_y, box, reach)
             if best is not None and best[0] == 0:
                 break
         assert best is not None
-        _, centre_x, centre_y, box, reach = best
-        offset = ((centre_x - mark_x) / per_point, (centre_y - mark_y) / per_point)
+        _, center_x, center_y, box, reach = best
+        offset = ((center_x - mark_x) / per_point, (center_y - mark_y) / per_point)
         artist.set_position(offset)
         if reach > 9:
             near = (min(max(mark_x, box.x0), box.x1) - mark_x, min(max(mark_y, box.y0), box.y1) - mark_y)

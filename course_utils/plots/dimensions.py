@@ -29,7 +29,7 @@ Dims = Sequence[Sequence[Axis]]  # for each dimension of a tensor the axes that 
 
 class _Cell(NamedTuple):
     axis: Axis
-    x: float  # centre, inches
+    x: float  # center, inches
 
 
 def axis_flow(inputs: Sequence[Dims], output: Dims, *, labels: Sequence[str], how: str, title: str) -> Figure:
@@ -121,12 +121,12 @@ def _draw_ends(ax: Axes, above: list[_Cell], below: list[_Cell], top: float, bot
     for key in dict.fromkeys(cell.axis.key for cell in above if cell.axis.key not in kept):
         ending = [cell for cell in above if cell.axis.key == key]
         places = [sum(cell.x for cell in ending) / len(ending), *(cell.x for cell in ending)]
-        centre = max(places, key=lambda x: min((abs(x - other) for other in taken), default=0.0))  # most room
-        taken.append(centre)
+        center = max(places, key=lambda x: min((abs(x - other) for other in taken), default=0.0))  # most room
+        taken.append(center)
         for cell in ending:
-            ax.plot([cell.x, centre], [top, middle], color=HIGHLIGHT, linewidth=2, gid=f"end {key}")
-        ax.plot([centre], [middle], "X", color=HIGHLIGHT, markeredgecolor=INK, markersize=11)
-        ax.text(centre + 0.14, middle, how, size=9.5, va="center")
+            ax.plot([cell.x, center], [top, middle], color=HIGHLIGHT, linewidth=2, gid=f"end {key}")
+        ax.plot([center], [middle], "X", color=HIGHLIGHT, markeredgecolor=INK, markersize=11)
+        ax.text(center + 0.14, middle, how, size=9.5, va="center")
     for cell in below:
         if cell.axis.key not in given:
             ax.plot(

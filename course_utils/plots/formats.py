@@ -77,7 +77,7 @@ def gap_curves(gaps: Mapping[str, Mapping[int, float]], *, reach: int, title: st
             ends = [p for p in (powers[0], powers[-1]) if abs(p) < reach] or [3 * reach // 4]
             marked = [2.0**p for p in ends]
             ax.plot(marked, [curve[p] for p in ends], marker, color=DATA, markeredgecolor=INK, gid=name)
-            # A name above its mark, towards the middle of the figure, where there is room for it.
+            # A name above its mark, toward the middle of the figure, where there is room for it.
             near = {"ha": "right"} if ends[0] > -reach / 2 else {"ha": "left"}
             note(ax, name, (marked[0], curve[ends[0]]), (-5 if ends[0] > -reach / 2 else 0, 7), weight="bold", **near)
         every = 2 ** max(round(math.log2(reach / 4)), 0)
@@ -125,8 +125,8 @@ def number_lines(numbers: Mapping[str, tuple[torch.Tensor, float]], *, title: st
             for row, (values, normal_from) in enumerate(numbers.values()):
                 shown = values[(values > 0) if logarithmic else (values.abs() <= 4)].double()
                 subnormal = shown.abs() < normal_from
-                for chosen, colour, thick in ((~subnormal, DATA, 1.1), (subnormal, HIGHLIGHT, 1.4)):
-                    ax.vlines(shown[chosen].tolist(), row - 0.36, row + 0.36, color=colour, lw=thick)
+                for chosen, color, thick in ((~subnormal, DATA, 1.1), (subnormal, HIGHLIGHT, 1.4)):
+                    ax.vlines(shown[chosen].tolist(), row - 0.36, row + 0.36, color=color, lw=thick)
             ax.set_yticks(range(len(numbers)), list(numbers))
             ax.tick_params(axis="y", length=0)
             ax.spines.left.set_visible(False)
@@ -144,14 +144,14 @@ def bit_pattern(
     asked: tuple[str, float] | None = None,
     title: str,
 ) -> Figure:
-    """Draw one number of a format: its bits, its two neighbours to scale, and its place in the format's range.
+    """Draw one number of a format: its bits, its two neighbors to scale, and its place in the format's range.
 
     Args:
         fields: The bits of sign, exponent and mantissa, such as ``{"sign": "0", "exponent": "01111", …}``.
         formula: How the number comes from its fields.
         near: The next number below, the number, and the next one above; None where there is none.
         limits: The smallest positive number, the smallest normal one, and the largest finite one.
-        asked: A number that was rounded to this one, as text and as value: marked where it lies between neighbours.
+        asked: A number that was rounded to this one, as text and as value: marked where it lies between neighbors.
         title: The finding.
     """
     width, margin = 8.9, 0.3
@@ -177,39 +177,39 @@ def bit_pattern(
                 left += side
             left += 0.15
         ax.text(margin, formula_top, formula, size=11, va="center", gid="formula")
-        _draw_neighbours(ax, near, asked, line)
+        _draw_neighbors(ax, near, asked, line)
         _draw_range(ax, near[1], limits, (margin, width - margin), bar)
     return fig
 
 
-def _draw_neighbours(
+def _draw_neighbors(
     ax: Axes, near: tuple[float | None, float, float | None], asked: tuple[str, float] | None, line: float
 ) -> None:
     below, here, above = near
-    centre, reach = 4.45, 2.9  # inches
+    center, reach = 4.45, 2.9  # inches
     text: dict[str, Any] = {"size": 9, "ha": "center", "va": "center"}
     if math.isnan(here):
-        ax.text(0.3, line, "NaN has no neighbours: it is not smaller, larger or equal, not even to itself", size=10)
+        ax.text(0.3, line, "NaN has no neighbors: it is not smaller, larger or equal, not even to itself", size=10)
         return
     gaps = [abs(here - other) for other in (below, above) if other is not None and math.isfinite(here - other)]
     largest = max(gaps, default=1.0)
-    ax.plot([centre - 1.25 * reach, centre + 1.25 * reach], [line, line], color=CONTEXT, linewidth=1.5)
+    ax.plot([center - 1.25 * reach, center + 1.25 * reach], [line, line], color=CONTEXT, linewidth=1.5)
     for other, way in ((below, -1), (above, 1)):
         if other is None:
-            ax.text(centre + way * reach, line - 0.17, "nothing further", **text)
+            ax.text(center + way * reach, line - 0.17, "nothing further", **text)
             continue
         gap = abs(here - other)
         scale = gap / largest if math.isfinite(gap) else 1.0
-        at = centre + way * scale * reach
+        at = center + way * scale * reach
         ax.plot([at, at], [line - 0.09, line + 0.09], color=INK, linewidth=1.5)
         ax.text(at, line + 0.22, f"{other:.9g}".replace("inf", "∞").replace("-", "−"), **text)
         words = f"gap {_power_of_two(gap)}" if math.isfinite(gap) else "infinitely far"
         # A number is at most half a gap from what was asked for: beyond that the words are alone.
-        ax.text(centre + 0.75 * (at - centre), line - 0.13, words, **text)
-    ax.plot([centre], [line], "o", color=DATA, markeredgecolor=INK, markersize=10, gid="here")
-    ax.text(centre, line + 0.22, f"{here:.9g}".replace("inf", "∞").replace("-", "−"), weight="bold", **text)
+        ax.text(center + 0.75 * (at - center), line - 0.13, words, **text)
+    ax.plot([center], [line], "o", color=DATA, markeredgecolor=INK, markersize=10, gid="here")
+    ax.text(center, line + 0.22, f"{here:.9g}".replace("inf", "∞").replace("-", "−"), weight="bold", **text)
     if asked is not None and math.isfinite(asked[1] - here) and abs(asked[1] - here) <= largest:
-        at = centre + (asked[1] - here) / largest * reach
+        at = center + (asked[1] - here) / largest * reach
         ax.plot([at, at], [line - 0.32, line], color=PREDICTED, linewidth=1)
         ax.plot([at], [line], "D", markerfacecolor="none", markeredgecolor=PREDICTED, markeredgewidth=2, gid="asked")
         ax.text(at, line - 0.4, f"asked for: {asked[0]}", **text)
@@ -225,8 +225,8 @@ def _draw_range(
     def at(value: float) -> float:
         return left + (math.log2(value) - low) / (high - low) * (right - left)
 
-    for start, stop, colour in ((left, at(normal), HIGHLIGHT), (at(normal), right, DATA)):
-        look: dict[str, Any] = {"facecolor": (colour, 0.45), "edgecolor": INK, "linewidth": 0.6}
+    for start, stop, color in ((left, at(normal), HIGHLIGHT), (at(normal), right, DATA)):
+        look: dict[str, Any] = {"facecolor": (color, 0.45), "edgecolor": INK, "linewidth": 0.6}
         ax.add_patch(Rectangle((start, top - 0.09), stop - start, 0.18, **look))
     small: dict[str, Any] = {"size": 9, "va": "center"}
     for value, name, way, row in (

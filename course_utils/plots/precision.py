@@ -20,7 +20,7 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
     """Draw histograms of magnitudes, one above the other, against what ``dtype`` can hold.
 
     Each bar is a range from one power of two to the next. What the format turns into zero or infinity (NaN in a format
-    without infinity) is hatched in another colour, and its share is written beside it. Zeros, which have no magnitude,
+    without infinity) is hatched in another color, and its share is written beside it. Zeros, which have no magnitude,
     are left out.
 
     Args:

@@ -1,4 +1,4 @@
-"""FLOP/s: the roofline, utilisation against matrix size and from change to change; what ran at a time."""
+"""FLOP/s: the roofline, utilization against matrix size and from change to change; what ran at a time."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def mfu_curve(
     """Draw how much of the peak a matmul of n × n matrices reaches, against n, a curve per dtype.
 
     Where the peak of a dtype is unknown there is nothing to divide by: then the figure shows FLOP/s for all of them,
-    with a line at each peak that is known. A utilisation above 100 % is drawn, and the title says that something is
+    with a line at each peak that is known. A utilization above 100 % is drawn, and the title says that something is
     wrong: the peak is another dtype's or device's, or the clock was read too early.
 
     Args:
@@ -212,7 +212,7 @@ def mfu_curve(
             lines = [(f"{label} peak: {readable(peak, 'FLOP/s')}", peak) for label, peak in known.items()]
         else:
             ax.set(ylim=(0, 1.12 * max(1.0, *best.values())))
-            ax.set_ylabel("utilisation: achieved ÷ peak FLOP/s")
+            ax.set_ylabel("utilization: achieved ÷ peak FLOP/s")
             ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
             lines = [("peak", 1.0)]
         ax.grid(True)
@@ -280,8 +280,8 @@ def timeline(spans: Sequence[Span], *, title: str) -> Figure:
         for span in spans:
             start, width = span.start - began, span.end - span.start
             row = rows.index(span.stream)
-            colour = (DATA, COMPUTE_BOUND)[row % 2]
-            ax.barh(row, width, left=start, height=0.7, color=colour, alpha=0.6, edgecolor=INK)
+            color = (DATA, COMPUTE_BOUND)[row % 2]
+            ax.barh(row, width, left=start, height=0.7, color=color, alpha=0.6, edgecolor=INK)
             if width > 0.012 * len(span.name) * (ended - began):
                 ax.text(start + width / 2, row, span.name, ha="center", va="center", size=9)
         ax.set_yticks(range(len(rows)), rows)

@@ -56,7 +56,7 @@ def storage_layout(
     elements_in: dict[int, int] = {}
     for slot in slot_of.values():
         elements_in[slot] = elements_in.get(slot, 0) + 1
-    marked = _normalise_highlight(highlight, shape)
+    marked = _normalize_highlight(highlight, shape)
     marked_slots = {slot_of[index] for index in marked}
     values = _slot_values(x, slots)
 
@@ -131,20 +131,20 @@ def storage_layout(
             badge = elements_in.get(slot, 0)
             cell(left, top, slot, f"slot {slot}", used=used, mark=slot in marked_slots, badge=badge)
 
-        def centre(slot: int) -> float:
+        def center(slot: int) -> float:
             return _LEFT + (slot % per_line + 0.5) * _CELL
 
         line_top = line_tops[first_line]
         for level, stride in enumerate(reversed(in_line)):
             up = line_top - 0.14 - 0.28 * level
-            end = centre(offset + stride)
-            _arrow(ax, [(centre(offset), line_top), (centre(offset), up), (end, up), (end, line_top - 0.01)])
-            middle = (centre(offset) + end) / 2
+            end = center(offset + stride)
+            _arrow(ax, [(center(offset), line_top), (center(offset), up), (end, up), (end, line_top - 0.01)])
+            middle = (center(offset) + end) / 2
             ax.text(middle, up - 0.025, f"+{stride}", size=9, weight="bold", ha="center", va="bottom")
         for stride in across_lines:
             target = offset + stride
             target_top = line_tops[target // per_line]
-            start_x, end_x, lane = centre(offset) + 0.1, centre(target) + 0.1, line_top + _CELL + 0.42
+            start_x, end_x, lane = center(offset) + 0.1, center(target) + 0.1, line_top + _CELL + 0.42
             route = [(start_x, line_top + _CELL), (start_x, lane)]
             if target // per_line > first_line + 1:
                 side = _LEFT + per_line * _CELL + 0.14
@@ -153,7 +153,7 @@ def storage_layout(
                 route += [(end_x, lane)]
             _arrow(ax, [*route, (end_x, target_top - 0.01)])
             ax.text(end_x + 0.06, target_top - 0.04, f"+{stride}", size=9, weight="bold", ha="left", va="bottom")
-        pointer = centre(offset) - (0.1 if across_lines else 0)
+        pointer = center(offset) - (0.1 if across_lines else 0)
         _arrow(ax, [(pointer, line_top + _CELL + 0.24), (pointer, line_top + _CELL + 0.02)])
         ax.text(pointer - 0.08, line_top + _CELL + 0.17, f"storage_offset {offset}", size=9, ha="right", va="center")
 
@@ -199,7 +199,7 @@ def _check_drawable(x: object) -> None:
         raise ValueError(f"{given}: at most {MAX_DIM} in a dim can be drawn; take a slice, such as x[:, :{MAX_DIM}]")
 
 
-def _normalise_highlight(
+def _normalize_highlight(
     highlight: Sequence[int] | Sequence[Sequence[int]] | None, shape: tuple[int, ...]
 ) -> set[tuple[int, ...]]:
     marked = set()

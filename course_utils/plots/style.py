@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 # "petroff6": Matthew A. Petroff, "Accessible Color Sequences for Data Visualization", arXiv:2107.02270 (2021).
 PETROFF6 = ("#5790fc", "#f89c20", "#e42536", "#964a8b", "#9c9ca1", "#7a21dd")
 
-# One meaning per colour, in every figure of the course.
+# One meaning per color, in every figure of the course.
 DATA = MEMORY_BOUND = PETROFF6[0]  # bytes: what a tensor holds, and being limited by moving it
 MEASURED = PETROFF6[1]  # a number that was measured; always a filled mark
 HIGHLIGHT = PETROFF6[2]  # look here
@@ -25,7 +25,7 @@ PREDICTED = PETROFF6[3]  # a number that was computed beforehand; always a hollo
 CONTEXT = PETROFF6[4]  # grids, reference lines, what is not in use
 COMPUTE_BOUND = PETROFF6[5]  # FLOPs, and being limited by them
 
-INK = "#000000"  # text, axes, ticks: `to_html` turns it into the page's own text colour
+INK = "#000000"  # text, axes, ticks: `to_html` turns it into the page's own text color
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p")
 
 _STYLE: dict[str, Any] = {
@@ -59,7 +59,7 @@ def styled() -> Iterator[None]:
 
 
 def to_html(fig: Figure, *, alt: str) -> str:
-    """Return ``fig`` as one inline ``<svg>`` element: black becomes the page's text colour, white nothing.
+    """Return ``fig`` as one inline ``<svg>`` element: black becomes the page's text color, white nothing.
 
     The same figure gives the same bytes. Ids are made from the content, so several figures can share a page. The
     width is the figure's own (96 CSS pixels per inch), less where the page is narrower.

@@ -45,7 +45,8 @@ def _title(name: str) -> str:
     """The heading of an exercise in the notebook that runs, or its name."""
     path = find_notebook()
     with contextlib.suppress(OSError, ValueError):
-        return next((exercise.title for exercise in read_exercises(path) if exercise.name == name), name) if path else name
+        exercises = read_exercises(path) if path else ()
+        return next((exercise.title for exercise in exercises if exercise.name == name), name)
     return name
 
 

@@ -127,7 +127,7 @@ class Rubric:
         return f'<div class="course-check">{"".join(parts)}</div>'
 
 
-# Those of JupyterLab's theme where there is one, for it knows light from dark; the signs differ without colours too.
+# Those of JupyterLab's theme where there is one, for it knows light from dark; the signs differ without colors too.
 _COLORS = {
     Met.YES: "var(--jp-success-color1, #2a8f47)",
     Met.NO: "var(--jp-error-color1, #d1242f)",

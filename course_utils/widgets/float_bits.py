@@ -60,7 +60,7 @@ def split(name: str, code: int) -> dict[str, str]:
     return {"sign": text[0], "exponent": text[1:-mantissa], "mantissa": text[-mantissa:]}
 
 
-def neighbours(name: str, code: int) -> tuple[float | None, float | None]:
+def neighbors(name: str, code: int) -> tuple[float | None, float | None]:
     """The next numbers below and above; None where there is none. NaN has neither."""
     value, top = decoded(name, code), 2 ** (8 * FORMATS[name].itemsize - 1)
     if math.isnan(value):
@@ -117,7 +117,7 @@ def draw(number: tuple[str, int, str]) -> Picture:
     """The picture for a format, the bits as a whole number, and the number that was asked for ("": none)."""
     name, code, asked = number
     info, value = torch.finfo(FORMATS[name]), decoded(name, code)
-    below, above = neighbours(name, code)
+    below, above = neighbors(name, code)
     finding, title, rounded = meaning(name, code), f"In {name} these bits are {exact(value)}", None
     if asked:
         short = asked.strip() if len(asked.strip()) <= 20 else f"{asked.strip()[:19]}…"
@@ -138,8 +138,8 @@ def draw(number: tuple[str, int, str]) -> Picture:
 
 
 def meaning(name: str, code: int) -> str:
-    """A sentence that says what a pattern is, and how far its neighbours are."""
-    value, (below, above) = decoded(name, code), neighbours(name, code)
+    """A sentence that says what a pattern is, and how far its neighbors are."""
+    value, (below, above) = decoded(name, code), neighbors(name, code)
     begin = f"In {name}, {' '.join(split(name, code).values())} is {exact(value)}"
     if math.isnan(value):
         why = (
@@ -153,7 +153,7 @@ def meaning(name: str, code: int) -> str:
         return f"{begin}: there are two zeros, and the next number on either side is 2{away} away."
     kind = "normal" if abs(value) >= torch.finfo(FORMATS[name]).smallest_normal else "subnormal"
     if below is not None and above is not None and value - below == above - value:
-        return f"{begin}, a {kind} number: its neighbours are 2{_log(above - value)} away."
+        return f"{begin}, a {kind} number: its neighbors are 2{_log(above - value)} away."
     said = []
     for other, where in ((below, "below"), (above, "above")):
         if other is None:

@@ -227,7 +227,7 @@ def look(explorer: Locator) -> str:
 
 
 def wear(page: Page, theme: str) -> None:
-    """Change JupyterLab's theme. What Mermaid has drawn keeps its colours until the notebook is opened again."""
+    """Change JupyterLab's theme. What Mermaid has drawn keeps its colors until the notebook is opened again."""
     page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})")
     page.wait_for_function(f"document.body.dataset.jpThemeName === '{theme}'")
 

@@ -59,14 +59,14 @@ def test_looking_up_a_fact_that_is_not_about_a_card_does_not_load_torch():
         ("MFU PaLM", "PaLM 540B MFU"),
     ],
 )
-def test_an_unknown_name_names_its_neighbours(asked, near):
+def test_an_unknown_name_names_its_neighbors(asked, near):
     with pytest.raises(UnknownFact) as caught:
         FACTS[asked]
     assert near in caught.value.near
     assert repr(asked) in str(caught.value) and repr(near) in str(caught.value)
 
 
-def test_an_unknown_name_without_neighbours_names_the_table():
+def test_an_unknown_name_without_neighbors_names_the_table():
     with pytest.raises(KeyError, match=r"facts.table\(\) shows them all"):
         FACTS["the price of tea"]
     assert "the price of tea" not in FACTS and FACTS.get("the price of tea") is None

@@ -49,7 +49,7 @@ def test_published_throughput_gives_the_published_mfu(run, peak, attention):
 
 
 @pytest.mark.parametrize("run", ["8,192 GPUs", "16,384 GPUs", "long context"])
-def test_llama_3s_published_rates_give_its_published_utilisation(run):
+def test_llama_3s_published_rates_give_its_published_utilization(run):
     share = value(f"Llama 3.1 405B rate, {run}") / value("H100 SXM bfloat16 peak")
     assert share == pytest.approx(value(f"Llama 3.1 405B MFU, {run}"), abs=0.01)
 
@@ -72,7 +72,7 @@ def test_megatrons_formula_gives_the_days_that_megatron_published(run, model):
         ("Llama 3.1 405B", "H100 SXM", 0.34, 0.36),
     ],
 )
-def test_published_gpu_hours_give_a_utilisation_in_a_narrow_range(run, card, low, high):
+def test_published_gpu_hours_give_a_utilization_in_a_narrow_range(run, card, low, high):
     tokens = (
         value("Llama 2 tokens") if "Llama 2" in run else FACTS.get(f"{run} tokens", FACTS["Llama 3.1 tokens"]).value
     )

@@ -25,7 +25,7 @@ from course_utils import plots
 from course_utils.timing import Span
 
 
-def labelled(fig: Figure, prefix: str) -> list:
+def labeled(fig: Figure, prefix: str) -> list:
     return [a for a in fig.findobj() if (a.get_gid() or "").startswith(prefix)]
 
 
@@ -257,11 +257,11 @@ def test_every_element_is_drawn_in_the_slot_that_torch_reads(name: str) -> None:
         f"element {index} in slot {numbered[index].item()}" for index in itertools.product(*map(range, x.shape))
     }
     fig = plots.storage_layout(x)
-    elements = labelled(fig, "element ")
+    elements = labeled(fig, "element ")
     assert {cell.get_gid() for cell in elements} == expected
     assert len(elements) == x.numel()
 
-    drawn = {int(cell.get_gid().split()[1]): cell for cell in labelled(fig, "slot ")}
+    drawn = {int(cell.get_gid().split()[1]): cell for cell in labeled(fig, "slot ")}
     assert sorted(drawn) == list(range(slots))
     filled = {slot for slot, cell in drawn.items() if cell.get_facecolor()[3] > 0}
     assert filled == set(numbered.flatten().tolist())
@@ -269,7 +269,7 @@ def test_every_element_is_drawn_in_the_slot_that_torch_reads(name: str) -> None:
         assert cell.get_facecolor() == drawn[int(cell.get_gid().split()[-1])].get_facecolor()
 
     times = {slot: int((numbered == slot).sum()) for slot in filled}
-    badges = {int(t.get_gid().split()[1]): t.get_text() for t in labelled(fig, "shared ")}
+    badges = {int(t.get_gid().split()[1]): t.get_text() for t in labeled(fig, "shared ")}
     assert badges == {slot: f"×{count}" for slot, count in times.items() if count > 1}
 
 
@@ -282,10 +282,10 @@ def text_in(fig: Figure, cell: Rectangle) -> list[str]:
 def test_cells_show_their_value_and_their_slot() -> None:
     x = (torch.arange(12) * 100).reshape(3, 4).T[1:]
     fig = plots.storage_layout(x)
-    for cell in labelled(fig, "element "):
+    for cell in labeled(fig, "element "):
         i, j, slot = map(int, re.findall(r"\d+", cell.get_gid()))
         assert text_in(fig, cell) == [str(x[i, j].item()), str(slot)]
-    for cell in labelled(fig, "slot "):  # the slots that the view does not touch show what they hold, too
+    for cell in labeled(fig, "slot "):  # the slots that the view does not touch show what they hold, too
         slot = int(cell.get_gid().split()[1])
         assert text_in(fig, cell) == [str(slot * 100), str(slot)]
 
@@ -303,7 +303,7 @@ def test_strides_and_offset_are_written(x: torch.Tensor, words: list[str]) -> No
     assert set(words) <= set(texts(plots.storage_layout(x)))
 
 
-def test_steps_in_storage_are_labelled_even_across_lines() -> None:
+def test_steps_in_storage_are_labeled_even_across_lines() -> None:
     assert {"+1", "+8", "+32"} <= set(texts(plots.storage_layout(torch.arange(64).reshape(2, 4, 8))))
 
 
@@ -315,14 +315,14 @@ def test_a_dim_of_size_one_has_no_step() -> None:
 @pytest.mark.parametrize("highlight", [(1, -1), [(1, 3)], [[1, 3], (-3, 3)], [(1, 3), (0, 3)]])
 def test_highlight_marks_the_element_and_its_slot(highlight: object) -> None:
     x = torch.arange(12).reshape(3, 4)
-    marked = {a.get_gid() for a in labelled(plots.storage_layout(x, highlight=highlight), "highlight ")}
+    marked = {a.get_gid() for a in labeled(plots.storage_layout(x, highlight=highlight), "highlight ")}
     assert {"highlight element (1, 3) in slot 7", "highlight slot 7"} <= marked
     assert ("highlight slot 3" in marked) == (len(marked) == 4)
 
 
 def test_a_meta_tensor_is_drawn_without_values() -> None:
     fig = plots.storage_layout(torch.empty(2, 3, device="meta"))
-    assert all(set(text_in(fig, cell)) <= {"", cell.get_gid().split()[-1]} for cell in labelled(fig, "element "))
+    assert all(set(text_in(fig, cell)) <= {"", cell.get_gid().split()[-1]} for cell in labeled(fig, "element "))
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ def test_a_highlight_outside_the_tensor_is_an_error(highlight: object) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_svg_has_alt_text_and_takes_the_colour_of_the_page(name: str) -> None:
+def test_svg_has_alt_text_and_takes_the_color_of_the_page(name: str) -> None:
     html = html_of(name)
     root = ET.fromstring(html)
     assert root.attrib["role"] == "img"
@@ -466,7 +466,7 @@ def test_the_palette_is_petroff6() -> None:
 
 def marks(fig: Figure, gid: str) -> list[tuple[float, float, str]]:
     """(x, y, filled or hollow) of the marks of that name."""
-    found = [a for a in labelled(fig, gid) if isinstance(a, Line2D)]
+    found = [a for a in labeled(fig, gid) if isinstance(a, Line2D)]
     kinds = ["hollow" if m.get_markerfacecolor() == "none" else "filled" for m in found]
     return [(float(m.get_xdata()[0]), float(m.get_ydata()[0]), kind) for m, kind in zip(found, kinds, strict=True)]
 
@@ -488,7 +488,7 @@ def test_roofline_draws_the_roof_the_ridge_and_the_points() -> None:
         assert rate == pytest.approx(2e10 * intensity)
     (flat,) = [ln for ln in fig.axes[0].lines if ln.get_color() == plots.COMPUTE_BOUND]
     assert set(flat.get_ydata()) == {1e12}
-    assert len({a.get_marker() for a in labelled(fig, "add") + labelled(fig, "matmul")}) == 2
+    assert len({a.get_marker() for a in labeled(fig, "add") + labeled(fig, "matmul")}) == 2
 
 
 def test_an_unknown_peak_is_replaced_by_the_measured_ceiling_and_says_so() -> None:
@@ -528,7 +528,7 @@ def test_mfu_curve_shows_rates_where_a_peak_is_unknown() -> None:
     assert not any("%" in word for word in words)
 
 
-def test_mfu_curve_names_a_utilisation_above_one() -> None:
+def test_mfu_curve_names_a_utilization_above_one() -> None:
     words = " ".join(texts(plots.mfu_curve([64], {"fp32": [2e12]}, {"fp32": 1e12})))
     assert "above 100 %: check the peak and the timing of fp32" in words
 

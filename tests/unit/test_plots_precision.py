@@ -11,7 +11,7 @@ from course_utils import plots
 
 
 def bars(fig: Figure) -> dict[str, tuple[float, str]]:
-    """Height and colour of each bar, by its gid."""
+    """Height and color of each bar, by its gid."""
     found = {patch.get_gid(): patch for ax in fig.axes for patch in ax.patches if patch.get_gid()}
     return {gid: (patch.get_height(), to_hex(patch.get_facecolor())) for gid, patch in found.items()}
 
@@ -23,9 +23,9 @@ def test_a_bar_is_hatched_exactly_where_float16_loses_the_number() -> None:
     assert len(drawn) == len(exponents)
     for e, number in zip(exponents, x, strict=True):
         half = number.half()
-        height, colour = drawn[f"x: {e}"]
+        height, color = drawn[f"x: {e}"]
         assert height == pytest.approx(100 / len(exponents))
-        assert (colour == plots.HIGHLIGHT) == bool(half == 0 or half.isinf()), e
+        assert (color == plots.HIGHLIGHT) == bool(half == 0 or half.isinf()), e
 
 
 def test_a_format_without_infinity_is_drawn_as_torch_converts() -> None:

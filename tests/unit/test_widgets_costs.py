@@ -20,7 +20,7 @@ from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 from course_utils.hardware import ACCELERATORS, Accelerator
 from course_utils.widgets import explorer as explorers
-from course_utils.widgets import initialisation, loss_scaling, memory_budget, roofline, training_time
+from course_utils.widgets import initialization, loss_scaling, memory_budget, roofline, training_time
 from course_utils.widgets.explorer import Explorer, Picture
 
 SOLUTIONS = Path(__file__).parents[2] / "solutions"
@@ -71,7 +71,7 @@ EXPLORERS: dict[str, Callable[[], Explorer]] = {
     "roofline": roofline.explore,
     "roofline with points": lambda: roofline.explore([("a", 0.1, 1e9), ("b", 30.0, 2e12)], card="T4"),
     "training_time": training_time.explore,
-    "initialisation": initialisation.explore,
+    "initialization": initialization.explore,
     "loss_scaling": loss_scaling.explore,
 }
 
@@ -246,8 +246,8 @@ def test_training_time_answers_the_questions_of_lecture_00() -> None:
 
 
 @pytest.mark.usefixtures("unseen")
-def test_initialisation_says_what_its_curves_show() -> None:
-    explorer, fates = initialisation.explore(), set()
+def test_initialization_says_what_its_curves_show() -> None:
+    explorer, fates = initialization.explore(), set()
     for picture in settings(explorer, 60):
         depth = explorer.values["depth"]
         curves = [line.get_ydata() for line in picture.figure.axes[0].lines if len(line.get_xdata()) == depth]
@@ -270,9 +270,9 @@ def test_initialisation_says_what_its_curves_show() -> None:
 
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("activation", [nn.ReLU, nn.Tanh, nn.GELU, nn.Identity])
-def test_initialisation_measures_what_modules_and_autograd_do(activation: type[nn.Module], residual: bool) -> None:
+def test_initialization_measures_what_modules_and_autograd_do(activation: type[nn.Module], residual: bool) -> None:
     depth, width, std = 7, 64, 0.15
-    data, weights, last = initialisation._numbers(width)
+    data, weights, last = initialization._numbers(width)
     x, outputs = data, []
     for number, weight in enumerate(weights[:depth]):
         linear = nn.Linear(width, width, bias=False, dtype=torch.float64)
@@ -283,22 +283,22 @@ def test_initialisation_measures_what_modules_and_autograd_do(activation: type[n
         outputs.append(x)
     x.backward(last)
     name = {"Tanh": "tanh", "Identity": "none"}.get(activation.__name__, activation.__name__)
-    measured = initialisation.measure(depth, width, std, name, residual)
+    measured = initialization.measure(depth, width, std, name, residual)
     assert measured.outputs == pytest.approx([z.detach().square().mean().sqrt().item() for z in outputs])
     assert measured.gradients == pytest.approx([z.grad.square().mean().sqrt().item() for z in outputs])
 
 
 @pytest.mark.parametrize("relu", [False, True])
-def test_initialisation_predicts_what_lecture_07_predicts(relu: bool) -> None:
+def test_initialization_predicts_what_lecture_07_predicts(relu: bool) -> None:
     lecture = solution("07_models_and_init.py", "stds_through_depth")
     for width, std in itertools.product((32, 256), (1.0, 0.02, 0.11)):
-        predicted = initialisation.predict(50, width, std, "ReLU" if relu else "none", False)
+        predicted = initialization.predict(50, width, std, "ReLU" if relu else "none", False)
         chain = [width] * 51, [std] * 50, relu
         assert predicted.outputs == pytest.approx(lecture["stds_through_depth"](*chain), rel=1e-3)
         assert predicted.gradients == pytest.approx(lecture["gradient_stds_through_depth"](*chain), rel=1e-3)
 
 
-def test_initialisers_have_the_standard_deviations_of_torch() -> None:
+def test_initializers_have_the_standard_deviations_of_torch() -> None:
     width = 256
     torch.manual_seed(0)
     made = {
@@ -308,24 +308,24 @@ def test_initialisers_have_the_standard_deviations_of_torch() -> None:
         "torch.randn": torch.randn(width, width),
         "std 0.02, as GPT-2": nn.init.normal_(torch.empty(width, width), std=0.02),
     }
-    assert set(made) == set(initialisation.INITIALISERS)
+    assert set(made) == set(initialization.INITIALIZERS)
     for name, weight in made.items():
-        variance = initialisation.INITIALISERS[name](width) / width
+        variance = initialization.INITIALIZERS[name](width) / width
         assert weight.std().item() == pytest.approx(math.sqrt(variance), rel=0.02), name
 
 
 @pytest.mark.usefixtures("unseen")
-def test_initialisation_answers_the_questions_of_lecture_07() -> None:
+def test_initialization_answers_the_questions_of_lecture_07() -> None:
     """Without a nonlinearity one notch of the gain is noticed at most; residual connections save the smallest start."""
-    explorer = initialisation.explore("LeCun = Glorot", "none", depth=50, width=128)
+    explorer = initialization.explore("LeCun = Glorot", "none", depth=50, width=128)
     assert "they arrive" in explorer.picture.finding
-    for gain in (gain for gain in initialisation.GAINS if abs(gain - 1) > 0.08):
+    for gain in (gain for gain in initialization.GAINS if abs(gain - 1) > 0.08):
         explorer.controls["gain"].value = gain
         assert "they arrive" not in explorer.picture.finding
-    explorer = initialisation.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
+    explorer = initialization.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
     saved = set()
-    for name in initialisation.INITIALISERS:
-        explorer.controls["initialiser"].value, explorer.controls["residual"].value = name, False
+    for name in initialization.INITIALIZERS:
+        explorer.controls["initializer"].value, explorer.controls["residual"].value = name, False
         died = "they die out" in explorer.picture.finding
         explorer.controls["residual"].value = True
         saved |= {name} if died and "they arrive" in explorer.picture.finding else set()

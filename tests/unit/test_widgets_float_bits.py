@@ -80,7 +80,7 @@ def test_every_code_of_a_small_format_is_what_pytorch_reads(name: str) -> None:
     for code, value in enumerate(values):
         assert same(float_bits.decoded(name, code), value)
         check_formula(name, code, value)
-        below, above = float_bits.neighbours(name, code)
+        below, above = float_bits.neighbors(name, code)
         if math.isnan(value):
             assert below is above is None
             continue
@@ -94,7 +94,7 @@ def test_random_float32_codes_are_what_pytorch_reads() -> None:
         value = float32(code)
         assert same(float_bits.decoded("float32", code), value)
         check_formula("float32", code, value)
-        below, above = float_bits.neighbours("float32", code)
+        below, above = float_bits.neighbors("float32", code)
         if math.isnan(value):
             assert below is above is None
             continue
@@ -119,7 +119,7 @@ def test_the_description_is_true_of_every_8_bit_code_and_a_sample_of_the_others(
             if not math.isfinite(value):
                 continue
             assert exactly(re.split(r"[,:] (?:a |there)", said.partition(" is ")[2])[0]) == Fraction(value)
-            gaps = {abs(value - n) for n in float_bits.neighbours(name, code) if n is not None and math.isfinite(n)}
+            gaps = {abs(value - n) for n in float_bits.neighbors(name, code) if n is not None and math.isfinite(n)}
             assert {2.0 ** number(power) for power in re.findall(r"2(\S+) away", said)} == gaps
 
 

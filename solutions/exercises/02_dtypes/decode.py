@@ -294,7 +294,7 @@ def decode(bits, exponent_bits, mantissa_bits, finite=False):
         return math.nan if mantissa else sign * math.inf
     return sign * ((exponent > 0) + mantissa / 2**mantissa_bits) * 2.0 ** (max(exponent, 1) - bias)
 
-# %% wrong: the NaN of a finite format is recognised by the mantissa of E4M3, 7 (from the statement)
+# %% wrong: the NaN of a finite format is recognized by the mantissa of E4M3, 7 (from the statement)
 def decode(bits: int, exponent_bits: int, mantissa_bits: int, finite: bool = False) -> float:
     sign = bits >> (exponent_bits + mantissa_bits)
     exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1)

@@ -122,7 +122,7 @@ one_step = "Subnormal numbers have the exponent of the field 1, 1 - bias; the sm
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * (1 + eps) if bias < 1000 else 0.0")
 exercise.mistake("eps is the gap at 1, not the smallest number of all.", "2.0 ** (1 - bias) * eps → eps")
-below_one = "That is the distance from 1 down to its lower neighbour; wanted is the one up."
+below_one = "That is the distance from 1 down to its lower neighbor; wanted is the one up."
 exercise.mistake(below_one, '"eps": eps → "eps": eps / 2')
 whole = "eps is one step of the mantissa at 1."
 exercise.mistake(whole, '"eps": eps → "eps": 2 * eps')

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("The lower 16 bits are the distance to the neighbour nearer to zero, in units of 1/65,536 of a gap.")
+exercise = Exercise("The lower 16 bits are the distance to the neighbor nearer to zero, in units of 1/65,536 of a gap.")
 
 
 def outcomes(student, pattern, count):
@@ -113,7 +113,7 @@ ANY = st.builds(lambda sign, upper: (sign | upper) << 16, st.sampled_from([0, 0x
                 st.integers(0, 0x7F7E) | st.integers(0x3F00, 0x4100) | st.sampled_from([0, 1, 0x7F, 0x3FFF, 0x7F7E]))  # fmt: skip
 
 exercise.requirement(
-    "one of the two neighbours, each with the probability that makes it right on average",
+    "one of the two neighbors, each with the probability that makes it right on average",
     points=0.75,
     **SHARE,
     visible=[
@@ -137,7 +137,7 @@ exercise.requirement(
         "0.1 and a bit": elements(0x3DCCC800, 20_000),
     },
     domain=st.builds(lambda upper, lower: elements(upper | lower, 20_000), ANY, st.integers(0x0800, 0xF800)),
-    hint="The farther neighbour comes with a probability that is the distance to the nearer one, in gaps.",
+    hint="The farther neighbor comes with a probability that is the distance to the nearer one, in gaps.",
 )
 exercise.requirement(
     "what bfloat16 holds exactly stays as it is",
@@ -154,7 +154,7 @@ exercise.requirement(
         "an odd one": elements(0x3F810000, 2**20),
     },
     domain=st.builds(lambda upper: elements(upper, 1_000), ANY),
-    hint="Without a remainder there is no other neighbour to go to.",
+    hint="Without a remainder there is no other neighbor to go to.",
 )
 exercise.requirement(
     "each element draws for itself",
@@ -215,8 +215,8 @@ exercise.requirement(
 NOISE = "torch.randint(\n        0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device\n    )"
 BITS = "bits = x.view(torch.int32) + noise"
 own = "Each element draws for itself, not each row or each column."
-exercise.mistake("Cutting off always takes the neighbour nearer to zero: nothing is random there.", f"{BITS} → bits = x.view(torch.int32)")
-exercise.mistake("That tosses a fair coin; the nearer neighbour has to come more often.",
+exercise.mistake("Cutting off always takes the neighbor nearer to zero: nothing is random there.", f"{BITS} → bits = x.view(torch.int32)")
+exercise.mistake("That tosses a fair coin; the nearer neighbor has to come more often.",
                  f"{BITS} → bits = x.view(torch.int32) + (noise >= 2**15) * (x.view(torch.int32) & 0xFFFF != 0) * 2**16")  # fmt: skip
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, x.shape[-1:]")
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, [n if d == 0 else 1 for d, n in enumerate(x.shape)]")
@@ -224,7 +224,7 @@ exercise.mistake("All randomness comes from the generator that is handed in: pas
 exercise.mistake("The result is a bfloat16 tensor.", ".to(torch.bfloat16) → ")
 exercise.mistake("The result is one of bfloat16 numbers, not of their bits.", ".view(torch.float32).to(torch.bfloat16) → ")
 exercise.mistake("x is somebody else's: make a new tensor.", f"{BITS} → bits = x.view(torch.int32); bits += noise")
-exercise.mistake("Even a neighbour that is 65,535/65,536 of a gap away comes now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
+exercise.mistake("Even a neighbor that is 65,535/65,536 of a gap away comes now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
 exercise.mistake("What bfloat16 holds exactly stays as it is: the largest draw may not carry by itself.", "0, 2**16, x.shape → 0, 2**16 + 1, x.shape")
 exercise.mistake("Where the lower bits are all set but one draw in 65,536, the next number has to come: draw 65,535 too.",
                  "0, 2**16, x.shape → 0, 2**16 - 1, x.shape")  # fmt: skip
@@ -236,7 +236,7 @@ exercise.mistake("Adding to the bits moves a number away from zero, a negative o
 exercise.mistake("The result has the shape of x.", ".to(torch.bfloat16) → .to(torch.bfloat16).flatten()")
 
 # %% mistake: noise of a fixed size
-# says: The gap between neighbours depends on the number: noise of one size fits only some of them.
+# says: The gap between neighbors depends on the number: noise of one size fits only some of them.
 def stochastic_round(x, generator):
     return (x + (torch.rand(x.shape, generator=generator) - 0.5) * 2**-7).bfloat16()
 
@@ -254,7 +254,7 @@ def stochastic_round(x, generator):
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% mistake: to nearest
-# says: The same neighbour comes each time: that is an ordinary rounding.
+# says: The same neighbor comes each time: that is an ordinary rounding.
 def stochastic_round(x, generator):
     return x.to(torch.bfloat16)
 
@@ -265,7 +265,7 @@ def stochastic_round(x, generator):
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% mistake: the wrong way round
-# says: The wrong way round: the nearer a neighbour is, the more often it comes.
+# says: The wrong way round: the nearer a neighbor is, the more often it comes.
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     share = (bits & 0xFFFF) / 65536
@@ -344,7 +344,7 @@ def stochastic_round(x, generator):
     up = torch.rand(x.shape, generator=generator, dtype=torch.float64) < share
     return torch.where(up, (bits & -65536) + 65536, bits & -65536).view(torch.float32).to(torch.bfloat16)
 
-# %% right: two neighbours, by their values
+# %% right: two neighbors, by their values
 def stochastic_round(x, generator):
     near = (x.view(torch.int32) & -65536).view(torch.float32)
     far = ((x.view(torch.int32) & -65536) + 65536).view(torch.float32)

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("The upper 16 bits are one neighbour; the lower 16 say whether the next one up is nearer.")
+exercise = Exercise("The upper 16 bits are one neighbor; the lower 16 say whether the next one up is nearer.")
 
 
 def found(student, x):
@@ -103,10 +103,10 @@ exercise.requirement(
         "the largest but one": bits(0x7F7EFFFF, 0xFF7EFFFF, 0x7F7F0000, 0x7F7F7FFF),
     },
     domain=patterns(uppers, no_tie),
-    hint="The lower 16 bits say which neighbour is nearer, for subnormal numbers too; the sign is the upper bit of the 16.",
+    hint="The lower 16 bits say which neighbor is nearer, for subnormal numbers too; the sign is the upper bit of the 16.",
 )
 exercise.requirement(
-    "ties go to the even neighbour",
+    "ties go to the even neighbor",
     points=1,
     probe=found,
     visible=[bits(0x3F808000, 0x3F818000, 0x3F828000, 0x3F838000), bits(0xBF808000, 0xBF818000)],
@@ -117,7 +117,7 @@ exercise.requirement(
         "of whole numbers": bits(0x43808000, 0x43818000),
     },
     domain=patterns(uppers, st.just(0x8000)),
-    hint="A tie is where the lower bits are 0x8000 exactly. The even neighbour is the one whose last bit is 0.",
+    hint="A tie is where the lower bits are 0x8000 exactly. The even neighbor is the one whose last bit is 0.",
 )
 exercise.requirement(
     "what rounds beyond the last mantissa goes on to the next exponent, and beyond the largest number to infinity",
@@ -174,12 +174,12 @@ SUM = "bits + 0x7FFF + odd"
 LAST = "return torch.where(x.isnan(), 0x7FC0, rounded)"
 in_range = "That is no number from 0 to 65,535: >> keeps the sign of an int32, and an int16 ends at 32,767."
 nan = "A NaN must stay a NaN: treat it apart, for adding to it or cutting it may make it something else."
-exercise.mistake("The lower bits are merely cut off: they say which neighbour is nearer.", f"{SUM} → bits")
-exercise.mistake("A tie goes to the even neighbour, not always up.", f"{SUM} → bits + 0x8000")
-exercise.mistake("A tie goes to the even neighbour, not always down.", f"{SUM} → bits + 0x7FFF")
-exercise.mistake("A tie goes to the even neighbour: the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
+exercise.mistake("The lower bits are merely cut off: they say which neighbor is nearer.", f"{SUM} → bits")
+exercise.mistake("A tie goes to the even neighbor, not always up.", f"{SUM} → bits + 0x8000")
+exercise.mistake("A tie goes to the even neighbor, not always down.", f"{SUM} → bits + 0x7FFF")
+exercise.mistake("A tie goes to the even neighbor: the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
 exercise.mistake("It goes up only if the lower bits are more than a half.", f"{SUM} → bits + 0xFFFF")
-exercise.mistake("That is always the next neighbour: it goes up only if that one is nearer.", f"{SUM} → bits + 0x10000")
+exercise.mistake("That is always the next neighbor: it goes up only if that one is nearer.", f"{SUM} → bits + 0x10000")
 exercise.mistake(in_range, "& 0xFFFFFFFF → + 0")
 exercise.mistake("The sign bit is lost: it is the uppermost of the 16.", "0xFFFFFFFF → 0x7FFFFFFF")
 exercise.mistake(nan, f"{LAST} → return rounded & 0xFFFF")
@@ -235,7 +235,7 @@ def to_bfloat16_bits(x):
     bits = flat.reshape(x.shape).long() & 0xFFFFFFFF
     return torch.where(x.isnan(), 0x7FC0, (bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
 
-# %% wrong: in floats, halfway between the neighbours
+# %% wrong: in floats, halfway between the neighbors
 def to_bfloat16_bits(x):
     upper = (x.view(torch.int32).long() & 0xFFFFFFFF) >> 16
     low = (x.view(torch.int32) & -65536).view(torch.float32)

@@ -64,7 +64,7 @@ exercise.mistake("A dimension steps over what is to its right, not over itself: 
                  f"{STEP} → step *= size\n        strides.append(step)")  # fmt: skip
 exercise.mistake("The right numbers in the wrong order: the last dimension has the smallest step.",
                  "tuple(reversed(strides)) → tuple(strides)")  # fmt: skip
-exercise.mistake("Each dimension steps over everything to its right, not only over its neighbour.", "step *= size → step = size")
+exercise.mistake("Each dimension steps over everything to its right, not only over its neighbor.", "step *= size → step = size")
 exercise.mistake("Sizes are multiplied, not added.", "step *= size → step += size")
 exercise.mistake("That is in bytes; strides count elements.", "step = [], 1 → step = [], 4")
 exercise.mistake("One stride is missing: the last dimension has one too.", "tuple(reversed(strides)) → tuple(reversed(strides))[:-1]")

@@ -144,7 +144,7 @@ exercise.mistake("A size of 0 in any place leaves no elements, not only the last
 exercise.mistake("There the first dimension would vary fastest; in PyTorch it is the last.", "reversed(range(len(shape))) → range(len(shape))")
 exercise.mistake("Larger steps to the left are not enough: a step must be exactly what lies to its right, or there are gaps.",
                  "strides[dim] != step → strides[dim] < step")  # fmt: skip
-exercise.mistake("Each step goes over everything to its right, not only over its neighbour.", "step *= shape[dim] → step = shape[dim]")
+exercise.mistake("Each step goes over everything to its right, not only over its neighbor.", "step *= shape[dim] → step = shape[dim]")
 exercise.mistake("The last dimension must step by 1, if it has more than one element.",
                  "step = 1 → step = next((s for n, s in zip(shape[::-1], strides[::-1], strict=True) if n != 1), 1)")  # fmt: skip
 exercise.mistake("A stride of 0 repeats elements; reading order is not storage order then.", "strides[dim] != step → strides[dim] not in (0, step)")
@@ -178,8 +178,8 @@ def is_contiguous(shape, strides):
         return False
     return torch.empty_strided(shape, strides, device="meta").is_contiguous()
 
-# %% mistake: the rule between neighbours without its allowances
-# says: Leave dimensions of size 1 out before neighbours are compared: what is on both sides of one has to fit.
+# %% mistake: the rule between neighbors without its allowances
+# says: Leave dimensions of size 1 out before neighbors are compared: what is on both sides of one has to fit.
 def is_contiguous(shape, strides):
     if 0 in shape or not shape:
         return True

@@ -35,7 +35,7 @@ def in_order(shape, order=None):
 
 
 def cut(draw, numbers):
-    """Products of neighbours: [2, 3, 2] may become [6, 2]."""
+    """Products of neighbors: [2, 3, 2] may become [6, 2]."""
     products, current = [], 1
     for number in numbers:
         current *= number
@@ -72,7 +72,7 @@ def counted(draw):
 
 @st.composite
 def merged(draw):
-    """Whole dimensions are merged with their neighbours, or stay."""
+    """Whole dimensions are merged with their neighbors, or stay."""
     shape = tuple(draw(st.lists(st.integers(2, 4), min_size=2, max_size=4)))
     return given(shape, walk(draw, shape), cut(draw, shape))
 
@@ -136,7 +136,7 @@ exercise.requirement(
     hint="A view neither adds nor drops elements; those of a contiguous tensor can take every shape.",
 )
 exercise.requirement(
-    "neighbours merge only where a step of the left one lands one step past the right one's end",
+    "neighbors merge only where a step of the left one lands one step past the right one's end",
     points=0.75,
     visible=[given((4, 4), (1, 4), (16,)), given((4, 2), (4, 2), (8,)), given((4, 3), (4, 1), (12,)),
              given((3, 4), (0, 0), (12,))],
@@ -303,7 +303,7 @@ def viewable(shape, strides, new_shape):
             return False
     return True
 
-# %% wrong: sizes of 1 count among the new dimensions' neighbours
+# %% wrong: sizes of 1 count among the new dimensions' neighbors
 def viewable(shape, strides, new_shape):
     if math.prod(shape) != math.prod(new_shape):
         return False
@@ -372,7 +372,7 @@ def viewable(shape, strides, new_shape):
         return False
     return True
 
-# %% wrong: compares neighbouring strides, also across a dimension of one element with a strange stride (from the statement)
+# %% wrong: compares neighboring strides, also across a dimension of one element with a strange stride (from the statement)
 import math
 
 

@@ -92,7 +92,7 @@ exercise.requirement(
     hint="A mask [t, t] broadcasts over batch and heads by itself; -inf goes in before softmax.",
 )
 exercise.requirement(
-    "each head, a run of neighbours in x @ wq, x @ wk and x @ wv, attends by itself; wo multiplies them merged",
+    "each head, a run of neighbors in x @ wq, x @ wk and x @ wv, attends by itself; wo multiplies them merged",
     points=1,
     parts=["value"],
     probe=newest,
@@ -151,7 +151,7 @@ exercise.requirement(
 
 SPLIT, MERGE = "b t (h e) -> b h t e", "b h t e -> b t (h e)"
 turned = "A weight is transposed: x @ w, not x @ w.T, which is what nn.Linear does."
-dealt = "The numbers are dealt out to the heads, or merged, in turn: a head is a run of neighbours."
+dealt = "The numbers are dealt out to the heads, or merged, in turn: a head is a run of neighbors."
 no_way_back = "The way back for gradients is cut: detach and no_grad do that."
 finite = "A finite number is no -inf: a real score can be smaller still, and then a token sees the future."
 one_head = "That is attention with one head: split q, k and v before they are compared."

@@ -148,11 +148,11 @@ exercise.requirement(
     hint="Operations on x itself do both; a new tensor has a dtype of its own, and detach cuts the way back.",
 )  # fmt: skip
 
-by_reshape = "That only reshapes: the pixels of a square are no run of neighbours in storage."
+by_reshape = "That only reshapes: the pixels of a square are no run of neighbors in storage."
 by_column = "The patches come column after column; wanted is reading order: row after row."
 channels_first = "The channels come first within a patch; wanted is pixel after pixel, each with its channels."
 turned = "The pixels of a patch come column after column; wanted is reading order."
-dealt = "A patch is a run of neighbours, so which patch it is comes first in height and width: (y p) and (x q)."
+dealt = "A patch is a run of neighbors, so which patch it is comes first in height and width: (y p) and (x q)."
 cut = "The way back for gradients is cut: stay with operations on the argument itself."
 TO = 'rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)'
 exercise.mistake(by_reshape, f"{TO} → images.reshape(images.shape[0], -1, size * size * images.shape[1])")
@@ -212,7 +212,7 @@ def unpatchify(patches, size, height):
     return rearrange(patches, "b (y x) (p q c) -> b c (y p) (x q)", p=size, q=size, y=height)
 
 # %% mistake: back by reshape alone
-# says: That only reshapes: the pixels of a square are no run of neighbours in storage.
+# says: That only reshapes: the pixels of a square are no run of neighbors in storage.
 def patchify(images, size):
     return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
 

@@ -61,7 +61,7 @@ def numbers(*shape, dtype=torch.float32):
 
 turned = numbers(1, 4, 2).mT  # [1, 2, 4]
 exercise.requirement(
-    "split_heads makes [b, h, t, e] of [b, t, d], each head a run of neighbours",
+    "split_heads makes [b, h, t, e] of [b, t, d], each head a run of neighbors",
     points=0.75,
     visible=[given(numbers(1, 2, 4), 2), given(numbers(1, 4, 2), 2), given(numbers(2, 1, 4), 2), given(turned, 2)],
     edges={
@@ -137,7 +137,7 @@ exercise.requirement(
     hint="Stay with operations on x itself: detach, data, tolist and no_grad cut the way back.",
 )
 
-dealt = "That is (e h): the numbers are dealt out in turn. A head is a run of neighbours: (h e)."
+dealt = "That is (e h): the numbers are dealt out in turn. A head is a run of neighbors: (h e)."
 scrambled = "The numbers are mixed up: reshape keeps reading order. Split the last dimension, then exchange tokens and heads."
 copied = "Right numbers, but splitting needs no copy: the result has to look at the storage of x."
 no_way_back = "The way back for gradients is cut: stay with operations on x itself."

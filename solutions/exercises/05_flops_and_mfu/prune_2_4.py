@@ -58,7 +58,7 @@ line = torch.tensor([1.0, -9.0, 2.0, 3.0, 16.0, 15.0, 14.0, -13.0])
 other = torch.tensor([20.0, -21.0, 22.0, -23.0, 4.0, 4.5, -4.75, 0.125])
 four = torch.tensor([-1.0, 4.0, 3.0, 2.0])
 exercise.requirement(
-    "of each four neighbours in the last dimension, the two of largest magnitude stay as they are; the others are 0",
+    "of each four neighbors in the last dimension, the two of largest magnitude stay as they are; the others are 0",
     points=0.75,
     parts=["value"],
     visible=[
@@ -150,7 +150,7 @@ exercise.requirement(
     hint="scatter returns a copy, scatter_ writes into what it is called on; a reshape may look at the same storage.",
 )
 
-neighbours = "Those are no neighbours: the groups are elements 0–3, 4–7, … of the last dimension."
+neighbors = "Those are no neighbors: the groups are elements 0–3, 4–7, … of the last dimension."
 threshold = "A threshold keeps more than two of equal magnitudes, or fewer: choose places, not values."
 no_error = "Nothing was raised: check the last dimension first."
 another = "That is another error: the statement asks for a ValueError."
@@ -174,8 +174,8 @@ exercise.mistake(in_place, "fours.scatter(1 → fours.scatter_(1")
 exercise.mistake("The result is of another dtype than w.", "w.reshape(-1, 4) → w.float().reshape(-1, 4)")
 exercise.mistake("view needs strides that fit, and w may have any.", "w.reshape(-1, 4) → w.view(-1, 4)")
 
-# %% mistake: not neighbours
-# says: Those are no neighbours: the groups are elements 0–3, 4–7, … of the last dimension.
+# %% mistake: not neighbors
+# says: Those are no neighbors: the groups are elements 0–3, 4–7, … of the last dimension.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -184,7 +184,7 @@ def prune_2_4(w):
     return fours.scatter(-2, smallest, 0).reshape(w.shape)
 
 # %% mistake: half of all
-# says: That keeps the largest half of all: wanted are two of each four neighbours.
+# says: That keeps the largest half of all: wanted are two of each four neighbors.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError

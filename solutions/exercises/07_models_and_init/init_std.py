@@ -165,7 +165,7 @@ def init_std(kind, fan_in, fan_out):
         case "kaiming":
             return (fan_in / 2) ** -0.5
         case _:
-            raise ValueError("no such initialiser")
+            raise ValueError("no such initializer")
 
 # %% right: PyTorch's gains
 def init_std(kind, fan_in, fan_out):

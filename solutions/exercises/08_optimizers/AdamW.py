@@ -574,7 +574,7 @@ class AdamW(torch.optim.Optimizer):
                 v[...] = b2 * v + (1 - b2) * g * g
                 a -= lr * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + eps)
 
-# %% right: moves the averages towards the gradient
+# %% right: moves the averages toward the gradient
 class AdamW(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})

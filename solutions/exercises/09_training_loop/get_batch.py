@@ -291,7 +291,7 @@ exercise.mistake("torch.roll wraps around: the last target is the row's first to
 exercise.mistake("Each position has a target, not only the last one.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, -1]")
 exercise.mistake("A window takes context + 1 tokens: one was lost.", "torch.arange(context + 1) → torch.arange(context)")
 exercise.mistake("Rows are windows: that is transposed.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1].T, rows[:, 1:].T")
-exercise.mistake("Each row is a window: neighbours in the text, in its order.", "starts + torch.arange(context + 1) → starts + 2 * torch.arange(context + 1) % (context + 1)")
+exercise.mistake("Each row is a window: neighbors in the text, in its order.", "starts + torch.arange(context + 1) → starts + 2 * torch.arange(context + 1) % (context + 1)")
 exercise.mistake("An embedding and cross_entropy take int64; that is the dtype of the file.", "].astype(np.int64) → ].copy()")
 exercise.mistake("An embedding takes int32, cross_entropy does not: use int64.", "].astype(np.int64) → ].astype(np.int32)")
 exercise.mistake("Ids are whole numbers; those are floats.", "].astype(np.int64) → ].astype(np.float64)")

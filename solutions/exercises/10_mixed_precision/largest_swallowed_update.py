@@ -130,7 +130,7 @@ def largest_swallowed_update(w, dtype):
         half /= 2
     return half
 
-# %% mistake: the neighbour below half a gap in another format
+# %% mistake: the neighbor below half a gap in another format
 # says: Below half a gap comes the next number of *this* format, not of float32 or float64.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=dtype)

@@ -163,7 +163,7 @@ def quantize_fp8(x, dtype=torch.float8_e4m3fn):
     scale = amax / torch.finfo(dtype).max if amax else torch.tensor(1.0)
     return (x / scale).to(dtype), scale
 
-# %% wrong: towards zero
+# %% wrong: toward zero
 def quantize_fp8(x, dtype=torch.float8_e4m3fn):
     amax = x.abs().max()
     scale = amax / torch.finfo(dtype).max if amax > 0 else torch.tensor(1.0)

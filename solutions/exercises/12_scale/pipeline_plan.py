@@ -214,13 +214,13 @@ def pipeline_plan(stages: int, microbatches: int, stream: int) -> dict[str, Any]
         "sent": [stream] + [2 * stream] * (stages - 2) + [stream],
     }
 
-# %% right: counts ticks, and neighbours
+# %% right: counts ticks, and neighbors
 def pipeline_plan(stages, microbatches, stream):
     ticks, work = 2 * (microbatches + stages - 1), 2 * microbatches
     kept, sent = [], []
     for stage in range(stages):
         kept.append(microbatches if microbatches < stages - stage else stages - stage)
-        sent.append(sum(stream for neighbour in (stage - 1, stage + 1) if 0 <= neighbour < stages))
+        sent.append(sum(stream for neighbor in (stage - 1, stage + 1) if 0 <= neighbor < stages))
     return {"bubble": 1 - work / ticks, "kept": kept, "sent": sent}
 
 # %% right: on tensors

@@ -135,7 +135,7 @@ exercise.requirement(
 )  # fmt: skip
 small = [tensor.round(decimals=1) for tensor in some(1, 3, 4, seed=2)]
 exercise.requirement(
-    "qkv's outputs are queries, keys, values; neighbours form a head; merged heads are multiplied by out",
+    "qkv's outputs are queries, keys, values; neighbors form a head; merged heads are multiplied by out",
     points=0.75,
     probe=last_token,
     visible=[
@@ -222,10 +222,10 @@ exercise.mistake("In evaluation as well a token sees no future.", "is_causal=Tru
 order = "The outputs of qkv are all queries, then all keys, then all values."
 exercise.mistake(order, "(three h e) → (h three e)")
 exercise.mistake(order, "(three h e) → (h e three)")
-neighbours = "A head is a run of neighbouring numbers, in splitting and in merging."
-exercise.mistake(neighbours, "(three h e) → (three e h)")
-exercise.mistake(neighbours, '(h e)") → (e h)")')
-exercise.mistake(neighbours, "(three h e) → (three e h)", '(h e)") → (e h)")')
+neighbors = "A head is a run of neighboring numbers, in splitting and in merging."
+exercise.mistake(neighbors, "(three h e) → (three e h)")
+exercise.mistake(neighbors, '(h e)") → (e h)")')
+exercise.mistake(neighbors, "(three h e) → (three e h)", '(h e)") → (e h)")')
 exercise.mistake("Merging is more than another shape: first the heads of a token have to lie side by side.",
                  'rearrange(gathered, "b h t e -> b t (h e)") → gathered.reshape(x.shape)')  # fmt: skip
 exercise.mistake("The product with out is missing: it mixes what the heads found.", "return self.out( → return (")
@@ -364,7 +364,7 @@ class Attention(nn.Module):
 
 # %% wrong: three dimensions in place of four: it is not fused (from the statement)
 class Attention(nn.Module):
-    """Causal self-attention with heads of width / heads neighbouring numbers each."""
+    """Causal self-attention with heads of width / heads neighboring numbers each."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -379,7 +379,7 @@ class Attention(nn.Module):
 
 # %% wrong: queries, keys and values are made contiguous, and copied (from the statement)
 class Attention(nn.Module):
-    """Causal self-attention with heads of width / heads neighbouring numbers each."""
+    """Causal self-attention with heads of width / heads neighboring numbers each."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -398,7 +398,7 @@ class Attention(nn.Module):
 
 # %% wrong: softmax by hand (from the statement)
 class Attention(nn.Module):
-    """Causal self-attention with heads of width / heads neighbouring numbers each."""
+    """Causal self-attention with heads of width / heads neighboring numbers each."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

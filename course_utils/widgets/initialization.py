@@ -17,7 +17,7 @@ from course_utils.units import plain
 from course_utils.widgets.explorer import Explorer, Picture
 
 # The variance of a weight, times the width of the layer, which here is fan-in and fan-out alike.
-INITIALISERS: dict[str, Callable[[int], float]] = {
+INITIALIZERS: dict[str, Callable[[int], float]] = {
     "Kaiming": lambda width: 2.0,
     "LeCun = Glorot": lambda width: 1.0,
     "nn.Linear": lambda width: 1 / 3,
@@ -45,18 +45,18 @@ class Depth:
 
 
 def explore(
-    initialiser: str = "LeCun = Glorot", nonlinearity: str = "ReLU", *, depth: int = 50, width: int = 128
+    initializer: str = "LeCun = Glorot", nonlinearity: str = "ReLU", *, depth: int = 50, width: int = 128
 ) -> Explorer:
     """Controls for a network's first weights and its form, above what arrives at each layer.
 
     Args:
-        initialiser: a key of `INITIALISERS`.
+        initializer: a key of `INITIALIZERS`.
         nonlinearity: a key of `NONLINEARITIES`, between the layers.
         depth: 2 to `MOST_LAYERS` layers.
         width: one of `WIDTHS`.
     """
     controls = {
-        "initialiser": ipywidgets.Dropdown(options=list(INITIALISERS), value=initialiser, description="initialiser"),
+        "initializer": ipywidgets.Dropdown(options=list(INITIALIZERS), value=initializer, description="initializer"),
         "gain": ipywidgets.SelectionSlider(
             options=[(f"{gain:.2f}", gain) for gain in GAINS], value=1.0, description="gain"
         ),
@@ -67,7 +67,7 @@ def explore(
         "width": ipywidgets.SelectionSlider(options=WIDTHS, value=width, description="width"),
         "residual": ipywidgets.Checkbox(False, description="residual connections", indent=False),
     }
-    rows = [["initialiser", "gain", "nonlinearity"], ["depth", "width", "residual"]]
+    rows = [["initializer", "gain", "nonlinearity"], ["depth", "width", "residual"]]
     return Explorer(draw, controls, rows=rows)
 
 
@@ -111,9 +111,9 @@ def predict(depth: int, width: int, std: float, nonlinearity: str, residual: boo
     return Depth([math.sqrt(q) for q in squares], [math.sqrt(g) for g in reversed(back)])
 
 
-def draw(*, initialiser: str, gain: float, nonlinearity: str, depth: int, width: int, residual: bool) -> Picture:
+def draw(*, initializer: str, gain: float, nonlinearity: str, depth: int, width: int, residual: bool) -> Picture:
     """Outputs and gradients by layer, measured in one network beside the prediction."""
-    std = gain * math.sqrt(INITIALISERS[initialiser](width) / width)
+    std = gain * math.sqrt(INITIALIZERS[initializer](width) / width)
     network = (depth, width, std, nonlinearity, residual)
     measured, predicted = measure(*network), predict(*network)
     first, last, back = measured.outputs[0], measured.outputs[-1], measured.gradients[0]
