@@ -8,21 +8,23 @@ r"""
 >
 > **What is the largest model that you can train on eight H100s?**
 
-Welcome to *Every Byte, Every FLOP*. Questions like these get answered on the back of a napkin, in the minute before
-somebody spends ten million dollars, and you will answer both in this lecture. You need to know nothing about language
-models or PyTorch: parameter, token, H100, each is explained when its turn comes. Two formulas, three constants and care
-with units will do. At the end you will have shown how far to trust such answers: with one rule of thumb, a function of
-your own will have predicted the published costs of nine training runs.
+Welcome to *Every Byte, Every FLOP*. Engineers answer questions like these on the back of a napkin, a minute before
+somebody spends ten million dollars, and in this lecture you'll answer both. You don't need to know anything about
+language models or PyTorch yet: we explain parameters, tokens and H100s as they come up. Two formulas, three constants
+and careful units are enough. By the end you'll also know how far to trust such answers, because one function that you
+wrote will have predicted the published cost of nine real training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
-After a claim comes a cell that shows it, with an `assert`: a line that stops with an error if the claim is false. So
-you need not believe anything. Where the text says *predict*, write a number, a rough one, in place of `None`, and run
-on: the next cell sets it beside the result. A guess far off shows you what to look at. Your guesses stay on your
-machine, in a file called `predictions.json`, and become a picture of how you got better at it.
+After each claim comes a cell that demonstrates it with an `assert`, a line that stops with an error if the claim is
+false, so you don't have to take our word for anything. Where the text says *predict*, replace `None` with a number,
+even a rough one, and run on: the next cell puts it beside the result. A guess that is far off shows you what to look
+at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see
+them all in one picture.
 
-**Exercises** say ★ to ★★★ and about how many minutes they take. You write the code in place of `# YOUR CODE HERE`. The
-cell below tries it on a few cases, and names the mistake if it knows it; grading tries more. *Validate* in the
-toolbar runs all the checks. Everything runs on a laptop; where there is a GPU, the same notebooks use it.
+**Exercises** are rated ★ to ★★★ and say about how many minutes they take. Write your code where it says `# YOUR CODE
+HERE`. The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake;
+grading tries many more cases. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop, and
+the same notebooks use a GPU if you have one.
 """
 
 # %%
@@ -49,16 +51,18 @@ r"""
 
 Training a model uses up two things, and this course keeps an account of both.
 
-- **Memory**, counted in **bytes** (B). All numbers that the training keeps have to be *somewhere*: if they do not fit,
-  it does not run. 1 GB is $10^9$ bytes.
-- **Compute**, counted in FLOPs, *floating point operations*: one addition or one multiplication of two numbers is
-  one FLOP. If there are too many, it does not end.
+- *Memory*, counted in bytes (B). Every number that the training needs has to be stored somewhere. If there isn't enough
+  room, the training doesn't run at all. A gigabyte, 1 GB, is $10^9$ bytes.
+- *Compute*, counted in FLOPs. A **FLOP**, or *floating point operation*, is one addition or one multiplication of two
+  numbers. If there are too many, the training doesn't finish in your lifetime.
 
-There is a trap in the name. **FLOPs** is a *count*: how much work there is. **FLOP/s** is a *rate*: how much of it a
-machine does in a second. Many texts write "FLOPS" for either; here a rate always has its "/s". Count divided by rate is
-seconds. Write the units beside the numbers, cancel them as you would in physics, and many a mistake becomes visible.
+The name hides a trap. *FLOPs* is a count: how much work there is. **FLOP/s** is a rate: how many FLOPs a machine does
+per second. Many texts write "FLOPS" for both; in this course a rate always has its "/s". Divide a count by a rate and
+you get seconds. Write the units beside the numbers and cancel them as you would in physics, and many mistakes become
+visible.
 
-How many FLOPs is much? Numbers from outside come from one table, `FACTS`, that says for each who claims it, and when.
+How many FLOPs is a lot? Every number in this course that we didn't measure ourselves comes from one table, `FACTS`,
+which says who published it and when.
 """
 
 # %% tags=["item-45", "item-46", "item-47"]
@@ -81,29 +85,30 @@ facts.table(
 
 # %% [markdown]
 r"""
-GPT-3, the model of 2020 that made all this famous, took $3.14 \cdot 10^{23}$ FLOPs. What GPT-4 took has never been
-published; $2 \cdot 10^{25}$ is what outsiders estimate. A US order of 2023 asked to be told of any training above
-$10^{26}$; it was revoked in January 2025. The EU's law of 2024 draws its line at $10^{25}$. A law can use such a count
-because, as you will see, anybody can compute it.
+GPT-3, the model of 2020 that made large language models famous, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published
+the figure for GPT-4; $2 \cdot 10^{25}$ is an outside estimate. A US executive order of 2023 required companies to
+report any training run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's law of 2024 sets its
+threshold at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
 
-Now a rate. An **H100** is a graphics card made for this work. Its data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for
-16-bit numbers, with a small star: *with sparsity*. That is for matrices in which half of the numbers are zeros, in a
-fixed pattern. For matrices as you and I have them, *dense* ones, it is half: 989.5 TFLOP/s, about $10^{15}$. (Lecture
-05 explains the star. Until then: always ask whether a peak is dense.)
+Now we need a rate. An *H100* is a graphics card, a *GPU*, that NVIDIA makes for this work. Its data sheet prints
+$1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers, the card's **peak**: the rate that it cannot exceed. But beside that
+number there is a footnote: *with sparsity*. It applies only to matrices in which half of the numbers are zeros,
+arranged in a fixed pattern. For ordinary, **dense** matrices the peak is half of it: 989.5 TFLOP/s, or about $10^{15}$
+FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
 
-**Predict.** You rent eight H100s for two weeks, a fortnight, and let them run at that dense peak, which in truth they
-never reach. How many such fortnights would GPT-3 have taken?
+**Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
+many such two-week rentals would it take to do GPT-3's training?
 """
 
 # %%
-guess = None  # fortnights of eight H100s
+guess = None  # two-week rentals of eight H100s
 
 # %% tags=["item-50"]
 h100 = FACTS["H100 SXM sparse peak, as printed"].value / 2  # FLOP/s, dense
-fortnight = 14 * 24 * 3600  # s
-budget = 8 * h100 * fortnight  # cards · FLOP/s · s = FLOPs
+two_weeks_long = 14 * 24 * 3600  # s
+budget = 8 * h100 * two_weeks_long  # cards · FLOP/s · s = FLOPs
 print(f"eight H100s, two weeks: {readable(budget, 'FLOPs')}")
-reconcile("GPT-3's training", guess, gpt3 / budget, "fortnights of eight H100s")
+reconcile("GPT-3's training", guess, gpt3 / budget, "two-week rentals of eight H100s")
 
 assert f"{budget:.2e}" == "9.58e+21"
 assert round(gpt3 / budget) == 33
@@ -117,7 +122,7 @@ runs = {
     "GPT-4 (2023), an estimate": gpt4,
     "Llama 3.1 405B (2024)": FACTS["Llama 3.1 405B training FLOPs"].value,
 }
-ours = "eight H100s, two weeks, at their peak"
+ours = "eight H100s for two weeks, at peak"
 finding = f"GPT-3 took {gpt3 / budget:.0f} times what eight H100s can do in two weeks"
 plots.show(
     plots.magnitudes(
@@ -141,12 +146,13 @@ assert gpt4 > FACTS["EU systemic-risk threshold"].value > runs["Chinchilla (2022
 
 # %% [markdown]
 r"""
-A step on this axis is a factor of ten. That is the proper scale for napkin math: the question is hardly ever whether it
-is 30 or 33, it is whether it is 3, 30 or 300.
+Each step on this axis is a factor of ten. That's the right scale for napkin math: the question is rarely whether the
+answer is 30 or 33, but whether it's 3, 30 or 300.
 
-And your own machine? The next cell measures for a second how fast it multiplies matrices.
+What about your own machine? The next cell spends a second measuring how fast it multiplies matrices.
 
-**Predict.** How many *years* would it need for GPT-3's $3.14 \cdot 10^{23}$ FLOPs? A year has about 30 million seconds.
+**Predict.** How many *years* would your machine need for GPT-3's $3.14 \cdot 10^{23}$ FLOPs? A year has about 30
+million seconds.
 """
 
 # %%
@@ -164,22 +170,23 @@ assert math.isclose(year, math.pi * 1e7, rel_tol=0.005)
 
 # %% [markdown]
 r"""
-*Try it yourself:* `facts.table()` shows everything there is. `facts.table("A100 SXM 80GB bfloat16 peak", "B200 bfloat16
-peak")` shows two cards. How many of the older card replace one of the newer?
+*Try it yourself:* `facts.table()` shows everything in the table, and `facts.table("A100 SXM 80GB bfloat16 peak", "B200
+bfloat16 peak")` shows two cards. How many of the older card would you need to replace one of the newer?
 
-## 2 · How long?
+## 2 · How long does it take?
 
-The first question needs a count and a rate.
+To answer the first question we need a count and a rate.
 
-**The count.** A *parameter* is a number in the model that training adjusts. A *token* is a piece of text, a word
-or a part of one; the model reads its training data token by token. To read one token, each parameter is
-multiplied with something, and the product is added to something: 2 FLOPs. To find out how each parameter should change,
-the model is gone through backwards, and that takes twice as much again: 4 FLOPs. So
+*The count.* A **parameter** is a number in the model that training adjusts. A **token** is a piece of text, a word or
+part of one; the model reads its training data token by token. In the **forward pass** the model reads a token and
+predicts the next one. For this it multiplies each parameter by something and adds the product to something else: 2
+FLOPs per parameter. In the **backward pass** it works out how each parameter should change to make the prediction
+better, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
-(Lecture 05 proves the 2, and lecture 06 the 4, to the last FLOP; it also shows where the rule bends.) It knows nothing
-of the model but its size, and yet:
+Lecture 05 proves the 2 and lecture 06 the 4, to the last FLOP, and they show where the rule breaks down. The formula
+knows nothing about the model except its size. Does it still give the right answer?
 """
 
 # %%
@@ -192,15 +199,16 @@ for name in ("GPT-3", "Chinchilla", "Llama 3.1 405B"):
 
 # %% [markdown]
 r"""
-All three within 3 %.
+All three are within 3% of the published number.
 
-**The rate.** Cards times peak would be the rate if every card multiplied all the time. They do not: they wait for data,
-for each other, for the next piece of work. The share of the dense peak that goes into the model's own FLOPs is the
-**MFU**, *model FLOPs utilization*; lecture 05 measures yours. So
+*The rate.* If every GPU did useful arithmetic all the time, the rate would be the number of GPUs times their peak. In
+practice they also wait: for data, for each other, for the next piece of work. The **model FLOPs utilization**, or
+**MFU**, of a training run is the share of the dense peak that goes into the model's own FLOPs. (Lecture 05 measures
+yours.) So
 
-$$\text{seconds} = \frac{6 \, N \, D}{\text{cards} \cdot \text{peak} \cdot \text{MFU}} .$$
+$$\text{seconds} = \frac{6 \, N \, D}{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}} .$$
 
-An MFU of 0.5 is good. Here is what people reached whose job it is:
+An MFU of 0.5 is good. Here is what professional teams reached:
 """
 
 # %%
@@ -220,9 +228,9 @@ facts.table(*reached)
 r"""
 ### Exercise 0.1 · How many days &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `training_days(parameters, tokens, devices, peak_flops, mfu)`: the days that the training takes, by the formula
-above, unrounded. `peak_flops` is the dense peak of *one* device in FLOP/s; `mfu` is a share, such as 0.5. All of them
-are positive.
+Write `training_days(parameters, tokens, devices, peak_flops, mfu)`. It returns how many days the training takes by the
+formula above, unrounded. `peak_flops` is the dense peak of *one* device in FLOP/s, and `mfu` is a fraction, such as
+0.5. All arguments are positive.
 """
 
 
@@ -230,7 +238,7 @@ are positive.
 def training_days(
     parameters: float, tokens: float, devices: int, peak_flops: float, mfu: float
 ) -> float:
-    """Days to train: 6 FLOPs per parameter and token, on devices that reach the share mfu of their peak."""
+    """Days to train, at 6 FLOPs per parameter and token, on devices that reach a fraction mfu of their peak."""
     ### BEGIN SOLUTION
     work = 6 * parameters * tokens
     rate = devices * peak_flops * mfu
@@ -246,12 +254,12 @@ r"""
 <details><summary>Hint 1</summary>Three lines: the work in FLOPs, the rate in FLOP/s, and their quotient in days.</details>
 <details><summary>Hint 2</summary>The formula gives seconds. How many of them are there in a day?</details>
 
-**Why it matters.** This one line decides whether a plan is a plan.
+**Why it matters.** This one line tells you whether a training plan can work at all.
 
-Now the question itself. With an MFU of 0.5:
+Now you can answer the first question. Suppose the MFU is 0.5:
 
-**Predict.** How many days? You may use your function, but try it in your head: $6 \cdot 70 \cdot 10^9 \cdot 15 \cdot
-10^{12}$ FLOPs; about $10^{15}$ FLOP/s from each card; about $10^5$ seconds in a day.
+**Predict.** How many days does it take? You may use your function, but try it in your head first: $6 \cdot 70 \cdot
+10^9 \cdot 15 \cdot 10^{12}$ FLOPs, about $10^{15}$ FLOP/s from each GPU, and about $10^5$ seconds in a day.
 """
 
 # %%
@@ -268,8 +276,8 @@ assert round(days, 1) == 143.9
 
 # %% [markdown]
 r"""
-**144 days**: nearly five months. In your head it goes like this. Write each number as a digit or two and a power of
-ten, and do the two separately:
+It takes 144 days, nearly five months. Here is how to do it in your head. Write each number as a digit or two and a
+power of ten, and work on the two parts separately:
 """
 
 # %%
@@ -286,20 +294,20 @@ assert 24 * 3600 == 86_400
 
 # %% [markdown]
 r"""
-126 against 144: off by an eighth, nearly all of it because a day has not 100,000 but 86,400 seconds. That is good
-enough for almost anything, since you do not know the MFU any better. Three constants to remember: **an H100 is
-$10^{15}$ FLOP/s, a day is $10^5$ seconds, a good MFU is 0.4 to 0.5.**
+The napkin says 126 days instead of 144. It's an eighth too low, almost entirely because a day has 86,400 seconds and
+not 100,000. That's good enough for most purposes, since you rarely know the MFU any better. Three constants are worth
+remembering: *an H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5.*
 
-How much does the answer depend on what you put in?
+How much does the answer depend on the assumptions?
 """
 
 # %% tags=["error-14"]
 cases = {
     "as asked": (h100, 0.5),
-    "MFU 0.4, as the largest runs get": (h100, 0.4),
-    "MFU 0.2, if nobody looks after it": (h100, 0.2),
+    "MFU 0.4, typical of the largest runs": (h100, 0.4),
+    "MFU 0.2, if nobody tunes it": (h100, 0.2),
     "the sparse peak, by mistake": (2 * h100, 0.5),
-    "no MFU at all, by mistake": (h100, 1.0),
+    "MFU forgotten, by mistake": (h100, 1.0),
 }
 for case, (peak, mfu) in cases.items():
     print(f"{training_days(70e9, 15e12, 1024, peak, mfu):6.1f} days: {case}")
@@ -309,30 +317,32 @@ assert round(training_days(70e9, 15e12, 1024, 2 * h100, 0.5)) == 72
 
 # %% [markdown]
 r"""
-> **Trap: the words that hide a factor of two.** "An H100 does 2 PFLOP/s": the sparse peak, and 72 days instead of 144.
-> "At full speed": no MFU, the same 72. "FLOPs" in a text that counts a multiply-add as one: 72 once more. Two of them
-> together, and the plan is off by four. When an answer surprises you by a factor of two, go through this list.
+> **Trap: words that hide a factor of two.** "An H100 does 2 PFLOP/s" quotes the sparse peak and gives 72 days instead
+> of 144. "At full speed" forgets the MFU and gives 72 as well. A text that counts a multiplication and an addition
+> together as one "FLOP" gives 72 once more. Make two of these mistakes and the plan is off by a factor of four. When an
+> answer surprises you by a factor of two, go through this list.
 
-*Try it yourself:* what would 16,384 H100s need? And is the MFU going to stay the same?
+*Try it yourself:* how many days would 16,384 H100s need? Would the MFU stay the same?
 
 ## 3 · What is worth training?
 
-The formula has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on little text, or a
-small one on much. What is best? In 2022 a group at DeepMind trained more than 400 models to find out (Hoffmann and
-others, the *Chinchilla* paper). Their answer, roughly: **20 tokens for each parameter.** Both grow with the *square
-root* of the budget.
+The formula has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on little text or a
+small model on a lot of it. Which gives the best model? In 2022 a group at DeepMind trained more than 400 models to find
+out (Hoffmann and others, the *Chinchilla* paper). A formula like theirs, which predicts how good a model becomes from
+its size, its data and its compute, is called a **scaling law**. Their result is roughly this: use *20 tokens per
+parameter*, so that the model and the data both grow with the *square root* of the budget.
 
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `compute_optimal(flops, tokens_per_parameter)`: the pair `(parameters, tokens)` with $6 \, N \, D = $ `flops` and
-$D = $ `tokens_per_parameter` $\cdot\, N$, unrounded. If nothing is said, there are 20 tokens for each parameter. Both
+Write `compute_optimal(flops, tokens_per_parameter)`. It returns the pair `(parameters, tokens)` for which $6 \, N \, D
+= $ `flops` and $D = $ `tokens_per_parameter` $\cdot\, N$, unrounded. By default there are 20 tokens per parameter. Both
 arguments are positive; the ratio may be a fraction, even below 1.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "compute_optimal", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def compute_optimal(flops: float, tokens_per_parameter: float = 20.0) -> tuple[float, float]:
-    """(parameters, tokens) that use up a budget of training FLOPs at a given ratio of the two."""
+    """(parameters, tokens) that use up a budget of training FLOPs at a given ratio of tokens to parameters."""
     ### BEGIN SOLUTION
     parameters = math.sqrt(flops / (6 * tokens_per_parameter))
     return parameters, tokens_per_parameter * parameters
@@ -345,12 +355,12 @@ check("compute_optimal")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Put D = ratio · N into 6 · N · D. What is left is one unknown, squared.</details>
-<details><summary>Hint 2</summary>Solve for N², and take the root of the whole other side. D then follows from N.</details>
+<details><summary>Hint 2</summary>Solve for N², then take the square root of the whole right-hand side. D follows from N.</details>
 
-**Why it matters.** A hundred times the budget means a model ten times as large. Who puts the whole factor into the size
-of the model, as was usual before 2022, wastes most of it.
+**Why it matters.** With a hundred times the budget, you should train a model ten times as large on ten times the data.
+A team that puts the whole factor into the model's size wastes most of its budget.
 
-**Predict.** Back to your eight H100s and two weeks, at an MFU of 0.4. How large a model should you train? In
+**Predict.** You have eight H100s for two weeks, at an MFU of 0.4. How large a model should you train? Answer in
 billions of parameters.
 """
 
@@ -373,12 +383,12 @@ assert math.isclose(four_times, 2 * parameters)
 
 # %% [markdown]
 r"""
-Now look at real models through this rule.
+Let's see what this rule says about real models.
 """
 
 # %%
 print(
-    f"{'':>15}{'parameters':>12}{'tokens':>10}{'ratio':>8}    by the rule, for the same FLOPs"
+    f"{'':>15}{'parameters':>12}{'tokens':>10}{'ratio':>8}    compute-optimal for the same FLOPs"
 )
 for name in (
     "GPT-3",
@@ -404,28 +414,29 @@ assert round(small / 1e9) == 51 and round(data / 1e12, 1) == 1.0
 
 # %% [markdown]
 r"""
-GPT-3 had fewer than 2 tokens per parameter; by the rule, 51 billion parameters and a trillion tokens would have been
-the better use of its FLOPs. And Llama 3.1 8B has 1,868! A mistake? No: a model is trained once and used for years, and
-a small one is cheaper every time. "Compute-optimal" is optimal for the *training* bill alone. Know what a rule
-optimizes before you follow it.
+GPT-3 was trained on fewer than 2 tokens per parameter. By the rule, 51 billion parameters and a trillion tokens would
+have been a better use of its FLOPs. Llama 3.1 8B, on the other hand, was trained on 1,868 tokens per parameter! Was
+that a mistake? No: a model is trained once and used for years, and a small one is cheaper every time it's used.
+"Compute-optimal" minimizes only the *training* bill. Know what a rule optimizes before you follow it.
 
-*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Is there that much
-text?
+*Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does that much
+text exist?
 
 ## 4 · What fits?
 
-The second question is about memory. What has to be kept?
+The second question is about memory. Training has to keep three things for each parameter:
 
-- the **parameters** themselves;
-- a **gradient** for each: how it should change, found in the backward pass;
-- the **optimizer state**. Plain gradient descent (SGD) keeps nothing. With *momentum* it keeps one number for each
-  parameter. **AdamW**, the usual choice for language models, keeps two: running means of the gradient and of its
-  square. Lecture 08 builds it.
+- the parameter itself;
+- its *gradient*, which says how the parameter should change; the backward pass computes it (lecture 06);
+- the **optimizer state**: whatever numbers the optimizer, the algorithm that changes the parameters, remembers from one
+  step to the next. Plain gradient descent (SGD) remembers nothing. With *momentum* it keeps one number per parameter.
+  *AdamW*, the usual choice for language models, keeps two: running averages of the gradient and of its square. You'll
+  build it in lecture 08.
 
-And each number is 4 bytes in `float32`, 2 bytes in `bfloat16` or `float16`, 1 byte in an 8-bit format. Lecture 02 says
-what the bits mean. So with everything in `float32`, AdamW takes $4 + 4 + 4 + 4 = 16$ bytes for each parameter. The next
-cell counts them. You need not be able to read its PyTorch yet: it makes a layer of a million parameters, goes through
-it forward and backward, lets AdamW make one step, and asks what is there.
+Each number takes 4 bytes in the format `float32`, 2 bytes in `bfloat16` or `float16`, and 1 byte in an 8-bit format.
+(Lecture 02 explains the bits.) So with everything in `float32`, AdamW takes $4 + 4 + 4 + 4 = 16$ bytes per parameter.
+The next cell checks this. Don't worry if you can't read its PyTorch yet: it makes a layer of a million parameters, runs
+a forward and a backward pass, lets AdamW take one step, and counts the bytes that are kept.
 """
 
 # %%
@@ -443,12 +454,13 @@ assert kept == 16 * weight.numel() + 4  # 4 bytes more in all: AdamW counts its 
 
 # %% [markdown]
 r"""
-Can one do with less? The common recipe, **mixed precision**, does the arithmetic in `bfloat16`, where an H100 promises
-15 times the FLOP/s, and so keeps parameters and gradients in 2 bytes each. But `bfloat16` has two to three digits:
-small updates get rounded away (lecture 10 shows it). So one keeps a second, more exact copy of each parameter in
-`float32`, the **master copy**, and the optimizer's numbers in `float32` as well.
+Can we do with less? In the common recipe, **mixed precision**, most of the arithmetic is done in a 16-bit format and
+the rest in `float32`. An H100's peak in `bfloat16` is 15 times its peak in `float32`, so parameters and gradients are
+stored in `bfloat16`, in 2 bytes each. But `bfloat16` has only two to three significant digits, so small updates get
+rounded away (lecture 10 shows it). The recipe therefore keeps a second, more precise copy of each parameter in
+`float32`, the *master copy*, and the optimizer state in `float32` as well.
 
-**Predict.** How many bytes per parameter does that recipe take, with AdamW?
+**Predict.** How many bytes per parameter does this recipe take, with AdamW?
 """
 
 # %%
@@ -464,15 +476,15 @@ assert round(speed_up) == 15
 
 # %% [markdown]
 r"""
-Sixteen again! What parameters and gradients save, the master copy uses up. **Mixed precision makes training faster, not
-smaller**, as far as these numbers go.
+Sixteen again! The master copy uses up what the parameters and gradients save. As far as these numbers go, *mixed
+precision makes training faster, not smaller*.
 
 ### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
 `gradients`, `state` and `master` are names of dtypes: `"float32"` (4 bytes), `"bfloat16"` and `"float16"` (2),
-`"float8"` (1). `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the numbers that it keeps are in the dtype `state`,
-`"float32"` if nothing is said. `master` is the dtype of the second copy of the parameters, or `None` where there is
+`"float8"` (1). `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the optimizer state is in the dtype `state`, by
+default `"float32"`. `master` is the dtype of the master copy of the parameters, or `None` (the default) if there is
 none.
 """
 
@@ -485,7 +497,7 @@ def bytes_per_parameter(
     state: str = "float32",
     master: str | None = None,
 ) -> int:
-    """Bytes kept for each parameter: itself, its gradient, what the optimizer keeps, and a master copy."""
+    """Bytes per parameter: itself, its gradient, the optimizer state, and a master copy."""
     ### BEGIN SOLUTION
     size = {"float32": 4, "bfloat16": 2, "float16": 2, "float8": 1}
     numbers = {"SGD": 0, "momentum": 1, "AdamW": 2}
@@ -501,11 +513,11 @@ check("bytes_per_parameter")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Two small dictionaries: bytes of a dtype, and how many numbers an optimizer keeps.</details>
-<details><summary>Hint 2</summary>What is kept for each parameter: itself, its gradient, none to two numbers of the optimizer, perhaps a copy. Each has a dtype of its own.</details>
+<details><summary>Hint 1</summary>Use two small dictionaries: how many bytes each dtype takes, and how many numbers each optimizer keeps.</details>
+<details><summary>Hint 2</summary>Each parameter needs itself, its gradient, zero to two numbers of optimizer state, and perhaps a copy. Each of these has a dtype of its own.</details>
 
-**Why it matters.** "How large a model fits?" has no answer before somebody says the recipe. You will find 12, 16 and 18
-bytes per parameter in print, all correct:
+**Why it matters.** "How large a model fits?" has no answer until somebody says which recipe. You'll find 12, 16 and 18
+bytes per parameter in print, and all of them are correct:
 """
 
 # %%
@@ -517,9 +529,9 @@ assert bytes_per_parameter("bfloat16", "float32", "AdamW", master="float32") == 
 r"""
 ### GB, GiB and the label on the box
 
-$10^9$ bytes are a **gigabyte**, GB. $2^{30} = 1{,}073{,}741{,}824$ bytes are a **gibibyte**, GiB, 7 % more. Makers of
-cards print GB; many tools count in GiB and some of them call it GB. An H100 is sold with **80 GB**. You will read that
-it has "100 GB" (it has not), and see $80 \cdot 1024^3$ in code (that is 80 GiB, or 85.9 GB). What is really inside?
+A **gigabyte** (GB) is $10^9$ bytes. A **gibibyte** (GiB) is $2^{30} = 1{,}073{,}741{,}824$ bytes, 7% more. The makers
+of GPUs print GB; many tools count in GiB, and some of them call it GB. An H100 is sold with 80 GB. You'll read that it
+has "100 GB" (it doesn't) and see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it really have?
 """
 
 # %% tags=["error-22"]
@@ -538,15 +550,16 @@ if memory is not None:
 
 # %% [markdown]
 r"""
-A little more than the label says, but the driver and PyTorch keep some for themselves. Plan with the label, in GB. The
-7 % are your reserve.
+It has a little more than the label says, but the driver and PyTorch keep some of it for themselves. Plan with the
+label, in GB, and treat the extra 7% as your reserve.
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`: how many parameters fit, rounded to a whole
-number or not. `memory_gb` is the memory of *one* device as on its label, such as 80, and 1 or more; a parameter takes at
-most 100 bytes, so there are millions, and a few more or less don't count. Where the model is `sharded` (`True` if nothing is said) each device keeps an equal share of all the numbers. Where it is not, *every*
-device keeps all of them: then more devices make it faster, not larger.
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit; you may
+round the result to a whole number or not. `memory_gb` is the memory of *one* device as printed on its label, such as
+80, and it's at least 1. A parameter takes at most 100 bytes, so the result is in the millions, and being off by a few
+doesn't matter. If the model is `sharded` (the default is `True`), each device keeps an equal share of all the numbers.
+If it isn't, *every* device keeps all of them, and more devices make training faster but don't fit a larger model.
 """
 
 
@@ -554,7 +567,7 @@ device keeps all of them: then more devices make it faster, not larger.
 def largest_model(
     devices: int, memory_gb: float, bytes_per_parameter: float, sharded: bool = True
 ) -> float:
-    """Parameters that fit into devices of memory_gb · 10⁹ bytes each, with nothing else in them."""
+    """How many parameters fit on devices of memory_gb · 10⁹ bytes each, if nothing else is stored there."""
     ### BEGIN SOLUTION
     keeping = devices if sharded else 1
     return keeping * memory_gb * 1e9 / bytes_per_parameter
@@ -566,13 +579,14 @@ check("largest_model")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Bytes that there are, divided by bytes that each parameter takes.</details>
+<details><summary>Hint 1</summary>Divide the bytes you have by the bytes that each parameter takes.</details>
 <details><summary>Hint 2</summary>How many devices' memory counts depends on <code>sharded</code>. And how many bytes is a GB on a label?</details>
 
-**Why it matters.** It answers the second question. Note what that did *not* ask about: neither text nor time.
+**Why it matters.** This function answers the second question. Notice what that question did *not* ask about: the
+training data and the time.
 
-**Predict.** How many parameters is the largest model that you can train on eight H100s with AdamW, everything in
-`float32` and nothing else in memory? In billions.
+**Predict.** How many parameters does the largest model have that you can train on eight H100s with AdamW, if everything
+is in `float32` and nothing else is in memory? Answer in billions.
 """
 
 # %%
@@ -613,7 +627,7 @@ plots.show(
         title=finding,
     ),
     alt=f"{finding}: a bar of 640 GB, a quarter each for parameters, gradients and AdamW's first and second "
-    "moment, above eight cards of 80 GB. Parameters alone would fit on two.",
+    "moment, above eight cards of 80 GB. The parameters alone would fit on two.",
 )
 
 assert 16 * model == 8 * 80e9
@@ -621,11 +635,11 @@ assert 4 * model == 2 * 80e9
 
 # %% [markdown]
 r"""
-**40 billion**, or 53 billion if you dare to leave out the master copy. Say the recipe with it, always.
+The answer is 40 billion, or 53 billion if you dare to leave out the master copy. Always say which recipe you mean.
 
-And mind the *eight*. "One H100 holds a model of 40 billion parameters" is a mistake that travels; one holds 5 billion.
-Nor do eight hold 40 by themselves: the numbers have to be *sharded*, split among the cards, as lecture 11 does it. If
-each card keeps everything, it stays at 5.
+And don't forget the *eight*. You may read that one H100 can train a model of 40 billion parameters; in fact one holds 5
+billion. Even eight hold 40 billion only if the numbers are **sharded**, which means split among the GPUs so that each
+keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.
 """
 
 # %% tags=["error-22"]
@@ -634,17 +648,19 @@ assert largest_model(8, 80, 16, sharded=False) == 5e9
 
 # %% [markdown]
 r"""
-> **Trap: one thing is not in this account.** To go backwards, training has to remember what it computed on the way
-> forward: the **activations**. There is no number of bytes per parameter for them. They grow with how many tokens you
-> put through at once, the *batch size* times the length of the texts.
+> **Trap: this account leaves something out.** The backward pass needs what the forward pass computed, so training has
+> to keep those intermediate results, the **activations**, until then. There is no fixed number of bytes per parameter
+> for them. They grow with the number of tokens you process at once, which is the **batch size** (how many texts) times
+> the length of each text.
 
-The layer from above, for one, remembers its input (here, too, read the numbers and leave the PyTorch for later):
+The layer from above, for instance, has to remember its input. (Here too, read the numbers and leave the PyTorch for
+later.)
 """
 
 
 # %% tags=["item-4"]
 def remembered(tokens: int) -> int:
-    """Bytes that the layer keeps for the way back."""
+    """Bytes that the layer keeps for the backward pass."""
     kept: list[int] = []
 
     def keep(x: torch.Tensor) -> torch.Tensor:
@@ -662,8 +678,9 @@ for tokens_at_once in (8, 16, 32):
 
 # %% [markdown]
 r"""
-The parameters stayed the same, and the activations doubled. And GPT-3? It has 96 layers, and between them each token is
-a vector of 12,288 numbers. If each layer remembers its input and nothing else, two bytes a number:
+Each time, the number of parameters stayed the same and the activations doubled. What does this mean for GPT-3? It has
+96 layers, and between them each token is a vector of 12,288 numbers. Suppose that each layer remembers its input and
+nothing else, at two bytes per number:
 """
 
 # %%
@@ -680,41 +697,39 @@ assert activations > 3 * label  # more than three cards hold
 
 # %% [markdown]
 r"""
-2.4 MB for each token, 4.8 GB for each text; a Transformer's layers remember a good deal more than their input. So 40
-billion is an upper bound, and a real run leaves room. Lecture 08 counts activations to the byte, and lecture 11 trades them for compute.
+That's 2.4 MB for each token and 4.8 GB for each text, and a real layer remembers much more than its input. So 40
+billion is an upper bound, and a real run has to leave room. Lecture 08 counts activations to the byte, and lecture 11
+trades them for compute.
 
-*Try it yourself:* what is the largest model on your own machine, or on one RTX 4090 (`FACTS["RTX 4090 memory"]`)?
+*Try it yourself:* what's the largest model for your own machine, or for one RTX 4090 (`FACTS["RTX 4090 memory"]`)?
 
 ## 5 · Both at once, and the bill
 
-You now have two answers for eight H100s, and they do not agree: a model of 40 billion *fits*, and one of 5.6 billion
-can be *trained* in two weeks.
-
-**Predict.** How many days would eight H100s need to train the 40 billion that fit, on 20 tokens for each parameter, at
-an MFU of 0.4?
+You now have two answers for eight H100s, and they disagree: a model of 40 billion parameters *fits*, but two weeks are
+only enough to *train* one of 5.6 billion. How long would the larger one take, on 20 tokens per parameter and at an MFU
+of 0.4?
 """
 
 # %%
-guess = None  # days
-
-# %%
 fits = training_days(40e9, 20 * 40e9, 8, h100, 0.4)
-reconcile("the largest model that fits, on eight H100s", guess, fits, "days")
+print(f"the largest model that fits, on eight H100s: {fits:.0f} days")
 
 assert round(fits) == 702
 assert round(fits / 14) == 50  # 7 times the parameters, 7 times the tokens: 50 times the work
 
 # %% [markdown]
 r"""
-Nearly two years. "Can it be trained on eight cards?" has two answers, one for each resource, and the harder one counts.
+It would take nearly two years. So "can it be trained on eight GPUs?" has two answers, one for each resource, and the
+stricter one counts.
 
 ### Exercise 0.5 · How many cards &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`: the smallest number of
-cards, an `int`, that finishes within `days` *and* holds the model, sharded. `peak_flops` (FLOP/s, dense) and
-`memory_gb` are those of one card; the MFU stays the same however many there are. All arguments are positive, and there
-are no whole servers to fill: any number of cards can be had. The model has a million parameters or more, each of at most
-100 bytes, and what you round up is a whole number or at least a ten-thousandth away from one.
+Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`. It returns the smallest
+number of cards, as an `int`, that finishes the training within `days` *and* holds the model, sharded. `peak_flops` (in
+FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
+arguments are positive, and you can rent any number of cards, not only whole servers. The model has at least a million
+parameters, each takes at most 100 bytes, and each number that you round up is either a whole number or at least 0.0001
+away from one.
 """
 
 
@@ -728,7 +743,7 @@ def cards_needed(
     memory_gb: float,
     bytes_per_parameter: float,
 ) -> int:
-    """The smallest number of cards that trains the model in time and holds parameters · bytes_per_parameter."""
+    """The smallest number of cards that trains the model in time and holds parameters · bytes_per_parameter bytes."""
     ### BEGIN SOLUTION
     per_card = days * 24 * 3600 * peak_flops * mfu
     for_compute = math.ceil(6 * parameters * tokens / per_card)
@@ -742,13 +757,13 @@ check("cards_needed")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Two questions, each with an answer of its own: how many cards to be in time, and how many to hold it?</details>
+<details><summary>Hint 1</summary>There are two questions with separate answers: how many cards finish in time, and how many hold the model?</details>
 <details><summary>Hint 2</summary>How many FLOPs does one card do within the days, and how many bytes does it hold? <code>math.ceil</code> rounds up.</details>
 
-**Why it matters.** Ask of every plan which of the two binds. If it is memory, a cleverer recipe helps and a faster card
-does not. If it is compute, it is the other way round.
+**Why it matters.** For every plan, ask which of the two is the limit. If it's memory, a smaller recipe helps and a
+faster card doesn't. If it's compute, it's the other way round.
 
-Which one is it for the 70 billion of the first question?
+Which one limits the 70 billion parameters of the first question?
 """
 
 # %%
@@ -761,11 +776,11 @@ assert in_time == 1024
 
 # %% [markdown]
 r"""
-Fourteen would hold it. The other thousand are there for the sake of time. That is typical of training.
+Fourteen cards would hold the model. The other thousand are there to finish in time, as in most large training runs.
 
 ### What it costs
 
-Cards are rented by the hour. Prices differ, and they change; here are some that could be read in the autumn of 2026.
+Cards are rented by the hour. Prices differ between providers, and they change; these were listed in the autumn of 2026.
 """
 
 # %%
@@ -784,11 +799,11 @@ facts.table(
 
 # %% [markdown]
 r"""
-The bill is hours times cards times price. Twice as many cards take half the time, so *their number cancels*: what counts
-is **GPU-hours**.
+The bill is hours times cards times price. Twice as many cards take half the time, so *the number of cards cancels*, and
+what counts is the number of **GPU-hours**: the hours that all GPUs together are rented.
 
-**Predict.** What is the bill for the first question: 70 billion parameters, 15 trillion tokens, MFU 0.5? In millions of
-dollars.
+**Predict.** What's the bill for the first question, 70 billion parameters on 15 trillion tokens at an MFU of 0.5?
+Answer in millions of dollars.
 """
 
 # %%
@@ -805,9 +820,11 @@ assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  #
 
 # %% [markdown]
 r"""
-14 million dollars for one run that works. With the cheap cards of the table it would be 9.5, with the dear ones 24, and
-there are dearer. Each failed run, each experiment before it, and all the people come on top. (DeepSeek's much-quoted
-5.6 million is this kind of number, and their report says so: the rent of the last run.) Both resources have a price:
+It costs 14 million dollars for one run, if the run works. At the cheapest price in the table it would be 9.5 million,
+at the highest 24 million. Failed runs, earlier experiments and salaries come on top. (DeepSeek's much-quoted 5.6
+million is a number of this kind, and their report says so: it's the rent for the final run.)
+
+We can put a price on each resource:
 """
 
 # %%
@@ -822,7 +839,7 @@ assert hours * price == FACTS["DeepSeek-V3 cost"].value == 5.576e6
 per_flops = 1e21 * rent / (3600 * h100 * 0.4)  # USD for 1e21 FLOPs at an MFU of 0.4
 per_gb = rent / (label / 1e9)  # USD for a GB of an H100's memory for an hour
 print(
-    f"compute: {per_flops:,.0f} USD for 1e21 FLOPs; so GPT-3's were {gpt3 / 1e21 * per_flops:,.0f}"
+    f"compute: {per_flops:,.0f} USD for 1e21 FLOPs, so GPT-3's {gpt3:.2e} would cost {gpt3 / 1e21 * per_flops:,.0f} USD"
 )
 print(f"memory:  {per_gb:.3f} USD for a GB for an hour")
 
@@ -832,22 +849,22 @@ assert round(per_gb, 2) == 0.05
 
 # %% [markdown]
 r"""
-About 2,800 dollars for $10^{21}$ FLOPs, and five cents for a gigabyte for an hour. They come together: who rents a card
-for its memory pays for FLOP/s that stand idle, and the other way round. Hence the wish, all through this course, to use
-both.
+You pay about 2,800 dollars for $10^{21}$ FLOPs, and five cents for a gigabyte for an hour. But the two come together.
+If you rent a card for its memory, you also pay for FLOP/s that stand idle, and vice versa. That's why this whole course
+tries to use both.
 
-*Try it yourself:* does a B200 do more FLOPs for a dollar than an H100? (Its peak is in the table.)
+*Try it yourself:* does a B200 do more FLOPs per dollar than an H100? (Its peak is in the table.)
 
-## 6 · Claims that travel
+## 6 · Find the error
 
-Napkin math gets copied from slides to notes to posts, and mistakes travel with it. These claims are from notes on a
-well-known lecture, the third one put in our words.
+People copy napkin math from slides to notes to blog posts, and they copy the errors too. The following claims come from
+notes on a well-known lecture (the third is in our words):
 
 > "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
 > 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
 
-Before you look at the code: which of the three contradicts something that you have computed above? And here is code
-that prints these numbers (their authors may have gone astray in another way):
+Before you look at the code, decide which of the three contradicts something you computed above. Then read the code
+below, which prints these numbers. (We wrote it; the authors may have gone wrong in another way.)
 """
 
 
@@ -878,12 +895,12 @@ assert f"{noted_one_card(80, 16):.1e}" == "4.3e+10"
 r"""
 ### Exercise 0.6 · Find the mistakes &nbsp; ★★☆ &nbsp; 10 minutes
 
-There are four mistakes in these three functions. Write all three anew, corrected:
+There are four mistakes in these three functions. Write corrected versions of all three:
 
 - `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
 - `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
-- `on_one_card(memory_gb, bytes_per_parameter)`: the parameters that fit on *one* card; `memory_gb` as on its label,
-  1 or more. A parameter takes at most 100 bytes; round the result to a whole number or don't, both are fine.
+- `on_one_card(memory_gb, bytes_per_parameter)`: how many parameters fit on *one* card. `memory_gb` is the number on its
+  label, at least 1. A parameter takes at most 100 bytes, and you may round the result to a whole number or not.
 
 `peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s.
 """
@@ -891,7 +908,7 @@ There are four mistakes in these three functions. Write all three anew, correcte
 
 # %% nbgrader={"grade": false, "grade_id": "two_weeks", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def two_weeks(devices: int, peak_tflops: float) -> float:
-    """FLOPs of two weeks at the peak."""
+    """FLOPs that the devices do in two weeks at their peak."""
     ### BEGIN SOLUTION
     seconds = 60 * 60 * 24 * 14
     return devices * peak_tflops * 1e12 * seconds
@@ -899,7 +916,7 @@ def two_weeks(devices: int, peak_tflops: float) -> float:
 
 
 def one_day(devices: int, peak_tflops: float, mfu: float) -> float:
-    """FLOPs of a day, at the share mfu of the peak."""
+    """FLOPs that the devices do in a day, at a fraction mfu of their peak."""
     ### BEGIN SOLUTION
     seconds = 60 * 60 * 24
     return devices * peak_tflops * 1e12 * mfu * seconds
@@ -907,7 +924,7 @@ def one_day(devices: int, peak_tflops: float, mfu: float) -> float:
 
 
 def on_one_card(memory_gb: float, bytes_per_parameter: float) -> float:
-    """Parameters that fit on one card."""
+    """How many parameters fit on one card."""
     ### BEGIN SOLUTION
     return memory_gb * 1e9 / bytes_per_parameter
     ### END SOLUTION
@@ -918,11 +935,11 @@ check("two_weeks")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Section 1 has the two weeks, and section 4 has the card. For the day: GPT-3's training is 3.14e23; would 1,024 H100s take seven thousand days for it, twenty years?</details>
-<details><summary>Hint 2</summary>How many days have two weeks? What is "tera"? How many cards are meant? How many bytes is a GB on a label?</details>
+<details><summary>Hint 1</summary>Section 1 has the two weeks, and section 4 has the card. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s need seven thousand days for it, twenty years?</details>
+<details><summary>Hint 2</summary>How many days are two weeks? What does "tera" mean? How many cards does the name of the function mention? How many bytes is a GB on a label?</details>
 
-**Why it matters.** All this code runs without an error. What catches such mistakes is a reader who computes the number
-once more, in another way, and units written beside it.
+**Why it matters.** All of this code runs without an error. To catch such mistakes, write the units beside each number,
+and compute it a second time in a different way.
 """
 
 # %% tags=["error-1", "error-23"]
@@ -933,21 +950,21 @@ print(f"one H100: {on_one_card(80, 16) / 1e9:.0f} billion parameters")
 assert math.isclose(two_weeks(8, h100 / 1e12), budget)
 assert f"{one_day(1024, h100 / 1e12, 0.5):.2e}" == "4.38e+22"
 assert on_one_card(80, 16) == largest_model(1, 80, 16)
-# The same days, computed the other way round:
+# The number of days, computed the other way round:
 assert math.isclose(work / one_day(1024, h100 / 1e12, 0.5), days)
 
 # %% [markdown]
 r"""
 *Try it yourself:* find a claim about FLOPs or GPU memory in a post of this week, and check it. How far off is it?
 
-## 7 · The result: nine published runs
+## 7 · Nine published runs
 
-How far can all this be trusted? Put it to the test. Here are nine trainings whose size, data and duration have been
-published: seven that were paid for, and, in the first two rows, two whose duration the authors worked out from a speed
-that they had measured. Predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and **one
-MFU for all of them: 0.4.** Nothing is adjusted to fit.
+How far can you trust all this? Let's test it on nine training runs whose model size, data and duration were published.
+Seven of them took place; for the first two rows the authors calculated the duration from a speed that they had
+measured. You'll predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and *one MFU for
+all of them, 0.4*. Nothing is adjusted to fit.
 
-**Predict.** For how many of the nine does the published number lie within a factor of 1.25 of the prediction?
+**Predict.** For how many of the nine is the published number within a factor of 1.25 of the prediction?
 """
 
 # %%
@@ -997,17 +1014,19 @@ assert round(lowest) == 184 and round(highest) == 30_840
 
 # %% [markdown]
 r"""
-The longest took 170 times as many GPU-hours as the shortest. Over all that range, seven of nine lie within a quarter of
-the prediction, with a formula that fits on a napkin. That is how far to trust it, for runs of people who know their
-trade; who trains badly publishes no table. Now look at what does not fit; there is more to learn from that.
+The longest run took 170 times as many GPU-hours as the shortest. Over that whole range, a formula that fits on a napkin
+predicts seven of nine to within a quarter. That's how far you can trust it for well-run trainings; teams with poor
+utilization rarely publish it. The two that don't fit, and some that do, have more to teach us:
 
-- **Llama 3.1 8B took 2.9 times as long**, as if at an MFU of 0.14. The model card does not say why. Perhaps these hours
-  count more than the one run. An honest account says: unknown.
-- **The first two rows** are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a paper of 2021. Its
-  authors *recomputed* activations to save memory: one more forward pass, 8 FLOPs instead of 6, which their speed of 140
-  TFLOP/s counts as work. MFU does not, and rightly so: it did not make the model any better.
-- **DeepSeek-V3** has 671 billion parameters, but for each token it uses 37 billion of them; only these do work. (Its
-  H800 is an H100 with slower connections, and much of it ran in 8 bits, where the peak is twice as high.)
+- *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card doesn't say why.
+  Perhaps these hours include more than one run. We don't know.
+- *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a paper of 2021. Its
+  authors saved memory by computing activations a second time instead of keeping them. This adds a forward pass, so it
+  takes 8 FLOPs instead of 6, and their speed of 140 TFLOP/s counts all 8. MFU counts only 6, and rightly so: the extra
+  work didn't make the model any better.
+- *DeepSeek-V3* has 671 billion parameters but uses only 37 billion of them for each token, so only these count as work.
+  (It was trained on the H800, an H100 with slower connections between cards, and largely in 8 bits, where the peak is
+  twice as high.)
 """
 
 # %%
@@ -1016,27 +1035,28 @@ with_recomputing = 8 * FACTS["GPT-3 parameters"].value * tokens
 seconds = with_recomputing / (devices_used * FACTS["GPT-3 on A100s rate"].value)
 assert round(seconds / 86_400) == FACTS["GPT-3 on A100s duration"].value == 34
 
-# The MFU with which the prediction would have been right:
+# The MFU with which each prediction would have been right:
 implied = {run: 0.4 / ratio for run, ratio in ratios.items()}
 for run, mfu in implied.items():
     print(f"{mfu:.2f}  {run}")
 assert round(implied["Llama 3.1 8B"], 2) == 0.14
 assert round(highest / lowest, -1) == 170
 
-# All of DeepSeek-V3's parameters in place of the active ones: a prediction 18 times as long.
+# With all of DeepSeek-V3's parameters instead of the active ones, the prediction would be 18 times as long.
 assert round(671e9 / 37e9) == 18
 assert FACTS["DeepSeek-V3 parameters"].value == 671e9
 assert FACTS["DeepSeek-V3 active parameters"].value == 37e9
 
 # %% [markdown]
 r"""
-The numbers in front are the most useful here: the **implied MFU**. Put a paper's parameters, tokens and GPU-hours into
-your formula, and see what MFU comes out. Between 0.3 and 0.5: plausible. Above 0.6: somebody counted something else.
-Below 0.2: ask why. (These are rules of thumb, too.)
+The numbers in front are the most useful here. They are each run's **implied MFU**, the MFU with which the prediction
+would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU comes out.
+Between 0.3 and 0.5 is plausible. Above 0.6, somebody probably counted something else. Below 0.2, ask why. (These limits
+are rules of thumb, too.)
 
-Here is the whole formula to move, beginning with the first question. Choose a published run and its card (an A100 for
-Llama 2), and move the MFU until your GPU-hours meet the published ones: do you find the numbers above? And which of the
-controls change the days, but not the bill?
+Here's the whole formula with sliders, set to the first question. Choose a published run and its card (an A100 for
+Llama 2), and move the MFU until your GPU-hours match the published ones. Do you find the numbers above? And which
+controls change the number of days but not the bill?
 """
 
 # %%
@@ -1046,19 +1066,19 @@ training_time.explore(70e9, 15e12, cards=1_024, mfu=0.5)
 
 # %% [markdown]
 r"""
-*Try it yourself:* put in the sparse peak. How many of the nine would still be within a factor of 1.25?
+*Try it yourself:* use the sparse peak instead. How many of the nine would still be within a factor of 1.25?
 
-And the two questions?
+So here are the answers to our two questions:
 
-> *70 billion parameters, 15 trillion tokens, 1,024 H100s*: **144 days**, at an MFU of 0.5 of the dense 16-bit peak. 14
+> *70 billion parameters, 15 trillion tokens, 1,024 H100s*: 144 days at an MFU of 0.5 of the dense 16-bit peak, for 14
 > million dollars, give or take a factor of two.
 >
-> *The largest model on eight H100s*: **40 billion parameters**, with AdamW at 16 bytes each, sharded, and without
-> activations. But in two weeks you can properly train one of 5.6 billion.
+> *The largest model on eight H100s*: 40 billion parameters, with AdamW at 16 bytes each, sharded, and without
+> counting activations. But in two weeks you can only train one of 5.6 billion properly.
 
-Each condition in this small print is worth a factor. Stating them is half of the craft.
+Each condition in these answers can change the result by a factor. Stating the conditions is half of the craft.
 
-Your guesses so far, as a picture:
+Here are your guesses so far, as a picture:
 """
 
 # %%
@@ -1068,23 +1088,24 @@ calibration()
 r"""
 ## Takeaways
 
-The takeaways of each lecture come at three levels. *Mechanics*: how it works. *Mindset*: what to do each time.
-*Intuitions*: what to expect before you compute.
+Every lecture ends with takeaways at three levels: *mechanics* (how it works), *mindset* (what to do each time) and
+*intuitions* (what to expect before you compute).
 
-**Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (cards · dense peak · MFU · 86,400). For a
-budget $C$, compute-optimal is $N = \sqrt{C / 120}$ and $D = 20 N$. AdamW takes 16 bytes per parameter, in `float32` or
-in `bfloat16` with a master copy; 12 in `bfloat16` without one; activations come on top and grow with the batch. GB is
-$10^9$.
+**Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (GPUs · dense peak · MFU · 86,400). For a budget
+of $C$ FLOPs, the compute-optimal size is $N = \sqrt{C / 120}$ with $D = 20 N$. AdamW takes 16 bytes per parameter,
+either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one. Activations come on top
+and grow with the batch. A GB is $10^9$ bytes.
 
-**Mindset.** Write the unit beside the number. Say the assumption with the answer: dense or sparse, which MFU, which
-recipe, sharded or not. Ask which resource binds. Compute it once more another way; when it is off by a factor of two,
-look for sparsity, for multiply-adds counted as one, for a forgotten week. Numbers from outside get a source and a date.
+**Mindset.** Write the unit beside the number. State your assumptions with the answer: dense or sparse, which MFU, which
+recipe, sharded or not. Ask which resource is the limit. Compute the number a second time in another way, and if it's
+off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP, or for a forgotten week. Give every
+number from outside a source and a date.
 
-**Intuitions.** An H100 is $10^{15}$ FLOP/s, a day $10^5$ seconds, a good MFU 0.4 to 0.5. GPT-3 is $3 \cdot 10^{23}$
-FLOPs, today's large models $10^{25}$ and more. Some cards are there for memory, most of them for time. Ten times the
-model, properly trained, is a hundred times the bill. And with all that you are right to within a quarter, most of the
-time.
+**Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. GPT-3 took $3
+\cdot 10^{23}$ FLOPs; today's large models take $10^{25}$ and more. A few GPUs are needed for their memory, most of them
+for time. A model ten times as large, properly trained, costs a hundred times as much. And this arithmetic is usually
+right to within a quarter.
 
-Next: **[01 · Tensors](../01_tensors/01_tensors.ipynb)**. Everything you counted here is kept in tensors; so how many bytes is one, and where does it
-live?
+Next: **[01 · Tensors](../01_tensors/01_tensors.ipynb)**. Everything you counted here is stored in tensors. How many
+bytes does one take, and where are they?
 """
