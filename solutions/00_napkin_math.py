@@ -21,7 +21,7 @@ even a rough one, and run on: the next cell puts it beside the result. A guess t
 at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see
 them all in one picture.
 
-**Exercises** are rated ★ to ★★★ and say about how many minutes they take. Write your code where it says `# YOUR CODE
+Exercises are rated ★ to ★★★ and say about how many minutes they take. Write your code where it says `# YOUR CODE
 HERE`. The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake;
 grading tries many more cases. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop, and
 the same notebooks use a GPU if you have one.
@@ -90,11 +90,8 @@ the figure for GPT-4; $2 \cdot 10^{25}$ is an outside estimate. A US executive o
 report any training run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's law of 2024 sets its
 threshold at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
 
-Now we need a rate. An *H100* is a graphics card, a *GPU*, that NVIDIA makes for this work. Its data sheet prints
-$1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers, the card's **peak**: the rate that it cannot exceed. But beside that
-number there is a footnote: *with sparsity*. It applies only to matrices in which half of the numbers are zeros,
-arranged in a fixed pattern. For ordinary, **dense** matrices the peak is half of it: 989.5 TFLOP/s, or about $10^{15}$
-FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
+Now we need a rate. An *H100* is a graphics card, a *GPU*, that NVIDIA makes for this work. A card's **peak** is the rate of FLOP/s that it cannot exceed. The H100's data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers, with a footnote: *with sparsity*. That number applies only to matrices in which half of the numbers are zeros,
+arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s, or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to do GPT-3's training?
@@ -178,10 +175,8 @@ bfloat16 peak")` shows two cards. How many of the older card would you need to r
 To answer the first question we need a count and a rate.
 
 *The count.* A **parameter** is a number in the model that training adjusts. A **token** is a piece of text, a word or
-part of one; the model reads its training data token by token. In the **forward pass** the model reads a token and
-predicts the next one. For this it multiplies each parameter by something and adds the product to something else: 2
-FLOPs per parameter. In the **backward pass** it works out how each parameter should change to make the prediction
-better, and this takes twice as much work: 4 FLOPs. So
+part of one; the model reads its training data token by token. In the **forward pass** the model reads the text and predicts each next token. For this it multiplies each parameter by something and adds the product to something else: 2
+FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the predictions, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
@@ -638,8 +633,7 @@ r"""
 The answer is 40 billion, or 53 billion if you dare to leave out the master copy. Always say which recipe you mean.
 
 And don't forget the *eight*. You may read that one H100 can train a model of 40 billion parameters; in fact one holds 5
-billion. Even eight hold 40 billion only if the numbers are **sharded**, which means split among the GPUs so that each
-keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.
+billion. And even eight hold 40 billion only if the model is sharded: a **sharded** model is split among the GPUs, and each keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.
 """
 
 # %% tags=["error-22"]
@@ -648,10 +642,10 @@ assert largest_model(8, 80, 16, sharded=False) == 5e9
 
 # %% [markdown]
 r"""
-> **Trap: this account leaves something out.** The backward pass needs what the forward pass computed, so training has
-> to keep those intermediate results, the **activations**, until then. There is no fixed number of bytes per parameter
-> for them. They grow with the number of tokens you process at once, which is the **batch size** (how many texts) times
-> the length of each text.
+> **Trap: this account leaves something out.** **Activations** are the intermediate results of the forward pass that the backward pass needs again; until then, training
+> has to keep them. There is no fixed number of bytes per parameter
+> for them. They grow with the number of tokens you process at once, which is the batch size times the length of each text. (The **batch
+> size** is the number of texts that are processed together.)
 
 The layer from above, for instance, has to remember its input. (Here too, read the numbers and leave the PyTorch for
 later.)
@@ -1106,6 +1100,6 @@ number from outside a source and a date.
 for time. A model ten times as large, properly trained, costs a hundred times as much. And this arithmetic is usually
 right to within a quarter.
 
-Next: **[01 · Tensors](../01_tensors/01_tensors.ipynb)**. Everything you counted here is stored in tensors. How many
+Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Everything you counted here is stored in tensors. How many
 bytes does one take, and where are they?
 """

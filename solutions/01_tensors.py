@@ -760,5 +760,5 @@ bytes over bandwidth. `keepdim=True` keeps broadcasting honest. `tril` is the ca
 **Intuitions.** One matrix of a large model is gigabytes. Two thirds of a Transformer's weights are in its feed-forward blocks. Holding the weights already takes several cards, before a
 single gradient or activation. Few large copies beat many small ones.
 
-Next: **[02 · Dtypes](../02_dtypes/02_dtypes.ipynb)**, what the bits inside an element mean. Then **03 · Strides and views**, what lies between a shape and the memory.
+Next: [02 · Dtypes](../02_dtypes/02_dtypes.ipynb), what the bits inside an element mean. Then **03 · Strides and views**, what lies between a shape and the memory.
 """

@@ -1042,6 +1042,6 @@ precision, 8 bits have too little of both, and each has its cure: a scale for th
 weights, a scale for each tensor. Rounding is harmless while it is noise; it is deadly where it goes the same way
 every time.
 
-Next: **[03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb)**, what lies between a shape and the memory. In **10 · Mixed precision** the scale and the
+Next: [03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb), what lies between a shape and the memory. In **10 · Mixed precision** the scale and the
 master weights become a training loop.
 """

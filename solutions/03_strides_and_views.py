@@ -1004,6 +1004,6 @@ copy, say its bytes. If you write in place, know who else is looking.
 the grain of memory costs more for the same bytes. And the number of elements says nothing about the memory behind them:
 ask the storage.
 
-Next: **[04 · Einops](../04_einops/04_einops.ipynb)**, names in place of positions, so that you need not remember what dimension −2 was. In **09 · The
+Next: [04 · Einops](../04_einops/04_einops.ipynb), names in place of positions, so that you need not remember what dimension −2 was. In **09 · The
 training loop** the windows come back, over a file that is larger than memory.
 """

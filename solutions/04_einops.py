@@ -1191,6 +1191,6 @@ sizes that are all different. Do not trust a mask: change a token, and look who 
 The scores are as many as pairs of tokens, which is why long texts are expensive and why good kernels never write the
 scores down. And a wrong order of dimensions can have the right shape.
 
-Next: **[05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb)**, how fast all this could be, and how fast it is. In **12 · Capstone** the six lines of
+Next: [05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb), how fast all this could be, and how fast it is. In **12 · Capstone** the six lines of
 attention become part of a model that you train.
 """

@@ -1338,5 +1338,5 @@ measure a ceiling.
 training run 40 to 50 %. Elementwise operations are slow for want of bandwidth, not of FLOP/s. Large multiplications are
 efficient, small ones are all overhead. One token at a time is memory-bound, thousands are compute-bound.
 
-Next: **[06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb)**. The forward pass is 2 × tokens × parameters; what does the backward pass cost?
+Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass is 2 × tokens × parameters; what does the backward pass cost?
 """

@@ -1151,6 +1151,6 @@ counted.
 context at which attention takes over. Freezing saves what lies below the lowest trained layer, and the frozen weights'
 gradients, but not the way back.
 
-Next: **[07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb)**. You know what a model costs; now build one, and give it numbers to begin with
+Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs; now build one, and give it numbers to begin with
 that let the gradients through.
 """

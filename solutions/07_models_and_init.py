@@ -1415,6 +1415,6 @@ each operation ask what it does to the mean square, then multiply along the dept
 reaches the end of float32 in layer 32, $\sqrt{1/2}$ leaves some $10^{-8}$ after 50, and even 0.9866 halves.
 Llama 3 70B is 141 GB in bf16, before anything has been done with it.
 
-Next: **[08 · Optimizers](../08_optimizers/08_optimizers.ipynb)**. The model stands, its gradients arrive. What does a step do with them, and how many bytes does
+Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). The model stands, its gradients arrive. What does a step do with them, and how many bytes does
 it want for that?
 """

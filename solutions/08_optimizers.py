@@ -1778,6 +1778,6 @@ $\varepsilon$, the correction, the decay, and whether it sums or averages: none 
 parameter helps along the axes only. The optimizer is nothing in FLOPs, and something in time. The sum of the kinds is
 not the peak, and at long contexts $T^2$ is nearly all.
 
-Next: **[09 · The training loop](../09_training_loop/09_training_loop.ipynb)**. You have a model, its gradients and an optimizer; now the data, the loop around them,
+Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an optimizer; now the data, the loop around them,
 and a checkpoint that loses nothing.
 """

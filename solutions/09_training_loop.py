@@ -1612,6 +1612,6 @@ what can be slow, and overlapping hides it as long as it is not the slower one. 
 below, the one that explodes. Seeds fix the draws, not the order of additions. On thousands of GPUs something fails every
 few hours: a run is as good as its last checkpoint, and one saves every $\sqrt{2\,\delta M}$ seconds.
 
-Next: **[10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb)**. All numbers here were float32. Half as many bytes would do, most of the time; when do they
+Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All numbers here were float32. Half as many bytes would do, most of the time; when do they
 not?
 """

@@ -1387,5 +1387,5 @@ scale, and count the skipped steps.
 answers it. Mixed precision buys speed; memory only through the activations. Rounding is harmless as noise and deadly as
 a rule: an update that is lost at every step is lost for good.
 
-Next: **[11 · Memory](../11_memory/11_memory.ipynb)**. Sixteen bytes for each parameter are too many for one card. What can you give up to make them fewer?
+Next: [11 · Memory](../11_memory/11_memory.ipynb). Sixteen bytes for each parameter are too many for one card. What can you give up to make them fewer?
 """

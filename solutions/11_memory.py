@@ -1237,5 +1237,5 @@ still the same? Then measure all three.
 shrinks both. Don't keep what is cheap to recompute. An elementwise chain spends most of its time moving numbers
 between memory and the processor.
 
-Next: **[12 · Scale](../12_scale/12_scale.ipynb)**. Several devices share one model: what does each of them hold, and what do they have to send?
+Next: [12 · Scale](../12_scale/12_scale.ipynb). Several devices share one model: what does each of them hold, and what do they have to send?
 """

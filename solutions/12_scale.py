@@ -1254,5 +1254,5 @@ should be a mean, a term that was never added, or a rank that never arrives.
 **Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. Large
 messages take the time of their bytes, small ones the time of their rounds.
 
-Next: **[14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb)**. You plan a whole Transformer, then build it, train it, and hold it against the plan.
+Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You plan a whole Transformer, then build it, train it, and hold it against the plan.
 """
