@@ -6,14 +6,10 @@ r"""
 
 > **How many bytes is a model, where do they live, and what does it cost to move them?**
 
-Everything in deep learning is kept in tensors: parameters, gradients, optimizer state, activations, data. So the first
-thing to be able to say about a training run is how large its tensors are. By the end of this lecture you will have shown,
-with code of your own, that the weights of GPT-3 do not fit on four 80 GB cards, which of its matrices are to blame, and how
-long it takes to move them.
-
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your number
-first; being wrong is how you find out what to look at. Exercises say ★ to ★★★ and about how many minutes they take. The cell below each
-exercise tries a few cases and names the likely mistake; grading tries more: other dtypes, shapes and views. *Validate* in the toolbar runs all the checks.
+Deep learning stores everything in tensors: parameters, gradients, optimizer state, activations, data. So the first
+thing you need to know about a training run is how large its tensors are. In this lecture you'll write the code that
+shows why the weights of GPT-3 don't fit on four 80 GB cards, which of its matrices are to blame, and how long it takes
+to move them.
 """
 
 # %%
@@ -40,8 +36,8 @@ show_progress()
 r"""
 ## 1 · Making tensors
 
-A tensor is an array of numbers, all of one type, with any number of dimensions. There are a few ways to get one, and they
-differ in what the memory holds afterwards.
+A **tensor** is an array of numbers, all of the same type, with any number of dimensions. There are several ways to make
+one, and they differ in what the memory contains afterwards.
 """
 
 # %% tags=["item-5"]
@@ -56,9 +52,9 @@ print(noise)
 
 # %% [markdown]
 r"""
-`torch.empty` reserves the memory and writes nothing: it shows whatever was there. That is what you want when you are about to
-fill the tensor yourself, for instance with a distribution that `randn` does not offer. The *truncated* normal is a common choice for
-weights: a normal whose far tails are cut off, so that no weight starts out huge.
+`torch.empty` reserves memory and writes nothing, so the tensor shows whatever was there before. That's useful when
+you're about to fill it yourself, for instance with a distribution that `randn` doesn't offer. A common choice for
+weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out huge.
 """
 
 # %% tags=["item-6"]
@@ -70,28 +66,37 @@ assert weights.abs().max() <= 3 * std
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** You will see `trunc_normal_(w, std=std, a=-3, b=3)` and read that it "cuts at three standard deviations".
-> It does not: `a` and `b` are *values*. With `std = 0.02` the cut is at ±150 standard deviations, which is to say nowhere.
+> **Trap: where is it cut off?** You may see `trunc_normal_(w, std=std, a=-3, b=3)` described as "truncated at three
+> standard deviations". It isn't: `a` and `b` are *values*. With `std = 0.02` this truncates at ±150 standard
+> deviations, which has no effect at all.
+
+**Predict.** Suppose we make that mistake with 256 × 256 weights. How many of them end up more than 3 standard
+deviations from zero? (A normal distribution has 99.73% of its samples within 3 standard deviations.)
 """
+
+# %%
+guess = None  # weights
 
 # %%
 not_cut = torch.nn.init.trunc_normal_(torch.empty(256, 256), std=std, a=-3, b=3)
 beyond = (not_cut.abs() > 3 * std).sum().item()
-print(f"{beyond} of {not_cut.numel():,} weights lie beyond 3 standard deviations")
+reconcile("weights beyond 3 standard deviations", guess, beyond, f"of {not_cut.numel():,}")
 
-assert 3 / std == 150
+assert 3 / std == 150  # the truncation, in standard deviations
 share = math.erfc(3 / math.sqrt(2))  # of a normal's samples lie beyond 3 standard deviations
 assert round(share, 4) == 0.0027 and round(share * 256 * 256) == 177
-assert 100 < beyond < 260  # 177, give or take
+assert 100 < beyond < 260  # we expect 177
 
 # %% [markdown]
 r"""
-*Try it yourself:* run `torch.empty(1000)` a few times, then `a = torch.ones(1000)`, `del a`, and `torch.empty(1000)` again. Whose numbers do you see?
+*Try it yourself:* run `torch.empty(1000)` a few times, then `a = torch.ones(1000)`, `del a`, and `torch.empty(1000)`
+again. Whose numbers do you see?
 
 ## 2 · Counting bytes
 
-Unless you say otherwise, the type of a tensor's elements, its *dtype*, is `float32`: 32 bits, four bytes each. (What those bits mean is the next
-lecture's subject.) So the memory of a tensor is the number of its elements times the size of one:
+A tensor's **dtype** is the type of its elements. It's `float32` unless you choose another: 32 bits, or four bytes, for
+each element. (The next lecture explains what the bits mean.) A tensor therefore takes its number of elements times the
+size of one element:
 """
 
 # %% tags=["item-7"]
@@ -104,15 +109,15 @@ assert x.numel() * x.element_size() == 128  # bytes
 
 # %% [markdown]
 r"""
-**Predict.** GPT-3 has 96 layers. In each of them a *feed-forward* block multiplies by two matrices, and one of these is
-49,152 × 12,288. How many bytes is that one matrix in `float32`? Write your guess; `5e6` means five million.
+**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies by two matrices, and one of
+these is 49,152 × 12,288. How many bytes does that one matrix take in `float32`? You can write `5e6` for five million.
 """
 
 # %%
 guess = None  # bytes
 
 # %% tags=["item-8"]
-# A tensor on the "meta" device has a shape and a dtype but no memory: handy to account for what would not fit.
+# A tensor on the "meta" device has a shape and a dtype but no memory, so we can count what wouldn't fit.
 rows, columns = (int(FACTS[f"GPT-3 {name}"].value) for name in ("feed forward width", "width"))
 matrix = torch.empty(rows, columns, device="meta")
 matrix_bytes = matrix.numel() * matrix.element_size()
@@ -127,9 +132,10 @@ assert (
 
 # %% [markdown]
 r"""
-> **Two units, one number.** 1 GB is $10^9$ bytes, 1 GiB is $2^{30}$, 7 % more. This matrix is 2.42 GB, or 2.25 GiB. Retellings of this computation say "2.3 GB":
-> that is 2,304 MiB divided by 1,000, half one unit and half the other. (Another one gives 2.3 GB for a matrix of 2,048 × 8,192, which is 64 MiB.) Always write down
-> the unit, and check the order of magnitude. Makers are loose with it too: an "80 GB" H100 has 81,559 MiB, which is 85.5 GB.
+> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. Some accounts of this computation say "2.3 GB", which is
+> 2,304 MiB divided by 1,000: half one unit and half the other. (Another gives 2.3 GB for a matrix of 2,048 × 8,192,
+> which takes 64 MiB.) Always write the unit, and check the order of magnitude. Manufacturers are careless too: an "80
+> GB" H100 has 81,559 MiB, which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -142,9 +148,11 @@ assert round(2**30 / 10**9, 2) == 1.07
 r"""
 ### Exercise 1.1 · How many bytes? &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `tensor_bytes(x, dtype)`: the bytes that the elements of `x` take. Where a `dtype` is given, the bytes that they would take in that one, worked out without making such a tensor; where it is `None`, as it is if
-nothing is said, in their own. It must work for every dtype and shape, also an empty one, and for a tensor on the "meta" device. For a *view* (a part of a larger tensor, or one row shown many times) count the elements that
-the view shows, not the memory behind it.
+Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
+many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
+that `x` has. The function must work for every dtype and shape, including an empty tensor, and for a tensor on the
+"meta" device. For a *view* (a part of a larger tensor, or one row shown many times) count the elements that the view
+shows, not the memory behind it.
 """
 
 
@@ -166,12 +174,15 @@ r"""
 <details><summary>Hint 1</summary>A tensor knows how many elements it has, and how many bytes one of them takes.</details>
 <details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. A dtype knows its size, too: <code>dtype.itemsize</code>.</details>
 
-**Why it matters.** Every memory budget in this course, up to a 70-billion-parameter model on a thousand cards, is this product added up.
+**Why it matters.** Every memory budget in this course, up to a 70-billion-parameter model on a thousand cards, is a sum
+of such products.
 
 ## 3 · Where tensors live
 
-By default a tensor is in the memory of the CPU. To compute with it on a GPU it has to be in the GPU's own memory, and the way there is
-narrow. (*PCIe* is the connector that a card sits in. *HBM* is the memory on the card.)
+By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip
+with thousands of small cores and its own memory, the *device memory*, and it computes only with what is stored there.
+So tensors have to be copied to it, and the path is narrow: a card sits in a connector called *PCIe*. The **bandwidth**
+of a memory or of a connection is the number of bytes per second that it can move.
 """
 
 # %% [markdown]
@@ -188,7 +199,7 @@ flowchart LR
 
 # %% tags=["item-14", "item-15", "item-16"]
 x = torch.zeros(32, 32)
-assert x.device == torch.device("cpu")  # where tensors are made unless you say otherwise
+assert x.device == torch.device("cpu")  # where tensors are made by default
 
 if torch.cuda.is_available():
     for index in range(torch.cuda.device_count()):
@@ -198,14 +209,21 @@ if torch.cuda.is_available():
             f"cuda:{index}: {card.name}, {size}, {card.multi_processor_count} multiprocessors"
         )
 else:
-    print("no CUDA device here: everything below runs on", device)
+    print("no CUDA device here, so everything below runs on", device)
 
 # %% [markdown]
 r"""
-There are two ways to get a tensor onto a device. `x.to(device)` copies one that exists, if it is elsewhere. `torch.zeros(…, device=device)` makes it there in the
-first place, and nothing has to travel. Let us watch the memory grow. Two 32 × 32 matrices of `float32` are
-2 · 32 · 32 · 4 = 8,192 bytes.
+There are two ways to get a tensor onto a device. `x.to(device)` copies an existing tensor if it's somewhere else.
+`torch.zeros(…, device=device)` makes the tensor on the device in the first place, so nothing has to be copied. Let's
+watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in `float32`, so together they take 2 · 32 ·
+32 · 4 = 8,192 bytes.
+
+**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time. At the moment when the most memory is in
+use, how many bytes do the new matrices take?
 """
+
+# %%
+guess = None  # bytes
 
 # %% tags=["item-17", "item-18"]
 moved = x.to(device)  # now where it is needed
@@ -213,20 +231,22 @@ y = z = None  # so that running this cell again starts from nothing
 with memory.track(device) as used:
     y = torch.zeros(32, 32, device=device)  # made where it is needed
     z = (y + moved) * 2  # y + moved is a matrix too, and is freed once it has been doubled
+reconcile("the most bytes in use", guess, used.peak, "B")
 
 assert moved.device.type == y.device.type == device.type
 assert used.live == 2 * (32 * 32 * 4) == 8_192  # y and z
-assert used.peak == 3 * (32 * 32 * 4)  # and y + moved, on the way
-print(f"live {used.live:,} B, at most {used.peak:,} B on the way")
+assert used.peak == 3 * (32 * 32 * 4)  # and the intermediate result y + moved
+print(f"in use at the end: {used.live:,} B; at the peak: {used.peak:,} B")
 
 # %% [markdown]
 r"""
-Measured to the byte. `used.peak` is larger than `used.live`: what a computation needs *on the way* also has to fit. Later lectures will be much
-concerned with it.
+Both numbers are right to the byte. `used.peak` is larger than `used.live` because the intermediate result `y + moved`
+needed room too. In later lectures it's this peak that decides whether a model fits.
 
-On a GPU, `torch.cuda.memory_allocated()` tells the same, with a twist: PyTorch's allocator rounds every tensor up, to a multiple of 512 bytes at least. Our matrices
-of 4,096 B are such multiples; that is the only reason why an assertion such as "`memory_allocated` grew by 8,192" holds. A tensor of
-one element costs 512 B there. `memory.track` counts what was asked for.
+On a GPU, `torch.cuda.memory_allocated()` reports how much memory tensors take, with one difference: PyTorch's
+*allocator*, the code that hands out GPU memory, rounds each tensor up to a multiple of 512 bytes. Our matrices of 4,096
+bytes happen to be multiples of it. A tensor with a single element also costs 512 bytes there. `memory.track` counts the
+bytes that were asked for.
 """
 
 # %%
@@ -238,8 +258,8 @@ if device.type == "cuda":
 
 # %% [markdown]
 r"""
-`.to` copies only if it must. When the tensor already is on that device, with that dtype, it returns *the same tensor*. That is convenient, and it is a trap: you
-may write into something you took for a copy.
+`.to` copies only if it must. If the tensor is already on that device and has that dtype, `.to` returns *the same
+tensor*. That's convenient, but it's also a trap: you may overwrite a tensor that you thought was a copy.
 """
 
 # %%
@@ -253,9 +273,10 @@ assert half is not x and not memory.same_storage(half, x)
 r"""
 ### Exercise 1.2 · What does `.to` copy? &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `bytes_copied(x, device, dtype)`: how many bytes of *new* memory does `x.to(device, dtype)` fill? Zero, if it returns `x` itself. Otherwise each element that `x` shows
-has a place of its own in the copy. Work it out without making that copy, or another tensor of its size: `device` may be one that this machine does not have. It is written the way `x.device`
-is, with its number (`cuda:0`), and it is `meta` only if `x` is on it already.
+Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
+it returns `x` itself; otherwise each element that `x` shows has its own place in the copy. Work it out without making
+that copy or another tensor of its size, since `device` may be one that this machine doesn't have. `device` is written
+the way `x.device` is, with its number (`cuda:0`), and it's `meta` only if `x` is already on the meta device.
 """
 
 
@@ -274,13 +295,13 @@ check("bytes_copied")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>There is one case where nothing is copied. What two things have to be as asked already?</details>
+<details><summary>Hint 1</summary>There is one case in which nothing is copied. Which two properties of x must already be as requested?</details>
 <details><summary>Hint 2</summary>A dtype knows its size in bytes: <code>torch.bfloat16.itemsize</code>.</details>
 
-**Why it matters.** In a training loop, a needless `.to` in the wrong place copies gigabytes every step; an expected copy that is none lets two parts of a program
-write into the same memory.
+**Why it matters.** In a training loop, a needless `.to` in the wrong place copies gigabytes at every step. And where
+you expected a copy but got none, two parts of a program write into the same memory.
 
-Your function says it in advance, and the memory agrees, to the byte:
+Your function predicts the bytes, and the memory agrees:
 """
 
 # %%
@@ -297,9 +318,16 @@ for dtype in (torch.float32, torch.bfloat16, torch.float64):
 r"""
 ### What a copy costs
 
-A copy takes a fixed time to get going, the *latency*, and then a time in proportion to the bytes: $\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$. Let us
-measure it, from a few kilobytes to many megabytes. On a GPU machine the copies go from the CPU's memory to the GPU's; else from one place in memory to another.
+A copy's time has two parts. The **latency** is the fixed time before the first byte arrives, however small the copy is.
+After that, the time grows in proportion to the bytes: $\text{seconds} = \text{latency} + \text{bytes} /
+\text{bandwidth}$. Let's measure it, from a few kilobytes to many megabytes. If you have a GPU, the copies go from the
+CPU's memory to the GPU's; otherwise they go from one place in memory to another.
+
+**Predict.** The largest copy below has 16,384 times as many bytes as the smallest. How many times as long does it take?
 """
+
+# %%
+guess = None  # times as long
 
 # %% tags=["timed"]
 copy_sizes = [2**p for p in (12, 14, 16, 18, 20, 22, 24, 26)]  # bytes
@@ -310,19 +338,24 @@ for size in copy_sizes:
     origin = torch.randint(0, 255, (size,), dtype=torch.uint8)
     target = torch.zeros(size, dtype=torch.uint8, device=device)
     copy = timing.benchmark(lambda: target.copy_(origin), device=device, min_seconds=0.1)
-    copy_seconds.append(copy.minimum)  # the quickest: the others were disturbed
+    copy_seconds.append(copy.minimum)  # the fastest: the others were disturbed
     rate = readable(size / copy.minimum, "B/s")
     print(f"{readable(size, 'B'):>8} in {readable(copy.minimum, 's'):>8}: {rate}")
 torch.set_num_threads(threads)
+reconcile("the largest copy", guess, copy_seconds[-1] / copy_seconds[0], "times as long as the smallest")
 
 # %% [markdown]
 r"""
-Small copies reach a fraction of the rate of large ones: they are all latency. (On a CPU the rate may fall again for the largest: they no longer fit in its cache. And where others use the CPU too, single rows may be far off: run the cell again.) That
-is why one copies tensors in few, large pieces.
+Small copies reach a fraction of the bandwidth of large ones, because they spend their time on latency. That's why
+programs copy tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which no longer
+fit in the processor's cache. If other programs are using the CPU, single rows may be far off; run the cell again.)
 
-Two things make the way to a GPU faster. **Pinned memory**: the operating system may move ordinary memory about, so a copy from it takes a detour through a
-buffer; memory that is pinned stays put, and the GPU fetches from it directly. **Asynchronous copies**: from pinned memory, `x.to(device, non_blocking=True)` returns at once, and the
-copy runs while the GPU computes something else.
+Two techniques make copies to a GPU cheaper:
+
+- **Pinned memory** is host memory that the operating system promises not to move. It may move ordinary memory, so a
+  copy from there takes a detour through a buffer; from pinned memory the GPU fetches the data directly.
+- An **asynchronous** operation returns at once and finishes in the background. From pinned memory, `x.to(device,
+  non_blocking=True)` is asynchronous: the copy runs while the GPU computes something else.
 """
 
 # %% tags=["timed"]
@@ -335,12 +368,13 @@ if device.type == "cuda":
     fast = timing.benchmark(lambda: target.copy_(pinned, non_blocking=True), device=device)
     print(f"256 MiB, ordinary: {slow}\n256 MiB, pinned:   {fast}")
 else:
-    print("no GPU: there is no detour to avoid")
+    print("no GPU: there is nothing to pin memory for")
 
 # %% [markdown]
 r"""
-A GPU does what is in one *stream* in order, and works on several streams at a time. So the copies of four batches go into one, and
-four multiplications into another; events in each stream note when the GPU gets there. What lies one above the other ran at the same time:
+A GPU does the work in one *stream* in order, and it works on several streams at a time. The next cell puts the copies
+of four batches into one stream and four multiplications into another, and it records when the GPU starts and finishes
+each of them. In the picture, bars that lie above each other ran at the same time:
 """
 
 # %% tags=["timed"]
@@ -349,7 +383,7 @@ if device.type == "cuda":
     batch, place = pinned[: 2**24], target[: 2**24]
     factor = torch.randn(8_192, 8_192, device=device, dtype=torch.bfloat16)
     out = torch.empty_like(factor)
-    for _ in range(2):  # the first time warms up
+    for _ in range(2):  # the first round is a warm-up
         line = timing.Timeline()
         for i in range(4):
             line.run(
@@ -361,25 +395,29 @@ if device.type == "cuda":
         spans = line.spans()
     copying = sum(span.end - span.start for span in spans if span.stream == "copies")
     hidden = timing.overlap(spans, "copies", "products")
-    finding = f"Copies behind the work: {readable(hidden, 's')} of {readable(copying, 's')} cost no time"
-    plots.show(plots.timeline(spans, title=finding), alt=f"When two streams worked. {finding}.")
+    finding = f"{readable(hidden, 's')} of {readable(copying, 's')} of copying is hidden behind computation"
+    plots.show(plots.timeline(spans, title=finding), alt=f"Which of two streams worked when. {finding}.")
     assert hidden > 0
 else:
-    print("no GPU: nothing runs beside Python")
+    print("no GPU: there are no streams to watch")
 
 # %% [markdown]
 r"""
-> **Trap.** After a `non_blocking` copy *to the CPU* the numbers may not have arrived yet when Python goes on. Synchronize before you read them.
+> **Trap: reading too early.** After a `non_blocking` copy *to the CPU*, Python goes on before the numbers have arrived.
+> Synchronize before you read them.
 
 ### Exercise 1.3 · Latency and bandwidth &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `copy_cost(sizes, seconds)`: given copies of `sizes[i]` bytes that took `seconds[i]`, return `(latency, bandwidth)` in seconds and bytes per second: the straight
-line $\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$ that fits best. The largest copies take thousands of times as long as the smallest. In plain least squares they
-alone would decide, and the latency would come out of their noise. So let each copy count by the *share* of its own time by which the line misses it: the sum of the squares of
+Write `copy_cost(sizes, seconds)`. Copies of `sizes[i]` bytes took `seconds[i]`; return `(latency, bandwidth)` in
+seconds and bytes per second of the straight line $\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$
+that fits them best. The largest copies take thousands of times as long as the smallest. In ordinary least squares they
+alone would decide, and the latency would be lost in their noise. So measure each copy's error *relative* to its own
+time, and minimize the sum of the squares of
 
-$$\frac{\text{latency} + \text{sizes}[i] / \text{bandwidth} - \text{seconds}[i]}{\text{seconds}[i]}$$
+$$\frac{\text{latency} + \text{sizes}[i] / \text{bandwidth} - \text{seconds}[i]}{\text{seconds}[i]} .$$
 
-is as small as it gets. There are at least two different sizes, in any order; all times are positive, and the line rises. It may start below 0. Compute in float64, and leave both lists as they are.
+There are at least two different sizes, in any order; all times are positive, and the fitted line rises. It may start
+below 0. Compute in float64, and don't change either list.
 """
 
 
@@ -407,24 +445,25 @@ check("copy_cost")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>It is a straight line y = a + b·x through points: a is the latency, and b is one over the bandwidth.</details>
-<details><summary>Hint 2</summary>Plain least squares measures every x and every y from its mean; the best slope is the sum of their products over the sum of the squares of x, and the line passes through the point of means. Here every copy has a weight, in each of these sums and in both means: which one makes a square of a difference the square of a share? (<code>torch.linalg.lstsq</code> can do it too, if each equation is divided by its own seconds.)</details>
+<details><summary>Hint 1</summary>It's a straight line y = a + b·x through points: a is the latency, and b is one over the bandwidth.</details>
+<details><summary>Hint 2</summary>Ordinary least squares subtracts the mean from every x and every y. The best slope is the sum of the products of these differences over the sum of the squares of those of x, and the line passes through the point of means. Here every copy has a weight in each of these sums and in both means: which weight turns a squared difference into a squared relative difference? (<code>torch.linalg.lstsq</code> can do it too, if you divide each equation by its own seconds.)</details>
 
-**Why it matters.** The same two numbers describe a disk, a network and a GPU's memory. Lecture 05 builds its roofline on them.
+**Why it matters.** The same two numbers describe a disk, a network and a GPU's memory. Lecture 05 builds the roofline
+model on them.
 """
 
 # %% tags=["timed"]
-# Your function, on what was measured above. On a CPU only the four smallest: they stay in its cache.
+# Your function, applied to the measurements above: on a CPU only to the four smallest copies, which fit in its cache.
 fitted = slice(None) if devices.on_gpu(device) else slice(4)
 latency, bandwidth = copy_cost(copy_sizes[fitted], copy_seconds[fitted])
 print(f"latency {readable(latency, 's')}, bandwidth {readable(bandwidth, 'B/s')}")
 
 line = [latency + size / bandwidth for size in copy_sizes]
 misses = [abs(says / took - 1) for says, took in zip(line, copy_seconds, strict=True)][fitted]
-print(f"of the copies that it was fitted to, the line misses one by {max(misses):.0%}, at most")
+print(f"the line misses the copies it was fitted to by at most {max(misses):.0%}")
 times = copy_sizes[-1] // copy_sizes[0], copy_seconds[-1] / copy_seconds[0]
-finding = f"{times[0]:,} times as many bytes take {times[1]:,.0f} times as long"
-drawn = {"copies": line} if min(line) > 0 else {}  # a disturbed measurement may fit badly
+finding = f"{times[0]:,} times the bytes take {times[1]:,.0f} times as long"
+drawn = {"copies": line} if min(line) > 0 else {}  # a disturbed measurement may give a useless line
 plots.show(
     plots.curves(
         copy_sizes,
@@ -441,14 +480,17 @@ plots.show(
 
 # %% [markdown]
 r"""
-Hollow is your line, filled is what was measured. On a GPU one line should do for all sizes. On a CPU the large copies take longer than the line says: they no longer fit in the processor's cache and
-have to go to memory, which has a bandwidth of its own. A fit gives you the best line. It does not tell you how far the line is right; for that you look.
+The hollow markers are your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU the
+large copies take longer than the line says, because they no longer fit in the processor's cache and have to go to the
+main memory, which has a bandwidth of its own. A fit gives you the best line, but it doesn't tell you whether a line is
+the right model. To see that, look at the picture.
 
 *Try it yourself:* fit only the four largest copies, and compare the bandwidths.
 
 ## 4 · Elementwise operations
 
-These act on each element alone, and on tensors of the same shape pair by pair. Each makes a new tensor.
+An **elementwise** operation acts on each element alone, or on the corresponding elements of two tensors of the same
+shape. Each makes a new tensor.
 """
 
 # %% tags=["item-31"]
@@ -456,41 +498,46 @@ x = torch.tensor([1.0, 4, 9])
 
 assert torch.equal(x.pow(2), torch.tensor([1.0, 16, 81]))
 assert torch.equal(x.sqrt(), torch.tensor([1.0, 2, 3]))
-assert torch.allclose(x.rsqrt(), torch.tensor([1, 1 / 2, 1 / 3]))  # 1 / sqrt, in one go
+assert torch.allclose(x.rsqrt(), torch.tensor([1, 1 / 2, 1 / 3]))  # 1 / sqrt in one operation
 assert torch.equal(x + x, torch.tensor([2.0, 8, 18]))
 assert torch.equal(x * 2, torch.tensor([2.0, 8, 18]))
 assert torch.equal(x / 0.5, torch.tensor([2.0, 8, 18]))
 
 # %% [markdown]
 r"""
-Where shapes differ, *broadcasting* lines them up from the right, and a dimension of size 1 is repeated as often as needed, without being copied. It is a gift, and it makes
-one kind of mistake silent: if a dimension that you summed over vanishes, what is left may line up with the wrong one.
+If the shapes differ, PyTorch uses broadcasting. **Broadcasting** aligns two shapes from the right and repeats every
+dimension of size 1 as often as needed, without copying it. It's convenient, but it makes one kind of mistake silent: if
+you sum over a dimension and it disappears, the result may be aligned with the wrong dimension.
 """
 
 # %%
 x = torch.tensor([[1.0, 2], [3, 4]])
-kept = x.sum(dim=1, keepdim=True)  # [2, 1]: the row sums, standing
-lost = x.sum(dim=1)  # [2]: the row sums, lying down
+kept = x.sum(dim=1, keepdim=True)  # [2, 1]: the row sums as a column
+lost = x.sum(dim=1)  # [2]: the row sums as a row
 
 # Each row adds up to 1:
 assert torch.equal(x / kept, torch.tensor([[1 / 3, 2 / 3], [3 / 7, 4 / 7]]))
-# No error, and no meaning:
+# No error, but a meaningless result:
 assert torch.equal(x / lost, torch.tensor([[1 / 3, 2 / 7], [3 / 3, 4 / 7]]))
 
 # %% [markdown]
 r"""
 ### Exercise 1.4 · Root mean square normalization &nbsp; ★★☆ &nbsp; 10 minutes
 
-Current language models normalize the vectors that pass through them by their *root mean square*: each vector along the last dimension is divided by
-$\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$. The small $\varepsilon$, under the root, keeps a vector of zeros from becoming NaN. Here $d$ is the length of the last dimension. Write `rms_normalize(x, eps)` for any number of leading dimensions of any size, also none;
-`eps` is 1e-6 if nothing is said. Leave `x` as it is. The result has the dtype of `x`, whether you compute in that or in float32. Training will send gradients back through it, so compute it with PyTorch's operations alone. Neither a square nor the sum of a vector's squares is too large for the dtype of `x`. PyTorch has this one ready made
-(`rms_norm`); here, write it out. (`Float[Tensor, "... d"]` is a note to the reader: floats, a last dimension called d, and anything in front.)
+Most current language models normalize the vectors that pass through them by their *root mean square*: they divide each
+vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length of the last
+dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN. Write `rms_normalize(x,
+eps)` for any number of leading dimensions of any size, including none; by default `eps` is 1e-6. Don't change `x`. The
+result has the dtype of `x`, whether you compute in that dtype or in float32. Training will send gradients back through
+it, so compute it with PyTorch's operations only. No square and no sum of a vector's squares is too large for the dtype
+of `x`. PyTorch has this function already (`rms_norm`); here, write it out. (`Float[Tensor, "... d"]` is a note to the
+reader: floats, with a last dimension called d and anything in front.)
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "rms_normalize", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def rms_normalize(x: Float[Tensor, "... d"], eps: float = 1e-6) -> Float[Tensor, "... d"]:
-    """Each vector along the last dimension, divided by the root of (the mean of its squares, plus eps)."""
+    """Divide each vector along the last dimension by the square root of (the mean of its squares, plus eps)."""
     ### BEGIN SOLUTION
     return x * torch.rsqrt(x.pow(2).mean(dim=-1, keepdim=True) + eps)
     ### END SOLUTION
@@ -501,12 +548,13 @@ check("rms_normalize")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Square, mean over the last dimension, add eps, root, divide: five steps, each an elementwise operation or a mean.</details>
-<details><summary>Hint 2</summary>The mean must keep its dimension (<code>keepdim=True</code>), or it lines up with the wrong one. On a square matrix nothing warns you.</details>
+<details><summary>Hint 1</summary>Square, mean over the last dimension, add eps, square root, divide: five steps, each an elementwise operation or a mean.</details>
+<details><summary>Hint 2</summary>The mean must keep its dimension (<code>keepdim=True</code>), or it's aligned with the wrong one. For a square matrix nothing warns you.</details>
 
-**Why it matters.** RMSNorm stands at least twice in every layer of Llama, Qwen, DeepSeek and most others. Theirs is what you just wrote, computed in float32 and multiplied by a learned scale.
+**Why it matters.** Llama, Qwen and DeepSeek normalize at least twice in every layer this way. They call it RMSNorm: the
+function you just wrote, computed in float32 and multiplied by a learned scale.
 
-What is left of a vector's length? Nothing, as long as its squares are large beside $\varepsilon$:
+What's left of a vector's length? Nothing, as long as the mean of its squares is large compared with $\varepsilon$:
 """
 
 # %%
@@ -515,16 +563,16 @@ loud, quiet = rms_normalize(1_000 * x), rms_normalize(x / 1_000)
 
 assert torch.allclose(loud.square().mean(dim=-1), torch.ones(3), rtol=1e-4)
 assert torch.allclose(loud, rms_normalize(x), rtol=1e-4)
-# Here the mean of the squares is about 1e-6, as much as eps: half of what is under the root.
+# Here the mean of the squares is about 1e-6, the same as eps, so the result's mean square is only about a half.
 assert torch.allclose(quiet.square().mean(dim=-1), torch.tensor(0.5), rtol=0.1)
 
 # %% [markdown]
 r"""
-*Try it yourself:* from which size on does $\varepsilon$ no longer matter in float32?
+*Try it yourself:* how large must the numbers in a float32 vector be before $\varepsilon$ no longer matters?
 
-## 5 · Triangles, and who may look at whom
+## 5 · Triangles and the causal mask
 
-`triu` keeps the upper triangle of a matrix, `tril` the lower one, and both write zeros elsewhere.
+`triu` keeps the upper triangle of a matrix, `tril` keeps the lower one, and both write zeros elsewhere.
 """
 
 # %% tags=["item-32"]
@@ -536,35 +584,43 @@ assert torch.equal(x.triu(diagonal=1), torch.tensor([[0.0, 1, 1], [0, 0, 1], [0,
 
 # %% [markdown]
 r"""
-Their best known use: a language model at position $q$ has read tokens 0 to $q$ and predicts the *next* one. So in attention token $q$ (the *query*) may look at token $k$ (the *key*) only
-if $k \le q$. That is the *causal mask*. A *score* says how much a query wants to know of a key; `softmax` turns each row of scores into shares that add up to 1; and a score that `masked_fill` has set to
-−∞ gets the share 0. We lay the scores out as `scores[query, key]`, one row for each query.
+What would you need that for? Remember that a language model learns to predict each next token. Position $q$ has to
+predict token $q + 1$ from tokens 0 to $q$, and it mustn't see any later ones, or it would simply copy the answer. A
+**causal mask** is a matrix that says which positions each position may see: its entry `[query, key]` is true if the
+*query*, the position that predicts, may see the *key*, the position that is read, which means $\text{key} \le
+\text{query}$. (Lecture 04 explains these two names and uses the mask in attention.)
 
-> **A mistake that travels.** `triu` is often introduced as "how to make a causal mask". For `scores[query, key]` it is the transpose of one: the first token then sees the
-> whole text, and the last only itself. A model trained that way has a wonderfully low loss and is useless, because it copies the answer from the future. (`triu` is right for a matrix laid out
-> `[key, query]`, and `triu(diagonal=1)` is right for marking what is *forbidden*.)
+> **Trap: the wrong triangle.** `triu` is often introduced as "how to make a causal mask". If there is one row per
+> query, it makes the transpose of one: the first position then sees the whole text, and the last only itself. A model
+> trained that way reaches a wonderfully low loss and is useless, because it copies the answer from the future. (`triu`
+> is right for a matrix laid out as `[key, query]`, and `triu(diagonal=1)` is right for marking what is *forbidden*.)
+
+Suppose that each position takes the average of what it sees:
 """
 
 # %% tags=["error-12"]
-scores = torch.zeros(4, 4)  # nobody prefers anybody
-leaky = scores.masked_fill(~torch.ones(4, 4).triu().bool(), -torch.inf).softmax(dim=-1)
+visible = torch.ones(4, 4).triu()  # one row for each query
+leaky = visible / visible.sum(dim=1, keepdim=True)  # how much each key counts in the average
+print(leaky)
 
-# The first token spends a quarter of its attention on the last, which is the future:
+# A quarter of what the first position reads is the last token, which lies in its future:
 assert leaky[0, 3] == 0.25
 
 # %% [markdown]
 r"""
 ### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `causal_mask(t, window)`: a matrix of truth values, `[t, t]`, in which entry `[query, key]` is `True` where that query may look at that key: at itself and at what came before. Many models let
-some of their layers look back only so far. Where a `window` is given, a query sees only the last `window` of these keys, its own included (or all of them, if there are fewer); where it is `None`, as it is if nothing is said, it sees all that came before. Each call makes a new matrix. Both
-numbers are at least 1, and the window may be wider than the text.
+Write `causal_mask(t, window)`. It returns a matrix of truth values, `[t, t]`, in which entry `[query, key]` is `True`
+where that query may see that key: itself and everything before it. Many models let some of their layers look back only
+a limited distance. If a `window` is given, a query sees only the last `window` of these keys, its own included (or all
+of them, if there are fewer). By default `window` is `None`, and it sees everything before it. Each call makes a new
+matrix. Both numbers are at least 1, and the window may be wider than the text.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "causal_mask", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def causal_mask(t: int, window: int | None = None) -> Bool[Tensor, "query key"]:
-    """True where a query may look at a key: at itself and at what came before, at most `window` keys in all."""
+    """True where a query may see a key: itself and the keys before it, at most `window` keys in all."""
     ### BEGIN SOLUTION
     mask = torch.ones(t, t, dtype=torch.bool).tril()
     if window is not None:
@@ -578,8 +634,8 @@ check("causal_mask")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Begin with a matrix in which everybody may look at everybody.</details>
-<details><summary>Hint 2</summary>The keys that a query may see lie between two diagonals. Which ones? Try it with a window of 1, where a token sees itself alone.</details>
+<details><summary>Hint 1</summary>Start with a matrix in which every query may see every key.</details>
+<details><summary>Hint 2</summary>The keys that a query may see lie between two diagonals. Which ones? Try it with a window of 1, where each position sees only itself.</details>
 <details><summary>What it should look like</summary>
 
 ```
@@ -594,14 +650,15 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 
 </details>
 
-**Why it matters.** With this triangle every position can learn to predict the next token, all in one pass; without it a Transformer is an encoder, such as BERT. Half of the scores are never needed,
-and good kernels skip them.
+**Why it matters.** With this mask, a model can learn to predict the next token at every position in a single pass. Half
+of the entries are never needed, and a good program skips them.
 
-Now the attention from above with your mask; `masked_fill` wants what is forbidden, `~mask`. And how many of the scores of a longer text are needed at all?
+Here are the averages again with your mask. How many of the entries does a longer text need at all?
 """
 
 # %%
-honest = scores.masked_fill(~causal_mask(4), -torch.inf).softmax(dim=-1)
+visible = causal_mask(4)
+honest = visible / visible.sum(dim=1, keepdim=True)
 
 assert torch.equal(honest[0], torch.tensor([1.0, 0, 0, 0]))  # only itself
 assert torch.equal(honest[3], torch.tensor([0.25, 0.25, 0.25, 0.25]))
@@ -610,17 +667,20 @@ for t in (256, 1_024, 4_096):
     needed, near = causal_mask(t).sum().item(), causal_mask(t, window=256).sum().item()
     assert needed == t * (t + 1) // 2 and near == 256 * t - 256 * 255 // 2
     print(
-        f"{t:5,} tokens: {needed / t**2:4.0%} of the scores, with a window of 256 {near / t**2:4.0%}"
+        f"{t:5,} tokens: {needed / t**2:4.0%} of the entries, with a window of 256 {near / t**2:4.0%}"
     )
 
 # %% [markdown]
 r"""
-The triangle grows with the square of the length, the window in proportion to it.
+Without a window the number of entries grows with the square of the length; with a window it grows in proportion to the
+length.
 
 ## 6 · Matrix multiplication
 
-The workhorse. `x @ w` multiplies `[B, D]` by `[D, K]` and gives `[B, K]`. With more dimensions, the last two are multiplied, and each index of the others, the *batch* dimensions, is a
-product of its own; all of them run at once. Typically there is one batch dimension for the sequences and one for the tokens.
+Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives `[B,
+K]`. If there are more dimensions, the last two are multiplied, and each index of the others, the *batch* dimensions, is
+a separate product; PyTorch computes all of them at once. A language model typically has one batch dimension for the
+sequences and one for the tokens.
 """
 
 # %% tags=["item-33"]
@@ -642,9 +702,11 @@ assert y.shape == (batch, tokens, 16, 2)
 r"""
 ### Exercise 1.6 · A linear layer for any batch &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`. There may be any number of leading dimensions, also none, of any size, also 0. No loop, and no
-elementwise products summed up by hand: make it *one* product of two matrices for the whole batch, which is what a GPU is fast at. Leave the arguments as they are. They have the same dtype, and so has the result; training will
-send gradients back to all three.
+Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`. There may be
+any number of leading dimensions, including none, and each may have any size, including 0. Don't use a loop, and don't
+sum up elementwise products by hand: make it *one* matrix product for the whole batch, which is what a GPU does fast.
+Don't change the arguments. They all have the same dtype, and the result has it too. Training will send gradients back
+to all three.
 """
 
 
@@ -652,7 +714,7 @@ send gradients back to all three.
 def batched_linear(
     x: Float[Tensor, "... d_in"], w: Float[Tensor, "d_in d_out"], b: Float[Tensor, "d_out"]
 ) -> Float[Tensor, "... d_out"]:
-    """Each vector along the last dimension of x times w, plus b, in one product of matrices."""
+    """Multiply each vector along the last dimension of x by w and add b, in one matrix product."""
     ### BEGIN SOLUTION
     return x @ w + b
     ### END SOLUTION
@@ -664,9 +726,10 @@ check("batched_linear")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Matrix multiplication in PyTorch already treats leading dimensions as a batch.</details>
-<details><summary>Hint 2</summary>Broadcasting lines shapes up from the right. Where does a bias of shape [d_out] land?</details>
+<details><summary>Hint 2</summary>Broadcasting aligns shapes from the right. Where does a bias of shape [d_out] end up?</details>
 
-**Why it matters.** This is most of what a language model computes. In lecture 05 you count what it costs. And one product is no matter of taste:
+**Why it matters.** Language models spend most of their time in this operation; lecture 05 counts its FLOPs. And it
+matters that you compute it as one product:
 """
 
 # %% tags=["timed"]
@@ -680,20 +743,21 @@ apart = timing.benchmark(
     min_seconds=0.1,
 )
 print(
-    f"1,024 vectors, one after the other, take {apart.median / together.median:.0f} times as long as all at once"
+    f"1,024 vectors take {apart.median / together.median:.0f} times as long one after the other as all at once"
 )
 
 # %% [markdown]
 r"""
+*Try it yourself:* `torch.ones(2, 3, 5) @ torch.ones(4, 5, 7)` fails. What would the first dimension of each have to be?
 
-*Try it yourself:* `torch.ones(2, 3, 5) @ torch.ones(4, 5, 7)` fails. What would the first dimension of either have to be?
+## 7 · GPT-3, byte by byte
 
-## 7 · The result: GPT-3, byte by byte
+GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has four 12,288 × 12,288 matrices for attention
+and two for the feed-forward block, one 12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a
+vector for each of 50,257 tokens and one with a vector for each of 2,048 positions. (The token table also serves as the
+output layer, so it counts once. Biases and normalizations add less than 0.01%.)
 
-GPT-3 has 96 layers and vectors of 12,288 numbers. Each layer has four matrices for attention, 12,288 × 12,288, and two for the feed-forward block, one 12,288 × 49,152 and one the other way
-round. Then there is a table of 50,257 token embeddings and one of 2,048 positions. (The token table also serves as the output layer, so it counts once. Biases and normalizations add less than 0.01 %.)
-
-**Predict.** How many 80 GB cards does it take merely to *hold* these weights, two bytes each?
+**Predict.** How many 80 GB cards do you need just to *hold* these weights, at two bytes each?
 """
 
 # %%
@@ -734,7 +798,7 @@ plots.show(
         ledger,
         capacity=80e9,
         capacity_label="80 GB card",
-        title="GPT-3 in bfloat16 needs five cards to be held, and two thirds of it is feed-forward",
+        title="GPT-3 in bfloat16 fills more than four cards; two thirds of it is feed-forward",
     ),
     alt="A bar of 349 GB of weights, two thirds of it feed-forward and one third attention, "
     "reaches into the fifth of five 80 GB cards.",
@@ -746,19 +810,23 @@ rates = {  # B/s
     "an H100's own memory": FACTS["H100 SXM bandwidth"].value,
 }
 for way, rate in rates.items():
-    print(f"all of it at {readable(rate, 'B/s')} ({way}): {readable(total / rate, 's')}")
+    print(f"moving all of it at {readable(rate, 'B/s')} ({way}) takes {readable(total / rate, 's')}")
 
 # %% [markdown]
 r"""
 ## Takeaways
 
-**Mechanics.** A tensor's bytes are `numel × element_size`. Tensors are made on the CPU unless you say `device=`; `.to` copies only when device or dtype differ. A copy costs a latency plus
-bytes over bandwidth. `keepdim=True` keeps broadcasting honest. `tril` is the causal mask for `scores[query, key]`. `@` multiplies the last two dimensions and takes any number in front.
+**Mechanics.** A tensor takes `numel × element_size` bytes. It's made on the CPU unless you say `device=`; `.to` copies
+only if the device or the dtype differs. A copy costs its latency plus its bytes divided by the bandwidth.
+`keepdim=True` keeps broadcasting honest. `tril` makes the causal mask for `[query, key]`. `@` multiplies the last two
+dimensions and treats any others as a batch.
 
-**Mindset.** Before you make a tensor, say its shape, dtype, bytes and device. Keep an account, and let the machine check it: `assert`.
+**Mindset.** Before you make a tensor, say what its shape, dtype, bytes and device will be. Keep an account, and let the
+machine check it with `assert`.
 
-**Intuitions.** One matrix of a large model is gigabytes. Two thirds of a Transformer's weights are in its feed-forward blocks. Holding the weights already takes several cards, before a
-single gradient or activation. Few large copies beat many small ones.
+**Intuitions.** One matrix of a large model takes gigabytes. Two thirds of a Transformer's weights are in its
+feed-forward blocks. The weights alone already need several cards, before any gradients or activations. A few large
+copies are faster than many small ones.
 
-Next: [02 · Dtypes](../02_dtypes/02_dtypes.ipynb), what the bits inside an element mean. Then **03 · Strides and views**, what lies between a shape and the memory.
+Next: [02 · Dtypes](../02_dtypes/02_dtypes.ipynb). What do the bits inside an element mean?
 """
