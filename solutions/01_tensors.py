@@ -342,7 +342,12 @@ for size in copy_sizes:
     rate = readable(size / copy.minimum, "B/s")
     print(f"{readable(size, 'B'):>8} in {readable(copy.minimum, 's'):>8}: {rate}")
 torch.set_num_threads(threads)
-reconcile("the largest copy", guess, copy_seconds[-1] / copy_seconds[0], "times as long as the smallest")
+reconcile(
+    "the largest copy",
+    guess,
+    copy_seconds[-1] / copy_seconds[0],
+    "times as long as the smallest",
+)
 
 # %% [markdown]
 r"""
@@ -396,7 +401,10 @@ if device.type == "cuda":
     copying = sum(span.end - span.start for span in spans if span.stream == "copies")
     hidden = timing.overlap(spans, "copies", "products")
     finding = f"{readable(hidden, 's')} of {readable(copying, 's')} of copying is hidden behind computation"
-    plots.show(plots.timeline(spans, title=finding), alt=f"Which of two streams worked when. {finding}.")
+    plots.show(
+        plots.timeline(spans, title=finding),
+        alt=f"Which of two streams worked when. {finding}.",
+    )
     assert hidden > 0
 else:
     print("no GPU: there are no streams to watch")
@@ -463,7 +471,9 @@ misses = [abs(says / took - 1) for says, took in zip(line, copy_seconds, strict=
 print(f"the line misses the copies it was fitted to by at most {max(misses):.0%}")
 times = copy_sizes[-1] // copy_sizes[0], copy_seconds[-1] / copy_seconds[0]
 finding = f"{times[0]:,} times the bytes take {times[1]:,.0f} times as long"
-drawn = {"copies": line} if min(line) > 0 else {}  # a disturbed measurement may give a useless line
+drawn = (
+    {"copies": line} if min(line) > 0 else {}
+)  # a disturbed measurement may give a useless line
 plots.show(
     plots.curves(
         copy_sizes,
@@ -810,7 +820,9 @@ rates = {  # B/s
     "an H100's own memory": FACTS["H100 SXM bandwidth"].value,
 }
 for way, rate in rates.items():
-    print(f"moving all of it at {readable(rate, 'B/s')} ({way}) takes {readable(total / rate, 's')}")
+    print(
+        f"moving all of it at {readable(rate, 'B/s')} ({way}) takes {readable(total / rate, 's')}"
+    )
 
 # %% [markdown]
 r"""
