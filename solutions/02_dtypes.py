@@ -2,20 +2,19 @@
 r"""
 # 02 · Dtypes
 
-[← 01 · Tensors](../01_tensors/01_tensors.ipynb) · [03 · Strides and views →](../03_strides_and_views/03_strides_and_views.ipynb)
+[← 01 · Tensors](../01_tensors/01_tensors.ipynb) · [03 · Strides and views
+→](../03_strides_and_views/03_strides_and_views.ipynb)
 
-> **What do the bits inside an element mean, and what is lost?**
+> **What do the bits inside an element mean, and what gets lost?**
 
-A floating-point number in a tensor has 64, 32, 16 or 8 bits, and not one more. So every format keeps some numbers and
-loses all others. Which ones is a choice, made once by whoever designed the format, and again by you when you write
-`dtype=`. By the end of this lecture you will have shown, with a decoder of your own, what each of the 131,584 patterns
-of `float16`, `bfloat16` and the two 8-bit formats means, down to the last bit. And you will know which choice lets
-gradients vanish, which one lets a weight stand still, and what is done about either.
+A **floating-point number** is stored like a number in scientific notation, with a sign, a few digits and an exponent.
+In a tensor it has exactly 64, 32, 16 or 8 bits. So every format can represent some numbers and must round all the
+others. The designer of the format chose which ones, and you choose again whenever you write `dtype=`. In this lecture
+you'll write a decoder, and with it you'll prove what each of the 131,584 bit patterns of `float16`, `bfloat16` and the
+two 8-bit formats means. You'll also see which formats make gradients vanish, which ones leave a weight stuck, and how
+people fix both.
 
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all. Bits mean the same on a GPU as on a CPU, so this lecture
-stays on the CPU.
+(Bits mean the same on a GPU as on a CPU, so this lecture runs on the CPU.)
 """
 
 # %%
@@ -40,8 +39,8 @@ show_progress()
 r"""
 ## 1 · Thirty-two bits
 
-A `float32` has three fields: one **sign** bit, eight **exponent** bits, and 23 **mantissa** bits. `view` with a dtype
-looks at the same memory as another type. It converts nothing, so it is how we get to see them:
+A `float32` has three fields: one *sign* bit, eight *exponent* bits, and 23 *mantissa* bits. Calling `view` with a dtype
+reinterprets the same memory as another type without converting anything, so we can use it to look at the bits:
 """
 
 
@@ -49,7 +48,7 @@ looks at the same memory as another type. It converts nothing, so it is how we g
 def fields(x: float) -> str:
     """The bits of x in float32: sign, exponent and mantissa."""
     bits = int(torch.tensor(x, dtype=torch.float32).view(torch.int32))
-    text = f"{bits & 0xFFFFFFFF:032b}"  # & makes it the same bits without a minus sign
+    text = f"{bits & 0xFFFFFFFF:032b}"  # & gives the same bits as a nonnegative number
     return f"{text[0]} {text[1:9]} {text[9:]}"
 
 
@@ -63,17 +62,17 @@ assert fields(3.0) == "0 10000000 10000000000000000000000"  # 2 · 1.1 in base t
 
 # %% [markdown]
 r"""
-Read it like 1.5 · 10⁻⁸, but in base two. The exponent says how large the number is, the mantissa which number of that
-size:
+Read it like 1.5 · 10⁻⁸, but in base two. The **exponent** says roughly how large the number is; the **mantissa**, also
+called the *fraction* or *significand*, holds its digits:
 
 $$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent} - 127}$$
 
-Two ideas save bits here. In base two the first digit of a number that is not zero is always a 1, so it is not stored:
-that is the **implicit one**. And the exponent field holds no negative numbers; 127, the **bias**, is taken off
-afterwards. With $e$ exponent bits the bias is $2^{e-1} - 1$.
+Two ideas save bits here. In base two the first digit of any number except zero is 1, so the format doesn't store it.
+This unstored digit is the **implicit one**. And the exponent field holds no negative numbers: a constant, the **bias**,
+is subtracted from it. For `float32` the bias is 127, and with $e$ exponent bits it's $2^{e-1} - 1$.
 
-**Predict.** Which number is `0 10000001 10100000000000000000000`? Work it out on paper: 10000001 in base two is 129, and
-a mantissa that begins with 101 stands for 1/2 + 1/8.
+**Predict.** Which number is `0 10000001 10100000000000000000000`? Work it out on paper: 10000001 in base two is 129,
+and a mantissa that begins with 101 stands for 1/2 + 1/8.
 """
 
 # %%
@@ -89,12 +88,14 @@ assert number == (1 + 1 / 2 + 1 / 8) * 2 ** (129 - 127) == 6.5
 
 # %% [markdown]
 r"""
-Two exponent fields are kept for special cases.
+Two values of the exponent field are reserved for special cases.
 
-- **All zeros**: there is no implicit one, and the exponent is that of the field 1. So the value is $\text{mantissa} /
-  2^{23} \cdot 2^{1-127}$. With mantissa 0 that is zero, which so has two patterns, 0 and −0. All others are the
-  **subnormal** numbers. They fill the hole between zero and the smallest ordinary (*normal*) number in even steps.
-- **All ones**: with mantissa 0 it is infinity, with any other mantissa it is **NaN**, *not a number*.
+- *All zeros.* There's no implicit one, and the exponent is the same as for the field value 1. So the number is
+  $\text{mantissa} / 2^{23} \cdot 2^{1-127}$. If the mantissa is 0, that's zero, which therefore has two patterns, 0 and
+  −0. A **subnormal** number is one of the others, with exponent field 0 and a nonzero mantissa. Subnormal numbers fill
+  the gap between zero and the smallest ordinary (*normal*) number in equal steps.
+- *All ones.* If the mantissa is 0, that's infinity. Any other mantissa means **NaN**, *not a number*, the result of
+  operations such as ∞ − ∞.
 """
 
 # %%
@@ -107,31 +108,32 @@ assert fields(-0.0) == "1 00000000 00000000000000000000000"
 assert fields(math.inf) == "0 11111111 00000000000000000000000"
 assert fields(math.nan).split()[1] == "11111111" and "1" in fields(math.nan).split()[2]
 
-assert -0.0 == 0.0  # equal, and yet not the same bits
+assert -0.0 == 0.0  # equal, although their bits differ
 assert math.nan != math.nan  # NaN equals nothing, itself included
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** "`0.1` is stored exactly; only long computations round." It is not: in base two 0.1 has
-> infinitely many digits, like 1/3 in base ten. What is stored is the nearest number that there is.
+> **Trap: 0.1 is not 0.1.** People say that `0.1` is stored exactly and that only long computations round. It isn't: in
+> base two, 0.1 has infinitely many digits, like 1/3 in base ten. The computer stores the nearest number that the format
+> has.
 """
 
 # %%
 stored = torch.tensor(0.1).item()  # float32, read back as one of Python's float64
 print(f"{stored:.20f}")
 assert stored != 0.1
-assert 0.1 + 0.2 != 0.3  # Python's own floats are float64, and no exception
+assert 0.1 + 0.2 != 0.3  # Python's own floats are float64, and they round too
 
 # %% [markdown]
 r"""
-*Try it yourself:* print `fields(x)` for 4, 8, 16 and then for 5, 9, 17. Which field moves when a number doubles? What
+*Try it yourself:* print `fields(x)` for 4, 8, 16 and then for 5, 9, 17. Which field changes when a number doubles? What
 happens to the last bit of the mantissa at `2.0**24 + 1`?
 
-## 2 · One plan, six sizes
+## 2 · One plan, six formats
 
-Every format of this lecture is built to that plan. They differ in how many bits they give to exponent and mantissa.
-**Exponent bits buy range**: how large and how small a number can be. **Mantissa bits buy precision**: how close
-together the numbers lie. The total is fixed, so each bit of one costs a bit of the other.
+All formats in this lecture follow that plan. They differ in how many bits they give to the exponent and to the
+mantissa. *Exponent bits buy range*: how large and how small a number can be. *Mantissa bits buy precision*: how close
+together the numbers are. Since the total is fixed, each extra bit of one costs a bit of the other.
 """
 
 # %%
@@ -147,7 +149,7 @@ for name, (exponent_bits, mantissa_bits) in plans.items():
     assert 1 + exponent_bits + mantissa_bits == 8 * getattr(torch, name).itemsize
 
 # %%
-title = "Bits to the left of the line buy range, bits to the right buy precision"
+title = "Bits left of the line buy range, bits right of it buy precision"
 plots.show(
     plots.bit_plans(plans, title=title),
     alt="The bits of six formats, lined up where exponent and mantissa meet. float32 and bfloat16 "
@@ -156,9 +158,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-Look at the two pairs. **`bfloat16`** is `float32` with the lower half cut off: the same exponents, far less precision.
-And E5M2 is `float16` with its lower half cut off. Both, bit by bit: `>> 16` moves the bits 16 places to the right, so
-that the lower 16 fall off, and `<< 16` moves the others back.
+Look at two pairs of formats. **bfloat16** is `float32` without its lower 16 bits: it has the same range and far less
+precision. In the same way, E5M2 is `float16` without its lower 8 bits. The next cell shows both: `>> 16` shifts the
+bits 16 places to the right, so that the lower 16 disappear, and `<< 16` shifts the others back.
 """
 
 # %%
@@ -173,11 +175,11 @@ assert torch.equal(cut.to(torch.float8_e5m2).half(), cut)
 
 # %% [markdown]
 r"""
-The names of the 8-bit formats say their plan: **E5M2** has five exponent bits and two of mantissa, **E4M3** four and
-three. E5M2 follows all the rules above. E4M3 bends one. Its designers gave up infinity for more range: the highest
-exponent is an ordinary one, and the *only* NaN is the pattern with all exponent and mantissa bits set (with either
-sign). PyTorch says that in the name: `float8_e4m3fn`, with `f` for *finite* and `n` for a NaN of its
-own kind.
+The names of the 8-bit formats, together called **fp8**, describe their plan: *E5M2* has five exponent bits and two
+mantissa bits, *E4M3* has four and three. E5M2 follows all the rules above. E4M3 breaks one. Its designers gave up
+infinity for more range: the highest exponent is used for ordinary numbers, and the *only* NaN is the pattern with all
+exponent and mantissa bits set (with either sign). PyTorch's name for it says so: in `float8_e4m3fn`, `f` stands for
+*finite* and `n` for a nonstandard NaN.
 """
 
 # %% tags=["item-12"]
@@ -196,17 +198,17 @@ assert finite == {torch.float8_e4m3fn: 254, torch.float8_e5m2: 248}
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** "FP8 was standardized in 2022." In 2022 it was *proposed*, by NVIDIA, Arm and Intel
-> ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)). The Open Compute Project's specification of 8-bit floating
-> point followed in 2023. Other 8-bit formats exist beside these two: PyTorch knows some, with `fnuz` in their names.
+> **Trap: what's standard?** You may read that fp8 "was standardized in 2022". In 2022 NVIDIA, Arm and Intel *proposed*
+> it ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)). The Open Compute Project published its specification of
+> 8-bit floating point in 2023. There are other 8-bit formats too; PyTorch has some, with `fnuz` in their names.
 
-Eight bits are for *storing* numbers, and for the multiplications of hardware that was made for them. You cannot even
-add two such tensors in PyTorch. You convert, compute, and convert back.
+The 8-bit formats are meant for *storing* numbers, and for the matrix multiplications of hardware that supports them. In
+PyTorch you can't even add two such tensors. You convert, compute, and convert back.
 """
 
 # %%
 small = torch.tensor([0.1, 1.0, 300.0]).to(torch.float8_e4m3fn)
-print(small.float())  # what is left of them
+print(small.float())  # what the conversion made of them
 assert small.float().tolist() == [0.1015625, 1.0, 288.0]
 try:
     small + small
@@ -217,8 +219,8 @@ else:
 
 # %% [markdown]
 r"""
-Now move the bits yourself. Each button is a bit; or write a number, and change the format under it. Flip the lowest
-exponent bit of 0.1: what happens to the number, and to the distance of its neighbors? And which single bit turns 448
+Now flip the bits yourself. Each button is a bit; you can also type a number, or change the format. Flip the lowest
+exponent bit of 0.1: what happens to the number, and to the distance to its neighbors? And which single bit turns 448
 in E4M3 into NaN?
 """
 
@@ -234,15 +236,15 @@ which could hold 3,000?
 
 ### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`: the number that a pattern means, for any format that
-follows the plan. `bits` is a whole number of exactly that many bits, `1 + exponent_bits + mantissa_bits`: first the sign, then the exponent bits, then
-those of the mantissa. Treat all cases: normal numbers, subnormal ones, the two zeros, both infinities, NaN. With
-`finite=True` the format bends the rule as E4M3 does: there is no infinity, and NaN is only the pattern in which all
-bits after the sign are set. Work with whole numbers and Python's floats; make no tensor.
+Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`. It returns the number that a bit pattern means, in any
+format that follows the plan. `bits` is an integer of exactly `1 + exponent_bits + mantissa_bits` bits: first the sign,
+then the exponent bits, then the mantissa bits. Handle all cases: normal and subnormal numbers, the two zeros, both
+infinities, and NaN. With `finite=True` the format differs as E4M3 does: there's no infinity, and the only NaN is the
+pattern in which all bits after the sign are set. Use integers and Python floats; don't make a tensor.
 
-Formats have at least two exponent bits and at least one of mantissa, and go up to those of `float64`; with
-`finite=True` they have at most ten exponent bits, so that every number fits into a Python float. A negative zero is
-−0.0: mind that `-1 * 0` is 0 in Python, while `-1.0 * 0` is −0.0.
+Formats have at least two exponent bits and at least one mantissa bit, and at most those of `float64`. With
+`finite=True` they have at most ten exponent bits, so that every number fits into a Python float. A negative zero must
+be −0.0: note that `-1 * 0` is 0 in Python, but `-1.0 * 0` is −0.0.
 """
 
 
@@ -250,7 +252,7 @@ Formats have at least two exponent bits and at least one of mantissa, and go up 
 def decode(bits: int, exponent_bits: int, mantissa_bits: int, finite: bool = False) -> float:
     """The number that a pattern of 1 + exponent_bits + mantissa_bits bits means.
 
-    finite: as in E4M3, the highest exponent is an ordinary one, except for one NaN where all bits below the sign are 1.
+    finite: as in E4M3, the highest exponent is an ordinary one; the only NaN has all bits below the sign set.
     """
     ### BEGIN SOLUTION
     sign = -1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0
@@ -275,7 +277,7 @@ check("decode")
 r"""
 <details><summary>Hint 1</summary>First take the three fields apart. <code>bits >> n</code> drops the lower n bits,
 and <code>bits % 2**n</code> keeps only those.</details>
-<details><summary>Hint 2</summary>Then four cases, in this order: the highest exponent, unless it is an ordinary one;
+<details><summary>Hint 2</summary>Then there are four cases, in this order: the highest exponent, unless it's used for ordinary numbers;
 the one NaN of a finite format; exponent field 0; everything else.</details>
 <details><summary>A worked example</summary>
 
@@ -289,30 +291,30 @@ E4M3, 1 1111 100     normal:    -1.5  · 2^(15 - 7)  = -384
 
 </details>
 
-**Why it matters.** Checkpoints, data sheets and papers come with new formats every year, and they all follow this plan or
-bend one rule of it. You can now read any of them.
+**Why it matters.** New formats keep appearing in checkpoints, data sheets and papers, and most follow this plan or
+change one rule of it. You can now read them.
 
 ### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `limits(exponent_bits, mantissa_bits, finite=False)`, which returns a dictionary of exactly four numbers:
+Write `limits(exponent_bits, mantissa_bits, finite=False)`. It returns a dictionary with exactly these four numbers:
 
 - `"max"`: the largest finite number;
-- `"smallest_normal"`: the smallest positive number with an implicit one;
+- `"smallest_normal"`: the smallest positive number that has an implicit one;
 - `"smallest_subnormal"`: the smallest positive number of all;
 - `"eps"`: the distance from 1 to the next larger number.
 
-Exactly, not nearly, and for the same formats as before, up to that of `float64`. (There `2.0**1024` is too large for a
-Python float.)
+The results must be exact, for the same formats as before, up to the sizes of `float64`. (There `2.0**1024` is too large
+for a Python float.)
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "limits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def limits(exponent_bits: int, mantissa_bits: int, finite: bool = False) -> dict[str, float]:
-    """What a format can hold: max, smallest_normal, smallest_subnormal, eps. finite: as in E4M3."""
+    """The limits of a format: max, smallest_normal, smallest_subnormal, eps. finite: as in E4M3."""
     ### BEGIN SOLUTION
     bias = 2 ** (exponent_bits - 1) - 1
     eps = 2.0**-mantissa_bits
-    # The highest exponent, and the largest mantissa in it, unless they are kept for something else:
+    # The highest exponent and the largest mantissa that are not reserved:
     largest = (2 - 2 * eps) * 2.0 ** (bias + 1) if finite else (2 - eps) * 2.0**bias
     return {
         "max": largest,
@@ -328,15 +330,15 @@ check("limits")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Write down the pattern of each of the four numbers, and decode it by hand.</details>
+<details><summary>Hint 1</summary>Write down the bit pattern of each of the four numbers, and decode it by hand.</details>
 <details><summary>Hint 2</summary>What is 1 + mantissa / 2**mantissa_bits for the largest mantissa, in terms of eps? In E4M3
-that pattern is taken by the NaN.</details>
+that pattern is used for NaN.</details>
 
-**Why it matters.** These four numbers are what you look up before you choose a dtype. Let us hold yours against PyTorch's.
+**Why it matters.** Look up these four numbers before you choose a dtype. Let's compare yours with PyTorch's.
 """
 
 # %% tags=["item-11"]
-print(f"{'':>14} {'max':>11} {'normal from':>12} {'subnormal from':>15} {'eps':>10}")
+print(f"{'':>14} {'max':>11} {'min normal':>12} {'min subnormal':>15} {'eps':>10}")
 for name, (exponent_bits, mantissa_bits) in plans.items():
     ours = limits(exponent_bits, mantissa_bits, finite=name.endswith("fn"))
     theirs = torch.finfo(getattr(torch, name))
@@ -350,9 +352,10 @@ for name, (exponent_bits, mantissa_bits) in plans.items():
 
 # %% [markdown]
 r"""
-> **Trap: three names that mislead.** `finfo.min` is not the smallest positive number, but the most *negative* one.
-> `finfo.tiny` (or `smallest_normal`) is the smallest *normal* one; subnormal numbers go on below it. And `finfo.eps` is
-> not the smallest number either: it is a gap, and only the gap at 1. Numbers far smaller than `eps` are no trouble at all.
+> **Trap: three misleading names.** `finfo.min` isn't the smallest positive number but the most *negative* one.
+> `finfo.tiny` (or `smallest_normal`) is the smallest *normal* number; subnormal numbers are smaller still. And
+> `finfo.eps`, the **machine epsilon**, is the gap between 1 and the next number. It isn't the smallest number either,
+> and numbers far smaller than `eps` cause no trouble at all.
 """
 
 # %%
@@ -360,20 +363,21 @@ half = torch.finfo(torch.float16)
 assert half.min == -65_504
 assert torch.tensor(half.tiny / 1024, dtype=torch.float16) > 0  # far below tiny
 assert torch.tensor(half.eps / 1024, dtype=torch.float16) > 0  # far below eps
-assert 1 + torch.tensor(half.eps / 1024, dtype=torch.float16) == 1  # but not beside a 1
+assert 1 + torch.tensor(half.eps / 1024, dtype=torch.float16) == 1  # but lost when added to 1
 
 # %% [markdown]
 r"""
-*Try it yourself:* design a 16-bit format with six exponent bits. Where do its limits lie between those of `float16` and
-`bfloat16`?
+*Try it yourself:* design a 16-bit format with six exponent bits. Where do its limits fall between those of `float16`
+and `bfloat16`?
 """
 
 # %% [markdown]
 r"""
 ## 3 · Range: too small and too large
 
-What happens to a number outside the limits? If it is too small, it **underflows**: it becomes 0. If it is too large, it
-**overflows**: it becomes infinite. There is no error, no warning. In `float16` both happen to quite ordinary numbers:
+What happens to a number outside the limits? **Underflow** means that a number is too small for a format and becomes 0.
+**Overflow** means that it's too large and becomes infinite. There's no error and no warning. In `float16` both happen
+to quite ordinary numbers:
 """
 
 # %% tags=["item-9"]
@@ -388,10 +392,10 @@ assert x.tolist() == [1.0011717677116394e-08, 70_144.0]  # … as the nearest bf
 
 # %% [markdown]
 r"""
-That is why `bfloat16` was made. Where exactly is the edge? A number is rounded to the nearest one that the format has,
-and only what rounds to nothing is lost. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal
-number, and becomes 0; anything above it survives. At the other end 65,520 lies halfway between the largest number,
-65,504, and 65,536, which would be next. It becomes infinite; 65,519 still rounds down.
+That's why `bfloat16` was invented. Where exactly is the edge? A conversion rounds to the nearest number that the format
+has, so a number is lost only if 0 or infinity is the nearest. In `float16`, $2^{-25}$ lies halfway between 0 and the
+smallest subnormal number, and it becomes 0; anything larger survives. At the other end, 65,520 lies halfway between the
+largest number, 65,504, and 65,536, which would come next. It becomes infinite, while 65,519 still rounds down.
 """
 
 # %%
@@ -404,8 +408,8 @@ assert torch.tensor(65_520.0, dtype=torch.float16) == math.inf
 
 # %% [markdown]
 r"""
-Infinity does not stay alone for long. The first difference of two infinities is NaN, and NaN spreads to everything it
-touches. So a loss of NaN in the logs often began as a number beyond 65,504.
+One infinity soon causes more damage. The difference of two infinities is NaN, and every operation with a NaN gives
+another NaN. So when the loss in your log turns into NaN, the cause is often a number beyond 65,504 some steps earlier.
 """
 
 # %%
@@ -417,12 +421,14 @@ assert shifted.sum().isnan()
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** "`bfloat16` has the range of `float32`, so converting never overflows." It has the same
-> *exponents*. But its largest mantissa is shorter, and the topmost numbers of `float32` round up to infinity.
+> **Trap: bfloat16 can overflow.** It's often said that `bfloat16` has the range of `float32`, so converting never
+> overflows. It has the same *exponents*, but its largest mantissa is shorter, so the very largest numbers of `float32`
+> round up to infinity.
 
-> **Trap: beyond 448.** What a number too large for `float8_e4m3fn` becomes was NaN in older versions of PyTorch, and is
-> 448 since 2.12. (`float8_e5m2` has an infinity, and uses it.) Do not build on either: scale your numbers into the range
-> *before* you convert.
+> **Trap: beyond 448.** In older versions of PyTorch, a number too large for `float8_e4m3fn` became NaN; since 2.12 it
+> becomes
+> 448. (`float8_e5m2` has an infinity and uses it.) Don't rely on either: scale your numbers into the range *before* you
+>      convert.
 """
 
 # %%
@@ -435,22 +441,22 @@ assert torch.tensor(1e6).to(torch.float8_e5m2).float() == math.inf
 
 # %% [markdown]
 r"""
-*Try it yourself:* what is the smallest whole number that `float16` turns into infinity? And how far can you go below
-`2.0**-126` in `bfloat16` before you meet 0? Find out with `torch.tensor(…, dtype=…)`, then compare with `limits`.
+*Try it yourself:* what's the smallest integer that `float16` turns into infinity? And how far can you go below
+`2.0**-126` in `bfloat16` before you reach 0? Find out with `torch.tensor(…, dtype=…)`, then compare with `limits`.
 
 ### Exercise 2.3 · What survives? &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `survives(values, dtype)`: for each of the values, does it get through a conversion to `dtype` (`float16`,
-`bfloat16` or `float32`) as a finite number, and without being turned into 0? A 0 has nothing to lose and survives.
-What is infinite or NaN already does not. It need not keep its exact value. `values` is a tensor of any shape, in
-`float64` or one of these three; the result is a tensor of truth values of that shape. No value is so close to an edge
-that rounding it to `float32` on the way would decide.
+Write `survives(values, dtype)`. For each value, it says whether a conversion to `dtype` (`float16`, `bfloat16` or
+`float32`) leaves it finite and doesn't turn it into 0. A 0 has nothing to lose and survives; a value that's already
+infinite or NaN doesn't. A value that survives may change. `values` is a tensor of any shape, in `float64` or one of
+these three dtypes; the result is a tensor of truth values of the same shape. No value is so close to a limit that
+rounding it to `float32` first would change the answer.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "survives", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def survives(values: Float[Tensor, "..."], dtype: torch.dtype) -> Bool[Tensor, "..."]:
-    """True where a value converted to dtype is finite, and 0 only if it was 0 before."""
+    """True where a value converted to dtype is finite, and is 0 only if it was 0 before."""
     ### BEGIN SOLUTION
     converted = values.to(dtype)
     return converted.isfinite() & ((converted != 0) | (values == 0))
@@ -462,20 +468,20 @@ check("survives")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Convert, and look at what became of the values.</details>
-<details><summary>Hint 2</summary>Two conditions have to hold: one looks at overflow, the other at underflow. Join
+<details><summary>Hint 1</summary>Convert, and look at what the values became.</details>
+<details><summary>Hint 2</summary>Two conditions must hold: one about overflow, the other about underflow. Combine
 comparisons of tensors with <code>&</code> and <code>|</code>, each in parentheses.</details>
 
-**Why it matters.** In section 6 you ask this of the gradients of a real network.
+**Why it matters.** In section 6 you'll apply this function to the gradients of a real network.
 
 ## 4 · Precision: the gaps between numbers
 
-Within the range a format has finitely many numbers, and they do not lie evenly. Between 1 and 2 there are as many
-`float16` numbers as between 2 and 4, and as between 1,024 and 2,048: one for each mantissa, 1,024 of them. So the gap
-doubles with each power of two.
+Within its range, a format has finitely many numbers, and they aren't evenly spaced. There are as many `float16` numbers
+between 1 and 2 as between 2 and 4, or between 1,024 and 2,048: one for each mantissa, 1,024 of them. So the gap between
+neighbors doubles at each power of two.
 
 **Predict.** There are 63,487 different finite numbers in `float16`, from −65,504 to 65,504. How many of them lie
-between −1 and 1, both included?
+between −1 and 1, inclusive?
 """
 
 # %%
@@ -485,21 +491,21 @@ guess = None  # of 63,487
 every = torch.arange(2**16, dtype=torch.int32).to(torch.int16).view(torch.float16).double()
 numbers = every[every.isfinite()].unique()  # once each: 0 and −0 are the same number
 inside = int((numbers.abs() <= 1).sum())
-reconcile("float16 numbers from −1 to 1", guess, inside, "")
+reconcile("float16 numbers from −1 to 1", guess, inside, "of 63,487")
 
 assert len(numbers) == 63_487
-assert inside == 30_721  # nearly half of them, on 1/65,504 of the line
+assert inside == 30_721  # nearly half of them, in 1/65,504 of the range
 for low in (1, 2, 1024):
     assert ((numbers >= low) & (numbers < 2 * low)).sum() == 1024
 
 # %% [markdown]
 r"""
-That is the plan at work: the exponent chooses a stretch from one power of two to the next, and the mantissa cuts each
-stretch into the same number of steps. Seen as patterns it is simpler still:
+That's the plan at work: the exponent picks an interval from one power of two to the next, and the mantissa divides each
+interval into the same number of steps. If you look at the bit patterns, it's even simpler:
 
-> **The next number up is the next pattern up.** Read the bits of a positive float as a whole number and add 1. If the
-> mantissa overflows, the carry goes into the exponent, which is just what it should do. Even 0, the subnormal numbers
-> and infinity are in line.
+> *The next number is the next pattern.* Read the bits of a positive float as an integer and add 1. If the mantissa
+> overflows, the carry goes into the exponent, which is exactly what should happen. Even 0, the subnormal numbers and
+> infinity fit into this order.
 """
 
 # %%
@@ -507,20 +513,20 @@ one = torch.tensor(1.0, dtype=torch.bfloat16)
 following = (one.view(torch.int16) + 1).view(torch.bfloat16)
 assert following == 1 + 2**-7 == 1.0078125  # there is no bfloat16 between 1 and this
 
-assert one + 2**-8 == 1  # so half a gap more than 1 is rounded back to 1
+assert one + 2**-8 == 1  # so half a gap more than 1 rounds back to 1
 assert one + 2**-7 == following
 top = torch.tensor(torch.finfo(torch.bfloat16).max, dtype=torch.bfloat16)
-assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # in line, too
+assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # the next pattern, too
 
 # %% [markdown]
 r"""
 ### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `gap(x, dtype)`: round `x` to the nearest number of `dtype`; how far is it from there to the next larger number of
-that dtype? `x` is a Python float, 0 or positive, and what it is rounded to is below the largest number of the dtype. It
-must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (which cannot subtract: convert first),
-and be exact. No `x` lies on a tie between two numbers, or so close to one that rounding it to `float32` on the way would
-decide.
+Write `gap(x, dtype)`. Round `x` to the nearest number of `dtype`, and return the distance from there to the next larger
+number of that dtype. `x` is a Python float, 0 or positive, and it rounds to something below the largest number of the
+dtype. The function must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (which can't
+subtract, so convert first), and be exact. No `x` is a tie between two numbers, or so close to one that rounding it to
+`float32` first would change the answer.
 """
 
 
@@ -540,13 +546,14 @@ check("gap")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Make a tensor of that dtype, look at it as a whole number of the same size, and add
+<details><summary>Hint 1</summary>Make a tensor of that dtype, view it as an integer of the same size, and add
 1.</details>
-<details><summary>Hint 2</summary><code>.view(torch.int16)</code> looks at two bytes as a whole number, and
-<code>.view(torch.uint8)</code> at one. In which dtype can you subtract without losing anything?</details>
+<details><summary>Hint 2</summary><code>.view(torch.int16)</code> reads two bytes as an integer, and
+<code>.view(torch.uint8)</code> reads one. In which dtype can you subtract without losing anything?</details>
 
-**Why it matters.** Half of this distance is the most that rounding can be off by, and the least that an update must have to
-be noticed. Section 6 is about nothing else.
+**Why it matters.** Half of this gap is the largest error that rounding can make. It's also the smallest update that
+changes a number. (Numerical analysts call the gap a *unit in the last place*, or **ulp**: the distance between a number
+and its next larger neighbor.)
 """
 
 # %%
@@ -575,10 +582,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-Where they do not level off, all curves have the same slope. So what a format fixes is not the gap but the *relative*
-gap: `float32` has about seven decimal digits, `float16` three, `bfloat16` two, whatever the size of the number. And if
-you add less than half a gap to a number, it stands still. That holds for `float32` as well: beyond $2^{24}$ it does not
-have every whole number any more, so do not count tokens with it.
+Where the curves don't level off, they all have the same slope. So a format doesn't have a fixed gap but a fixed
+*relative* gap: `float32` has about seven decimal digits, `float16` three and `bfloat16` two, regardless of the size of
+the number. And if you add less than half a gap to a number, it doesn't change. That's true for `float32` as well:
+beyond $2^{24}$ it can't represent every integer, so don't count tokens with it.
 """
 
 # %%
@@ -590,7 +597,7 @@ for dtype, digits in ((torch.float32, 6.9), (torch.float16, 3.0), (torch.bfloat1
 
 # %% [markdown]
 r"""
-**Predict.** Add up a thousand ones in `bfloat16`, one after another. What comes out?
+**Predict.** Add up a thousand ones in `bfloat16`, one after another. What's the result?
 """
 
 # %%
@@ -604,23 +611,23 @@ reconcile("a thousand ones", guess, total.item(), "")
 
 assert total == 256
 assert gap(256.0, torch.bfloat16) == 2  # 257 lies halfway between 256 and 258 …
-assert torch.tensor(257.0).bfloat16() == 256  # … and is rounded back
-assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() adds up in float32 inside
+assert torch.tensor(257.0).bfloat16() == 256  # … and rounds down
+assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() accumulates in float32
 
 # %% [markdown]
 r"""
-This is why good code for sums, means and products of matrices reads 16 bits but *accumulates* in 32, and rounds once, at
-the end.
+That's why good implementations of sums, means and matrix products read 16-bit numbers but **accumulate** in `float32`:
+they keep the running sum in the longer format and round once, at the end.
 
-*Try it yourself:* do the same in `float16`, with 5,000 ones. Say beforehand where it stops: at which number is the gap
+*Try it yourself:* do the same in `float16`, with 5,000 ones. Predict where it gets stuck: at which number is the gap
 2?
 
 ## 5 · Rounding, by hand
 
-Converting to a shorter format means choosing one of two neighbors. The rule of all these conversions is **round to
-nearest**, and if the number lies exactly between them, **to the even one**: the neighbor whose last bit is 0. (Always
-rounding halves up would push sums up, bit by bit.) From `float32` to `bfloat16` we can watch it, for the new number is
-simply the upper 16 bits, and the lower 16 say how far it is to the next one:
+To convert to a shorter format, you choose between two neighbors. All these conversions **round to nearest**, with ties
+to even: they take the closer neighbor, and if the number lies exactly in the middle, the neighbor whose last bit is 0.
+(Always rounding halves up would make sums drift upward.) We can watch the rule at work from `float32` to `bfloat16`,
+because the result is the upper 16 bits, and the lower 16 bits say how far it is to the next number:
 
 ```
 lower 16 bits    below 0x8000, which is 1000 0000 0000 0000 in base two:    the upper bits stay
@@ -628,7 +635,7 @@ lower 16 bits    below 0x8000, which is 1000 0000 0000 0000 in base two:    the 
                  exactly that, a tie:                                       up by 1 only if they are odd
 ```
 
-If going up overflows the mantissa, the carry goes into the exponent. You know by now that this is right.
+If rounding up overflows the mantissa, the carry goes into the exponent. As you saw above, that's correct.
 """
 
 # %%
@@ -648,27 +655,27 @@ assert torch.tensor(1.999).bfloat16() == 2  # the carry at work
 
 # %% [markdown]
 r"""
-*Try it yourself:* Python's own `round` follows the same rule: what are `round(0.5)`, `round(1.5)` and `round(2.5)`?
+*Try it yourself:* Python's own `round` follows the same rule. What are `round(0.5)`, `round(1.5)` and `round(2.5)`?
 
 ### Exercise 2.5 · To bfloat16, bit by bit &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `to_bfloat16_bits(x)`: for each element of the `float32` tensor `x`, the 16 bits of the nearest `bfloat16`, as a
-whole number from 0 to 65,535. Ties go to the even neighbor. What lies half a gap or more above the largest `bfloat16`
-becomes infinite, as everywhere in IEEE's formats, and −0.0 keeps its sign. The result has the shape of `x` and any integer dtype that
-can hold these numbers, and `x` stays as it is. Use integer arithmetic on the bits: make no tensor of `bfloat16`.
-Infinity stays infinity, and every NaN must become some NaN.
+Write `to_bfloat16_bits(x)`. For each element of the `float32` tensor `x`, it returns the 16 bits of the nearest
+`bfloat16`, as an integer from 0 to 65,535. Ties go to the even neighbor. Numbers half a gap or more above the largest
+`bfloat16` become infinite, as in all IEEE formats, and −0.0 keeps its sign. The result has the shape of `x` and any
+integer dtype that can hold these numbers, and `x` isn't changed. Use integer arithmetic on the bits: don't make a
+`bfloat16` tensor. Infinity stays infinity, and every NaN must become some NaN.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "to_bfloat16_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def to_bfloat16_bits(x: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """The bits of the bfloat16 nearest to each element of x (float32), 0 to 65,535; ties to even, NaN to a NaN."""
+    """The bits of the bfloat16 nearest to each element of x (float32), 0 to 65,535. Ties to even; NaN stays a NaN."""
     ### BEGIN SOLUTION
     bits = x.view(torch.int32).long() & 0xFFFFFFFF  # int64, so that nothing is negative
     odd = (bits >> 16) & 1
     rounded = (
         bits + 0x7FFF + odd
-    ) >> 16  # goes up above the tie, and on it where that makes it even
+    ) >> 16  # rounds up above the tie, and on the tie if that makes it even
     return torch.where(x.isnan(), 0x7FC0, rounded)
     ### END SOLUTION
 
@@ -678,14 +685,14 @@ check("to_bfloat16_bits")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>x.view(torch.int32)</code> gives the bits. An int32 with the upper bit set is
-negative; <code>.long() & 0xFFFFFFFF</code> gives the same 32 bits as a number that is not.</details>
-<details><summary>Hint 2</summary>Which number has to be added so that there is a carry into the upper 16 bits if the lower
-ones are above a half, and only then? And what changes on a tie, if the upper part is odd? NaN last, with
+<details><summary>Hint 1</summary><code>x.view(torch.int32)</code> gives the bits. An int32 whose highest bit is set is
+negative; <code>.long() & 0xFFFFFFFF</code> gives the same 32 bits as a nonnegative number.</details>
+<details><summary>Hint 2</summary>Which number can you add so that there's a carry into the upper 16 bits if the lower
+ones are above a half, and only then? And what changes on a tie, if the upper part is odd? Handle NaN last, with
 <code>torch.where</code>.</details>
 
-**Why it matters.** This is how processors without an instruction for it convert: two additions and a shift. Knowing it,
-you can build roundings that no instruction offers. You will, in the next section.
+**Why it matters.** Processors without an instruction for it convert this way: two additions and a shift. Once you know
+the trick, you can build kinds of rounding that no instruction offers. You will, in the next section.
 """
 
 # %%
@@ -697,10 +704,10 @@ assert torch.equal(to_bfloat16_bits(x).long(), theirs)
 r"""
 ## 6 · What it means for training
 
-Here is a small network, all in `float32`, and the gradient of its loss with respect to what the first layer puts out:
-numbers that flow backward on their way to the weights. They are small. A loss is a mean over the batch, so each
-example's share of it is divided by the size of the batch; that is 16,384 here, and millions of tokens in the training of
-a large model.
+Here's a small network in `float32`, and the gradient of its loss with respect to the output of its first layer, which
+the backward pass computes on its way to the weights. These gradients are small. The loss is a mean over the batch, so
+each example's contribution is divided by the batch size: 16,384 here, and millions of tokens when people train a large
+model.
 """
 
 # %%
@@ -721,7 +728,7 @@ inputs = torch.randn(batch, 64)
 targets = inputs[:, :1] * inputs[:, 1:2] + 0.1 * torch.randn(batch, 1)
 
 hidden = model[:2](inputs)
-hidden.retain_grad()  # keep the gradient of what the first layer puts out
+hidden.retain_grad()  # keep the gradient of the first layer's output
 loss = (model[2:](hidden) - targets).pow(2).mean()
 loss.backward()
 gradients = hidden.grad
@@ -733,8 +740,8 @@ assert middle < 1e-5
 
 # %% [markdown]
 r"""
-Now your own function. Which of these gradients survive in 16 bits? And what if we first multiply all of them by a power
-of two?
+Now apply your function. Which of these gradients survive in 16 bits? And what if we first multiply all of them by a
+power of two?
 """
 
 # %% tags=["item-13"]
@@ -747,42 +754,43 @@ shares = {
 for dtype, share in shares.items():
     print(f"{dtype}: {share[0]:.1%} survive as they are, {max(share):.1%} with the best factor")
 
-assert shares[torch.float16][0] < 0.95  # many a gradient becomes 0 …
-assert shares[torch.float16][8] > 0.999  # … and nearly none, multiplied by 2^16 …
-assert shares[torch.float16][-1] < 0.5  # … but too large a factor makes them infinite
+assert shares[torch.float16][0] < 0.95  # many gradients become 0 …
+assert shares[torch.float16][8] > 0.999  # … but nearly none if multiplied by 2^16 …
+assert shares[torch.float16][-1] < 0.5  # … and too large a factor makes them infinite
 assert min(shares[torch.bfloat16]) == 1
 
 # %%
 figure = plots.curves(
     factors,
     {str(dtype).removeprefix("torch."): share for dtype, share in shares.items()},
-    xlabel="factor that the gradients are multiplied by",
-    ylabel="survive",
+    xlabel="factor by which the gradients are multiplied",
+    ylabel="share that survives",
     shares=True,
-    title="float16 is a window that gradients must be moved into; bfloat16 is wide enough",
+    title="float16 needs the gradients scaled into its range; bfloat16 does not",
 )
 plots.show(
     figure,
-    alt="Share of gradients that survive against the factor. In float16 it rises to 100 % and falls "
-    "steeply where gradients overflow; in bfloat16 it is 100 % throughout.",
+    alt="Share of gradients that survive against the factor. In float16 it rises to 100% and falls "
+    "steeply where gradients overflow; in bfloat16 it is 100% throughout.",
 )
 
 # %% [markdown]
 r"""
-So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and the chain rule multiplies every
-gradient by it. Divide it out again before the update, in `float32`. `bfloat16` does without. (Lecture 10 builds both.)
+So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and by the chain rule every gradient
+is multiplied by it too. Before the update you divide it out again, in `float32`. With `bfloat16` you don't need this.
+(Lecture 10 builds both.)
 
-### Why deep learning can be sloppy
+### Why deep learning can afford low precision
 
-Orbits and bridges are usually computed in `float64`. Why not networks? Because the gradient itself is only an
-estimate. Take another batch, and it comes out different. Compare three errors of one gradient: `float32` rounds,
-`bfloat16` rounds more, and another batch of 256 examples is another sample.
+Engineers usually compute orbits and bridges in `float64`. Why don't we do that for networks? Because the gradient
+itself is only an estimate: a different batch gives a different one. Let's compare three errors in one gradient:
+rounding to `float32`, rounding to `bfloat16`, and replacing the batch of 256 examples by another one.
 """
 
 
 # %%
 def gradient(rows: slice, dtype: torch.dtype) -> Tensor:
-    """The gradient of the loss on these rows, computed in dtype, as one long float64 vector."""
+    """The gradient of the loss on these rows, computed in dtype, as one float64 vector."""
     network = copy.deepcopy(model).to(dtype)
     network.zero_grad()
     (network(inputs[rows].to(dtype)) - targets[rows].to(dtype)).pow(2).mean().backward()
@@ -800,7 +808,7 @@ others = {
 }
 errors = {name: ((g - exact).norm() / exact.norm()).item() for name, g in others.items()}
 for name, error in errors.items():
-    print(f"{name:>13}: off by {error:.2g} of the gradient's length")
+    print(f"{name:>13}: error of {error:.2g} relative to the gradient's length")
 torch.set_num_threads(threads)
 
 assert errors["float32"] < 1e-5
@@ -809,17 +817,16 @@ assert errors["another batch"] > 50 * errors["bfloat16"]
 
 # %% [markdown]
 r"""
-Rounding is a whisper next to the noise of sampling, which is more than fifty times as large here, and training is made to
-average over noise. `float64` would spend
-twice the bytes of `float32`, and on most GPUs at least twice the time, to make the whisper fainter still. But mind what
-this does *not* say. Noise averages out only if it is different each time. An error that goes the same way at every step
-does not. And there is one such error.
+The noise from sampling is more than fifty times as large as the rounding error of `bfloat16`, and training averages
+over noise anyway. `float64` would take twice the bytes of `float32`, and at least twice the time on most GPUs, to
+reduce an error that doesn't matter. But be careful: noise averages out only if it's different each time. An error that
+has the same sign at every step doesn't. And there is one such error.
 
 ### The update that vanishes
 
-A weight of 1 is to grow by 0.001 a step, a thousand times. After that it should be 2.
+Suppose a weight is 1 and should grow by 0.001 at each step, a thousand times. In the end it should be 2.
 
-**Predict.** In `bfloat16`, rounded after each step: where is it?
+**Predict.** If the weight is stored in `bfloat16`, and so rounded after each step, what is it in the end?
 """
 
 # %%
@@ -833,41 +840,43 @@ reconcile("the weight", guess, weight.item(), "")
 
 assert weight == 1
 assert gap(1.0, torch.bfloat16) / 2 > 1e-3  # each step is less than half a gap …
-assert gap(1.0, torch.float16) / 2 < 1e-3  # … which in float16 it is not …
+assert gap(1.0, torch.float16) / 2 < 1e-3  # … but not in float16 …
 half_weight = torch.tensor(1.0, dtype=torch.float16)
 for _ in range(1000):
     half_weight += 1e-3
-assert 1.95 < half_weight < 2  # … but rounding 0.001 to one gap, each time, adds up to an error
-assert torch.tensor(1.0) + 1e-9 == 1  # float32 swallows updates, too, but only far smaller ones
+assert 1.95 < half_weight < 2  # … where rounding 0.001 to one gap each time adds up to an error
+assert torch.tensor(1.0) + 1e-9 == 1  # float32 loses updates too, but only far smaller ones
 assert gap(1.0, torch.bfloat16) == 8 * gap(1.0, torch.float16)
 
 # %% [markdown]
 r"""
-Not a single step was taken. Nothing warns you: the loss just stops falling. The gradient was fine and the product with
-the learning rate was fine. What was lost was the *sum*. There are two ways out. Keep a `float32` copy of the weights,
-add the updates there, and compute with a `bfloat16` copy of it: these *master weights* are the usual way. Or round so
-that small steps count in the long run.
+The weight never moved. Nothing warns you; the loss just stops falling. The gradient was fine, and so was its product
+with the learning rate. The *sum* was lost in rounding. There are two remedies. The usual one is to keep a `float32`
+copy of the weights, the *master weights*, add the updates there, and compute with a `bfloat16` copy of it. The other is
+to round in such a way that small steps count in the long run.
 
-What each format means for training, then:
+So this is what each format means for training:
 
-| format | range | precision | so that training is stable |
+| format | range | precision | for stable training |
 |---|---|---|---|
-| `float32` | ample | ample | it just works, at four bytes a number |
+| `float32` | ample | ample | nothing special, at four bytes per number |
 | `bfloat16` | as `float32` | small updates vanish | keep weights and sums in `float32` |
-| `float16` | gradients vanish, activations overflow | 8 × as fine as `bfloat16` | scale the loss; keep weights and sums in `float32` |
-| `float8_e4m3fn` | ±448 | very coarse | one scale for each tensor or block; usual for weights and activations |
-| `float8_e5m2` | ±57,344 | coarser still | the same; often for gradients, which need range |
+| `float16` | gradients underflow, activations overflow | 8 × as fine as `bfloat16` | scale the loss; keep weights and sums in `float32` |
+| `float8_e4m3fn` | ±448 | very coarse | use one scale per tensor or block; for weights and activations |
+| `float8_e5m2` | ±57,344 | coarser still | the same; for gradients, which need range |
 
-*Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it stop now? `gap` tells you why.
+*Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
+why.
 
-### Exercise 2.6 · Rounding by lot &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 2.6 · Stochastic rounding &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `stochastic_round(x, generator)`: round each element of the `float32` tensor `x` to one of its two `bfloat16`
-neighbors, at random, so that it is right *on average*. An element that lies a quarter of the way to the next number
-goes there with probability 1/4. What `bfloat16` holds exactly stays as it is. Each element draws for itself, and all
-randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new `bfloat16` tensor of the
-shape of `x`, which may be any view and stays as it is. All elements are finite, and within the largest number of
-`bfloat16`. There may be millions of them, so write no loop.
+**Stochastic rounding** rounds a number to one of its two neighbors at random, with probabilities that make the result
+right *on average*. Write `stochastic_round(x, generator)`, which rounds each element of the `float32` tensor `x` in
+this way to one of its two `bfloat16` neighbors. An element that lies a quarter of the way to the next number goes there
+with probability 1/4. Elements that `bfloat16` can represent exactly don't change. Each element is rounded
+independently, and all randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new
+`bfloat16` tensor of the shape of `x`; `x` may be any view and isn't changed. All elements are finite, and none is
+beyond the largest number of `bfloat16`. There may be millions of them, so don't write a loop.
 """
 
 
@@ -875,7 +884,7 @@ shape of `x`, which may be any view and stays as it is. All elements are finite,
 def stochastic_round(
     x: Float[Tensor, "..."], generator: torch.Generator
 ) -> Float[Tensor, "..."]:
-    """x (float32) as bfloat16, each element rounded to a neighbor with a probability that makes the mean exact."""
+    """x (float32) as bfloat16, each element rounded to a neighbor at random so that the mean is exact."""
     ### BEGIN SOLUTION
     noise = torch.randint(
         0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device
@@ -890,26 +899,26 @@ check("stochastic_round")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The lower 16 bits of the <code>float32</code> are the distance to the nearer-to-zero
-neighbor, in units of 1/65,536 of a gap.</details>
-<details><summary>Hint 2</summary>Cutting off the lower 16 bits always takes the same neighbor. What could you add to the
-bits before, at random, so that there is a carry as often as it should come?</details>
+<details><summary>Hint 1</summary>The lower 16 bits of the <code>float32</code> are the distance to the neighbor nearer to
+zero, in units of 1/65,536 of a gap.</details>
+<details><summary>Hint 2</summary>Cutting off the lower 16 bits always gives the same neighbor. What could you add to the
+bits first, at random, so that there's a carry exactly as often as there should be?</details>
 
-**Why it matters.** The update that vanished needs no `float32` copy any more: with two bytes a weight, it moves by a whole
-gap now and then, and on average just as it should. Some accelerators do this in hardware.
+**Why it matters.** With stochastic rounding, the weight that got stuck needs no `float32` copy any more: stored in two
+bytes, it jumps by a whole gap now and then, and on average it moves just as it should.
 """
 
 # %%
 generator = torch.Generator().manual_seed(0)
-weights = torch.ones(200, dtype=torch.bfloat16)  # 200 weights that all should reach 2
-by_lot, to_nearest = [weights.float()], [1.0]
+weights = torch.ones(200, dtype=torch.bfloat16)  # 200 weights that should all reach 2
+stochastic, to_nearest = [weights.float()], [1.0]
 plain = torch.tensor(1.0, dtype=torch.bfloat16)
 for _ in range(1000):
     weights = stochastic_round(weights.float() + 1e-3, generator)
     plain += 1e-3
-    by_lot.append(weights.float())
+    stochastic.append(weights.float())
     to_nearest.append(plain.item())
-paths = torch.stack(by_lot, dim=1)  # [weight, step]
+paths = torch.stack(stochastic, dim=1)  # [weight, step]
 print(f"mean {paths[:, -1].mean():.3f}, standard deviation {paths[:, -1].std():.3f}")
 
 assert abs(paths[:, -1].mean() - 2) < 0.05  # right on average …
@@ -925,7 +934,7 @@ axes.plot(paths.mean(dim=0).tolist(), color=plots.MEASURED, linewidth=3)
 axes.plot(to_nearest, color=plots.MEASURED, linewidth=3, linestyle=":")
 axes.plot([0, 1000], [1, 2], color=plots.PREDICTED, linewidth=1.5, linestyle="--")
 for text, height in (
-    ("rounded by lot:\nfive weights,\nand the mean of 200", 1.72),
+    ("stochastic:\nfive weights,\nand the mean of 200", 1.72),
     ("exact (dashed)", 2.03),
     ("to nearest", 1.0),
 ):
@@ -934,26 +943,26 @@ axes.grid(True, alpha=0.35, color=plots.CONTEXT)
 axes.spines[["top", "right"]].set_visible(False)
 axes.set_xticks(range(0, 1001, 200))
 axes.set_title(
-    "Rounded to nearest, a bfloat16 weight never moves; by lot, it is right on average",
+    "Rounded to nearest, a bfloat16 weight never moves; rounded stochastically, it is right on average",
     loc="left",
     weight="bold",
     size=12,
 )
 plots.show(
     fig,
-    alt="Weight against step. Rounded to nearest it stays at 1 for a thousand steps; rounded by lot, "
+    alt="Weight against step. Rounded to nearest it stays at 1 for a thousand steps; rounded stochastically, "
     "single weights wander up in steps, and their mean follows the exact line to 2.",
 )
 
 # %% [markdown]
 r"""
-*Try it yourself:* make the step 1e-5 instead. Who still moves, and what does the noise look like?
+*Try it yourself:* make the step 1e-5 instead. Which weights still move, and what does the noise look like?
 
-## 7 · The result: every number there is
+## 7 · Every number there is
 
-There are 256 patterns of eight bits and 65,536 of sixteen. That is so few that you can look at *all* of them. Let your
-decoder read every pattern of four formats, from its bits alone, and hold each one against PyTorch. Then the way back:
-PyTorch turns your number into the format again, and the bits must be the very ones that you began with.
+There are only 256 patterns of eight bits and 65,536 of sixteen, few enough to look at *all* of them. Your
+decoder will read every pattern of four formats, and we'll compare each result with PyTorch's. Then we go the other way:
+PyTorch converts your number back into the format, and the bits must be the ones that you started with.
 
 **Predict.** How many of the 65,536 patterns of `float16` are NaN?
 """
@@ -990,8 +999,8 @@ assert patterns == 131_584
 
 # %% [markdown]
 r"""
-And here they are: the two 8-bit formats, number by number, drawn from *your* decoder. Above on an ordinary axis near
-zero, below on an axis on which each doubling takes the same room.
+Here they are: the two 8-bit formats, number by number, drawn from *your* decoder. The upper part has an ordinary axis
+near zero; on the axis of the lower part each doubling takes up the same space.
 """
 
 # %%
@@ -1002,7 +1011,7 @@ numbers = {
     )
     for name in ("float8_e5m2", "float8_e4m3fn")
 }
-title = "One bit moved from mantissa to exponent: half as dense, and twice as many doublings"
+title = "One bit more of exponent, one less of mantissa: half as dense, twice as many doublings"
 plots.show(
     plots.number_lines(numbers, title=title),
     alt="Every number of E4M3 and E5M2 as a tick. Near zero both are dense, and thin out with each "
@@ -1022,26 +1031,26 @@ for name, steps in (("float8_e4m3fn", 8), ("float8_e5m2", 4)):
 
 # %% [markdown]
 r"""
-You could do the same for a format that will be published next year: all you need is its plan.
+You could do the same for a format that's published next year. All you need is its plan.
 
-*Try it yourself:* print E3M4, which is `decode(n, 3, 4)` for all n below 256. Where would you use such a format?
+*Try it yourself:* print E3M4, which is `decode(n, 3, 4)` for all n below 256. What would you use such a format for?
 
 ## Takeaways
 
 **Mechanics.** A float is sign, exponent, mantissa: $\pm (1 + m/2^M) \cdot 2^{\,e - \text{bias}}$, with a bias of
-$2^{E-1} - 1$. Exponent field 0 is subnormal, all ones is infinity or NaN (in E4M3 a single NaN). The next pattern is
-the next number. Conversion rounds to nearest, ties to even; too small becomes 0, too large becomes infinite (in E4M3: NaN
-or 448), and nobody tells you.
+$2^{E-1} - 1$. Exponent field 0 means zero or subnormal; all ones means infinity or NaN (E4M3 has a single NaN). The
+next pattern is the next number. Conversion rounds to nearest, ties to even. Numbers that are too small become 0 and
+numbers that are too large become infinite (in E4M3: NaN or 448), without any warning.
 
-**Mindset.** For each tensor ask two questions. Does its *range* fit: the smallest gradient, the largest activation? Does
-its *precision* fit: is what I add larger than half a gap of what I add it to? Convert for storing and multiplying; add
-up in `float32`.
+**Mindset.** Ask two questions about each tensor. Does its *range* fit: the smallest gradient, the largest activation?
+Does its *precision* fit: is what I add larger than half a gap of what I add it to? Use short formats to store and
+multiply; add up in `float32`.
 
-**Intuitions.** Exponent bits are range, mantissa bits precision. `float16` has too little range, `bfloat16` too little
-precision, 8 bits have too little of both, and each has its cure: a scale for the loss, a `float32` copy of the
-weights, a scale for each tensor. Rounding is harmless while it is noise; it is deadly where it goes the same way
+**Intuitions.** Exponent bits give range, mantissa bits give precision. `float16` has too little range, `bfloat16` too
+little precision, and 8 bits too little of both. Each has its remedy: a scale for the loss, a `float32` copy of the
+weights, a scale for each tensor. Rounding does no harm while it's random; it ruins training if it goes the same way
 every time.
 
-Next: [03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb), what lies between a shape and the memory. In **10 · Mixed precision** the scale and the
-master weights become a training loop.
+Next: [03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb). How does PyTorch turn a shape into
+places in memory?
 """
