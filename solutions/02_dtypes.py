@@ -68,8 +68,7 @@ called the *fraction* or *significand*, holds its digits:
 $$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent} - 127}$$
 
 Two ideas save bits here. In base two the first digit of any number except zero is 1, so the format doesn't store it.
-This unstored digit is the **implicit one**. And the exponent field holds no negative numbers: a constant, the **bias**,
-is subtracted from it. For `float32` the bias is 127, and with $e$ exponent bits it's $2^{e-1} - 1$.
+This unstored digit is the **implicit one**. And the exponent field holds no negative numbers. Instead, the **bias**, a constant, is subtracted from it. For `float32` the bias is 127, and with $e$ exponent bits it's $2^{e-1} - 1$.
 
 **Predict.** Which number is `0 10000001 10100000000000000000000`? Work it out on paper: 10000001 in base two is 129,
 and a mantissa that begins with 101 stands for 1/2 + 1/8.
@@ -92,7 +91,7 @@ Two values of the exponent field are reserved for special cases.
 
 - *All zeros.* There's no implicit one, and the exponent is the same as for the field value 1. So the number is
   $\text{mantissa} / 2^{23} \cdot 2^{1-127}$. If the mantissa is 0, that's zero, which therefore has two patterns, 0 and
-  −0. A **subnormal** number is one of the others, with exponent field 0 and a nonzero mantissa. Subnormal numbers fill
+  −0. A **subnormal** number has exponent field 0 and a nonzero mantissa. Subnormal numbers fill
   the gap between zero and the smallest ordinary (*normal*) number in equal steps.
 - *All ones.* If the mantissa is 0, that's infinity. Any other mantissa means **NaN**, *not a number*, the result of
   operations such as ∞ − ∞.
@@ -375,8 +374,8 @@ and `bfloat16`?
 r"""
 ## 3 · Range: too small and too large
 
-What happens to a number outside the limits? **Underflow** means that a number is too small for a format and becomes 0.
-**Overflow** means that it's too large and becomes infinite. There's no error and no warning. In `float16` both happen
+What happens to a number outside the limits? **Underflow** turns a number that's too small for a format into 0. **Overflow** turns a number that's too large for it
+into infinity. There's no error and no warning. In `float16` both happen
 to quite ordinary numbers:
 """
 
