@@ -2,21 +2,19 @@
 r"""
 # 04 · Einops
 
-[← 03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb) · [05 · FLOPs and MFU →](../05_flops_and_mfu/05_flops_and_mfu.ipynb)
+[← 03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb) · [05 · FLOPs and MFU
+→](../05_flops_and_mfu/05_flops_and_mfu.ipynb)
 
 > **Which dimension is −2?**
 
-Is it the tokens? The heads? It depends on what somebody did three lines above, and PyTorch will not ask. Code that
-counts dimensions runs just as well when it has counted wrong. In this lecture you name them instead. By the end you
-will have shown, with code of your own, that multi-head causal attention, the operation at the heart of nearly every
-language model today, is six lines that can be read aloud; that yours agrees with PyTorch's to rounding; that you can
-draw who looks at whom; and that the future cannot be seen, to the last bit.
+Is it the tokens? The heads? That depends on what somebody wrote three lines earlier, and PyTorch doesn't check. Code
+that refers to dimensions by number runs just as well with the wrong numbers. In this lecture you'll give dimensions
+names instead. With them you'll write multi-head causal attention, the central operation of today's language models, in
+six lines that you can read aloud. You'll check that it agrees with PyTorch's version up to rounding, draw which word
+attends to which, and prove that no position can see the future, not even in the last bit.
 
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all.
-
-`einops` is a small library by Alex Rogozhnikov. Six functions of it are all you need, and you will meet them here.
+The names come from `einops`, a small library by Alex Rogozhnikov. You only need six of its functions, and you'll meet
+all of them here.
 """
 
 # %%
@@ -50,20 +48,20 @@ show_progress()
 r"""
 ## 1 · Which dimension is −2?
 
-Here is a line that you will meet in many models. It compares each *query* vector with each *key* vector, by their dot
+You'll find this line in many models. It compares each *query* vector with each *key* vector by their dot
 product:
 
 ```python
 scores = q @ k.transpose(-2, -1)
 ```
 
-What do the scores compare with what? The line does not say. `@` multiplies along the last two dimensions, and which
-these are was decided elsewhere. Suppose that each of 5 tokens has 3 query vectors (one for each of 3 *heads*; section 6
-explains them) of 4 numbers.
+What exactly is compared with what? The line doesn't say. `@` multiplies along the last two dimensions, and some other
+code decided what those are. Suppose that each of 5 tokens has 3 query vectors of 4 numbers, one for each of 3 *heads*
+(section 6 explains them).
 
-**Predict.** Let `q` and `k` be `float32[2, 5, 3, 4]`: 2 sequences, 5 tokens, 3 heads, 4 numbers. We want every token
-compared with every other, for each sequence and each head: 2 · 3 · 5 · 5 = 150 scores. How many scores does the line
-give?
+**Predict.** Let `q` and `k` be `float32[2, 5, 3, 4]`: 2 sequences, 5 tokens, 3 heads, 4 numbers. We want to compare
+every token with every other, in each sequence and for each head: 2 · 3 · 5 · 5 = 150 scores. How many scores does the
+line produce?
 """
 
 # %%
@@ -74,7 +72,7 @@ q = torch.randn(2, 5, 3, 4)  # batch, tokens, heads, numbers
 k = torch.randn(2, 5, 3, 4)
 
 scores = q @ k.transpose(-2, -1)  # no error, no warning
-reconcile("the line gives", guess, scores.numel(), "scores")
+reconcile("the line produces", guess, scores.numel(), "scores")
 
 assert scores.shape == (2, 5, 3, 3)  # heads against heads, within each token
 assert scores.numel() == 90
@@ -83,8 +81,8 @@ assert torch.isclose(scores[0, 0, 0, 1], dot_product)  # head 0 with head 1, bot
 
 # %% [markdown]
 r"""
-Dimension −2 was the heads. No token was compared with any other. Here the shape betrays it, if somebody looks. Now give
-the model as many heads as there are tokens in your test, and nothing betrays it:
+Dimension −2 was the heads, so no token was compared with any other. Here the shape shows the mistake, if somebody looks
+at it. But if your test happens to use as many heads as tokens, nothing shows it:
 """
 
 # %%
@@ -94,12 +92,12 @@ k = torch.randn(2, 4, 4, 8)
 careless = q @ k.transpose(-2, -1)
 careful = q.transpose(1, 2) @ k.transpose(1, 2).transpose(-2, -1)  # first [batch, heads, …]
 assert careless.shape == careful.shape == (2, 4, 4, 4)
-assert not torch.allclose(careless, careful)  # the same shape, and other numbers
+assert not torch.allclose(careless, careful)  # the same shape, but different numbers
 
 # %% [markdown]
 r"""
-The same with names. Read it aloud: *for each batch and head, for each token t and token s, the products over e,
-summed.* It gives the right scores whatever the sizes are:
+Here's the same computation with names. Read it aloud: *for each batch and head, and for each token t and token s,
+multiply over e and sum*. It gives the right scores for any sizes:
 """
 
 # %%
@@ -111,13 +109,13 @@ assert einsum(q, k, pattern).shape == (2, 3, 5, 5)  # all 150 of them
 
 # %% [markdown]
 r"""
-*Try it yourself:* what does `q @ k.T` do for these tensors of four dimensions? PyTorch says something about it.
+*Try it yourself:* what does `q @ k.T` do for these tensors of four dimensions? PyTorch has something to say about it.
 
 ## 2 · Names for the reader, and for the machine
 
-The other lectures annotate functions with names, like this. `Float[Tensor, "batch t e"]` says: a tensor of floats whose
-three dimensions we call `batch`, `t` and `e`. The same name means the same size, everywhere in one signature. This is
-the library `jaxtyping` (it began with JAX, and works for PyTorch as well).
+The other lectures annotate functions with names, too. `Float[Tensor, "batch t e"]` means a tensor of floats whose three
+dimensions are called `batch`, `t` and `e`. The same name means the same size everywhere in one function's signature.
+These annotations come from the library `jaxtyping`, which was made for JAX and also works with PyTorch.
 """
 
 
@@ -131,15 +129,16 @@ def compare(
 q = torch.randn(2, 3, 4)
 good, bad = torch.randn(2, 5, 4), torch.randn(1, 5, 4)
 assert compare(q, good).shape == (2, 3, 5)
-assert compare(q, bad).shape == (2, 3, 5)  # another batch: stretched by broadcasting, no error
+assert compare(q, bad).shape == (2, 3, 5)  # a different batch size, but broadcasting hides it
 
 # %% [markdown]
 r"""
-Python attaches annotations to a function and never looks at them again. So it did not mind that `bad` has another batch
-size, which is against the annotation.
+Python stores annotations and otherwise ignores them. So it didn't complain that `bad` has a different batch
+size, which violates the annotation.
 
-> **A mistake that travels.** "jaxtyping is only documentation." It is, if you leave it there. It is enforced when you
-> ask: with the decorator `jaxtyped` and a type checker such as `beartype`, or, for one tensor, with `isinstance`.
+> **Trap: annotations that nobody checks.** People say that jaxtyping is only documentation. By default it is, but it
+> can be enforced: with the decorator `jaxtyped` and a type checker such as `beartype`, or for a single tensor with
+> `isinstance`.
 """
 
 # %% tags=["item-36", "error-10"]
@@ -153,35 +152,35 @@ except TypeError as error:  # jaxtyping.TypeCheckError, which is a TypeError
     assert "parameter 'k'" in message and "f32[1,5,4]" in message
     print(message)
 else:
-    raise AssertionError("the batch of 1 was not noticed")
+    raise AssertionError("nobody noticed the batch size of 1")
 
 # %%
 fits: list[Any] = [
     Float[Tensor, "batch t e"],
-    Float[Tensor, "2 t e"],  # a number: this size and no other
-    Float[Tensor, "... e"],  # any dimensions in front; none is fine too
+    Float[Tensor, "2 t e"],  # a number: exactly this size
+    Float[Tensor, "... e"],  # any number of dimensions in front, including none
 ]
 fits_not: list[Any] = [
-    Float[Tensor, "batch t"],  # another number of dimensions
+    Float[Tensor, "batch t"],  # the wrong number of dimensions
     Float[Tensor, "batch t t"],  # one name, two sizes
     Int[Tensor, "batch t e"],  # the dtype counts too
 ]
 assert all(isinstance(q, kind) for kind in fits)
 assert not any(isinstance(q, kind) for kind in fits_not)
-assert isinstance(q[0, 0], fits[2])  # one vector, with nothing in front
+assert isinstance(q[0, 0], fits[2])  # a single vector
 
 # %% [markdown]
 r"""
-What comes out is checked as well. So a function that mixes up its dimensions is caught where it happens, and not three
-files later. But a check sees sizes, not meanings. If two dimensions of the same size are exchanged, it cannot notice.
-So test with sizes that are all different.
+The result is checked too. So a function that mixes up its dimensions fails where the mistake is, not three files later.
+But the check sees only sizes, not meanings. If two dimensions have the same size, it can't tell them apart. So choose a
+different size for each dimension in your tests.
 """
 
 
 # %% tags=["timed"]
 @jaxtyped(typechecker=beartype)
 def transpose_badly(x: Float[Tensor, "t e"]) -> Float[Tensor, "e t"]:
-    return x  # forgotten
+    return x  # the transpose was forgotten
 
 
 try:
@@ -191,31 +190,31 @@ except TypeError as error:
 else:
     raise AssertionError("the result was not checked")
 
-transpose_badly(torch.zeros(4, 4))  # passes: 4 is 4
+transpose_badly(torch.zeros(4, 4))  # passes: both sizes are 4
 
-nothing = torch.empty(2, 3, 4, device="meta")  # a shape and a dtype, and no elements
-assert checked(nothing, nothing).shape == (2, 3, 3)  # can be checked all the same
+nothing = torch.empty(2, 3, 4, device="meta")  # a shape and a dtype, but no elements
+assert checked(nothing, nothing).shape == (2, 3, 3)  # the check works all the same
 
 print("not checked:", timing.benchmark(lambda: compare(q, good), min_seconds=0.05))
 print("checked:    ", timing.benchmark(lambda: checked(q, good), min_seconds=0.05))
 
 # %% [markdown]
 r"""
-The check looks at shapes and dtypes, never at the elements. So what it costs is some Python for each call (the
-difference of the two times above), whatever the size of the tensors. Check where that is little: in tests, and in
-functions that run a few times per step.
+The check looks at shapes and dtypes, never at the elements. So it costs a little Python time for each call (the
+difference of the two times above), no matter how large the tensors are. Use it where that time doesn't matter: in
+tests, and in functions that run only a few times per step.
 
 *Try it yourself:* annotate `compare` with `"batch t e"` for both `q` and `k`, make `checked` again and call it with
 `good`. Which size does it complain about?
 
 ### Exercise 4.1 · What a name means &nbsp; ★★☆ &nbsp; 12 minutes
 
-How does one enforce names? With a dictionary. Write `bind_names(names, shape, sizes)`: match one shape with its names.
-`sizes` holds what is known so far, from other tensors. Return a *new* dictionary with all that is known afterwards, and
-leave `sizes` as it is. A name that is a number, such as `12` or `0`, demands that size and does not enter the dictionary. The
-first name, and no other, may be `...`: it stands for any number of dimensions, also none, whose sizes do not matter. A scalar's shape
-`()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions is wrong, if one name would have two
-sizes, or if a demanded size is not there.
+How can a program enforce names? It keeps a dictionary. Write `bind_names(names, shape, sizes)`, which matches one shape
+with its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with all sizes
+known afterwards, and don't change `sizes`. A name that is a number, such as `12` or `0`, requires that size and isn't
+added to the dictionary. The first name, and no other, may be `...`: it stands for any number of dimensions (including
+none) of any sizes. A scalar's shape `()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions
+is wrong, if one name would get two sizes, or if a required size is missing.
 
 ```python
 bind_names("batch t d", (2, 3, 4), {"t": 3})   # {"t": 3, "batch": 2, "d": 4}
@@ -226,7 +225,7 @@ bind_names("... 12 d", (2, 12, 4), {})         # {"d": 4}
 
 # %% nbgrader={"grade": false, "grade_id": "bind_names", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def bind_names(names: str, shape: tuple[int, ...], sizes: dict[str, int]) -> dict[str, int]:
-    """All sizes known after matching a shape with its names. ValueError where they disagree.
+    """All sizes known after matching a shape with its names. Raises ValueError if they disagree.
 
     names: separated by spaces; a number stands for itself, and `...` in front for any dimensions.
     """
@@ -249,15 +248,15 @@ check("bind_names")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three steps: take <code>...</code> away together with the sizes that it stands for;
+<details><summary>Hint 1</summary>There are three steps: remove <code>...</code> together with the sizes that it stands for;
 compare the two lengths; then go through names and sizes in pairs.</details>
-<details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it known
-already? Only if neither, write it down.</details>
+<details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it already
+known? Only if it's neither, add it.</details>
 
-**Why it matters.** This is what `jaxtyped` does for every annotated tensor of a call, with one dictionary for all of
-them. You will see that `einsum` and `rearrange` do the same before they move anything.
+**Why it matters.** `jaxtyped` does this for every annotated tensor of a call, with one dictionary for all of
+them. `einsum` and `rearrange`, which you'll meet next, do the same before they compute anything.
 
-One dictionary, handed from tensor to tensor, holds all three shapes of a product to their names:
+One dictionary, passed from tensor to tensor, checks all three shapes of a matrix product:
 """
 
 # %%
@@ -269,16 +268,17 @@ for names, shape in (("batch t d", (2, 3, 4)), ("d k", (4, 5)), ("batch t k", (2
 try:
     bind_names("batch t k", (2, 3, 6), known)
 except ValueError as error:
-    print(f"a k of 6 is refused: {error}")
+    print(f"A k of 6 is refused: {error}")
 else:
-    raise AssertionError("a k of 6 passes where 5 is known")
+    raise AssertionError("a k of 6 was accepted although k is 5")
 
 # %% [markdown]
 r"""
-## 3 · einsum: what is not in the output is summed
+## 3 · einsum: sum over whatever isn't in the output
 
-`einsum` takes tensors and a pattern. To the left of the arrow it names the dimensions of each tensor, to the right
-those of the result. That is all you need to know, because it means a loop for each name:
+An **einsum** (short for Einstein summation) takes tensors and a pattern. Left of the arrow, the pattern names the
+dimensions of each tensor; right of it, the dimensions of the result. Each name is a loop, and that's all you need to
+know:
 """
 
 # %% tags=["item-37"]
@@ -299,9 +299,10 @@ assert torch.allclose(new, loops, atol=1e-5)
 
 # %% [markdown]
 r"""
-So there are three things that a name can do. `batch` is in both tensors and in the result: it goes along. `t` and `s`
-are in one tensor each and in the result: every pair is formed. `e` is not in the result: it is summed. Sums, products
-of matrices, transposes, diagonals: all are this one rule. And `...` stands for dimensions that you do not want to name.
+So a name can do three things. `batch` is in both tensors and in the result, so the product is computed for each batch
+separately. `t` and `s` are in one tensor each and in the result, so every pair of them is computed. `e` isn't in the
+result, so the products are summed over it. Sums, matrix products, transposes and diagonals all follow this rule. And
+`...` stands for dimensions that you don't want to name.
 """
 
 # %% tags=["item-38"]
@@ -324,9 +325,9 @@ assert torch.allclose(x @ w, einsum(x, w, "... d, d k -> ... k"), atol=1e-5)
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** `einsum(q, k, "b h s d, b h s d -> b h s s")` for attention scores. It cannot work. In a
-> pattern one name is one loop, and query and key move independently: they need two names. Neither einops nor PyTorch
-> accepts a name twice in the result.
+> **Trap: one name for two loops.** You may see `einsum(q, k, "b h s d, b h s d -> b h s s")` for attention scores. It
+> can't work: in a pattern one name is one loop, but queries and keys vary independently, so they need two names.
+> Neither einops nor PyTorch accepts a name twice in the result.
 """
 
 # %% tags=["error-25"]
@@ -349,9 +350,9 @@ assert einsum(q, k, "b h t d, b h s d -> b h t s").shape == (2, 3, 5, 5)
 
 # %% [markdown]
 r"""
-> **Two traps that names do not close.** A name that you *forget* on the right is summed, without a word. And the sizes
-> of a name must agree, except that `einsum` still broadcasts a size of 1. The check of section 2 catches both: the
-> result does not have the shape that it promised, or an argument has another size.
+> **Trap: what names don't catch.** If you *forget* a name on the right, einsum silently sums over it. And although the
+> sizes of a name must agree, `einsum` still broadcasts a size of 1. The check of section 2 catches both mistakes: the
+> result doesn't have the promised shape, or an argument has a different size.
 """
 
 # %%
@@ -379,14 +380,13 @@ for function, arguments in ((widen, (x, w)), (checked, (x, one))):
 r"""
 ### What does it cost?
 
-Count in the loops. In the innermost one there is one multiplication and one addition, two FLOPs (floating-point
-operations; lecture 05 is about them). It runs once for each combination of all the names. So, for two tensors and a sum
-over names that both of them have,
+Count the work in the loops. The innermost one contains one multiplication and one addition: two FLOPs. It runs once for
+each combination of all the names. So for two tensors and a sum over names that both of them have,
 
 $$\text{FLOPs} = 2 \cdot \text{the product of the sizes of all names, each taken once.}$$
 
-**Predict.** A layer of GPT-2 widens its vectors from 768 to 3,072 numbers: `einsum(x, w, "b t d, d k -> b t k")`, here
-for a batch of 8 sequences of 1,024 tokens. How many FLOPs?
+**Predict.** A layer of GPT-2 maps vectors of 768 numbers to vectors of 3,072: `einsum(x, w, "b t d, d k -> b t k")`,
+here for a batch of 8 sequences of 1,024 tokens. How many FLOPs is that?
 """
 
 # %%
@@ -397,14 +397,14 @@ b, t, d, k = 8, 1024, 768, 3072
 x = torch.empty(b, t, d, device="meta")  # shapes without memory: nothing is computed
 w = torch.empty(d, k, device="meta")
 counted = count_flops(lambda: einsum(x, w, "b t d, d k -> b t k"))
-reconcile("to widen the vectors", guess, counted, "FLOPs")
+reconcile("the layer", guess, counted, "FLOPs")
 
 assert counted == 2 * b * t * d * k == 38_654_705_664
 
 # %% [markdown]
 r"""
-With three tensors or more, PyTorch multiplies two at a time, from left to right (unless the package `opt_einsum` is
-installed, which looks for a good order). It matters which two come first. (A single loop over all names, with two
+With three or more tensors, PyTorch multiplies two at a time, from left to right (unless the package `opt_einsum` is
+installed, which looks for a good order). The order matters. (A single loop over all names, with two
 multiplications and an addition inside, would be more work still.) If you know a good order, write two einsums.
 """
 
@@ -424,16 +424,16 @@ assert 3 * b * i * j * k == 3_000_000_000  # the single loop
 in_one = count_flops(lambda: einsum(w1, w2, x, "i j, j k, b i -> b k"))  # the vector comes last
 if not torch.backends.opt_einsum.is_available():
     assert in_one == matrices_first  # from left to right
-print(f"the same result for {matrices_first / vector_first:.4g} times the work")
+print(f"the same result with {matrices_first / vector_first:.4g} times the work")
 
 # %% [markdown]
 r"""
 *Try it yourself:* for which `b` is it better to multiply the two matrices first?
 
-## 4 · reduce: say what is left, and how the rest is summed up
+## 4 · reduce: name what remains
 
-`einsum` sums. For a mean, a maximum or a minimum there is `reduce`. What the pattern leaves out is reduced, and the
-last argument says how.
+`einsum` sums. For a mean, a maximum or a minimum there's `reduce`. It reduces over every dimension that isn't on the
+right of the pattern, and the last argument says how.
 """
 
 # %% tags=["item-39"]
@@ -453,9 +453,9 @@ assert torch.equal(x.amax(dim=-1, keepdim=True), reduce(x, "b t d -> b t 1", "ma
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** Lecture notes show `y = x.mean(dim=-1)` as the old way and
-> `y = reduce(x, "... hidden -> ...", "sum")` as the new one. Both run, both have the right shape, and one is
-> `hidden` times the other. When you translate, assert that old and new agree. It takes one line.
+> **Trap: a translation that isn't one.** Lecture notes show `y = x.mean(dim=-1)` as the old way and
+> `y = reduce(x, "... hidden -> ...", "sum")` as the new one. Both run and both have the right shape, but one is
+> `hidden` times the other. When you translate code, assert that old and new agree. It takes one line.
 """
 
 # %% tags=["error-2"]
@@ -468,8 +468,8 @@ assert torch.allclose(reduce(x, "... hidden -> ...", "mean"), old, atol=1e-5)
 
 # %% [markdown]
 r"""
-And `reduce` can do more than leave out whole dimensions. Parentheses on the left *split* a dimension: `(y 2)` reads "a
-number `y` of pieces of 2". So this takes the maximum of each square of 2 × 2 pixels, which is known as max pooling:
+`reduce` can also work on parts of dimensions. Parentheses on the left *split* a dimension: `(y 2)` means "`y`
+pieces of 2". So this takes the maximum of each square of 2 × 2 pixels, which is called max pooling:
 """
 
 # %%
@@ -483,21 +483,22 @@ r"""
 *Try it yourself:* turn the images gray (the mean over channels), then shrink them to a quarter of their height and
 width. Can you do both in one pattern?
 
-### Exercise 4.2 · The mean of what is there &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 4.2 · The mean without the padding &nbsp; ★★☆ &nbsp; 10 minutes
 
-Sentences have different lengths, so in a batch the short ones are filled up with *padding*. Write `mean_pool(x, mask)`:
-the mean vector of each sentence, over its real tokens only. `mask[b, t]` is `True` where a token is real, and each
-sentence has at least one. Padding may stand at the end, in front, anywhere. What stands at padded places must not
-matter, even if it is NaN or infinite (it may come from `torch.empty`, after all). The vectors of real tokens are
-finite, as are their sums in the dtype of `x`, and may well be all zeros. A sentence has at most 2,048 tokens. The result
-has the dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`; in a narrow one, too, it is the mean, but
-for a rounding at the end. Gradients flow back to `x`, and those of padded places are 0. Leave `x` and `mask` as they are.
+Sentences have different lengths, so in a batch the short ones are filled up with *padding*. Write `mean_pool(x, mask)`.
+It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is `True` where a token is
+real, and each sentence has at least one real token. Padding may be at the end, at the start, anywhere. The vectors at
+padded places must not matter, even if they're NaN or infinite (they may come from `torch.empty`, after all). The
+vectors of real tokens are finite, as are their sums in the dtype of `x`, and they may all be zero. A sentence has at
+most 2,048 tokens. The result has the dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`; in a
+narrow dtype, too, it is the exact mean except for one rounding at the end. Gradients flow back to `x`, and those at
+padded places are 0. Don't change `x` or `mask`.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "mean_pool", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def mean_pool(x: Float[Tensor, "b t d"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b d"]:
-    """For each sentence the mean of those vectors whose place in the mask is True."""
+    """For each sentence the mean of the vectors whose mask is True."""
     ### BEGIN SOLUTION
     real = x.masked_fill(~rearrange(mask, "b t -> b t 1"), 0)
     return reduce(real, "b t d -> b d", "sum") / reduce(mask, "b t -> b 1", "sum")
@@ -509,17 +510,17 @@ check("mean_pool")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A mean is a sum over a number. Take the sum of <code>x</code> with zeros at the padded
-places, and the number from the mask.</details>
-<details><summary>Hint 2</summary><code>x.masked_fill(forbidden, 0)</code> wants a mask that can be broadcast against
-<code>x</code>: give it a dimension of 1 at the end. And it wants what is to be <i>replaced</i>:
+<details><summary>Hint 1</summary>A mean is a sum divided by a count. Sum <code>x</code> with zeros at the padded
+places, and get the count from the mask.</details>
+<details><summary>Hint 2</summary><code>x.masked_fill(forbidden, 0)</code> needs a mask that can be broadcast against
+<code>x</code>: give it a dimension of size 1 at the end. And its mask marks what to <i>replace</i>:
 <code>~mask</code>.</details>
 
-**Why it matters.** Texts are often searched and compared by such mean vectors. A mean that counts padding still looks
-like a vector. It only depends on what else happened to be in the batch, and no shape and no error will tell you. The
-same goes for a loss that is averaged over padded tokens.
+**Why it matters.** Programs search and compare texts by such mean vectors. A mean that counts padding still looks like
+a vector, but it depends on which other sentences happened to be in the batch, and no shape and no error will tell you.
+The same is true of a loss that is averaged over padded tokens.
 
-The same sentence of four tokens, filled up with zeros to 4, 6 and 12:
+Here's one sentence of four tokens, padded with zeros to 4, 6 and 12:
 """
 
 # %%
@@ -531,14 +532,14 @@ for length in (4, 6, 12):
     naive, pooled = padded.mean(dim=1), mean_pool(padded, real)
     assert torch.allclose(pooled, sentence.mean(dim=1))
     print(
-        f"{length:2} places: {naive.norm() / pooled.norm():.2f} of its length is left without a mask"
+        f"{length:2} places: without a mask, the mean is {naive.norm() / pooled.norm():.2f} times as long as it should be"
     )
 
 # %% [markdown]
 r"""
 ## 5 · rearrange: split, move, merge
 
-`rearrange` changes the shape and computes nothing. Here are the moves that you know from lecture 03, in the old way and
+`rearrange` changes the shape and computes nothing. Here are the operations of lecture 03, in the old way and
 in the new:
 """
 
@@ -560,8 +561,8 @@ assert memory.same_storage(repeated, column)  # a view: stride 0, as in lecture 
 
 # %% [markdown]
 r"""
-You give the sizes that cannot be known (`h=2`), and einops finds the others. The pattern must account for every
-dimension, and it is checked before anything moves. Compare with `view`, which takes any shape that has the right number
+You only give the sizes that can't be inferred (`h=2`). The pattern must account for every
+dimension, and einops checks it before anything moves. `view`, in contrast, accepts any shape that has the right number
 of elements:
 """
 
@@ -579,16 +580,16 @@ for pattern, sizes, complaint in (
     else:
         raise AssertionError(f"{pattern} was accepted")
 
-meaningless = x.view(4, 3, 2)  # view does not mind
+meaningless = x.view(4, 3, 2)  # view does not complain
 assert not torch.equal(meaningless, rearrange(x, "b t d -> d t b"))
 
 # %% [markdown]
 r"""
 ### Split the heads, transform each, merge
 
-Say that a vector of 4 numbers is to become 2 *heads* of 2 numbers. Parentheses list what a dimension consists of, and
-the order in them matters. As on a clock, the last one runs fastest: `(h e)` is head 0 with all its numbers, then head 1
-with all of its own. `(e h)` would deal out the numbers in turn, like cards.
+Suppose that we want to split a vector of 4 numbers into 2 *heads* of 2 numbers. Parentheses list the parts of a
+dimension, and their order matters. The last one varies fastest, like the seconds on a clock: `(h e)` is head 0 with all
+its numbers, then head 1 with all of its own. `(e h)` would deal the numbers out to the heads in turn, like cards.
 """
 
 # %%
@@ -598,7 +599,7 @@ assert rearrange(vector, "(e h) -> h e", h=2).tolist() == [[0, 2], [1, 3]]  # th
 
 # %% [markdown]
 r"""
-Now all three steps, old way and new. Each head is multiplied by one matrix.
+Now all three steps, in the old way and the new. Each head is multiplied by the same matrix.
 """
 
 # %% tags=["item-40", "item-41", "item-42"]
@@ -617,9 +618,9 @@ assert torch.allclose(old, new, atol=1e-5)
 
 # %% [markdown]
 r"""
-In attention, the heads must also change places with the tokens: each head is a problem of its own, so it goes in front,
-beside the batch. Here are the vectors of 3 tokens, in 2 heads of 6 numbers, seen as `[heads, tokens, numbers]`. Each
-line of the storage is one token, and head 0 is outlined:
+In attention, the heads also have to change places with the tokens: each head is a separate problem, so it moves to the
+front, next to the batch. Here are the vectors of 3 tokens, split into 2 heads of 6 numbers, with the shape `[heads,
+tokens, features]`. Each row of the storage is one token, and head 0 is outlined:
 """
 
 # %%
@@ -632,22 +633,22 @@ assert torch.equal(heads[0], tokens[:, :6])  # the left half of each token
 plots.show(
     plots.storage_layout(
         heads,
-        title="Splitting heads moves nothing: each head is a band of columns",
+        title="Splitting heads moves nothing: each head is a block of columns",
         highlight=[(0, t, e) for t in range(3) for e in range(6)],
     ),
     alt="The storage of 36 slots seen as 2 heads of 3 tokens of 6 numbers, with strides 6, 12 and 1. "
-    "Head 0, outlined, is the left half of each token's line of 12 slots, head 1 the right half.",
+    "Head 0, outlined, is the left half of each token's 12 slots, head 1 the right half.",
 )
 
 # %% [markdown]
 r"""
 ### Which of them are free?
 
-`rearrange` gives a view where strides can say it, and a copy otherwise, like `reshape` (lecture 03). What helps is to
-look at the order of the names, read without parentheses: if the names that you *merge* are neighbors in memory
-already, it is free. If they were moved apart or exchanged before, somebody must carry the numbers.
+`rearrange` gives a view if there are strides for it and a copy otherwise, just like `reshape` (lecture 03). Ignore the
+parentheses and look at the order of the names. If the names that you *merge* are already neighbors in memory, no copy
+is needed. If they were moved apart or exchanged before, the numbers have to move.
 
-**Predict.** Attention returns `float32[8, 12, 1024, 64]`: batch, heads, tokens, numbers. How many bytes does
+**Predict.** Attention returns `float32[8, 12, 1024, 64]`: batch, heads, tokens, features. How many bytes does
 `rearrange(out, "b h t e -> b t (h e)")` allocate?
 """
 
@@ -670,7 +671,7 @@ assert allocated_bytes(x, "b t (h e) -> b t h e", h=12) == 0
 assert allocated_bytes(x, "b t (h e) -> b h t e", h=12) == 0
 assert allocated_bytes(x, "b t d -> (b t) d") == 0
 assert allocated_bytes(x, "b t d -> t b d") == 0
-assert allocated_bytes(x, "b t d -> t (b d)") > 0  # b and d are no neighbors
+assert allocated_bytes(x, "b t d -> t (b d)") > 0  # b and d are not neighbors
 assert allocated_bytes(out, "b h t e -> b t h e") == 0
 
 merged = allocated_bytes(out, "b h t e -> b t (h e)")
@@ -679,12 +680,12 @@ assert merged == 8 * 12 * 1024 * 64 * 4 == 25_165_824  # a copy of everything
 
 # %% [markdown]
 r"""
-So splitting heads is free, and merging them is a copy. Code like ours pays for it once in every layer. (A kernel that
-writes its result as `b t h e` to begin with does not. You will see one in section 7.)
+So splitting heads is free, but merging them makes a copy. Code like ours pays for it once in every layer. (A program
+that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
 
-In this picture each name has a line, from where it is split off to where it is merged. Choose an example, or write a
-pattern, shapes and sizes of your own. In *split and move*, write `(e h)` for `(h e)`: what changes in the picture, and
-what does the shape of the result tell you about it?
+In the picture below, each name has a line from where it's split off to where it's merged. Choose an example, or write
+your own pattern, shapes and sizes. In *split and move*, replace `(h e)` by `(e h)`: what changes in the picture, and
+can you see it in the shape of the result?
 """
 
 # %%
@@ -694,28 +695,28 @@ patterns.explore("split and move")
 
 # %% [markdown]
 r"""
-*Try it yourself:* is `rearrange(x, "b (t two) d -> b t (two d)", two=2)`, which puts two tokens into one vector, free?
-Say it before you measure.
+*Try it yourself:* `rearrange(x, "b (t two) d -> b t (two d)", two=2)` puts two tokens into one vector. Is it free?
+Decide before you measure.
 
 ### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; 8 minutes
 
-Write `split_heads(x, heads)`, from `[b, t, d]` to `[b, h, t, e]`, where $d = h \cdot e$ and each head is a run of $e$
-neighboring numbers; and `merge_heads(x)`, which undoes it, whatever the strides of its argument are. Splitting must not
-copy: the result looks at the storage of `x`, whatever the strides of `x` are. Gradients flow back through both
-functions. In the old way or the new, as you like.
+Write `split_heads(x, heads)`, from `[b, t, d]` to `[b, h, t, e]`, where $d = h \cdot e$ and each head consists of $e$
+neighboring numbers. Also write `merge_heads(x)`, which undoes it, whatever the strides of its argument are. Splitting
+must not copy: the result uses the storage of `x`, whatever the strides of `x` are. Gradients flow back through both
+functions. You may write them in the old way or the new.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "split_heads", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def split_heads(x: Float[Tensor, "b t d"], heads: int) -> Float[Tensor, "b heads t e"]:
-    """Each vector as `heads` runs of d / heads neighbors, the heads before the tokens. A view."""
+    """Each vector as `heads` groups of d / heads neighbors, with heads before tokens. A view."""
     ### BEGIN SOLUTION
     return rearrange(x, "b t (h e) -> b h t e", h=heads)
     ### END SOLUTION
 
 
 def merge_heads(x: Float[Tensor, "b heads t e"]) -> Float[Tensor, "b t d"]:
-    """Undoes split_heads: head after head, side by side in one vector for each token."""
+    """Undo split_heads: concatenate the heads into one vector for each token."""
     ### BEGIN SOLUTION
     return rearrange(x, "b h t e -> b t (h e)")
     ### END SOLUTION
@@ -726,26 +727,26 @@ check("split_heads")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>In the old way splitting is two steps, <code>unflatten</code> (or <code>view</code>)
-and <code>transpose</code>; in the new it is one pattern.</details>
+<details><summary>Hint 1</summary>In the old way splitting takes two steps, <code>unflatten</code> (or <code>view</code>)
+and <code>transpose</code>; in the new way it's one pattern.</details>
 <details><summary>Hint 2</summary>In the pattern, the last dimension of <code>x</code> is two names in parentheses. The
-one that runs fastest comes last; which is it? And which size can einops not know?</details>
+one that varies fastest comes last; which is it? And which size can't einops infer?</details>
 
-**Why it matters.** Exchange `(h e)` and `(e h)` in a model that you train yourself, and it learns just as well, since
-no number had a meaning before. Do it in a model that you *load*, and it talks nonsense, without any error. Whoever
-converts a checkpoint from one library to another has to know which of the two it holds.
+**Why it matters.** If you exchange `(h e)` and `(e h)` in a model that you train from scratch, it learns just as well,
+because no number had a meaning before. If you do it in a model that you *load*, it produces nonsense, without any
+error. When you convert a checkpoint from one library to another, you have to know which order each of them uses.
 
 ### Images are only more names
 
-A Vision Transformer cuts an image into square *patches* and treats each as a token: a vector of all its pixels. The
-whole operation is a split and a merge, twice each.
+A Vision Transformer cuts an image into square *patches* and treats each as a token: a vector of all its pixels. To do
+this it splits and merges both the height and the width.
 
 ### Exercise 4.4 · Patches, and back &nbsp; ★★☆ &nbsp; 12 minutes
 
-Write `patchify(images, size)`: from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
-pixels come in reading order, row after row. Within a patch the pixels come in reading order too, and for each pixel its
-`c` channels, side by side. And write `unpatchify(patches, size, height)`, which makes the images again; `height` counts
-pixels. Images need not be square; you may rely on at least one image with at least one channel and one patch, on finite
+Write `patchify(images, size)`, from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
+pixels come in row-major order. Within a patch the pixels come in row-major order too, and the `c` channels of each
+pixel are next to each other. Also write `unpatchify(patches, size, height)`, which restores the images; `height` is in
+pixels. Images needn't be square. You may rely on at least one image with at least one channel and one patch, on finite
 pixels, and on `height` and width being multiples of `size`. Both functions keep the dtype, and gradients flow back
 through them.
 """
@@ -755,7 +756,7 @@ through them.
 def patchify(
     images: Float[Tensor, "b c height width"], size: int
 ) -> Float[Tensor, "b patches numbers"]:
-    """Squares in reading order, each a vector: its pixels in reading order, channels last."""
+    """Patches in row-major order, each as a vector of its pixels in row-major order, channels last."""
     ### BEGIN SOLUTION
     return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
     ### END SOLUTION
@@ -764,7 +765,7 @@ def patchify(
 def unpatchify(
     patches: Float[Tensor, "b patches numbers"], size: int, height: int
 ) -> Float[Tensor, "b c height width"]:
-    """Undoes patchify, for images of that height in pixels."""
+    """Undo patchify, for images of that height in pixels."""
     ### BEGIN SOLUTION
     return rearrange(
         patches, "b (y x) (p q c) -> b c (y p) (x q)", p=size, q=size, y=height // size
@@ -777,10 +778,10 @@ check("patchify")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The height is (a number of rows of patches) × (pixels down a patch). Split it and the
-width, then say in which order the six names shall lie.</details>
-<details><summary>Hint 2</summary>In parentheses the last name runs fastest: which of the six does, within a patch, and
-which of rows and columns of patches? On the way back einops cannot know how many rows of patches there are.</details>
+<details><summary>Hint 1</summary>The height is (number of rows of patches) × (pixels down a patch). Split it and the
+width, then decide in which order the six names must come.</details>
+<details><summary>Hint 2</summary>In parentheses the last name varies fastest. Which one is that within a patch, and
+which one among the rows and columns of patches? On the way back einops can't infer how many rows of patches there are.</details>
 <details><summary>A worked example</summary>
 
 ```
@@ -793,13 +794,13 @@ which of rows and columns of patches? On the way back einops cannot know how man
 
 </details>
 
-**Why it matters.** So an image becomes a text, as far as a Transformer is concerned. In the old way this is a `reshape`
-to six dimensions, a `permute` with six numbers and another `reshape`, and a comment above that must be kept true.
+**Why it matters.** A Transformer can now read an image as if it were text. In the old way this takes a `reshape`
+to six dimensions, a `permute` with six numbers, another `reshape`, and a comment that somebody has to keep up to date.
 
 ### Tokens from two sources: pack and unpack
 
 A Vision Transformer puts one more token, without pixels, in front of the patches. `pack` joins tensors along the
-dimension called `*`, and remembers where the seams are; `unpack` cuts there again.
+dimension called `*` and remembers where the seams are; `unpack` cuts there again.
 """
 
 # %%
@@ -812,7 +813,7 @@ assert torch.equal(old, new) and new.shape == (8, 197, 768)
 
 extra_again, patches_again = unpack(new, seams, "b * d")
 assert torch.equal(patches_again, patches)
-assert memory.same_storage(patches_again, new)  # joining copies, cutting does not
+assert memory.same_storage(patches_again, new)  # pack copies, unpack does not
 
 # %% [markdown]
 r"""
@@ -820,15 +821,19 @@ r"""
 
 ## 6 · Attention, in names
 
-Each token asks a question, its **query**. Each token also has a **key**, which says what it has to offer, and a
-**value**, which is what it gives. A query is compared with all keys by dot products: the *scores*. Softmax turns each
-query's scores into *weights*, shares that add up to 1. And the result is the mean of the values with these weights:
+How can one token use information from the others? In **attention**, each token reads a weighted average of vectors from
+other tokens, and the weights depend on their contents. Each token has three vectors. Its **query** says what it's
+looking for. Its **key** says what it has to offer. Its **value** is what the others receive from it. A token's query is
+compared with all keys by dot products, which gives the *scores*. **Softmax** then turns a row of scores into positive
+*weights* that add up to 1: it takes the exponential of each and divides by their sum. The result is the average of the
+values with these weights:
 
 $$\text{out}_t = \sum_s \text{weight}_{ts} \, v_s, \qquad
 \text{weight}_{ts} = \frac{\exp(q_t \cdot k_s / \sqrt{e})}{\sum_r \exp(q_t \cdot k_r / \sqrt{e})}$$
 
-Two einsums, with a softmax between them. The scale $\sqrt{e}$ is there because a dot product of $e$ numbers of size 1
-has the size $\sqrt{e}$. Without it, the longer the vectors, the more softmax would choose only one.
+That's two einsums with a softmax between them. Why divide by $\sqrt{e}$? A dot product of $e$ numbers of typical size 1
+has the typical size $\sqrt{e}$. Without the division, the longer the vectors, the closer softmax comes to picking only
+one of them.
 """
 
 # %%
@@ -845,12 +850,12 @@ print(
 # %% [markdown]
 r"""
 *Try it yourself:* look at a few other queries: `dots[64:128]`, `dots[128:192]`, … How much does the largest weight
-leave to the others, with and without the scale?
+leave for the others, with and without the scale?
 
-There are as many scores as there are pairs of tokens, for each head.
+For each head, there's one score for each pair of tokens.
 
 **Predict.** Llama 3 8B has 32 heads of 128 numbers in each layer. For one text of 8,192 tokens, how many bytes would
-the scores of *one* layer take in `bfloat16`, if they were all written down?
+the scores of *one* layer take in `bfloat16` if they were all stored?
 """
 
 # %%
@@ -872,16 +877,19 @@ assert twice == 4 * heads * t * t * e == 4 * t**2 * 4096  # lecture 05's 4 T² d
 
 # %% [markdown]
 r"""
-That is why nobody writes them down. Kernels such as FlashAttention compute a block of scores, use it, and forget it.
-PyTorch has them as `F.scaled_dot_product_attention`. What you write next is what they compute, in the plainest way.
+That's why nobody stores them. Implementations such as FlashAttention compute a block of scores, use it, and throw it
+away. PyTorch offers them as `F.scaled_dot_product_attention`. You'll now write the simplest version of what they
+compute.
 
-A language model must not look ahead. So, if attention is *causal*, a query sees only keys up to its own position, and
-the others get the weight 0. Where do queries stand, if there are fewer of them than keys? When a model writes a text,
-it keeps the keys and values of all tokens (the *KV cache*), and only the newest one asks. So the queries belong to the
-*last* positions.
+A language model must not look ahead. So in *causal* attention, a query sees only the keys up to its own position, and
+the others get weight 0; this is lecture 01's causal mask. But which positions do the queries have if there are fewer of
+them than keys? When a model generates text, it keeps the keys and values of all previous tokens in a **KV cache** so
+that it needn't compute them again, and only the newest token has a query. So the queries belong to the *last*
+positions.
 
-> **Trap.** `F.scaled_dot_product_attention(q, k, v, is_causal=True)` puts the queries at the *first* positions. For as
-> many queries as keys that is the same. For one query it means that it sees one key, the oldest.
+> **Trap: queries in the wrong place.** `F.scaled_dot_product_attention(q, k, v, is_causal=True)` gives the queries the
+> *first* positions. If there are as many queries as keys, that's the same. But a single query then sees a single key,
+> the oldest.
 """
 
 # %%
@@ -894,12 +902,13 @@ assert torch.allclose(first_only, v[:, :1], atol=1e-5)  # the newest token reads
 r"""
 ### Exercise 4.5 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `attention(q, k, v, causal)` for any number of leading dimensions, which `q`, `k` and `v` have in common. Scale
+Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal`, the queries are the last `t` of the `s`
-positions (t ≤ s), and each sees the keys up to its own position, itself included. The scores may be large, those of the
-future too: each fits into the dtype, but `exp(100_000)` does not, and every weight does (`softmax` knows how). What you make on the way, such as a mask,
-belongs on the device of `q`: `device=q.device`. (The test asks with the meta device, so that you need no GPU for it.) The
-result has the dtype of `q`, `k` and `v`, gradients flow back to all three, and they stay as they are.
+positions (t ≤ s), and each sees the keys up to its own position, itself included. The scores may be large, including
+those of the future: each fits into the dtype, although `exp(100_000)` doesn't, and every weight does (`softmax` can
+handle it). Anything you create, such as a mask, must be on the device of `q`: `device=q.device`. (The test uses the
+meta device to check this, so you don't need a GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back
+to all three, and you don't change them.
 """
 
 
@@ -910,9 +919,9 @@ def attention(
     v: Float[Tensor, "... s f"],
     causal: bool,
 ) -> Float[Tensor, "... t f"]:
-    """For each query the mean of the values, weighted by softmax(query · keys / √e).
+    """For each query the average of the values, weighted by softmax(query · keys / √e).
 
-    causal: the queries stand at the last t of s positions, and see the keys up to their own.
+    causal: the queries are at the last t of s positions and see the keys up to their own.
     """
     ### BEGIN SOLUTION
     scores = einsum(q, k, "... t e, ... s e -> ... t s") / math.sqrt(q.shape[-1])
@@ -929,36 +938,36 @@ check("attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three steps: scores with one einsum; −∞ where a query may not look
-(<code>masked_fill</code>) and softmax over the keys; the mean of the values with another einsum.</details>
+<details><summary>Hint 1</summary>Three steps: the scores with one einsum; −∞ where a query may not look
+(<code>masked_fill</code>) and softmax over the keys; the average of the values with another einsum.</details>
 <details><summary>Hint 2</summary>The allowed scores are
-<code>torch.ones(t, s, device=q.device).tril(diagonal=s - t)</code>: for as many queries as keys the lower triangle, and
-for fewer the lowest rows of it.</details>
+<code>torch.ones(t, s, device=q.device).tril(diagonal=s - t)</code>: the lower triangle if there are as many queries as keys, and
+its last rows if there are fewer.</details>
 <details><summary>What it should look like</summary>
 
 ```
 3 queries, 5 keys      key  0  1  2  3  4
-                   query 0  ■  ■  ■  ·  ·      stands at position 2
+                   query 0  ■  ■  ■  ·  ·      at position 2
                    query 1  ■  ■  ■  ■  ·
                    query 2  ■  ■  ■  ■  ■      the newest sees all
 ```
 
 </details>
 
-**Why it matters.** You have written the operation that the field is named after, in a form that a kernel can be tested
-against. A transposed mask and a mask at the wrong corner both make numbers that look fine.
+**Why it matters.** You've written the operation that Transformers are built on, in a form simple enough to test a fast
+implementation against. A transposed mask and a mask aligned to the wrong corner both produce numbers that look fine.
 
 ### Exercise 4.6 · Many heads &nbsp; ★★★ &nbsp; 15 minutes
 
-One head can attend in one way only. So a layer has several, each with queries, keys and values of its own, and all
-their results are laid side by side. Write `multi_head_attention(x, wq, wk, wv, wo, heads)`, causal: multiply `x` by
-`wq`, `wk` and `wv`, split each of the three products into heads (a head is a run of neighboring numbers), let the
-heads attend, merge them, and multiply by `wo`. Scale by the length of a *head's* vectors. The products need not be as
-wide as `x`. As before, scores may be large, what you make belongs on the device of `x`, the result has the dtype of the
-arguments, gradients flow back to all of them (`heads` apart), and they stay as they are.
+One set of weights can express only one kind of attention. So **multi-head attention** runs several *heads* side by
+side, each with its own queries, keys and values, and concatenates their results. Write `multi_head_attention(x, wq, wk,
+wv, wo, heads)`, causal: multiply `x` by `wq`, `wk` and `wv`, split each of the three products into heads of neighboring
+numbers, let the heads attend, merge them, and multiply by `wo`. Scale by the length of a *head's* vectors. The products
+needn't be as wide as `x`. As before, scores may be large, anything you create must be on the device of `x`, the result
+has the dtype of the arguments, gradients flow back to all of them (except `heads`), and you don't change them.
 
-Each exercise is checked by itself, so write it without the functions of other cells. Six to ten lines are enough.
-PyTorch's own functions are allowed.
+Each exercise is checked by itself, so don't call functions from other cells. Six to ten lines are enough.
+You may use PyTorch's own functions.
 """
 
 
@@ -987,20 +996,20 @@ check("multi_head_attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Write down the names first: <code>x</code> is <code>b t d</code>, its products
-<code>b t (h e)</code>, split they are <code>b h t e</code>, the scores <code>b h t s</code>.</details>
-<details><summary>Hint 2</summary>What lies between splitting and merging is attention as before, with <code>b h</code>
+<details><summary>Hint 1</summary>Write down the names first: <code>x</code> is <code>b t d</code>, its products are
+<code>b t (h e)</code>, after splitting they are <code>b h t e</code>, and the scores are <code>b h t s</code>.</details>
+<details><summary>Hint 2</summary>Between splitting and merging it's attention as before, with <code>b h</code>
 in front. The causal mask <code>[t, s]</code> broadcasts over batch and heads by itself.</details>
 
-**Why it matters.** Llama, GPT and BERT differ in what stands around this function, and in details inside it (whether
-several heads share keys, how positions enter). In lecture 12 you train one.
+**Why it matters.** Llama, GPT and BERT all contain this function. They differ in what surrounds it and in details
+(whether several heads share keys, how positions enter). In lecture 14 you'll train such a model.
 
-## 7 · The result: who looks at whom
+## 7 · Who attends to whom
 
-Now make a head do something that you can see. Take six words, and give each token a vector of 12 numbers: 6 say which
-word it is (a 1 in one place; there are four different words, so two places stay empty), 6 at which position it stands.
-Head 0 is to compare words with words, head 1 to look for the position before. No training: you write the weights by
-hand, with a name for each dimension.
+Let's make two heads do something that we can see. We take six words and give each token a vector of 12 numbers. The
+first 6 say which word it is (a 1 in one place; there are four different words, so two places stay empty), and the other
+6 say at which position it is. Head 0 should look for the same word, and head 1 for the previous position. We don't
+train anything: we write the weights by hand, with a name for each dimension.
 """
 
 # %%
@@ -1011,24 +1020,24 @@ position = torch.eye(6)
 x = rearrange([which.float(), position], "kind t number -> 1 t (kind number)")
 assert x.shape == (1, 6, 12)  # batch, tokens, d
 
-sharp = 40.0  # large scores: a head that is sure of itself
+sharp = 40.0  # large scores, so that softmax picks almost only the best keys
 asks = torch.zeros(2, 6, 2, 6)  # kind, number, head, e
 offers = torch.zeros(2, 6, 2, 6)
-asks[0, :, 0] = sharp * torch.eye(6)  # head 0 asks for its own word …
+asks[0, :, 0] = sharp * torch.eye(6)  # head 0 looks for its own word …
 offers[0, :, 0] = torch.eye(6)  # … and offers its word
-asks[1, :, 1] = sharp * torch.eye(6)  # head 1 asks for its own position …
+asks[1, :, 1] = sharp * torch.eye(6)  # head 1 looks for its own position …
 offers[1, :, 1] = torch.eye(6).roll(1, dims=1)  # … and offers its position plus one
 offers[1, 5, 1] = 0  # (nothing comes after the last)
 wq, wk = (rearrange(w, "kind number h e -> (kind number) (h e)") for w in (asks, offers))
 
 # %% [markdown]
 r"""
-**Predict.** In head 0, the second "to" finds two words like itself that it may see: the first "to", and itself. How
-much of its attention goes to the first "to"?
+**Predict.** In head 0, the second "to" may see two words like itself: the first "to", and itself. What
+share of its attention goes to the first "to"?
 """
 
 # %%
-guess = None  # a share, from 0 to 1
+guess = None  # between 0 and 1
 
 # %%
 q, k = split_heads(x @ wq, 2), split_heads(x @ wk, 2)
@@ -1039,16 +1048,16 @@ second_to = weights[0, 0, 4]  # batch 0, head 0, query 4
 reconcile("from the second to the first “to”", guess, round(second_to[0].item(), 4), "")
 
 assert torch.allclose(second_to, torch.tensor([0.5, 0, 0, 0, 0.5, 0]), atol=1e-4)
-before = torch.eye(6).roll(-1, dims=1)  # token t looks at t - 1 …
-before[0] = torch.eye(6)[0]  # … but the first has nobody before it
+before = torch.eye(6).roll(-1, dims=1)  # token t attends to t - 1 …
+before[0] = torch.eye(6)[0]  # … but the first has no predecessor
 assert torch.allclose(weights[0, 1], before, atol=1e-4)
-assert (weights.triu(1) == 0).all()  # nobody looks ahead: zero, not nearly zero
+assert (weights.triu(1) == 0).all()  # no weight on the future: exactly zero
 assert torch.allclose(reduce(weights, "b h t s -> b h t", "sum"), torch.ones(1, 2, 6))
 
 
 # %%
 def attention_map(weights: Float[Tensor, "head t s"], words: list[str], names: list[str]):
-    """For each head a row per query and a column per key, × where none may look."""
+    """For each head a row per query and a column per key, × where the mask forbids it."""
     figure = Figure(figsize=(8.9, 4.6))
     for panel, (square, name) in enumerate(zip(weights.tolist(), names, strict=True)):
         axes = figure.add_axes((0.09 + 0.48 * panel, 0.05, 0.42, 0.74))
@@ -1058,8 +1067,8 @@ def attention_map(weights: Float[Tensor, "head t s"], words: list[str], names: l
         axes.set_xticks(places, words)
         axes.set_yticks(places, words)
         axes.tick_params(length=0, labelsize=10, top=False, labeltop=True, labelbottom=False)
-        axes.set_ylabel("query: who looks", size=10)
-        axes.set_xlabel("key: at whom", size=10)
+        axes.set_ylabel("query", size=10)
+        axes.set_xlabel("key", size=10)
         axes.xaxis.set_label_position("top")
         for side in axes.spines.values():
             side.set_visible(False)
@@ -1077,26 +1086,26 @@ plots.show(
     attention_map(
         weights[0],
         words,
-        ["Head 0 looks for the same word", "Head 1 looks at the word before"],
+        ["Head 0 attends to the same word", "Head 1 attends to the previous word"],
     ),
     alt="Two 6 by 6 squares, a row for each query and a column for each key, the upper triangle crossed out. "
     "In head 0 each word attends to itself, and the second “to” and “be” give one half to their first "
-    "occurrence. In head 1 each word attends to the one before it, the first one to itself.",
+    "occurrence. In head 1 each word attends to the previous one, and the first to itself.",
 )
 
 # %% [markdown]
 r"""
-One head that finds *where this word was before*, one that looks *one step back*. Put one layer on top of another, and a
-model can find what *followed* this word the last time, and say it again. Trained models do grow such pairs. They are
-called induction heads (Olsson and others, 2022, "In-context Learning and Induction Heads").
+One head finds *where this word occurred before*; the other looks *one step back*. A model with such heads in two
+successive layers can find what *followed* this word the last time and predict it again. Trained models do develop such
+pairs, called induction heads (Olsson and others, 2022, "In-context Learning and Induction Heads").
 
-*Try it yourself:* set `sharp = 4.0`, run the cells again and look. (The asserts will object: such a head is less sure
-of itself.) Then make head 1 look two steps back.
+*Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
+concentrated.) Then make head 1 look two steps back.
 
 ### Your layer, and PyTorch's
 
-The same function with weights of GPT-2's size. `nn.MultiheadAttention` keeps the three matrices for queries, keys and
-values in one, on top of each other, each transposed. One pattern takes them apart:
+Now the same function with weights of GPT-2's size. `nn.MultiheadAttention` stores the three matrices for queries, keys
+and values in one, on top of each other, each transposed. One pattern separates them:
 """
 
 # %%
@@ -1125,22 +1134,24 @@ for name, result in (("multi_head_attention", yours), ("from its pieces", in_pie
 print(f"{'attention':>21}: differs from F.scaled_dot_product_attention by {apart:.1e}")
 assert apart < 1e-5 * kernel.abs().max()
 
-if not devices.on_gpu(device):  # the kernel wrote b t h e, as q lies: merging its heads is free
+if not devices.on_gpu(
+    device
+):  # PyTorch wrote the result as b t h e, the layout of q, so merging its heads is free
     assert memory.same_storage(rearrange(kernel, "b h t e -> b t (h e)"), kernel)
 
 # %% [markdown]
 r"""
-### The future cannot be seen
+### The future is invisible
 
-The picture shows weights. Here is a proof that needs no picture and trusts nobody's mask: change one token, and look
-which outputs change, in any bit. Do it for each token in turn.
+The picture shows weights. Here's a proof that needs no picture and doesn't rely on the mask being right: change one
+token, and see which outputs change, in any bit. Do it for each token in turn.
 """
 
 
 # %%
 @torch.no_grad()
 def influence(layer, x: Float[Tensor, "1 t d"]) -> Bool[Tensor, "t s"]:
-    """Entry [t, s]: does output t change, in any bit, when token s is changed?"""
+    """Entry [t, s]: does any bit of output t change when token s is changed?"""
     before = layer(x)
     columns = []
     for s in range(x.shape[1]):
@@ -1159,38 +1170,39 @@ print("outputs that change with token 0, 1, …:", mine.sum(dim=0).tolist())
 
 # %% [markdown]
 r"""
-Bit for bit: a weight of exactly 0 times any number adds exactly nothing. And the layer with the transposed mask, which
-lecture 01 warned of? It runs, it has the right shape, and every token reads the answer from the future.
+Not a single bit leaks: a weight of exactly 0 times any finite number adds exactly nothing. And what about the
+transposed mask that lecture 01 warned of? It runs and has the right shape, and every token reads the answer from the
+future.
 """
 
 # %%
 past = ~future[:16, :16] & ~torch.eye(16, dtype=torch.bool, device=device)
 leaky = influence(lambda x: layer(x, x, x, attn_mask=past, need_weights=False)[0], small)
-assert torch.equal(leaky, triangle.T)  # it sees the future, and nothing but the future
+assert torch.equal(leaky, triangle.T)  # each token sees itself and the future, and nothing else
 
 unmasked = influence(lambda x: layer(x, x, x, need_weights=False)[0], small)
-assert unmasked.all()  # everybody sees everybody, as in BERT
+assert unmasked.all()  # every token sees every token, as in BERT
 
 # %% [markdown]
 r"""
-*Try it yourself:* "adds exactly nothing" has one exception, and you have met it in exercise 4.2. Put NaN
+*Try it yourself:* "adds exactly nothing" has an exception, which you met in exercise 4.2. Put NaN
 into the last token: `small[:, -1] = torch.nan`. In how many tokens of `multi_head_attention(small, wq, wk, wv, wo, 12)`
-is there NaN now, and why?
+is there a NaN now, and why?
 
 ## Takeaways
 
-**Mechanics.** `einsum` is a loop for each name; what is not in the output is summed; FLOPs of two tensors are twice the
-product of all sizes. `reduce` does the same with mean, max or min. In `rearrange`, parentheses split and merge, and the
-last name in them runs fastest. It is a view where strides can say it. jaxtyping's names are checked when you ask
-(`jaxtyped` with a type checker, `isinstance`), and sizes and dtypes are all that is checked.
+**Mechanics.** In `einsum`, each name is a loop, and names that aren't in the output are summed over; with two tensors,
+it takes twice the product of all sizes in FLOPs. `reduce` does the same with a mean, max or min. In `rearrange`,
+parentheses split and merge, the last name in them varies fastest, and the result is a view if there are strides for it.
+jaxtyping's names are checked if you ask for it (`jaxtyped` with a type checker, or `isinstance`), and only sizes and
+dtypes are checked.
 
-**Mindset.** Never count dimensions if you can name them. When you translate old code, assert that old and new agree, on
-sizes that are all different. Do not trust a mask: change a token, and look who notices.
+**Mindset.** Don't count dimensions if you can name them. When you translate old code, assert that old and new agree,
+with a different size for each dimension. Don't trust a mask: change a token, and see which outputs change.
 
-**Intuitions.** Attention is two einsums with a softmax between. Splitting heads is free, and merging them is a copy.
-The scores are as many as pairs of tokens, which is why long texts are expensive and why good kernels never write the
-scores down. And a wrong order of dimensions can have the right shape.
+**Intuitions.** Attention is two einsums with a softmax between them. Splitting heads is free, and merging them makes a
+copy. There are as many scores as pairs of tokens; that's why long texts are expensive and why good implementations
+never store the scores. And the wrong order of dimensions can still have the right shape.
 
-Next: [05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb), how fast all this could be, and how fast it is. In **12 · Capstone** the six lines of
-attention become part of a model that you train.
+Next: [05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb). How fast could all this be, and how fast is it?
 """
