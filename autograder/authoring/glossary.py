@@ -22,7 +22,11 @@ _STARTS = re.compile(r"^\s*(?:[-*] |\d+\. )")
 
 @dataclass(frozen=True)
 class Definition:
-    """A term, the sentence that defines it, and where: a lecture and the heading of its section."""
+    """A term, the sentence that defines it, and where: a lecture and the heading of its section.
+
+    An exercise's heading has stars and minutes, of which JupyterLab, GitHub and the web book make different links. So
+    what an exercise defines counts as its section's.
+    """
 
     term: str
     sentence: str
@@ -38,7 +42,7 @@ def definitions(lecture: Lecture) -> Iterator[Definition]:
             continue
         for paragraph in _paragraphs(cell.source):
             if head := re.match(r"#+ (.+)$", paragraph):
-                section = head[1].split("&nbsp;")[0].strip()
+                section = section if "&nbsp;" in head[1] else head[1].strip()
                 continue
             for sentence in _SENTENCE.split(paragraph):
                 for term in _BOLD.findall(sentence):

@@ -106,7 +106,8 @@ def _places(own: str, mounts: str) -> Iterator[tuple[Path, _Files]]:
 
 def _try(join: int) -> None:
     """Raises OSError where no process of ours can be moved there."""
-    with subprocess.Popen(["/bin/sleep", "60"]) as process:
+    # It ends by itself when its input closes, also if this process is killed meanwhile.
+    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
         try:
             os.write(join, str(process.pid).encode())
         finally:

@@ -49,6 +49,8 @@ def test_stale_notebooks_are_found(built: Path, tmp_path: Path) -> None:
     for path in (built / "notebooks").glob("*/*.ipynb"):
         (committed / path.parent.name).mkdir(parents=True)
         (committed / path.parent.name / path.name).write_bytes(path.read_bytes())
+    assert build.stale(tmp_path / "a", committed) == ["glossary"]
+    (committed / build.GLOSSARY).write_bytes((built / "notebooks" / build.GLOSSARY).read_bytes())
     assert build.stale(tmp_path / "a", committed) == []
     changed = project.notebook_path(committed, LECTURES[0].name)
     changed.write_bytes(changed.read_bytes() + b"\n")

@@ -27,6 +27,8 @@ r'''
 
 ## 1 · Where numbers `lie`
 
+### Exercise 1.1 · Not a section &nbsp; ★☆☆ &nbsp; 5 minutes
+
 **Predict.** Guess. A **stride** is how far the next element is, e.g. 4. It isn't a **view**:
 
 - **FLOPs**: a count, and
@@ -79,7 +81,7 @@ def test_every_term_is_defined_once() -> None:
 
 @pytest.mark.parametrize(
     "term",
-    [term.strip() for term in FIELD.split(",")],
+    [" ".join(term.split()) for term in FIELD.split(",")],
 )
 def test_the_fields_terms_are_defined(term: str) -> None:
     assert glossary.key(term) in TERMS

@@ -74,7 +74,8 @@ def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
     top = {"bootstrap.py", "environment.yml", "LICENSE", "Makefile", "README.md", "pyproject.toml", "requirements.lock"}
     assert {name for name in names if "/" not in name} == top
     assert {name for name in names if name.startswith("notebooks/")} == {
-        f"notebooks/{lecture}/{lecture}.ipynb" for lecture in lectures
+        "notebooks/glossary.md",
+        *(f"notebooks/{lecture}/{lecture}.ipynb" for lecture in lectures),
     }
     others = {name for name in names - top if not name.startswith("notebooks/")}
     assert {name.split("/")[0] for name in others} == {"course_utils", "jupyter"}
