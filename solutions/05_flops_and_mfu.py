@@ -2,19 +2,18 @@
 r"""
 # 05 · FLOPs and MFU
 
-[← 04 · Einops](../04_einops/04_einops.ipynb) · [06 · Gradients and 6N →](../06_gradients_and_6n/06_gradients_and_6n.ipynb)
+[← 04 · Einops](../04_einops/04_einops.ipynb) · [06 · Gradients and 6N
+→](../06_gradients_and_6n/06_gradients_and_6n.ipynb)
 
 > **How fast could this be, and how fast is it?**
 
-Lecture 01 counted bytes. This one counts work. You will learn to say, with a pencil, how much arithmetic a model needs;
-to find out how much your machine can do in a second; and to measure how much it does. By the end you will have drawn
-two pictures of *your* machine: the share of its speed that a matrix multiplication gets, from tiny matrices to large
-ones, and its roofline, with your own predictions on it beside your own measurements.
+So far we have mostly counted bytes. In this lecture we count work. You'll learn to calculate how much arithmetic a
+model needs, to find out how much your machine can do in a second, and to measure how much of that you actually get. At
+the end you'll have two pictures of *your* machine: how fast it multiplies matrices of different sizes, and its
+roofline, with your predictions beside your measurements.
 
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all. Everything is measured on your machine, so your numbers
-are your own. Close what else is computing, if you can.
+Everything is measured on your machine, so your numbers will differ from other people's. If you can, close other
+programs first.
 """
 
 # %%
@@ -46,21 +45,20 @@ show_progress()
 r"""
 ## 1 · Counting work
 
-A *FLOP* is one floating point operation: one addition or one multiplication of two numbers. Two quantities are made
-of it, and they are written almost alike:
+A FLOP is one addition or one multiplication of two floating point numbers (lecture 00). Remember that the same letters
+stand for two quantities:
 
-- *FLOPs*, a *count*: how much work there is. A property of the mathematics.
-- *FLOP/s*, a *rate*: how fast a machine works. A property of the hardware, and of how well you use it.
+- *FLOPs* is a count: how much work there is. It's a property of the mathematics.
+- *FLOP/s* is a rate: how fast a machine works. It's a property of the hardware, and of how well you use it.
 
-Much of the literature writes "FLOPS" for either. Here a rate always has its "/s". Count divided by rate is time, in
-seconds. Mix the two up and nothing warns you: both are just large numbers.
-
-You have met the largest counts in lecture 00, those of whole training runs. GPT-3's is 33 times what eight H100s could
-do in two weeks, at a speed that they promise and never reach:
+A count divided by a rate is a time in seconds. In lecture 00 you saw how large these counts get: GPT-3's training took
+33 times the FLOPs that eight H100s could do in two weeks at their peak.
 """
 
 # %% tags=["item-43", "item-44"]
-h100 = FACTS["H100 SXM sparse peak, as printed"].value / 2  # FLOP/s; section 4 says why half
+h100 = (
+    FACTS["H100 SXM sparse peak, as printed"].value / 2
+)  # FLOP/s; section 4 explains the half
 two_weeks = 14 * 24 * 3600  # seconds
 budget = 8 * h100 * two_weeks  # rate · time = count
 gpt3 = FACTS["GPT-3 training FLOPs"].value
@@ -72,15 +70,15 @@ assert round(gpt3 / budget) == 33
 r"""
 ### The matrix multiplication
 
-Nearly all the work of a language model, at ordinary context lengths, is in one operation, the *linear layer*: $B$
-vectors of $D$ numbers come in (one per token), and each is turned into $K$ numbers by a matrix of weights:
-`[B, D] @ [D, K] → [B, K]`. Here it is in the dumbest possible way, with every operation counted:
+At ordinary context lengths, nearly all the work of a language model is in one operation. A **linear layer** multiplies
+$B$ vectors of $D$ numbers (one vector per token) by a matrix of weights, which gives $B$ vectors of $K$ numbers: `[B,
+D] @ [D, K] → [B, K]`. Here it is in the simplest possible form, with every operation counted:
 """
 
 
 # %%
 def multiply_and_count(x: Tensor, w: Tensor) -> tuple[Tensor, int]:
-    """x @ w, one number at a time, and how many FLOPs it took."""
+    """x @ w, one number at a time, and the FLOPs it took."""
     (b, d), (_, k) = x.shape, w.shape
     y, work = torch.zeros(b, k), 0
     for row in range(b):
@@ -99,27 +97,26 @@ assert work == 2 * 3 * 4 * 5
 
 # %% [markdown]
 r"""
-For each of the $B \cdot K$ outputs, $D$ products are made and $D$ numbers are added to a sum that starts at zero. In
-all
+Each of the $B \cdot K$ outputs takes $D$ multiplications, and $D$ numbers are added to a sum that starts at zero. In
+total,
 
 $$\text{FLOPs} = 2 \cdot B \cdot D \cdot K .$$
 
-(You could save the very first addition of each sum. Nobody counts that way, and hardware does not work that way: it
-does a multiplication and an addition in one step, a *fused multiply-add*.)
+(One could save the first addition of each sum. Nobody counts that way, and hardware doesn't work that way: it
+multiplies and adds in one step, a **fused multiply-add**.)
 
-> **A mistake that travels.** Several popular counters report *MACs*, multiply-accumulates, and call them FLOPs. One MAC
-> is two FLOPs. When two sources differ by exactly a factor of two, this is the first thing to suspect.
+> **Trap: MACs.** Several popular counters report *multiply-accumulates* (MACs) and call them FLOPs. One MAC
+> is two FLOPs. If two sources differ by exactly a factor of two, suspect this first.
 
 **Predict.** The next cell multiplies two matrices. On a CUDA GPU $B$, $D$, $K$ = 16384, 32768, 8192; on an Apple GPU,
-or one with less than 12 GB, 2048, 4096, 4096; else 512, 1024, 2048. How many FLOPs is that on your machine? `5e6` means
-five million.
+or one with less than 12 GB, 2048, 4096, 4096; otherwise 512, 1024, 2048. How many FLOPs is that on your machine?
 """
 
 # %%
 guess = None  # FLOPs
 
 # %% tags=["item-51", "item-52"]
-torch.set_float32_matmul_precision("highest")  # float32 means float32: section 4 tells of tf32
+torch.set_float32_matmul_precision("highest")  # no tf32, which section 4 explains
 lecture_sizes = (16_384, 32_768, 8_192)
 if device.type == "cuda" and (devices.total_memory(device) or 0) >= 12e9:
     B, D, K = lecture_sizes
@@ -137,13 +134,13 @@ assert 2 * 512 * 1_024 * 2_048 == 2_147_483_648  # the CPU's: 2.1 GFLOPs
 
 # %% [markdown]
 r"""
-At one operation a second, the larger one would take you almost 279,000 years. At its peak, an H100 would be done in
-nine thousandths of a second.
+At one operation per second, the largest of these would take you almost 279,000 years. At its bfloat16 peak, an H100
+would need nine thousandths of a second.
 
-Against this, *elementwise* operations are small change. Adding two $m \times n$ matrices is $m \cdot n$ FLOPs, one per
-element; so is a ReLU, or adding a bias, up to a small constant. A multiplication does $2D$ for each element that it
-puts out, and $D$ is in the thousands. That is why one counts the multiplications and forgets the rest, and why
-PyTorch's counter does so too.
+*Elementwise* operations hardly count beside this. Adding two $m \times n$ matrices takes $m \cdot n$ FLOPs, one per
+element, and so does a ReLU or a bias, up to a small constant. A matrix multiplication takes $2D$ per element of its
+result, and $D$ is in the thousands. That's why people count the matrix multiplications and ignore the rest, as
+PyTorch's counter does.
 """
 
 # %% tags=["item-53"]
@@ -154,21 +151,22 @@ assert round(2 * math.prod(lecture_sizes) / h100, 3) == 0.009
 m, n = B, K
 addition = m * n  # FLOPs of one bias added, or of one ReLU
 assert linear_flops / addition == 2 * D
-assert count_flops(lambda: torch.relu(x_large[:1] + 1)) == 0  # nobody counts these
-print(f"elementwise on the output: {addition / linear_flops:.3%} of the work")
+assert count_flops(lambda: torch.relu(x_large[:1] + 1)) == 0  # the counter ignores these
+print(f"an elementwise operation on the output: {addition / linear_flops:.3%} of the work")
 
 # %% [markdown]
 r"""
-A small share of the *work* need not be a small share of the *time*. Keep that in mind for section 6.
+A small share of the *work* can still be a large share of the *time*. Section 6 explains why.
 
 *Try it yourself:* halve `D` in a call of `multiply_and_count`. Then halve all three sizes. What happens to the count?
 
 ### Exercise 5.1 · FLOPs of a multiplication &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `matmul_flops(x_shape, w_shape)`: the FLOPs of `x @ w`, from the two shapes alone. The last two dimensions of each
-are the matrices. All before them are *batch* dimensions: there is one product for each combination of them, and they
-broadcast, as everywhere in PyTorch: lined up from the right, a dimension that is 1 or missing on one side is repeated.
-Both shapes have two dimensions or more. If the inner sizes differ, raise a `ValueError`.
+Write `matmul_flops(x_shape, w_shape)`. It returns the FLOPs of `x @ w`, computed from the two shapes alone. The last
+two dimensions of each are the matrices. All dimensions before them are *batch* dimensions: there's one product for each
+combination of them, and they broadcast as usual in PyTorch: they're aligned from the right, and a dimension that is 1
+or missing on one side is repeated. Both shapes have at least two dimensions. If the inner sizes differ, raise a
+`ValueError`.
 """
 
 
@@ -193,19 +191,19 @@ check("matmul_flops")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>How many numbers does the product have, leading dimensions included? What does each of them cost?</details>
-<details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> takes a shape apart, and <code>torch.broadcast_shapes</code> tells what two batches broadcast to.</details>
+<details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> takes a shape apart, and <code>torch.broadcast_shapes</code> says what two batches broadcast to.</details>
 
-**Why it matters.** The whole budget of a model, up to a training run of $10^{25}$ FLOPs, is this function added up.
+**Why it matters.** A training run of $10^{25}$ FLOPs is mostly a sum of values of this function.
 
 ## 2 · Two FLOPs per parameter and token
 
-Read $2 \cdot B \cdot D \cdot K$ once more. $B$ is the number of tokens. $D \cdot K$ is the number of weights. So a
+Look at $2 \cdot B \cdot D \cdot K$ again. $B$ is the number of tokens, and $D \cdot K$ is the number of weights. So a
 linear layer costs
 
 $$\text{forward FLOPs} = 2 \cdot \text{tokens} \cdot \text{parameters},$$
 
-because each weight takes part in one multiplication and one addition for every token. Stack layers and both sides add
-up: the rule holds for the whole stack, whatever its shape.
+because each weight takes part in one multiplication and one addition for every token. If you stack layers, both sides
+add up, so the rule holds for the whole stack, whatever its shape.
 """
 
 # %% tags=["item-54"]
@@ -219,25 +217,25 @@ assert count_flops(stack, batch) == 2 * tokens * parameters
 print(
     f"{parameters:,} parameters, {tokens} tokens: {readable(2 * tokens * parameters, 'FLOPs')}"
 )
-# GPT-3, for every token that it reads or writes: 350 GFLOPs
+# GPT-3, for every token: 350 GFLOPs
 assert 2 * FACTS["GPT-3 parameters"].value == 350e9
 
 # %% [markdown]
 r"""
-It is the most useful rule in this course: 175 billion parameters, hence 350 GFLOPs for each token, without a look at
-the architecture. But a rule of thumb has edges. This one has two.
+This is the most useful rule in the course: from 175 billion parameters you get 350 GFLOPs per token without looking at
+the architecture. But it has two exceptions.
 
 > **Trap: not every parameter multiplies.** The table of token embeddings is *looked up*: a row is copied, and nothing
-> is computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs on the way in. (The layer that turns the last
-> vectors into scores for each token of the vocabulary *is* a multiplication, also where it uses the same table.)
+> is computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs on the way in. (The output layer, which turns
+> the last vectors into scores for each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
 
-> **Trap: not every multiplication has parameters.** In attention, each of the $T$ tokens of the context is compared
-> with every other. With vectors of $d$ numbers there are, in each layer, $T \times T$ scores of $d$ products (all heads
-> together), and the same again for the weighted sum; lecture 04 explains attention. That is $4 T^2 d$ FLOPs without a
-> single parameter, and it grows with the *square* of the context $T$.
+> **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared
+> with every other. With vectors of $d$ numbers, each layer computes $T \times T$ scores of $d$ products (over all heads
+> together), and the weighted sum takes the same again. That's $4 T^2 d$ FLOPs without a
+> single parameter, and it grows with the *square* of the context length $T$.
 
-How much is that, beside the weights? A Transformer layer of width $d$ has about $12 d^2$ of them: $4 d^2$ in attention,
-$8 d^2$ in the feed-forward block.
+How much is that, compared with the weights? A Transformer layer of width $d$ has about $12 d^2$ of them: $4 d^2$ in
+attention and $8 d^2$ in the feed-forward block.
 """
 
 # %% tags=["error-17"]
@@ -258,33 +256,34 @@ assert (
 d_model = 4_096
 for context in (2_048, 24_576, 131_072):
     by_rule = 2 * context * 12 * d_model**2
-    beside = 4 * context**2 * d_model
+    in_attention = 4 * context**2 * d_model
     print(
-        f"context {context:>7,}: attention adds {beside / by_rule:6.1%} to 2 · tokens · parameters"
+        f"context {context:>7,}: attention adds {in_attention / by_rule:6.1%} to 2 · tokens · parameters"
     )
-    assert math.isclose(beside / by_rule, context / (6 * d_model))
+    assert math.isclose(in_attention / by_rule, context / (6 * d_model))
 
 assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-What attention adds is $T / 6d$ of what the weights cost. For a width of 4,096 that is little at a context of 2,048, as
-much again at 24,576, and at 131,072 attention is 5.3 times everything else. (A causal kernel may skip the future and
-save up to half. PaLM's MFU and PyTorch's counter count in full; the FlashAttention papers count half. Say which.)
+Attention adds $T / 6d$ of what the weights cost. For a width of 4,096 that's little at a context of 2,048; at 24,576 it
+equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the future and
+save up to half. PaLM's MFU and PyTorch's counter count in full; the FlashAttention papers count half. Say which you
+use.)
 
-*Try it yourself:* make the model twice as wide. At which context does attention catch up now?
+*Try it yourself:* make the model twice as wide. At which context length does attention now cost as much as the weights?
 
 ### Exercise 5.2 · FLOPs of a model &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `model_flops(model, batch)`: the FLOPs that the `nn.Linear` layers do when `model(batch)` runs. The layers may be
-nested in other modules, at any depth. A layer that is used twice counts twice; one that is not used counts nothing.
-Count each for the vectors that it *actually gets*: there may be any number of leading dimensions, or none, and they may
-differ from layer to layer. Biases and everything that is not an `nn.Linear` count nothing. Leave the model as you found
-it: with its hooks and no others, in its modes, its parameters untouched. (If running it updates buffers, such as the
-statistics of a BatchNorm, they may stay updated.) You may rely on `model(batch)` to raise no error, and on every layer to be
-called as `layer(x)`.
+Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` layers do when `model(batch)` runs. The
+layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used counts
+nothing. Count each layer for the vectors that it *actually receives*: there may be any number of leading dimensions, or
+none, and they may differ from layer to layer. Biases and everything that isn't an `nn.Linear` count nothing. Leave the
+model as you found it: with its hooks and no others, in its modes, its parameters unchanged. (If running it updates
+buffers, such as the statistics of a BatchNorm, they may stay updated.) You may rely on `model(batch)` raising no error,
+and on every layer being called as `layer(x)`.
 
-You need to be told when a layer runs. That is what a *forward hook* is for: PyTorch calls it after each use of a
+How do you find out when a layer runs? With a *forward hook*: PyTorch calls it after each use of a
 module, with the module, the tuple of its inputs, and its output.
 """
 
@@ -296,7 +295,7 @@ handle = layer.register_forward_hook(
     )
 )
 layer(torch.zeros(2, 5, 8))
-handle.remove()  # from here on nobody is told
+handle.remove()  # from here on, nothing is printed
 layer(torch.zeros(2, 5, 8))
 
 assert not layer._forward_hooks
@@ -328,17 +327,18 @@ r"""
 <details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> walks through the whole tree, the model itself included, and names each module once.</details>
 <details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. So one use is 2 · numel · out_features. The hook can append that to a list.</details>
 
-**Why it matters.** Many counters work like this (thop, torchinfo). PyTorch's goes one level deeper: it is told of each
-*operation*, and so also sees multiplications that belong to no layer, as in attention. You can now count the linear
-layers of a model that somebody else wrote, without a formula.
+**Why it matters.** You can now count the linear layers of a model that somebody else wrote, without a formula. Tools
+such as thop and torchinfo work like this. PyTorch's own counter is called for each *operation*, so it also sees
+multiplications that belong to no layer, as in attention.
 
 ## 3 · Timing properly
 
-Work over time is speed, so we need the time. That looks like two readings of a clock, and there are several ways to get
-it wrong.
+Speed is work divided by time, so now we need the time. That should take two readings of a clock, but there are several
+ways to get it wrong.
 
-**A GPU is asynchronous.** Python does not wait for it. A call puts the work into a queue and returns; the GPU works
-through the queue on its own. Anything that needs the numbers (`print`, `.item()`, an ordinary copy to the CPU) waits.
+The first is that a GPU is asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix
+multiplication. A call from Python only puts a kernel into a queue and returns; the GPU works through the queue on its
+own. Only operations that need the results (`print`, `.item()`, an ordinary copy to the CPU) wait for it.
 """
 
 # %% [markdown]
@@ -359,15 +359,15 @@ sequenceDiagram
 
 # %% [markdown]
 r"""
-So that everybody can see it, here is a pretend GPU on a pretend clock. Queueing a call takes 10 µs. Computing takes 2
-ms, and a second more for the very first call: real ones compile, load kernels, allocate memory and wake up from a low
-clock.
+So that you can see this without a GPU, here's a simulated one with a simulated clock. Queueing a call takes 10 µs.
+Computing takes 2 ms, and one second more for the very first call: real GPUs compile and load kernels, allocate memory
+and raise their clock speed.
 """
 
 
 # %%
-class PretendGPU:
-    """Works through a queue on a clock of its own. All times in seconds."""
+class SimulatedGPU:
+    """A simulated GPU with a queue and a clock of its own. All times in seconds."""
 
     def __init__(self) -> None:
         self.now = 0.0  # Python's time
@@ -389,23 +389,23 @@ class PretendGPU:
 
 # %% [markdown]
 r"""
-**Predict.** You read its clock, call `multiply`, and read the clock again. How many seconds do you see?
+**Predict.** You read its clock, call `multiply`, and read the clock again. How many seconds have passed on it?
 """
 
 # %%
 guess = None  # s
 
 # %% tags=["item-55", "error-15"]
-gpu = PretendGPU()
+gpu = SimulatedGPU()
 start = gpu.clock()
 gpu.multiply()
 naive = gpu.clock() - start
-reconcile("two readings of the clock around one call", guess, naive, "s")
-assert math.isclose(naive, 10e-6)  # the time to queue it: 200 times too good
+reconcile("the clock around one call", guess, naive, "s")
+assert math.isclose(naive, 10e-6)  # only the time to queue it: 200 times too short
 
 gpu.synchronize()
 first_call = gpu.clock() - start
-assert math.isclose(first_call, 10e-6 + 2e-3 + 1.0)  # right, and useless: it happens once
+assert math.isclose(first_call, 10e-6 + 2e-3 + 1.0)  # correct, but it happens only once
 
 start = gpu.clock()
 gpu.multiply()
@@ -414,9 +414,10 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-That is the recipe. **Warm up**: run it a few times, untimed. **Synchronize** before you read the clock, each time:
-before the start, so that you do not pay for work that was queued earlier; and before the end, so that yours is done.
-**Repeat**, and look at more than one number. Now for real, on your device:
+This gives us the recipe. First the **warm-up**: run the operation a few times without timing it. *Synchronize*, which
+means wait for the device, before you read the clock, each time: before the start, so that work queued earlier doesn't
+count, and before the end, so that yours is finished. *Repeat*, and look at more than one number. Now for real, on your
+device:
 """
 
 # %% tags=["timed"]
@@ -438,7 +439,7 @@ def time_calls(calls: int) -> list[float]:
 
 
 def middle_spread(samples: list[float]) -> float:
-    """The sample at 80 % over the sample at 20 %: how far apart the middle samples lie."""
+    """The 80th percentile divided by the 20th: how far apart the middle samples are."""
     low, *_, high = statistics.quantiles(samples, n=5)
     return high / low
 
@@ -455,11 +456,11 @@ print(", ".join(f"{name} {readable(seconds, 's')}" for name, seconds in numbers.
 
 # %% tags=["timed"]
 fig = Figure(figsize=(8.9, 3.4), layout="constrained")
-axes = fig.add_subplot(xlabel="call", ylabel="time, of the fastest", yscale="log")
+axes = fig.add_subplot(xlabel="call", ylabel="time, relative to the fastest", yscale="log")
 axes.plot(
     [s / min(samples) for s in samples], "o", color=plots.MEASURED, markersize=4, label="a call"
 )
-# The mean last, in thick dashes: it may lie on the median.
+# The mean comes last, in thick dashes, since it may coincide with the median.
 for name, style, width in (("median", "-", 1.2), ("fastest", ":", 1.5), ("mean", "--", 2.2)):
     level = numbers[name] / min(samples)
     axes.axhline(level, color=plots.INK, linestyle=style, linewidth=width, label=name)
@@ -469,50 +470,48 @@ axes.set_ylim(0.9, max(3, 1.5 * max(samples) / min(samples)))
 axes.spines[["top", "right"]].set_visible(False)
 fig.legend(loc="outside lower center", frameon=False, ncols=4)
 factor = max(samples) / min(samples)
-finding = f"One call, 200 times: its slowest took {factor:.1f} times as long as its fastest"
+finding = f"Of 200 identical calls, the slowest took {factor:.1f} times as long as the fastest"
 axes.set_title(finding, loc="left", fontweight="bold")
 plots.show(fig, alt=f"{finding}; each call is a dot, with lines at mean, median and fastest.")
 
 # %% [markdown]
 r"""
-The same multiplication, and never the same time. What disturbs it (the operating system, another program, a clock that
-throttles) can only make it slower. So the distribution has a long tail on one side, and that decides what to report:
+It's the same multiplication, but it never takes the same time. Disturbances (the operating system, other programs, a
+clock that slows down) can only make it slower. So the distribution has a long tail on one side. Which number should you
+report?
 
-- the **median** is what you will usually live with, and one bad sample does not move it;
-- the **fastest** is the best estimate of what the machine *can* do, for the disturbance is least in it;
-- the **mean** is dragged along by whatever else happened;
-- a measure of **spread** says whether to believe any of them. If it is large, find out why and measure again.
+- The **median** is the sample in the middle: half of the samples are faster. It's what you'll usually get, and one bad
+  sample doesn't change it.
+- The *fastest* is the best estimate of what the machine *can* do, because it was disturbed least.
+- The *mean* depends on every disturbance.
+- The *spread* tells you whether to believe any of them. If it's large, find out why and measure again.
 
-(Are your mean and median equal, and both far above the fastest? Then the disturbance is the rule, not the exception:
-see the next paragraph.)
-
-On a CPU there is a common reason. The work is divided among threads, one for each core, and is done when the *last* of
-them is done. If a single core is busy with something else, all others wait for it. So leave one core free for the rest
-of the machine. The rest of this notebook runs with that many threads: its ceilings and its roof are theirs.
+On a CPU a large spread often has this cause: the work is divided among threads, one for each core, and it's done when
+the *last* of them is done. If another program occupies a single core, all others wait. So leave one core free for the
+rest of the machine. This notebook does so from here on.
 """
 
 # %% tags=["timed"]
 if device.type == "cpu":
     threads = max(1, torch.get_num_threads() - 1)
     print(
-        f"threads: {torch.get_num_threads()}, spread of the middle 60 %: × {middle_spread(warm):.2f}"
+        f"threads: {torch.get_num_threads()}, spread of the middle 60%: × {middle_spread(warm):.2f}"
     )
     torch.set_num_threads(threads)
     print(
-        f"threads: {threads}, spread of the middle 60 %: × {middle_spread(time_calls(200)[10:]):.2f}"
+        f"threads: {threads}, spread of the middle 60%: × {middle_spread(time_calls(200)[10:]):.2f}"
     )
 else:
-    print(f"spread of the middle 60 %: × {middle_spread(warm):.2f}")
+    print(f"spread of the middle 60%: × {middle_spread(warm):.2f}")
 
 assert middle_spread([float(i) for i in range(1, 100)]) == 80 / 20  # of the samples 1 to 99
 
 # %% [markdown]
 r"""
-Two more things change the answer. The first is *what you time*. `x + 1` has to find memory for its result;
-`torch.add(x, 1, out=y)` has it already.
+Two more things change the result. The first is *what you time*. `x + 1` has to allocate memory for its result;
+`torch.add(x, 1, out=y)` uses memory that exists already.
 
-**Predict.** For a tensor of 64 MB: how many times as long does `x + 1` take as the same with `out=`? Your device's
-manner of handing out memory decides.
+**Predict.** For a tensor of 64 MB, how many times as long does `x + 1` take as the version with `out=`?
 """
 
 # %%
@@ -525,21 +524,20 @@ fresh = timing.benchmark(lambda: big + 1, device=device)
 reused = timing.benchmark(lambda: torch.add(big, 1, out=target), device=device)
 print(f"x + 1: {fresh}\nout=:  {reused}")
 reconcile(
-    "fresh memory against memory that is there", guess, fresh.median / reused.median, "times"
+    "fresh memory compared with reused memory", guess, fresh.median / reused.median, "times"
 )
 
 assert big.nbytes == 64_000_000
 
 # %% [markdown]
 r"""
-On a CPU, large blocks come fresh from the operating system, which has to find and clear each page when it is first
-touched; that can take longer than the addition. On a GPU, PyTorch keeps memory for reuse, and the two should be about
-equal. Neither is the wrong thing to measure. But say which one you did.
+On a CPU, the operating system provides large blocks of memory; it has to find and clear each page when it's first
+touched, which can take longer than the addition. On a GPU, PyTorch keeps memory for reuse, and the two should take
+about the same time. You may measure either, but say which.
 
-> **Trap.** The second is *the data*. A matrix of zeros or ones multiplies faster on a GPU than random numbers do: fewer
-> bits flip, the chip draws less power, and it may clock higher. (Horace He has shown it nicely: "Strangely, Matrix
-> Multiplications on GPUs Run Faster When Given *Predictable* Data".) Benchmarks with `torch.ones` and no warm-up are
-> easy to find. Use random numbers, and warm up.
+> **Trap: benchmarks with zeros.** The second is *the data*. A GPU multiplies matrices of zeros or ones faster than
+> random numbers: fewer bits flip, so the chip draws less power and can run at a higher clock. (See Horace He,
+> "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data".) Use random numbers.
 """
 
 # %% tags=["timed"]
@@ -552,18 +550,18 @@ for name, right in {"random": torch.randn_like(left), "zeros": torch.zeros_like(
 
 # %% [markdown]
 r"""
-(On a CPU you will hardly see a difference, beyond the noise.)
+(On a CPU you'll hardly see a difference.)
 
-*Try it yourself:* leave out both synchronizations in the loop over 200 calls. On a GPU, what do you get? On a CPU, why
-nothing new?
+*Try it yourself:* remove both synchronizations in the loop over 200 calls. What do you get on a GPU? Why does nothing
+change on a CPU?
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
-further calls, each on its own, and return the median seconds of one call: from when it is made until the device is
-done with it. Work that was queued before must not count, whoever queued it. `synchronize()` waits until the device is
-done; `clock()` returns seconds. `warmup` may be 0; `repeats` is at least 1, and may be even. Use no other clock: the
-tests bring a pretend device with a clock of its own.
+further calls, each separately, and return the median number of seconds of one call: from when it's made until the
+device is done with it. Work that was queued before must not count, no matter who queued it. `synchronize()` waits until
+the device is done; `clock()` returns seconds. `warmup` may be 0; `repeats` is at least 1 and may be even. Use no other
+clock: the tests use a simulated device with a clock of its own.
 """
 
 
@@ -575,7 +573,7 @@ def benchmark(
     warmup: int = 2,
     repeats: int = 7,
 ) -> float:
-    """Median seconds of one call of f, on a device that may still be at work when f returns."""
+    """Median seconds of one call of f, on a device that may still be busy when f returns."""
     ### BEGIN SOLUTION
     for _ in range(warmup):
         f()
@@ -596,10 +594,10 @@ check("benchmark")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>The order for each sample: wait, read, call, wait, read.</details>
-<details><summary>Hint 2</summary>Keep the samples in a list; <code>statistics.median</code> takes it. Where there is an even number of samples it averages the middle two.</details>
+<details><summary>Hint 2</summary>Keep the samples in a list; <code>statistics.median</code> takes it. For an even number of samples it averages the two in the middle.</details>
 
-**Why it matters.** A missing `synchronize` has "sped up" many a kernel a hundredfold and more. You will catch it in
-other people's numbers.
+**Why it matters.** If you forget to `synchronize`, your code seems a hundred times as fast, or more. You'll now notice
+it in other people's numbers.
 """
 
 
@@ -623,17 +621,16 @@ assert linear_seconds > 0
 
 # %% [markdown]
 r"""
-`course_utils.timing.benchmark` does the same, with refinements: it makes blocks of calls too short for the clock, and
-on CUDA it lets the GPU itself note the time (*events*). In your own projects use `torch.utils.benchmark.Timer` (mind
-that it runs on *one* CPU thread unless told otherwise) or, on GPUs, `triton.testing.do_bench`.
+`course_utils.timing.benchmark` does the same with refinements: it groups calls that are too short for the clock, and
+on CUDA it lets the GPU itself record the time (*events*). In your own projects use `torch.utils.benchmark.Timer` (which
+runs on *one* CPU thread unless you tell it otherwise) or, on GPUs, `triton.testing.do_bench`.
 
 ## 4 · What the hardware promises
 
-Data sheets state a peak in FLOP/s. It is arithmetic, not a measurement: units × operations per tick × ticks per second.
-An A100 has 108 multiprocessors; in each, the tensor cores do 1,024 fused multiply-adds of 16-bit numbers per tick, and
-the ordinary cores 64 of 32-bit numbers. It ticks 1.41 billion times a second, and a fused multiply-add is 2 FLOPs. (A
-multiprocessor is the GPU's version of a core; a tensor core is a unit in it that does nothing but multiply small
-matrices.)
+Data sheets state a peak in FLOP/s. It's calculated, not measured: units × operations per clock cycle × cycles per
+second. An A100 has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that
+only multiply small matrices. Per cycle they do 1,024 fused multiply-adds of 16-bit numbers in each multiprocessor,
+while the ordinary units do 64 of 32-bit numbers. The clock runs at 1.41 GHz, and a fused multiply-add is 2 FLOPs.
 """
 
 # %% tags=["item-48"]
@@ -648,10 +645,10 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-Sixteen times faster in bfloat16 than in float32. **There is no such thing as "the peak of a card"; there is one for
-each dtype.** (Lecture 02 tells what those dtypes are. `tf32` in the table below is a float32 multiplication that rounds
-its inputs to 10 bits of mantissa, to run on the tensor cores. For multiplications PyTorch does that only if you ask:
-`torch.set_float32_matmul_precision("high")`. For convolutions it does so by default.)
+It's sixteen times faster in bfloat16 than in float32. So a card doesn't have one peak; it has *one for each dtype*.
+(`tf32` in the table below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run
+on the tensor cores. For matrix multiplications PyTorch uses it only if you ask:
+`torch.set_float32_matmul_precision("high")`. For convolutions it's the default.)
 """
 
 # %% tags=["item-56"]
@@ -677,21 +674,20 @@ for name in (
 
 pcie, sxm = (hardware.peak_flops(f"H100 {kind}", torch.bfloat16) for kind in ("PCIe", "SXM"))
 assert pcie is not None and sxm is not None
-assert round(1 - pcie / sxm, 2) == 0.24  # the same name on the box
+assert round(1 - pcie / sxm, 2) == 0.24  # with the same name
 assert hardware.ACCELERATORS["H100 PCIe"].multiprocessors == 114
 assert hardware.ACCELERATORS["H100 SXM"].multiprocessors == 132
 assert (
     hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None
-)  # its tensor cores know fp16 only
+)  # its tensor cores support only fp16
 
 # %% [markdown]
 r"""
-Two H100s differ by 24 %: the one for a PCIe slot has fewer multiprocessors than the SXM module on its own board (114
-against 132), and a lower limit on its power.
+The two H100s differ by 24%, because the one for a PCIe slot has fewer multiprocessors than the SXM module (114
+against 132) and a lower power limit.
 
-And there is a factor of two in the small print. NVIDIA prints 1,979 TFLOP/s for the H100 in bfloat16, with a star:
-*with sparsity*. Half of that, 989, is what it promises for matrices as you and I have them. The float32 row has no
-star: 67 is 67.
+There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*. For
+dense matrices it promises half of that, 989. The float32 number has no footnote: 67 means 67.
 """
 
 # %% tags=["item-49"]
@@ -705,31 +701,31 @@ assert h100_sxm.peak[torch.float32] == 67e12
 r"""
 ### 2:4 structured sparsity
 
-The star means **2:4 sparsity**: of each four neighboring weights in a row, at least two are zero. Such a row is stored
-as the two other values and, for each, two bits that say where it stood. The tensor core picks the two matching inputs
-and does half of the multiplications. It is credited with all of them: that is the factor of two.
+**2:4 sparsity** means that at least two of every four neighboring weights in a row are zero. The hardware stores only
+the other two values and, for each, two bits that say which position it had. The tensor core picks the two matching
+inputs and does half of the multiplications, but the data sheet counts all of them. That's the factor of two.
 
-Why can ordinary training not have it? Its weights are dense: all of them are needed, and each step changes all of them.
-Force half of them to zero, by a rule about neighbors that knows nothing of your model, and it is a different model.
-And the backward pass multiplies by the *transposed* weights, whose fours run along the other dimension. The usual place
-for it is inference: train densely, prune, train a little more to repair the damage, and then serve.
+Why doesn't ordinary training use it? Because its weights are dense: all of them are needed, and each step changes all
+of them. If you force half of them to zero by a rule about neighbors, you get a different model. And the backward pass
+multiplies by the *transposed* weights, whose groups of four run along the other dimension. The usual use is inference:
+train densely, set weights to zero, train a little more to repair the damage, and then serve the model.
 
-> **A mistake that travels.** You will read that one halves the 1,979 because "in practice only 50 % is reached". No:
-> the halving is about *which matrices*. What is lost in practice comes on top of it.
+> **Trap: two different halves.** You may read that people halve the 1,979 because "in practice only 50% is reached".
+> No: they halve it because their matrices are dense. What's lost in practice comes on top of that.
 
 ### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `prune_2_4(w)`: a copy of `w` in which, of each four neighbors along the last dimension (elements 0–3, 4–7, …),
-the two with the largest *magnitude* are kept and the other two are zero. `w` is of any floating dtype of 16 bits or more,
-which the result has too. It has any number of leading dimensions, or none, no dimension of size 0, and any strides; its numbers are finite. Leave
-it as it is. If the last dimension is not a multiple of four, raise a `ValueError`. (Where magnitudes are equal, keep
-whichever you like, but exactly two.)
+Write `prune_2_4(w)`. It returns a copy of `w` in which, of every four neighbors along the last dimension (elements 0–3,
+4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating dtype of at
+least 16 bits, and the result has the same dtype. It has any number of leading dimensions, or none, no dimension of size
+0, and any strides; its numbers are finite. Don't change it. If the size of the last dimension isn't a multiple of four,
+raise a `ValueError`. (If magnitudes are equal, keep whichever you like, but exactly two.)
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "prune_2_4", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def prune_2_4(w: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """w with the two smallest magnitudes of each four neighbors along the last dimension set to zero."""
+    """w with the two smallest magnitudes of every four neighbors along the last dimension set to zero."""
     ### BEGIN SOLUTION
     n = w.shape[-1]
     if n % 4:
@@ -745,8 +741,8 @@ check("prune_2_4")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Make the fours a dimension of their own: <code>w.reshape(-1, 4)</code>. Then find, in each row, where the two smallest magnitudes are.</details>
-<details><summary>Hint 2</summary><code>topk</code> also tells where the values stand that it finds, and can find the smallest. <code>scatter</code> returns a copy with something else at given places. Reshape back.</details>
+<details><summary>Hint 1</summary>Make the groups of four a dimension of their own: <code>w.reshape(-1, 4)</code>. Then find, in each row, where the two smallest magnitudes are.</details>
+<details><summary>Hint 2</summary><code>topk</code> also returns the positions of the values that it finds, and it can find the smallest. <code>scatter</code> returns a copy with something else at given places. Reshape back.</details>
 <details><summary>What it should look like</summary>
 
 ```
@@ -756,10 +752,10 @@ prune_2_4    0  -9   0   3 │ 16  15   0   0
 
 </details>
 
-**Why it matters.** It is the difference between 1,979 and 989 on a data sheet, and now you know what you would have to
-do to your weights to get the larger one.
+**Why it matters.** This is the difference between 1,979 and 989 on a data sheet. Now you know what you'd have to
+do to your weights to get the larger number.
 
-How much do the weights lose? For random ones:
+How much does pruning change? For random weights:
 """
 
 # %%
@@ -769,25 +765,23 @@ sparse = prune_2_4(weights)
 energy = (sparse**2).sum() / (weights**2).sum()
 error = ((inputs @ sparse.T - inputs @ weights.T).norm() / (inputs @ weights.T).norm()).item()
 print(
-    f"half of the weights hold {energy:.0%} of the squares; the outputs are off by {error:.0%}"
+    f"the kept half of the weights has {energy:.0%} of the sum of squares; the outputs change by {error:.0%}"
 )
 
 assert (sparse == 0).float().mean() == 0.5
-assert (2 * 16 + 2 * 2) / (
-    4 * 16
-) == 0.5625  # stored, of the dense bytes: two values, two positions
+assert (2 * 16 + 2 * 2) / (4 * 16) == 0.5625  # of the dense bytes: two values, two positions
 assert 0.86 < energy < 0.88 and 0.35 < error < 0.38
 
 # %% [markdown]
 r"""
 ### Your own machine
 
-What does *your* device promise? If it is in the course's table, we know. If not, the honest answer is *unknown*.
+What does *your* device promise? If it's in the course's table, we know. If not, the honest answer is *unknown*.
 
-> **A mistake that travels.** Tables of peaks that fall back on 1 for an unknown device turn every utilization into a
-> number of $10^{12}$ %, or quietly take the figure of a similar card. "Unknown" is an answer, and one can work with it:
-> measure the fastest multiplication that the device manages, and call it what it is, a *measured ceiling*. It says how
-> far you are below what is possible here, though not how far below what was promised.
+> **Trap: made-up peaks.** Some programs use a peak of 1 for an unknown device, which makes every utilization
+> $10^{12}$%, or they silently use the number of a similar card. "Unknown" is an answer that you can work with:
+> measure the fastest multiplication that the device manages, and call it a *measured ceiling*. It tells you
+> how far you are below what's possible here, though not how far below what was promised.
 """
 
 # %% tags=["error-14", "timed"]
@@ -805,28 +799,27 @@ for dtype in (torch.float32, torch.bfloat16):
 
 # %% [markdown]
 r"""
-Some CPUs have instructions for bfloat16 and are faster with it than with float32; many have none, and are much slower.
-You can see which yours is.
+Some CPUs have instructions for bfloat16 and are faster with it than with float32; many have none and are much slower.
+The numbers above show which kind yours is.
 
 *Try it yourself:* look up the data sheet of a card you know. Is its largest number sparse or dense? For which dtype?
 
-## 5 · MFU: what you get of it
+## 5 · MFU: how much of it you get
 
-Now divide what you got by what was promised. **Model FLOPs utilization** (Chowdhery and others, 2022, in the PaLM
-paper) is
+Lecture 00 defined MFU as a share of the peak. Here's the formula (Chowdhery and others, 2022, in the PaLM
+paper):
 
 $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{promised FLOP/s: dense, for the dtype in use, over all devices}} .$$
 
-*Model* FLOPs are those that the mathematics of the model asks for. If your implementation does extra work (lecture 11
-computes activations twice to save memory) that work is not counted: it takes time and does nothing for the model, and
-MFU rightly goes down. (Counting it too gives *hardware* FLOPs utilization, HFU, which is flattered by waste.) MFU is
-not about one operation either: it takes the time of a whole training step, with everything in it.
+*Model* FLOPs are those that the mathematics of the model requires. If your program does extra work (lecture 11
+computes activations twice to save memory), that work isn't counted: it takes time and does nothing for the model, so
+the MFU goes down, as it should. (If you count it, you get *hardware* FLOPs utilization, HFU, which rewards waste.)
 
-> **A mistake that travels.** The utilization of one matrix multiplication is often called MFU. It is useful, and we
-> will measure it, but it is in practice an upper bound for the MFU of a model built from such shapes. (And the letters
-> stand for *model FLOPs utilization*, whatever a blog post tells you.)
+> **Trap: the MFU of one operation.** The utilization of a single matrix multiplication is often called MFU. It's
+> useful, and we'll measure it, but MFU refers to a whole training step, and the utilization of its multiplications is
+> in practice an upper bound for it.
 
-How much is good? Here is what well-known teams reached whose job it is to make this number large:
+What's a good value? Here's what professional teams reached:
 """
 
 # %% tags=["item-57", "item-58", "error-16"]
@@ -853,17 +846,17 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-By the usual rule **an MFU of 0.5 or more is good**; 0.4 is what the largest runs live with; 0.05 means that there is
-something to find. And 1 cannot be had, not even by a single multiplication: the best that Stas Bekman's *mamf-finder*
-(github.com/stas00/ml-engineering) finds by searching many shapes is 271 TFLOP/s on an A100, 87 %, and 794.5 on an H100,
-80 %. Chips throttle when they draw too much power, and data has to be fetched.
+As a rule of thumb, *an MFU of 0.5 or more is good*. The largest runs reach 0.4, and at 0.05 something is wrong.
+Nothing reaches 1, not even a single multiplication: the best that Stas Bekman's *mamf-finder*
+(github.com/stas00/ml-engineering) finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100,
+80%. Chips slow down when they draw too much power, and data has to be fetched.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype the pair `(FLOP/s,
-sparse)`, where `sparse` is `True` for a rate that holds for 2:4 sparse matrices only. We work with dense ones. Return
-the utilization as a share (0.4, not 40), or `None` when the sheet promises nothing for that dtype. Seconds and rates are
-positive. A share above 1 is returned as it is: it says that some number is wrong. Leave the sheet as it is.
+Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype a pair `(FLOP/s,
+sparse)`, where `sparse` is `True` if the rate holds only for 2:4 sparse matrices. Ours are dense. Return
+the utilization as a fraction (0.4, not 40), or `None` if the sheet has no rate for that dtype. Seconds and rates are
+positive. Return a value above 1 as it is: it tells you that some number is wrong. Don't change the sheet.
 """
 
 
@@ -874,7 +867,7 @@ def mfu(
     sheet: dict[torch.dtype, tuple[float, bool]],
     dtype: torch.dtype,
 ) -> float | None:
-    """Share of the promised dense FLOP/s for dtype; None where the sheet promises none."""
+    """Fraction of the promised dense FLOP/s for dtype; None if the sheet has no rate for it."""
     ### BEGIN SOLUTION
     if dtype not in sheet:
         return None
@@ -890,16 +883,15 @@ check("mfu")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Three steps: look the rate up for the dtype (or return None), make it dense, divide.</details>
-<details><summary>Hint 2</summary>Achieved is flops / seconds. The dense peak is half of the printed rate where that is sparse.</details>
+<details><summary>Hint 2</summary>The achieved rate is flops / seconds. The dense peak is half of the printed rate if that is sparse.</details>
 
-**Why it matters.** It is one line. The three ways to get it wrong (the sparse rate, another dtype's, a made-up default)
-have all been published.
+**Why it matters.** It's only one line, but there are three ways to get it wrong: the sparse rate, the rate of another
+dtype, and a made-up default.
 
-Now on your machine, for the linear layer of section 1. Where the promise is unknown, we take the share of the measured
-ceiling, and say so.
+Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured
+ceiling instead, and say so.
 
-**Predict.** Which share of the promised peak, or of the measured ceiling, does `x_large @ w_large` reach in float32? In
-percent.
+**Predict.** What percentage of the peak, or of the measured ceiling, does `x_large @ w_large` reach in float32?
 """
 
 # %%
@@ -908,7 +900,7 @@ guess = None  # %
 
 # %% tags=["timed"]
 def utilization(work: float, seconds: float, dtype: torch.dtype) -> tuple[float, str]:
-    """MFU's ratio where the peak of this device is known, else the share of its measured ceiling."""
+    """The share of the peak if this device's peak is known, otherwise of its measured ceiling."""
     peak = peaks[dtype]
     sheet = (
         {} if peak is None else {dtype: (peak, False)}
@@ -924,8 +916,8 @@ reconcile(f"float32, share {of_what}", guess, 100 * share, "%")
 
 # %% [markdown]
 r"""
-And again in bfloat16. The count does not change: FLOPs do not depend on the dtype. The time and the promise do. (Where
-bfloat16 is slow, the cell takes a sixteenth of the rows, and counts that.)
+Now in bfloat16. The FLOPs don't depend on the dtype, but the time and the peak do. (If
+bfloat16 is slow on your device, the cell uses a sixteenth of the rows and counts accordingly.)
 """
 
 # %% tags=["item-59", "timed"]
@@ -948,16 +940,15 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-Look at both numbers. On a card with a promised peak, bfloat16 is faster and its *utilization* is often lower: the
-promise grew even more than the speed. (Against a measured ceiling the two shares tell less: each dtype is compared with
-its own best.) Time is what you pay for; utilization tells how much is left to gain.
+Compare the two lines. On a GPU bfloat16 is faster, but its *utilization* is often lower, because the
+peak grew more than the speed. Time is what you pay for; utilization tells you how much you could still gain.
 
-These were single multiplications. Here is a model, so that this is an MFU in earnest, though of the forward pass only:
-your `model_flops` over your `benchmark`.
+So much for single multiplications. Here's the forward pass of a whole model, measured with
+your `model_flops` and your `benchmark`:
 """
 
 # %%
-del x_large, w_large, x16, w16  # gigabytes on a GPU, and no longer needed
+del x_large, w_large, x16, w16  # gigabytes on a GPU, no longer needed
 
 # %% tags=["timed"]
 width, vectors = (4_096, 8_192) if devices.on_gpu(device) else (512, 1_024)
@@ -980,8 +971,8 @@ assert work == 2 * vectors * (4 + 4 + 1) * width**2
 
 # %% [markdown]
 r"""
-The two norms and the GELU do next to no FLOPs, and yet they take time. How much? Here is the GELU alone, on the numbers
-that it gets in the model:
+The two norms and the GELU (lecture 07 explains both) do almost no FLOPs. How much time do they take? Here's the GELU
+alone, on the numbers that it gets in the model:
 """
 
 # %% tags=["timed"]
@@ -998,17 +989,16 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width))  # one FLOP per elem
 
 # %% [markdown]
 r"""
-Compare the two shares. Section 6 explains the difference. Another question first: how large must a multiplication be to
-be efficient?
+Its share of the time is much larger than its share of the work. Section 6 explains why. First, another question: how
+large must a multiplication be to be efficient?
 
 ### From tiny to large
 
-Here are multiplications of two $n \times n$ matrices, into memory that is already there, in both dtypes. We ask what
-the machine *can* do, so we take the fastest sample. Should one of them beat the measured ceiling of section 4, then
-that was no ceiling, and we raise it.
+The next cell multiplies two $n \times n$ matrices in both dtypes, for increasing $n$, and takes the fastest sample of
+each. If one of them beats the measured ceiling of section 4, we raise the ceiling.
 
-**Predict.** The smallest is 32 × 32 on a CPU and 256 × 256 on a GPU. How many percent of the peak (or ceiling) does it
-reach in float32?
+**Predict.** The smallest matrices are 32 × 32 on a CPU and 256 × 256 on a GPU. What percentage of the peak (or ceiling)
+do they reach in float32?
 """
 
 # %%
@@ -1068,9 +1058,14 @@ plots.show(
 
 # %% [markdown]
 r"""
-Why not all of it? On a GPU, one reason can be shown: **power**. A promised peak belongs to a clock, and a chip that draws all the
-power it may draw lowers its clock. Zeros draw less (section 3). What they gain over random numbers is what power costs; what
-is missing even with zeros, the program that multiplies loses.
+Small multiplications waste a machine: each takes a few microseconds to start, and there isn't enough work for all
+cores. A model of many small layers has a low MFU for this reason alone. (On CPUs the
+curve often falls again at the right end, when the matrices no longer fit in the caches or the chip gets hot.)
+
+And why do large ones stay below 100%? On a GPU we can show one reason, *power*. The promised peak assumes a certain
+clock, and a chip at its power limit lowers its clock. Multiplying by zeros takes less power (section 3). So the gap
+between zeros and random numbers is the cost of power; the gap that remains even with zeros is the kernel's own
+overhead.
 """
 
 # %% tags=["timed"]
@@ -1092,30 +1087,27 @@ if devices.on_gpu(device):
         if peaks[left.dtype]:
             record(f"bfloat16 matmul, {name}", share, "MFU")
 else:
-    print("no GPU: a CPU hardly minds what it multiplies")
+    print("no GPU: on a CPU the data makes little difference")
 
 # %% [markdown]
 r"""
-Small multiplications waste a machine: each costs a few microseconds to start, and there is not enough work to share out
-among its cores. A model of many small layers has a low MFU for that reason alone, whatever its code looks like. (A
-curve that sinks again at the right end is common on CPUs: the matrices outgrow the caches, or the chip gets warm.)
-
-*Try it yourself:* sizes that are not powers of two, 1,000 or 1,023. Do they cost you anything?
+*Try it yourself:* sizes that aren't powers of two, such as 1,000 or 1,023. Do they cost you anything?
 
 ## 6 · The roofline
 
-A processor does two things: it computes, and it moves data from memory to where it computes. Both take time, and they
-overlap, so the *slower one decides*. Which one that is depends on a single property of the work, its **arithmetic
-intensity**: how many FLOPs it does for each byte that it has to move.
+A processor computes, and it moves data from memory to where it computes. The two overlap, so the *slower one decides*.
+Which one that is depends on one property of the work. The **arithmetic intensity** of an operation is the number of
+FLOPs it does per byte it moves.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
-Drawn over the intensity, that minimum is a roof: a slope, where memory limits, and a flat part, where arithmetic does
-(Williams, Waterman and Patterson, 2009). They meet at the **ridge point**, intensity = peak / bandwidth.
+The **roofline** of a machine is this minimum drawn against the intensity: a slope, where memory is the limit, and a
+flat part, where arithmetic is (Williams, Waterman and Patterson, 2009). Operations under the slope are
+**memory-bound**; operations under the flat part are **compute-bound**. The two parts meet at the **ridge point**, where
+the intensity equals peak / bandwidth.
 
-Take the addition of two tensors of float32. For each element it reads 4 + 4 bytes, writes 4, and does one FLOP. So
-while one byte is moved it does 1/12 FLOP. In that time an H100 could do 20 in float32, and its tensor cores 295 in
-bfloat16.
+Take the addition of two float32 tensors. For each element it reads 4 + 4 bytes, writes 4, and does one FLOP, so its
+intensity is 1/12 FLOP per byte. An H100's ridge point is at 20 FLOP per byte in float32, and at 295 in bfloat16.
 """
 
 # %%
@@ -1135,22 +1127,21 @@ assert (
 
 # %% [markdown]
 r"""
-279 GFLOP/s, 0.4 % of the peak, and *nothing is wrong with it*: no code that adds numbers from memory could be faster.
-That is what a roofline is for. It tells "slow" from "as fast as it goes".
+The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*: no program that adds
+numbers from memory could be faster. That's the use of a roofline. It tells you whether "slow" can be improved.
 
-Here is the answer from section 5: norms and GELU do about one FLOP for each number that they fetch, so they run at the
-speed of memory, or below it.
+It also explains section 5: norms and GELU do about one FLOP for each number they fetch, so they run at the
+speed of memory or below.
 
-For `[B, D] @ [D, K]` the least one has to move is each matrix once: read `x` and `w`, write `y`. There is a lot to
-gain, since each number that was fetched is used many times: an element of `x` in $K$ products, an element of `w` in
-$B$.
+A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
+was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
 
 ### Exercise 5.6 · Intensity, and what limits &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)`: the FLOP per byte of a multiplication `[b, d] @
-[d, k]` in which each of the three matrices is moved once. And `bound(intensity, peak, bandwidth)`: `"memory"` where
-moving the data takes longer than computing, else `"compute"`; `peak` in FLOP/s, `bandwidth` in B/s. All numbers are
-positive.
+Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)` returns the FLOPs per byte of a multiplication
+`[b, d] @ [d, k]` in which each of the three matrices is moved once. `bound(intensity, peak, bandwidth)` returns
+`"memory"` if moving the data takes longer than computing, and `"compute"` otherwise; `peak` is in FLOP/s and
+`bandwidth` in B/s. All numbers are positive.
 """
 
 
@@ -1164,7 +1155,7 @@ def arithmetic_intensity(b: int, d: int, k: int, bytes_per_element: int) -> floa
 
 
 def bound(intensity: float, peak: float, bandwidth: float) -> str:
-    """ "memory" where moving the data takes longer than computing, else "compute"."""
+    """ "memory" if moving the data takes longer than computing, otherwise "compute"."""
     ### BEGIN SOLUTION
     return "memory" if intensity * bandwidth < peak else "compute"
     ### END SOLUTION
@@ -1175,15 +1166,15 @@ check("arithmetic_intensity")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three matrices are moved, of b·d, d·k and b·k elements. The work is 2·b·d·k.</details>
+<details><summary>Hint 1</summary>Three matrices are moved, with b·d, d·k and b·k elements. The work is 2·b·d·k.</details>
 <details><summary>Hint 2</summary>One FLOP takes 1 / peak seconds. The 1 / intensity bytes that belong to it take 1 / (intensity · bandwidth).</details>
 
-**Why it matters.** Before you optimize, ask which of the two it is. A faster chip does nothing for work that waits for
-memory, and fewer FLOPs do nothing either.
+**Why it matters.** Before you optimize, find out which of the two is the limit. If the operation waits for
+memory, neither a faster chip nor fewer FLOPs will help.
 
-The formula says more than it seems to. For square matrices it is $n/3$ in 2-byte numbers (and $n/6$ in float32):
-multiplications get *better* the larger they are. And for a batch of $B$ tokens against a large weight matrix it is
-nearly $B$ itself, as long as $B$ is small beside $D$ and $K$:
+For square matrices the formula gives $n/3$ in 2-byte numbers (and $n/6$ in float32), so
+multiplications get *more efficient* as they get larger. And for a batch of $B$ tokens and a large weight matrix it's
+nearly $B$ itself, as long as $B$ is small compared with $D$ and $K$:
 """
 
 # %%
@@ -1204,21 +1195,21 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 
 # %% [markdown]
 r"""
-This one line explains much of how language models are trained and served. In training, thousands of tokens pass through
-the weights at once, and arithmetic limits. When a model *writes*, it makes one token at a time: 1 FLOP per byte, three
-hundred times below the ridge. The card spends its time fetching weights, and that is why servers collect many users'
-requests into one batch.
+This explains much of how language models are trained and served. In training, thousands of tokens pass through the
+weights at once, and arithmetic is the limit. When a model *generates* text, it produces one token at a time: 1 FLOP per
+byte, three hundred times below the ridge point. The GPU spends its time fetching weights. That's why servers combine
+many users' requests into one batch.
 
-*Try it yourself:* how many tokens does it take on an A100, or on a B200? (`hardware.ACCELERATORS` has their
+*Try it yourself:* how many tokens at once would you need on an A100, or on a B200? (`hardware.ACCELERATORS` has their
 bandwidths.)
 
-## 7 · The result: your machine
+## 7 · Your machine's roofline
 
-Four pieces of work, from the lowest intensity to the highest: an addition, a matrix times a vector, a small
-multiplication, a large one. First the predictions, from your functions and two numbers about the machine, its roof and
-its bandwidth. A byte that is copied is read once and written once, so it counts twice.
+We'll test the roofline with four operations, from the lowest intensity to the highest: an addition, a matrix times a
+vector, a small multiplication, and a large one. First come the predictions, from your functions and two properties of
+the machine, its peak and its bandwidth. (A byte that's copied is read once and written once, so it counts twice.)
 
-**Predict.** How many times more FLOP/s does the large multiplication reach than the addition?
+**Predict.** How many times as many FLOP/s does the large multiplication reach as the addition?
 """
 
 # %%
@@ -1251,8 +1242,7 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Then the measurements. We ask what the machine can do, so we take the fastest sample (section 3), into memory that is
-already there.
+Now the measurements. We want to know what the machine can do, so we take the fastest sample.
 """
 
 # %% tags=["timed"]
@@ -1269,12 +1259,12 @@ for name, (b, d, k) in products.items():
     measured[name] = matmul_flops(left.shape, right.shape) / taken.minimum
 
 factor = measured[f"matmul {large:,} × {large:,}"] / measured["addition"]
-reconcile("large matmul against addition, in FLOP/s", guess, factor, "times")
+reconcile("FLOP/s of the large matmul, relative to the addition", guess, factor, "times")
 
 # %% tags=["item-60", "timed"]
 shares = {name: measured[name] / predicted[name] for name in measured}
 findings = [f"{name}: {share:.0%}" for name, share in shares.items()]
-finding = f"Of what the roof allows – {'; '.join(findings)}"
+finding = f"Reached, of the roof: {'; '.join(findings)}"
 plots.show(
     plots.roofline(
         peaks[dtype],
@@ -1296,23 +1286,21 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-Read it from left to right. The addition and the matrix times a vector lie on the slope, or somewhat below it: they run
-about as fast as memory delivers, at a small share of the peak. (They may even lie a little *above* the slope: the
-bandwidth was measured with a copy, and writing can cost more than reading.) The large multiplication should be close
-under the roof. On a CPU with unknown peak that is no miracle, since the roof is itself the best multiplication so far.
+Read the picture from left to right. The addition and the matrix times a vector are on the slope or a little below it:
+they're limited by memory, at a small share of the peak. (They may even be slightly *above* it, because we measured the
+bandwidth with a copy, and writing can cost more than reading.) The large multiplication should be close to the flat
+roof. (If your CPU's peak is unknown, that's no surprise, since the roof is the best multiplication we measured.)
 
-The small multiplication is the odd one. Often it lies far *below* the roof: it is over before it has begun, and what
-you measure is the cost of starting it, a few microseconds, and cores without enough to do. It may also lie above the
-slope: 64 × 64 numbers stay in the cache, which is faster than memory. The roofline knows of neither. It is a bound with
-assumptions, and a point off the roof is a question, with an answer to be found.
+The small multiplication may be far *below* the roof, because starting it takes longer than the work. It may also be
+above the slope, because 64 × 64 numbers stay in the cache, which is faster than memory. The roofline model ignores both
+effects. When a point is off the roof, ask why.
 
-That is your answer to both halves of the question. *How fast could it be?* The roof above its intensity. *How fast is
-it?* The filled mark. Over a whole training step, the share of the flat roof that is reached is the MFU; raising it is
-what much of the rest of this course is for.
+So *how fast could it be?* As fast as the roof above its intensity. *How fast is
+it?* That's the filled marker.
 
-Now move it. Your measurements stay, and the product `[m, k] @ [k, n]` moves under the roof: your machine's first, then
-any card's. Take $m$ for the tokens at once and $k$ and $n$ for the sides of a weight matrix. From which $m$ on is it
-compute-bound here, and from which on an H100? And with $k = 16$, why does no $m$ help the H100?
+Now experiment. Your measurements stay, and you can move a product `[m, k] @ [k, n]` under the roof of your machine or
+of any card. Think of $m$ as the number of tokens at once and of $k$ and $n$ as the sides of a weight matrix. How large
+must $m$ be for it to be compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]
@@ -1325,18 +1313,19 @@ roofline.explore([(name, intensities[name], measured[name]) for name in measured
 r"""
 ## Takeaways
 
-**Mechanics.** `[B, D] @ [D, K]` is 2·B·D·K FLOPs; everything elementwise is one per element. A forward pass is 2 ×
-tokens × parameters, plus attention's $4T^2d$ per layer and sequence, minus look-ups. Time with warm-up,
-synchronization, repetition, random data; report the median and the spread. MFU is model FLOPs per second over the
-*dense* peak of the *dtype in use*. A roof is min(peak, intensity × bandwidth).
+**Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs; elementwise operations take one per element. A forward pass takes
+2 × tokens × parameters, plus $4T^2d$ per layer and sequence for attention, and look-ups are free. To measure time, use
+warm-up, synchronization, repetition and random data; report the median and the spread. MFU is model FLOPs per second
+divided by the *dense* peak of the *dtype in use*. The roof is min(peak, intensity × bandwidth).
 
-**Mindset.** Say the number first: FLOPs, bytes, the bound, the seconds. Then measure. When they differ by two, look for
-MACs or sparsity; by a hundred and more, for a missing synchronization. Where you do not know a peak, say "unknown" and
-measure a ceiling.
+**Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,
+look for MACs or sparsity; if by a hundred or more, for a missing synchronization. If you don't know a peak, say
+"unknown" and measure a ceiling.
 
-**Intuitions.** A promised peak is a bound that nobody reaches: the best multiplications get 80 to 87 %, a well-tuned
-training run 40 to 50 %. Elementwise operations are slow for want of bandwidth, not of FLOP/s. Large multiplications are
-efficient, small ones are all overhead. One token at a time is memory-bound, thousands are compute-bound.
+**Intuitions.** Nothing reaches its promised peak: the best multiplications get 80 to 87% of it, a well-tuned
+training run 40 to 50%. Elementwise operations are limited by bandwidth, not by FLOP/s. Large multiplications are
+efficient; small ones are mostly overhead. One token at a time is memory-bound, thousands are compute-bound.
 
-Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass is 2 × tokens × parameters; what does the backward pass cost?
+Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
+parameters. What does the backward pass cost?
 """
