@@ -2,20 +2,17 @@
 r"""
 # 06 · Gradients and 6N
 
-[← 05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb) · [07 · Models and initialization →](../07_models_and_init/07_models_and_init.ipynb)
+[← 05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb) · [07 · Models and initialization
+→](../07_models_and_init/07_models_and_init.ipynb)
 
 > **What does a training step cost, and where does the 6 come from?**
 
-Lecture 05 ended with the forward pass: two FLOPs for each parameter and token. To train, you also need the gradients,
-and the rule that everybody quotes for the two together is *six*: $6N$ FLOPs to train a model of $N$ parameters on one
-token. This lecture takes the six apart. You will see which products the backward pass makes, and which one it leaves
-out; you will write them yourself, and check them without autograd. By the end you will have predicted, to the last
-FLOP, what a training step of Llama 3 costs, and shown for which context lengths $6N$ is close, for which it is right by
-accident, and for which it misses most of the work.
-
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all.
+Lecture 05 showed that the forward pass takes two FLOPs per parameter and token. Training also needs gradients, and the
+well-known rule for both together is $6N$: six FLOPs to train each of $N$ parameters on one token. This lecture explains
+the six. You'll see which matrix products the backward pass computes and which one it can skip; you'll write them
+yourself and check them without autograd. By the end you'll have predicted, to the last FLOP, what a training step of
+Llama 3 costs. You'll also know for which context lengths $6N$ is a good estimate, for which it's right by accident, and
+for which it misses most of the work.
 """
 
 # %%
@@ -47,15 +44,16 @@ show_progress()
 r"""
 ## 1 · One gradient, and who keeps it
 
-The smallest model that one can train: a vector of weights, one example, one number that should come out. How wrong it
-is we call the *loss*:
+Let's start with the smallest model that we can train: a vector of weights and one example, whose output should be 5.
+The *loss* is a number that says how wrong the output is:
 
 $$\text{loss} = \tfrac12 (x \cdot w - 5)^2 .$$
 
-The **gradient** says, for each weight, how fast the loss changes when that weight alone grows a little. By the chain
-rule it is $(x \cdot w - 5)$, the error, times $x$.
+A **gradient** says, for each weight, how fast the loss changes when that weight alone grows a little. To compute it, we
+use the **chain rule**: the derivative of nested functions is the product of their derivatives. Here that gives the
+error $(x \cdot w - 5)$ times $x$.
 
-**Predict.** Take $x = (1, 2, 3)$ and $w = (1, 1, 1)$. What is the gradient with respect to the *third* weight?
+**Predict.** Take $x = (1, 2, 3)$ and $w = (1, 1, 1)$. What's the gradient with respect to the *third* weight?
 """
 
 # %%
@@ -64,14 +62,14 @@ guess = None  # the third element of w.grad
 
 # %% tags=["item-61"]
 def kept(tensor: Tensor) -> Tensor | None:
-    """tensor.grad, without the warning that PyTorch gives for a tensor which keeps none."""
+    """tensor.grad, without the warning that PyTorch gives for a tensor that keeps none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tensor.grad
 
 
 x = torch.tensor([1.0, 2.0, 3.0])  # data
-w = torch.tensor([1.0, 1.0, 1.0], requires_grad=True)  # what we may change
+w = torch.tensor([1.0, 1.0, 1.0], requires_grad=True)  # what we train
 
 prediction = x @ w  # 1 + 2 + 3 = 6; we want 5
 loss = 0.5 * (prediction - 5) ** 2
@@ -82,21 +80,22 @@ assert w.grad is not None
 reconcile("the third element of w.grad", guess, w.grad[2].item(), "")
 
 assert w.grad.tolist() == [1, 2, 3]  # the error, 1, times x
-assert kept(x) is None  # nobody asked for it
-assert kept(prediction) is None and kept(loss) is None  # computed on the way, and not kept
+assert kept(x) is None  # not required
+assert kept(prediction) is None and kept(loss) is None  # computed, but not kept
 
 # %% [markdown]
 r"""
-`backward()` walked from the loss back to `w` and left a gradient in `w.grad`, and *only there*. To see why, look at
-what there was to walk along. While you computed, PyTorch recorded each operation that had anything to do with a tensor
-that requires a gradient. The record is a graph, and it hangs on the result, as `grad_fn`. Each node knows the nodes
-before it (`next_functions`).
+`backward()` went from the loss back to `w` and stored a gradient in `w.grad`, and *only there*. To see why, look at the
+path it followed. While you computed, PyTorch recorded each operation that involved a tensor that requires a gradient.
+This record is the **computational graph**: a node for each operation, with links to the operations that produced its
+inputs. **Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph
+from the result, through `grad_fn`; each node knows the nodes before it (`next_functions`).
 """
 
 
 # %%
 def print_graph(node: Any, depth: int = 0) -> None:
-    """The recorded operations, from the result backwards."""
+    """The recorded operations, from the result backward."""
     if node is None:  # nothing on that side needs a gradient
         return
     print("    " * depth + type(node).__name__)
@@ -111,20 +110,20 @@ assert loss.grad_fn is not None and w.grad_fn is None and x.grad_fn is None
 node: Any = loss.grad_fn
 while node.next_functions:
     (node,) = (earlier for earlier, _ in node.next_functions if earlier is not None)
-assert node.variable is w  # the walk ends where a gradient is to be put
+assert node.variable is w  # the path ends where a gradient will be stored
 
 # %% [markdown]
 r"""
-The walk ends at a node called `AccumulateGrad`, whose `variable` is `w`. Here are the words for it:
+The path ends at a node called `AccumulateGrad`, whose `variable` is `w`. These are the rules:
 
-- A **leaf** is a tensor that no recorded operation made: your data, your parameters. (`tensor.is_leaf`)
-- `requires_grad` says that a gradient is wanted, here or further back. You set it on leaves; what is computed from them
-  inherits it.
-- `backward()` leaves a gradient in `.grad` of each **leaf that requires one and that the walk reaches**. For tensors in
-  between, it computes the gradient, passes it on, and lets it go.
-- `tensor.retain_grad()`, called before, asks it to keep one of those, too.
-- Inside `with torch.no_grad():` nothing is recorded, and `tensor.detach()` is the same numbers without their history.
-  The walk does not get past either.
+- A **leaf** is a tensor that wasn't produced by a recorded operation: your data, your parameters. (`tensor.is_leaf`)
+- `requires_grad` says that a gradient is wanted here or further back. You set it on leaves, and whatever is computed
+  from them inherits it.
+- `backward()` stores a gradient in `.grad` of each *leaf that requires one and that the graph reaches*. For tensors in
+  between, it computes the gradient, passes it on, and discards it.
+- If you call `tensor.retain_grad()` first, it keeps that tensor's gradient, too.
+- Inside `with torch.no_grad():` nothing is recorded. `tensor.detach()` has the same numbers without their history.
+  Gradients don't flow through either.
 """
 
 # %%
@@ -136,7 +135,7 @@ assert w.is_leaf and x.is_leaf and not prediction.is_leaf
 assert prediction.requires_grad and not x.requires_grad
 
 (0.5 * error**2).backward()
-assert kept(prediction) == 1 and kept(error) is None  # one was asked for, one was not
+assert kept(prediction) == 1 and kept(error) is None  # only one was retained
 
 with torch.no_grad():
     unrecorded = x @ w
@@ -145,12 +144,12 @@ assert prediction.detach().is_leaf and not prediction.detach().requires_grad
 
 # %% [markdown]
 r"""
-> **Trap: gradients add up.** The node is called *Accumulate*Grad for a reason. A second `backward()` *adds* to what is
-> there. That is useful (a batch that is too large can be taken in parts), and it is why a training loop clears the
-> gradients in each step.
+> **Trap: gradients add up.** The node is called *Accumulate*Grad for a reason. A second `backward()` *adds* to the
+> gradients that are already there. That's useful if a batch is too large and you process it in parts, and it's why a
+> training loop clears the gradients in each step.
 
-> **Trap: a parameter that is not a leaf.** `torch.ones(3, requires_grad=True) * 0.1` is the *result* of an operation.
-> So is `.to(device)` or `.double()` whenever it has something to do. Such a tensor gets no `.grad`, and an optimizer
+> **Trap: a parameter that isn't a leaf.** `torch.ones(3, requires_grad=True) * 0.1` is the *result* of an operation.
+> So is `.to(device)` or `.double()` if it has to convert something. Such a tensor gets no `.grad`, and an optimizer
 > refuses it. Make the numbers first, then call `requires_grad_()`.
 """
 
@@ -168,7 +167,7 @@ assert not scaled.is_leaf and not converted.is_leaf
 assert unchanged.is_leaf and mended.is_leaf
 try:
     torch.optim.SGD([scaled], lr=0.1)
-    raise AssertionError("it took a tensor that is not a leaf")
+    raise AssertionError("it accepted a tensor that is not a leaf")
 except ValueError as refusal:
     print(refusal)
 
@@ -179,12 +178,12 @@ away?
 
 ### Exercise 6.1 · Who keeps a gradient? &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `who_keeps_grad(loss, tensors)`: for each name in `tensors`, `True` where `loss.backward()` would put a gradient
-into that tensor's `.grad`, else `False`. Look, and do not touch: afterwards each `.grad` must hold what it held, also
-that of a tensor which is not in `tensors`, and `loss.backward()` must still work and fill what it would have filled. A
-`.grad` that is already there, from an earlier step, proves nothing. `tensors` may be empty. `loss` is the result of a
-recorded operation, and may itself be among `tensors`. Each operation on the way is one of PyTorch's own and makes one
-tensor, and there are a few hundred at most, none of them in a checkpoint.
+Write `who_keeps_grad(loss, tensors)`. For each name in `tensors`, it returns `True` if `loss.backward()` would store a
+gradient in that tensor's `.grad`, and `False` otherwise. It must not change anything: afterwards each `.grad` must
+contain what it did before, including that of a tensor that isn't in `tensors`, and `loss.backward()` must still work
+and fill what it would have filled. A `.grad` that exists already, from an earlier step, proves nothing. `tensors` may
+be empty. `loss` is the result of a recorded operation and may itself be among `tensors`. Each operation in the graph is
+one of PyTorch's own and produces one tensor; there are at most a few hundred of them, and none is inside a checkpoint.
 """
 
 
@@ -216,25 +215,27 @@ check("who_keeps_grad")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>print_graph</code> above walks the graph already. Collect the nodes that it meets, each once, in place of printing them.</details>
+<details><summary>Hint 1</summary><code>print_graph</code> above already walks the graph. Collect the nodes that it meets, each once, instead of printing them.</details>
 <details><summary>Hint 2</summary>How does a node know a leaf, and how does a tensor in between know its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And each tensor says whether it <code>retains_grad</code>.</details>
 
-**Why it matters.** "Why is `.grad` None?" is a question that you will ask at midnight. There are four answers: not
-required, not a leaf, not reached, not recorded. You can now tell which. (One thing more to look at: an operation such as
-`split` makes several tensors and one node, and the loss may depend on some of them only.)
+**Why it matters.** "Why is `.grad` None?" is a question you'll ask some night. There are four possible answers: the
+tensor doesn't require a gradient, it isn't a leaf, the loss doesn't depend on it, or the operation wasn't recorded. You
+can now tell which. (An operation such as `split` adds one more: it makes several tensors with one node, and the loss
+may depend on only some of them.)
 
 ## 2 · Is the gradient right?
 
-Autograd's answer can be checked without autograd. A gradient says how fast the loss changes when *one* number grows a
-little, so let it grow a little, and look. The obvious way is the *forward difference*. Going a step to either side
-costs the same two evaluations, and is far better:
+You can check autograd's answer without autograd. A gradient says how fast the loss changes when *one* number grows a
+little, so let it grow a little, and see what happens. The simplest way is the *forward difference*. The *central
+difference* takes a step in both directions; it needs the same two evaluations and is far more accurate:
 
 $$\text{forward: } \frac{f(x + h) - f(x)}{h} \qquad\qquad \text{central: } \frac{f(x + h) - f(x - h)}{2h}$$
 
-How small should the step $h$ be? As small as possible, one would think.
+How small should the step $h$ be? As small as possible, it seems.
 
-**Predict.** The slope of $\sin$ at 1 is $\cos 1$. Take central differences in float64, once with $h = 10^{-5}$, once
-with $h = 10^{-12}$. How many times *larger* is the error with the smaller step? (Less than 1, if it is smaller.)
+**Predict.** The slope of $\sin$ at 1 is $\cos 1$. Take central differences in float64, once with $h = 10^{-5}$ and once
+with $h = 10^{-12}$. How many times as large is the error with the smaller step? (If you think it's smaller, give a
+number below 1.)
 """
 
 # %%
@@ -253,9 +254,9 @@ def slope_error(h: float, dtype: torch.dtype, central: bool) -> float:
 
 
 good, tiny = (slope_error(h, torch.float64, central=True) for h in (1e-5, 1e-12))
-reconcile("the error with h = 1e-12 against h = 1e-5", guess, tiny / good, "times")
+reconcile("the error with h = 1e-12", guess, tiny / good, "times that with h = 1e-5")
 
-assert good < 1e-10 and tiny > 1e-6  # ten correct digits, and not even six
+assert good < 1e-10 and tiny > 1e-6  # ten correct digits against fewer than six
 assert slope_error(1e-5, torch.float64, central=False) > 1e4 * good
 
 # %%
@@ -289,26 +290,27 @@ assert 1e-9 < least["forward, float64"] < 1e-7 and least["central, float32"] > 1
 
 best = steps_tried[errors["central, float64"].index(least["central, float64"])]
 assert 1e-7 < best < 1e-4  # around 1e-5
-for central, power in ((True, 2), (False, 1)):  # on the right, a step ten times as long
+for central, power in ((True, 2), (False, 1)):  # a step ten times as long
     long, short = (slope_error(h, torch.float64, central) for h in (1e-3, 1e-4))
     assert round(math.log10(long / short), 2) == power
 
 # %% [markdown]
 r"""
-Two errors work against each other. On the right, the step is too long: the curve bends on the way. A central difference
-cancels the first bend, and its error falls with $h^2$ where the other falls with $h$. On the left, the step is so short
-that the two values agree in nearly all of their digits, and what is left after subtracting is rounding. Hence the
-recipe: **central, in float64, with $h$ around $10^{-5}$** (for numbers of the size of 1).
+There are two errors, and reducing one increases the other. On the right, the step is too long and the function isn't
+straight over that distance. A central difference cancels the leading term of this error, so its error falls with $h^2$,
+while that of the forward difference falls with $h$. On the left, the step is so short that the two values agree in
+nearly all their digits, and what's left after the subtraction is mostly rounding error. So use *central differences in
+float64 with $h$ around $10^{-5}$* (for numbers of about size 1).
 
-*Try it yourself:* in `slope_error`, take the slope at 1,000 instead of 1 (twice: in `one`, and in `math.cos`). Which
+*Try it yourself:* in `slope_error`, take the slope at 1,000 instead of 1 (in `one` and in `math.cos`). Which
 side of the V moves, and why?
 
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `numerical_gradient(f, x, step)`: the gradient of `f` at `x` by central differences, in float64. `f` takes a
-tensor of the shape of `x`, which it leaves as it is, and returns a tensor with one number, of shape `[]` or `[1]`. `x` has any floating dtype;
-call `f` with float64 always, and return float64 in the shape of `x`. `x` has one or more dimensions, may have no
-elements or be non-contiguous, and must hold afterwards what it held.
+Write `numerical_gradient(f, x, step)`. It returns the gradient of `f` at `x` by central differences, in float64. `f`
+takes a tensor of the shape of `x`, doesn't change it, and returns a tensor with one number, of shape `[]` or `[1]`. `x`
+has any floating dtype; always call `f` with float64, and return float64 in the shape of `x`. `x` has at least one
+dimension, may have no elements or be non-contiguous, and must contain the same numbers afterwards.
 """
 
 
@@ -316,7 +318,7 @@ elements or be non-contiguous, and must hold afterwards what it held.
 def numerical_gradient(
     f: Callable[[Tensor], Tensor], x: Float[Tensor, "*shape"], step: float = 1e-5
 ) -> Float64[Tensor, "*shape"]:
-    """(f(x + step) - f(x - step)) / (2 step) for each element of x, moved on its own."""
+    """(f(x + step) - f(x - step)) / (2 step) for each element of x in turn."""
     ### BEGIN SOLUTION
     gradient = torch.zeros(x.shape, dtype=torch.float64)
     for index in itertools.product(*map(range, x.shape)):
@@ -333,24 +335,24 @@ check("numerical_gradient")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>For each index: two copies of x in float64, one with that element a step higher, one a step lower. <code>itertools.product(*map(range, x.shape))</code> yields all indices, each as a tuple that you can index with.</details>
-<details><summary>Hint 2</summary><code>x.double()</code> is no copy when x is float64 already. <code>x.to(torch.float64, copy=True)</code> always is.</details>
+<details><summary>Hint 1</summary>For each index, make two copies of x in float64, one with that element a step higher and one a step lower. <code>itertools.product(*map(range, x.shape))</code> yields all indices, each as a tuple that you can index with.</details>
+<details><summary>Hint 2</summary><code>x.double()</code> doesn't copy if x is already float64. <code>x.to(torch.float64, copy=True)</code> always does.</details>
 
-**Why it matters.** It is how everybody who writes a backward pass by hand finds out whether it is right. PyTorch's
-`torch.autograd.gradcheck` does the same. You will use yours in the next section, on gradients written by hand.
+**Why it matters.** If you write a backward pass by hand, this is how you find out whether it's right. PyTorch's
+`torch.autograd.gradcheck` does the same. You'll use yours in the next section.
 
-It also shows what autograd is worth. Two evaluations *per parameter*: how much would one gradient of a small model
-cost?
+It also shows what autograd saves. Central differences need two evaluations *per parameter*. How much would one gradient
+of a small model cost?
 """
 
 # %%
 small = nn.Sequential(nn.Linear(64, 64, bias=False), nn.Tanh(), nn.Linear(64, 8, bias=False))
-points = torch.randn(16, 64, requires_grad=True)  # as if a layer came before
+points = torch.randn(16, 64, requires_grad=True)  # as if another layer came before
 forward = count_flops(small, points)
 step_work = count_flops(lambda: small(points).sum().backward())
 
 numbers = points.numel() + sum(p.numel() for p in small.parameters())
-print(f"{numbers:,} numbers to move, one by one: {2 * numbers:,} forward passes")
+print(f"differences for {numbers:,} numbers: {2 * numbers:,} forward passes")
 print(f"a forward and a backward pass: {step_work / forward:g} forward passes")
 
 assert numbers == 5_632 and 2 * numbers == 11_264
@@ -358,8 +360,8 @@ assert step_work == 3 * forward
 
 # %% [markdown]
 r"""
-11,264 forward passes against 3, and for a model with 8 billion parameters it would be 16 billion against the same 3.
-Why 3? That is our question, and now we count.
+That's 11,264 forward passes against 3, and for a model with 8 billion parameters it would be 16 billion against the
+same 3. But why 3? Let's count.
 
 ## 3 · Two layers, product by product
 
@@ -368,15 +370,15 @@ Take $B$ tokens of $D$ numbers, two linear layers, and a loss:
 $$x\;\;[B, D] \;\;\xrightarrow{\;w_1\,[D, D]\;}\;\; h_1\;\;[B, D] \;\;\xrightarrow{\;w_2\,[D, K]\;}\;\; h_2\;\;[B, K]
 \;\;\longrightarrow\;\; \text{loss} = \operatorname{mean}(h_2^2)$$
 
-The forward pass is two multiplications of matrices. From lecture 05, that is $2BDD + 2BDK$ FLOPs. We count it on the
-*meta device*, where a tensor has a shape and no memory: PyTorch's counter needs only shapes, so the sizes may be as
+The forward pass consists of two matrix products, so it takes $2BDD + 2BDK$ FLOPs (lecture 05). We count them on the
+*meta device*, where a tensor has a shape but no memory, so the sizes may be as
 large as we like.
 """
 
 # %% tags=["item-62"]
 B, D, K = 16_384, 32_768, 8_192
 with torch.device("meta"):
-    x = torch.empty(B, D)  # data: no gradient wanted
+    x = torch.empty(B, D)  # data: no gradient needed
     w1 = torch.empty(D, D, requires_grad=True)
     w2 = torch.empty(D, K, requires_grad=True)
 
@@ -391,13 +393,13 @@ def run_forward(x: Tensor, w1: Tensor, w2: Tensor) -> Tensor:
 forward = count_flops(run_forward, x, w1, w2)
 assert forward == 2 * B * D * D + 2 * B * D * K
 with torch.no_grad():
-    assert count_flops(run_forward, x, w1, w2) == forward  # not recorded, but computed
+    assert count_flops(run_forward, x, w1, w2) == forward  # not recorded, but still computed
 print(f"forward: {readable(forward, 'FLOPs')}")
 
 # %% [markdown]
 r"""
-Now a small one, with numbers, and the gradients of $h_1$ and $h_2$ kept so that we can look at them. (Without
-`retain_grad()` they would be computed and let go: section 1.)
+Here's a small example with actual numbers. We keep the gradients of $h_1$ and $h_2$ with `retain_grad()` so that we can
+look at them.
 """
 
 # %% tags=["item-63"]
@@ -413,29 +415,29 @@ h1.retain_grad()
 h2.retain_grad()
 loss = h2.square().mean()
 tensors = dict(w1=w1, w2=w2, h1=h1, h2=h2, x=x)
-said = who_keeps_grad(loss, tensors)  # before it happens
+said = who_keeps_grad(loss, tensors)  # before the backward pass
 loss.backward()
 
 grads = {name: kept(t) for name, t in tensors.items()}
 assert said == {name: grad is not None for name, grad in grads.items()}
 assert {name for name, grad in grads.items() if grad is None} == {"x"}
 assert all(grads[n].shape == t.shape for n, t in dict(w1=w1, w2=w2, h1=h1, h2=h2).items())
-# Where the walk begins: the slope of mean(h²).
+# The backward pass starts with the derivative of mean(h²).
 assert torch.allclose(grads["h2"], 2 * h2 / (b * k))
 
 # %% [markdown]
 r"""
-The walk begins at $h_2$, where the gradient is elementwise: $2 h_2 / BK$, since the mean divides by the number of
-elements. A gradient always has the shape and the dtype of its tensor.
+The backward pass starts at $h_2$, where the gradient is elementwise: $2 h_2 / BK$, since the mean divides by the number
+of elements. A gradient always has the shape and the dtype of its tensor.
 
-**The weights $w_2$.** The number $w_2[j, k]$ takes part in one product for each token $i$: it multiplies $h_1[i, j]$
-and the result lands in $h_2[i, k]$. So it changes the loss through each of the $B$ tokens, and the parts add up. With
-$\nabla w_2$ for the gradient of the loss with respect to $w_2$:
+**The weights $w_2$.** The number $w_2[j, k]$ is used once for each token $i$: it multiplies $h_1[i, j]$, and the
+product is added to $h_2[i, k]$. So it changes the loss through each of the $B$ tokens, and these contributions add up.
+We write $\nabla w_2$ for the gradient of the loss with respect to $w_2$:
 
 $$\nabla w_2[j, k] = \sum_i h_1[i, j] \; \nabla h_2[i, k]$$
 
-One product for each *triple* $(i, j, k)$. There are $B \cdot D \cdot K$ triples: $2BDK$ FLOPs, as many as the layer
-took forward.
+There's one product for each *triple* $(i, j, k)$, and there are $B \cdot D \cdot K$ triples. That's $2BDK$ FLOPs, as
+many as the layer's forward pass.
 """
 
 # %% tags=["item-64"]
@@ -443,7 +445,7 @@ g2 = grads["h2"]
 total = torch.zeros(d, k, dtype=torch.float64)
 work = 0
 for i, j, o in itertools.product(range(b), range(d), range(k)):  # token, input, output
-    total[j, o] += h1[i, j].detach() * g2[i, o]  # detach: this need not be recorded
+    total[j, o] += h1[i, j].detach() * g2[i, o]  # detach, so that this is not recorded
     work += 2
 
 assert torch.allclose(total, grads["w2"])
@@ -452,12 +454,12 @@ assert torch.allclose(h1.detach().T @ g2, grads["w2"])  # [D, B] @ [B, K]
 
 # %% [markdown]
 r"""
-**The activations $h_1$.** To get further back, to $w_1$, the walk needs to know how the loss depends on $h_1[i, j]$. It
-takes part in $K$ products, one for each output of its own token:
+**The activations $h_1$.** To get further back, to $w_1$, we need to know how the loss depends on $h_1[i, j]$. That
+number is used in $K$ products, one for each output of its own token:
 
 $$\nabla h_1[i, j] = \sum_k w_2[j, k] \; \nabla h_2[i, k]$$
 
-The same triples, summed over another of the three letters. Again $2BDK$.
+These are the same triples, summed over a different index. Again it takes $2BDK$ FLOPs.
 """
 
 # %% tags=["item-65"]
@@ -473,11 +475,11 @@ assert torch.allclose(g2 @ w2.detach().T, grads["h1"])  # [B, K] @ [K, D]
 
 # %% [markdown]
 r"""
-**The weights $w_1$.** As for $w_2$, one layer further back: $\nabla w_1[j, l] = \sum_i x[i, j] \, \nabla h_1[i, l]$,
-over triples of a token, an input and an output. $2BDD$.
+**The weights $w_1$.** This works as for $w_2$, one layer further back: $\nabla w_1[j, l] = \sum_i x[i, j] \, \nabla
+h_1[i, l]$, with triples of a token, an input and an output. It takes $2BDD$ FLOPs.
 
-So each layer makes **three products of the same size**, one forward and two backward. In `einsum` one sees that they
-are one thing, read three ways: three letters, of which each product sums over one.
+So each layer needs *three products of the same size*, one forward and two backward. Written with `einsum`, all three
+multiply two matrices and sum over one of the same three indices:
 
 | product | sums over | einsum | FLOPs |
 |---|---|---|---|
@@ -503,16 +505,16 @@ assert torch.allclose(torch.einsum("ik, jk -> ij", g2, w2), grads["h1"])
 
 # %% [markdown]
 r"""
-*Try it yourself:* which shape would $\nabla h_1$ have to have if you wrote `g2 @ w2`, without the `.T`? With `k` equal
-to `d` nobody would stop you. (This is why the sizes in tests should all differ.)
+*Try it yourself:* what shape would $\nabla h_1$ have if you wrote `g2 @ w2`, without the `.T`? If `k` equals
+`d`, you'd get no error. (That's why the sizes in tests should all differ.)
 
 ### Exercise 6.3 · Backward by hand &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `gradients_by_hand(x, w1, w2)`: the pair `(gradient of w1, gradient of w2)` for
-$\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or
-`einsum`, but not autograd: the tests run your function where nothing can be recorded. The sizes $B$, $D$, $H$, $K$ are
-at least 1 and may all differ or all be the same. The three tensors share one floating dtype, in which no sum or product
-overflows, may be non-contiguous, and are not yours to change.
+Write `gradients_by_hand(x, w1, w2)`. It returns the pair `(gradient of w1, gradient of w2)` for $\text{loss} =
+\operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or `einsum`, but
+not autograd: the tests run your function where nothing can be recorded. The sizes $B$, $D$, $H$, $K$ are at least 1 and
+may all differ or all be the same. The three tensors have the same floating dtype, in which no sum or product overflows;
+they may be non-contiguous, and you must not change them.
 """
 
 
@@ -537,13 +539,13 @@ check("gradients_by_hand")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Go forward and keep h1 and h2. The walk back begins with the gradient of h2, elementwise: 2 · h2 / (B · K). Then w2, h1, w1, in this order.</details>
-<details><summary>Hint 2</summary>Let the shapes lead. The gradient of w2 is [H, K]; you have h1, [B, H], and the gradient of h2, [B, K]. Which letter has to be summed away?</details>
+<details><summary>Hint 1</summary>Go forward and keep h1 and h2. The backward pass starts with the gradient of h2, elementwise: 2 · h2 / (B · K). Then come w2, h1, w1, in this order.</details>
+<details><summary>Hint 2</summary>Let the shapes guide you. The gradient of w2 is [H, K]; you have h1, [B, H], and the gradient of h2, [B, K]. Over which index do you have to sum?</details>
 
-**Why it matters.** This is a backward pass. Every linear layer of every model does just that. When an operation of your
-own needs one, you can write it, and check it.
+**Why it matters.** This is the backward pass of every linear layer. When an operation of your
+own needs one, you can now write it and check it.
 
-Check yours with your own numerical gradient:
+Let's check yours with your own numerical gradient:
 """
 
 # %%
@@ -555,23 +557,23 @@ numerical_w2 = numerical_gradient(lambda w: run_forward(x.double(), w1.double(),
 for name, mine, checked in zip(
     ("w1", "w2"), by_hand, (numerical_w1, numerical_w2), strict=True
 ):
-    print(f"{name}: greatest difference {(mine - checked).abs().max().item():.1e}")
+    print(f"{name}: largest difference {(mine - checked).abs().max().item():.1e}")
     assert torch.allclose(mine, checked, rtol=1e-6, atol=1e-8)
 
 # %% [markdown]
 r"""
 ## 4 · Two, four, six
 
-Each layer does one product forward and two backward, all of the same size. So the backward pass costs twice the
-forward pass. With the forward pass at 2 FLOPs per parameter and token:
+Each layer computes one product forward and two backward, all of the same size. So the backward pass costs twice as much
+as the forward pass. With 2 FLOPs per parameter and token for the forward pass, that gives
 
 $$\underbrace{2}_{\text{forward}} + \underbrace{2}_{\nabla w} + \underbrace{2}_{\nabla h} = 6
 \qquad\qquad \text{FLOPs of a training step} \approx 6 \cdot \text{tokens} \cdot \text{parameters}$$
 
-That is the six. Test it on the two layers.
+This is the **6N rule**: training takes six FLOPs per parameter and token. Let's test it on our two layers.
 
-**Predict.** Let $D$ and $K$ be equal, so that both layers are of one size. How many times the FLOPs of the forward pass
-does the counter see in the *backward* pass of our two layers?
+**Predict.** Let $D$ and $K$ be equal, so that both layers have the same size. How many times the FLOPs of the forward
+pass does PyTorch's counter report for the *backward* pass of the two layers?
 """
 
 # %%
@@ -591,17 +593,19 @@ with torch.device("meta"):
     w1 = torch.empty(D, D, requires_grad=True)
     w2 = torch.empty(D, D, requires_grad=True)
 forward, backward = step_flops(x, w1, w2)
-reconcile("backward against forward, two equal layers", guess, backward / forward, "times")
+reconcile(
+    "the backward pass of two equal layers", guess, backward / forward, "times the forward pass"
+)
 
 assert backward / forward == 1.5
 
 # %% [markdown]
 r"""
-One and a half, not two. One of the four products of the backward pass was never made.
+It's one and a half times, not twice. One of the four products of the backward pass was never computed.
 
-> **A mistake that travels.** Summaries of this very example add up $4BDD + 4BDK$ for the backward pass: two products
-> for each layer. Which one does autograd leave out? Look at the two layers again: what would the second product of
-> the *first* layer be good for? Say it before you run the next cell.
+> **Trap: one product too many.** Summaries of this very example add up $4BDD + 4BDK$ for the backward pass, two
+> products for each layer. Which one does autograd skip? Look at the two layers again: what would the second product of
+> the *first* layer be used for? Decide before you run the next cell.
 """
 
 # %% tags=["error-5"]
@@ -614,17 +618,17 @@ assert backward == 2 * B * D * D + 4 * B * D * K  # what autograd computes
 assert backward != 4 * B * D * D + 4 * B * D * K  # what the summaries say
 
 _, with_x = step_flops(x.requires_grad_(), w1, w2)
-assert with_x == 4 * B * D * D + 4 * B * D * K  # now somebody wants x.grad
+assert with_x == 4 * B * D * D + 4 * B * D * K  # now x.grad is needed
 assert with_x - backward == 2 * B * D * D
 
 # %% [markdown]
 r"""
-It is $\nabla x$. The data is no parameter; nobody wants its gradient, and there is nothing further back that would need
-it. Autograd makes **a product for each gradient that somebody needs, and no other**.
+It skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, and there's nothing further back that
+depends on it. Autograd computes *a product for each gradient that's needed, and no others*.
 
-How much does that matter? For two equal layers it is a sixth of what $6N$ says; with more layers, less and less. And in
-a language model, nothing at all: what enters its first linear layer comes out of the *table of embeddings*, which is
-trained. Somebody does need that gradient, and there the six is exact.
+How much does that matter? For two equal layers it's a sixth of what the rule says, and with more layers it's less. In a
+language model it doesn't matter at all: the input of the first linear layer comes from the *embedding table*, which is
+trained. So that gradient is needed, and six is exact.
 """
 
 # %% tags=["item-67"]
@@ -647,17 +651,18 @@ for depth in (1, 2, 4, 8, 32):
 
 # %% [markdown]
 r"""
-Does the clock agree with the count? The same chain of layers, on your device, timed: the forward pass alone, then with
-the backward pass. If all products run at the same speed, a step takes three times as long as a forward pass.
+Does the clock agree with the count? The next cell times such a chain of layers on your device: the forward pass alone,
+then with the backward pass. If all products run at the same speed, the whole takes three times as long as the forward
+pass.
 
-**Predict.** What will *your* clock say? Three times, or more, or less?
+**Predict.** What will *your* clock say? How many times as long as the forward pass?
 """
 
 # %%
 guess = None  # times the forward pass
 
 # %% tags=["timed"]
-if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
+if device.type == "cpu":  # leave one core for other programs (lecture 05)
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 tokens, width, depth = (8_192, 4_096, 6) if devices.on_gpu(device) else (1_024, 512, 6)
 dtype = torch.bfloat16 if devices.on_gpu(device) else torch.float32
@@ -673,7 +678,7 @@ def forward_only() -> None:
 
 
 def whole_step() -> None:
-    stack.zero_grad()  # or the gradients of earlier calls would be added to
+    stack.zero_grad()  # otherwise gradients of several calls would add up
     data.grad = None
     stack(data).backward(upstream)
 
@@ -687,26 +692,26 @@ for name, seconds in taken.items():
     speed = readable(flops[name] / seconds.minimum, "FLOP/s")
     print(f"{name:>8}: {readable(flops[name], 'FLOPs')} in {seconds}, at best {speed}")
 times = taken["step"].minimum / taken["forward"].minimum
-reconcile("a step against a forward pass, by the clock", guess, times, "times")
+reconcile("a whole step, by the clock", guess, times, "times the forward pass")
 
 assert flops["step"] == 3 * flops["forward"]
 
 # %% [markdown]
 r"""
-The count is 3, exactly. A quiet machine says about the same, or somewhat more: the backward products read their
-matrices in another order, and their results need memory. (A clock that says 2 or 6 was disturbed: compare the spread of
-the two.) That count and clock agree is why one can plan a training run by counting.
+The count is exactly 3. On an idle machine the time is about the same or slightly more, because the backward products
+read their matrices in a different order and their results need memory. (If your ratio is 2 or 6, something disturbed
+the measurement: compare the spreads.) Since count and time agree, you can plan a training run by counting.
 
-*Try it yourself:* give `stack` a `nn.Tanh()` after each layer. The count stays. Does the time?
+*Try it yourself:* put a `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
 ### Exercise 6.4 · What backward costs &nbsp; ★★☆ &nbsp; 15 minutes
 
-Often not everything is trained: one freezes most of a model and tunes the rest. Write
-`backward_flops(tokens, widths, trainable, input_needs_grad)`: the FLOPs of the backward pass of a chain of linear
-layers without bias. Layer $i$ turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its weights
-require a gradient, and `input_needs_grad` whether the chain's input does. Count the products that somebody *needs*, as
-autograd does, and nothing else. If no gradient is needed anywhere, that is 0. There are at most some hundred layers. The
-count is exact, also for sizes that no machine could hold.
+Often only a part of a model is trained, and the rest is *frozen*. Write `backward_flops(tokens, widths, trainable,
+input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of linear layers without biases. Layer $i$
+turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its weights require a gradient, and
+`input_needs_grad` says whether the chain's input does. Count the products that are *needed*, as autograd does, and
+nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a few hundred layers. The count is
+exact, even for sizes that fit into no machine's memory.
 """
 
 
@@ -714,7 +719,7 @@ count is exact, also for sizes that no machine could hold.
 def backward_flops(
     tokens: int, widths: Sequence[int], trainable: Sequence[bool], input_needs_grad: bool
 ) -> int:
-    """FLOPs of the backward pass of a chain of linear layers, widths[0] to widths[-1]."""
+    """FLOPs of the backward pass of a chain of linear layers, from widths[0] to widths[-1]."""
     ### BEGIN SOLUTION
     total = 0
     needed_before = input_needs_grad  # does anything before this layer need a gradient?
@@ -731,11 +736,11 @@ check("backward_flops")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>For each layer there are two questions. Are its weights trained? Then there is a product for their gradient. Does anything <em>before</em> it need a gradient? Then there is a product to pass it back.</details>
-<details><summary>Hint 2</summary>Go through the layers from the first to the last, and carry along whether anything so far needs a gradient. The input comes before all of them.</details>
+<details><summary>Hint 1</summary>For each layer there are two questions. Are its weights trained? Then there's a product for their gradient. Does anything <em>before</em> it need a gradient? Then there's a product to pass it back.</details>
+<details><summary>Hint 2</summary>Go through the layers from the first to the last, and keep track of whether anything so far needs a gradient. The input comes before all of them.</details>
 
-**Why it matters.** It is the whole of error-hunting in FLOP counts: not "twice the forward pass", but one product per
-gradient that is needed. And it tells what freezing saves. Let autograd be the judge:
+**Why it matters.** To count correctly, don't think "twice the forward pass" but "one product per
+gradient that's needed". This also tells you what freezing saves. Let's compare with autograd:
 """
 
 # %%
@@ -758,25 +763,25 @@ for name, trainable in cases.items():
 
 # %% [markdown]
 r"""
-To train the last layer alone is cheap. To train the *first* alone is not: the gradient has to come all the way back.
-(Adapters such as LoRA, small trained matrices in all layers, save memory for optimizer states, and the weights'
-gradients of the large matrices. They do not save the way back.)
+Training only the last layer is cheap. Training only the *first* isn't, because the gradient has to be passed back
+through all the others. (Lecture 11's LoRA trains small extra matrices in all layers. It saves optimizer state and the
+gradients of the large matrices, but not this part of the backward pass.)
 
-## 5 · Where the rule bends
+## 5 · Where the rule fails
 
-$6 \cdot \text{tokens} \cdot \text{parameters}$ counts each parameter as one multiply-add per token in each of three
-products. You know one case in which it bends, the input of the first layer. Here are three more, and each is counted.
+$6 \cdot \text{tokens} \cdot \text{parameters}$ assumes that each parameter takes part in one multiply-add per token in
+each of three products. You've seen one exception, the input of the first layer. Here are three more.
 
 **Attention multiplies without parameters.** In each layer every token is compared with every token of the context
-($T \times T$ scores, each of $d$ products over all heads together), and then the values are summed with these weights,
-which is as much again. That is $4T^2d$ FLOPs forward and, as both factors of both products need a gradient, twice that
-backward: $12\,T^2 d$ for each sequence, $12\,T d$ for each token, in each layer.
+($T \times T$ scores, each of $d$ products over all heads together), and the weighted sum of the values takes
+as much again. That's $4T^2d$ FLOPs forward. Both factors of both products need a gradient, so it's twice that
+backward: in total $12\,T^2 d$ for each sequence, or $12\,T d$ for each token, in each layer.
 """
 
 
 # %%
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Each token's weighted mean of the values; all tensors [heads, tokens, numbers of a head]."""
+    """Each token's weighted average of the values; all tensors are [heads, tokens, features of a head]."""
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     return scores.softmax(dim=-1) @ v
 
@@ -792,13 +797,13 @@ print(f"attention, {T} tokens of {d}: {attention_step / T:,.0f} FLOPs per token,
 
 # %% [markdown]
 r"""
-(A causal model uses only half of the scores, and a good kernel skips most of the other half. We count them all, as PaLM
-and PyTorch's counter do: lecture 05.)
+(A causal model uses only half of the scores, and a good kernel skips most of the other half. We count them all, as in
+lecture 05.)
 
-**Embeddings are parameters that do not multiply.** A row of the table is looked up, and backward the gradient is
-*added* to that row. No product of matrices, in either direction. The output layer, on the other hand, which turns each
-vector into a score for each token of the vocabulary, is an ordinary linear layer and pays the full six. (Some models
-use *one* table for both, *tied*: it is stored once, and multiplied once.)
+**Embeddings are parameters that don't multiply.** A row of the table is looked up, and in the backward pass the
+gradient is *added* to that row. Neither takes a matrix product. The output layer, in contrast, which turns each vector
+into a score for each token of the vocabulary, is an ordinary linear layer and costs the full six. (Some models use
+*one* table for both; such *tied* weights are stored once and multiplied once.)
 """
 
 # %% tags=["error-17"]
@@ -808,12 +813,12 @@ table = nn.Embedding(vocabulary, width)
 head = nn.Linear(width, vocabulary, bias=False)
 
 look_up = count_flops(lambda: table(ids).sum().backward())
-assert look_up == 0 and table.weight.grad is not None  # a gradient, and no FLOPs
+assert look_up == 0 and table.weight.grad is not None  # a gradient, but no FLOPs
 
 parameters = table.weight.numel() + head.weight.numel()
 counted = count_flops(lambda: head(table(ids)).sum().backward())
 assert counted == 6 * tokens * head.weight.numel()
-assert counted == 6 * tokens * parameters / 2  # 6N is twice too much here
+assert counted == 6 * tokens * parameters / 2  # 6N is twice as much
 
 head.weight = table.weight  # tied: one tensor, used twice
 assert (
@@ -822,14 +827,15 @@ assert (
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** "2 · tokens · parameters forward, 6 to train" is quoted without these two. It counts the
-> look-up as if it were a multiplication, which is too much, and it forgets attention, which is too little. In a small
-> model the table may be a large part of all parameters; at a long context attention is most of the work. In a moment
-> the two meet in one model.
+> **Trap: two opposite errors.** People quote "2 · tokens · parameters forward, 6 to train" without these exceptions.
+> That counts the look-up as if it were a multiplication, which is too much, and it ignores attention, which is too
+> little. In a small model the table may be a large part of all parameters; with a long context attention is most of the
+> work.
 
-**Recomputation adds two.** The backward pass needs $h_1$ again: $\nabla w_2$ is made of it (section 3). So the forward
-pass has to *keep* its activations, and they may not fit. *Activation checkpointing* keeps few of them, and computes the
-others a second time when the backward pass gets there. That is up to one more forward pass: 2 + 2 + 4 = 8.
+**Recomputation adds two.** The backward pass needs $h_1$ again to compute $\nabla w_2$ (section 3). So the forward pass
+has to *keep* its activations, and they may not fit into memory. *Activation checkpointing* keeps only a few of them and
+computes the others a second time when the backward pass needs them (lecture 11). That's up to one more forward pass: 2
++ 2 + 4 = 8.
 """
 
 
@@ -842,7 +848,7 @@ class Block(nn.Sequential):
 
 
 def run_blocks(x: Tensor, blocks: nn.ModuleList, recompute: bool) -> Tensor:
-    """All blocks; with recompute each keeps only its input."""
+    """Run all blocks; with recompute, each keeps only its input."""
     for block in blocks:
         x = checkpoint(block, x, use_reentrant=False) if recompute else block(x)
     return x
@@ -862,28 +868,28 @@ assert rates == {False: 6, True: 8}
 
 # %% [markdown]
 r"""
-Which is why there are two utilizations (lecture 05). MFU counts the 6, what the model asks for. HFU counts the 8, what
+That's why there are two utilizations (lecture 05). MFU counts the 6 FLOPs that the model needs; HFU counts the 8 that
 the hardware did. Lecture 11 shows what the extra third buys.
 
-What else? Biases and norms are parameters without a product, and few. The optimizer does a handful of operations for
-each parameter, but once per *step*, not once per token: with thousands of tokens in a step it disappears. All of this
-is elementwise, and counts nothing here, though it does take time.
+What else is there? Biases and norms have parameters without a matrix product, but only a few. The optimizer does a
+handful of operations for each parameter, but only once per *step*, not once per token, so with thousands of tokens per
+step they disappear. All of these are elementwise and count nothing here, although they take time.
 
-*Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is it still
-8? Does anybody need that product again?
+*Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
+number still 8? Does anything need that product again?
 
 ### Exercise 6.5 · Better than 6N &nbsp; ★★★ &nbsp; 20 minutes
 
-Write two functions for a Transformer language model that is trained in full, without recomputation.
+Write two functions for a Transformer language model whose parameters are all trained, without recomputation.
 
-`flops_per_token(parameters, layers, d, context, vocab, tied)`: the FLOPs to train on one token, forward and backward, as
-an `int`, or a float that rounds it.
-`parameters` is the number of weights in *all* matrices of the model: the table of embeddings (`vocab` × `d`), the
-layers, and the output layer (`d` × `vocab`). If `tied`, table and output layer are the same matrix, which `parameters`
-then counts once. Attention is counted in full, for `d` numbers per token over all heads.
+`flops_per_token(parameters, layers, d, context, vocab, tied)` returns the FLOPs to train on one token, forward and
+backward, as an `int`, or as a float that rounds it. `parameters` is the number of weights in *all* matrices of the
+model: the embedding table (`vocab` × `d`), the layers, and the output layer (`d` × `vocab`). If `tied`, table and
+output layer are the same matrix, and `parameters` counts it once. Attention is counted in full, for `d` numbers per
+token over all heads.
 
-`six_n_error(parameters, layers, d, context, vocab, tied)`: by which share `6 · parameters` misses that, as
-(6N − exact) / exact. Negative means that the rule promises too little.
+`six_n_error(parameters, layers, d, context, vocab, tied)` returns the relative error of `6 · parameters`:
+(6N − exact) / exact. It's negative if the rule predicts too little.
 """
 
 
@@ -891,7 +897,7 @@ then counts once. Attention is counted in full, for `d` numbers per token over a
 def flops_per_token(
     parameters: int, layers: int, d: int, context: int, vocab: int, tied: bool = False
 ) -> int:
-    """FLOPs to train on one token: matrices that multiply, and attention over the context."""
+    """FLOPs to train on one token: the matrices that multiply, and attention over the context."""
     ### BEGIN SOLUTION
     multiplied = parameters if tied else parameters - vocab * d
     return 6 * multiplied + 12 * layers * d * context
@@ -901,7 +907,7 @@ def flops_per_token(
 def six_n_error(
     parameters: int, layers: int, d: int, context: int, vocab: int, tied: bool = False
 ) -> float:
-    """(6 · parameters − exact) / exact; negative where 6N promises too little."""
+    """(6 · parameters − exact) / exact; negative if 6N predicts too little."""
     ### BEGIN SOLUTION
     exact = flops_per_token(parameters, layers, d, context, vocab, tied)
     return (6 * parameters - exact) / exact
@@ -914,18 +920,18 @@ check("flops_per_token")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Which of the parameters are multiplied? All but the table, unless the table is also the output layer. Each of those costs 6 per token.</details>
-<details><summary>Hint 2</summary>Attention makes two products in each layer, scores and the weighted sum. What do they cost one token, over all heads? And what do they cost backward?</details>
+<details><summary>Hint 2</summary>Attention computes two products in each layer, the scores and the weighted sum. What do they cost for one token, over all heads? And what do they cost backward?</details>
 
-**Why it matters.** PaLM counts $6N + 12\,L\,d\,T$ for its MFU, and many have followed. Whoever compares two MFUs should
-know whether the second term is in, and what was taken for $N$.
+**Why it matters.** PaLM's authors count $6N + 12\,L\,d\,T$ for its MFU. When you compare two MFUs, check
+whether both include the second term, and what each of them used for $N$.
 
-## 6 · The result: Llama 3, to the last FLOP
+## 6 · Llama 3, to the last FLOP
 
-Now a real model. Here is Llama 3, with the shapes of its paper (*The Llama 3 Herd of Models*, 2024, table 3; the
-released vocabulary has 128,256 tokens). On the meta device it takes no memory, also where it has 405 billion
-parameters. Two things are new, and neither changes our formula. Several heads share their keys and values, so those
-matrices are smaller, but each head still makes its own scores. And the feed-forward block has three matrices. (Left
-out are the rotations that tell positions: elementwise, without parameters.)
+Now let's count a real model. This is Llama 3, with the shapes from its paper (*The Llama 3 Herd of Models*, 2024, table
+3; the released vocabulary has 128,256 tokens). On the meta device it takes no memory, even with 405 billion parameters.
+Two things are new, and neither changes our formula. Several heads share their keys and values, so those matrices are
+smaller, but each head still computes its own scores. And the feed-forward block has three matrices. (We left out the
+rotations that encode positions; they're elementwise and have no parameters.)
 """
 
 
@@ -991,15 +997,17 @@ assert total == FACTS["Llama 3.1 8B parameters"].value == 8_030_261_248
 
 layers, d = llamas["8B"][:2]
 matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)  # all but the norms
-assert total - matrices < 1e-4 * total  # which are few
-print(f"{matrices:,} weights in matrices, {vocab * d / matrices:.1%} of them in the table")
+assert total - matrices < 1e-4 * total  # of which there are few
+print(
+    f"{matrices:,} weights in matrices, {vocab * d / matrices:.1%} of them in the embedding table"
+)
 
 # %% [markdown]
 r"""
-The rule has two faults, and they work against each other: the table is too much, attention too little. At one context
-they cancel, and $6N$ is exactly right for the wrong reasons.
+The rule makes two errors in opposite directions: it counts the table, which is too much, and ignores attention, which
+makes it too little. At one context length they cancel, and $6N$ is exactly right for the wrong reasons.
 
-**Predict.** At how many tokens? (The table is `vocab · d` weights at 6 FLOPs each.)
+**Predict.** At how many tokens? (The table has `vocab · d` weights, at 6 FLOPs each.)
 """
 
 # %%
@@ -1015,14 +1023,15 @@ assert count_step(model, 2_004) == 6 * matrices * 2_004  # and the counter agree
 
 # %% [markdown]
 r"""
-Now short contexts and long ones: your formula against PyTorch's count of each product in a forward and backward
-pass.
+Now we compare your formula with PyTorch's count of each product in a forward and backward
+pass, for short contexts and long ones.
 
-**Predict.** At a context of 131,072 tokens, which share of the work does $6N$ see? Write it as a number from 0 to 1.
+**Predict.** At a context of 131,072 tokens, what fraction of the work does $6N$ account for? Write a number between 0
+and 1.
 """
 
 # %%
-guess = None  # of the work
+guess = None  # between 0 and 1
 
 # %%
 contexts = [512, 2_004, 8_192, 32_768, 131_072]
@@ -1042,14 +1051,16 @@ for context in contexts:
     )
 
 seen_by_rule = rule[-1] / counted_per_token[-1]
-reconcile("what 6N sees at 131,072 tokens", guess, seen_by_rule, "of the work")
+reconcile("6N at 131,072 tokens", guess, seen_by_rule, "of the work")
 
 assert round(seen_by_rule, 2) == 0.19
 assert abs(six_n_error(matrices, layers, d, 512, vocab)) < 0.06
 assert round(six_n_error(matrices, layers, d, 8_192, vocab), 3) == -0.168
 
 # %%
-finding = f"Llama 3 8B: 6N sees all work at 2,004 tokens, and {seen_by_rule:.0%} at 131,072"
+finding = (
+    f"Llama 3 8B: 6N is exact at 2,004 tokens; at 131,072 it is {seen_by_rule:.0%} of the work"
+)
 figure = plots.curves(
     contexts,
     {"a training step": counted_per_token},
@@ -1069,10 +1080,10 @@ assert round(rule[0]) == 48
 
 # %% [markdown]
 r"""
-Your prediction lies on the count, at every context, without a FLOP of difference. And the flat line is what a table of
-parameter counts would have told you.
+Your prediction agrees with the count at every context length, to the FLOP. The flat line is what you'd get from
+parameter counts alone.
 
-The same for its larger siblings, at the 8,192 tokens that they were first trained with:
+Here are the larger models too, at the 8,192 tokens with which they were first trained:
 """
 
 # %%
@@ -1105,11 +1116,11 @@ assert missed == sorted(missed) and round(missed[-1], 3) == -0.072
 
 # %% [markdown]
 r"""
-At the same context, the wider the model, the better the rule: weights grow with $d^2$, attention with $d$. For the
-largest one it is off by 7 %, and the number in its paper, $3.8 \cdot 10^{25}$ FLOPs, is what $6N$ gives. So that is
-when to use which. **For a budget, $6N$. For an MFU, or a long context, or a small model with a large table, count.**
+At the same context length, the rule gets better as the model gets wider: weights grow with $d^2$, attention with $d$.
+For the largest model it's off by 7%, and the number in its paper, $3.8 \cdot 10^{25}$ FLOPs, is what $6N$ gives. So use
+$6N$ for a budget. For an MFU, a long context, or a small model with a large table, count.
 
-Last, back to the question. What does a training step cost, in seconds?
+Finally, back to the question: what does a training step cost, in seconds?
 """
 
 # %% tags=["timed"]
@@ -1128,29 +1139,29 @@ assert round(step / (0.4 * h100), 1) == 1.2
 
 # %% [markdown]
 r"""
-If it had the memory, that is. A step also has to *hold* things: parameters, gradients, optimizer state, activations.
-That is lecture 08.
+That assumes that the machine has enough memory. A step also has to *hold* parameters, gradients, optimizer state and
+activations, as you'll see in lecture 08.
 
-*Try it yourself:* at which context is attention half of the work of the 405B model? Solve it on paper, with
+*Try it yourself:* at which context length is attention half of the work of the 405B model? Solve it on paper, with
 $12\,L\,d\,T$ against 6 for each weight that multiplies, then ask `flops_per_token`.
 
 ## Takeaways
 
-**Mechanics.** `backward()` fills `.grad` of leaves that require it and are reached; `retain_grad()` for what lies
-between. For each linear layer there are three products of $2BDK$: forward, $\nabla w = h^\top \nabla y$, $\nabla h =
-\nabla y\, w^\top$. A training step takes $6 \cdot \text{tokens} \cdot \text{parameters}$, plus $12\,L\,d\,T$ per token
-for attention, minus 6 for each weight of a table that is only looked up, minus the first layer's input gradient if it
-sees data; recomputation makes it up to 8. Central differences, in float64, check any gradient.
+**Mechanics.** `backward()` fills `.grad` of the leaves that require it and that the graph reaches; use `retain_grad()`
+for tensors in between. Each linear layer needs three products of $2BDK$: forward, $\nabla w = h^\top \nabla y$, $\nabla
+h = \nabla y\, w^\top$. A training step takes $6 \cdot \text{tokens} \cdot \text{parameters}$, plus $12\,L\,d\,T$ per
+token for attention, minus 6 for each weight of a table that's only looked up, minus the first layer's input gradient if
+its input is data; recomputation adds up to 2. Central differences in float64 check any gradient.
 
-**Mindset.** Ask of each product: who needs it? That gives the exact count, also for frozen layers, where no rule of
-thumb does. Two errors that cancel look like a correct rule, at one context. When you quote an MFU, say what was
+**Mindset.** For each product, ask what needs it. That gives the exact count, even for frozen layers, where no rule of
+thumb works. Two errors that cancel look like a correct rule, at one context length. When you quote an MFU, say what was
 counted.
 
-**Intuitions.** A gradient for all parameters costs two forward passes, not one per parameter. For Llama 3, $6N$ is 7 to
-17 % off at 8,192 tokens; at 131,072 it sees a fifth of what the 8B does. The wider the model, the longer the
-context at which attention takes over. Freezing saves what lies below the lowest trained layer, and the frozen weights'
-gradients, but not the way back.
+**Intuitions.** The gradient for all parameters costs two forward passes, not one per parameter. For Llama 3, $6N$ is 7
+to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of the 8B model's work. The wider the model, the longer
+the context at which attention takes over. Freezing saves the backward pass below the lowest trained layer and the
+frozen weights' gradients, but not the rest.
 
-Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs; now build one, and give it numbers to begin with
-that let the gradients through.
+Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs. How
+do you build one, and with which numbers should it start?
 """
