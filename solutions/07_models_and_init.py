@@ -2,19 +2,16 @@
 r"""
 # 07 · Models and initialization
 
-[← 06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb) · [08 · Optimizers →](../08_optimizers/08_optimizers.ipynb)
+[← 06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb) · [08 · Optimizers
+→](../08_optimizers/08_optimizers.ipynb)
 
-> **Which numbers should a model begin with, and why does its depth decide?**
+> **Which numbers should a model start with, and why does it depend on the depth?**
 
-You know what a model costs. Now build one. It needs numbers to begin with, and they have to be random; but how large?
-Too large by a little, and fifty layers later they have left the range of `float32`. Too small by a little, and nothing
-arrives. By the end of this lecture you will have built a network of 50 layers, predicted how large the numbers in each
-of them are for four ways to begin, forward and backward, and measured it. With three of the four, nothing useful gets
-through.
-
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all.
+You know what a model costs; now you'll build one. Before training, its parameters need values, and the choice of these
+values is called **initialization**. They have to be random, but how large? If they're slightly too large, the numbers
+leave the range of `float32` fifty layers later. If they're slightly too small, nothing arrives. In this lecture you'll
+build a network of 50 layers, predict how large the numbers in each layer are for four kinds of initialization, forward
+and backward, and measure them. With three of the four, nothing useful gets through.
 """
 
 # %%
@@ -43,33 +40,33 @@ show_progress()
 
 # %% [markdown]
 r"""
-## 1 · A parameter, and who knows about it
+## 1 · Parameters and modules
 
-A *parameter* is a tensor that training may change. In PyTorch it is an `nn.Parameter`: a tensor like any other, with
-two habits. It requires a gradient without being asked, and a model that it is assigned to takes note of it.
+In PyTorch a parameter is an `nn.Parameter`: a tensor like any other, except that it requires a gradient by default, and
+that a model registers it when you assign it to one.
 """
 
 # %% tags=["item-68"]
 w = nn.Parameter(torch.ones(2, 3))
 
-assert isinstance(w, Tensor)  # all that a tensor can do
-assert w.requires_grad and w.is_leaf  # and it keeps a gradient: lecture 06
-assert type(w.data) is Tensor  # the same numbers, without the habits
+assert isinstance(w, Tensor)  # it can do all that a tensor can
+assert w.requires_grad and w.is_leaf  # and it keeps a gradient (lecture 06)
+assert type(w.data) is Tensor  # the same numbers as a plain tensor
 assert memory.same_storage(w, w.data)
 print(w)
 
 half = w / 2
-assert type(half) is Tensor and not half.is_leaf  # a result is no parameter any more
+assert type(half) is Tensor and not half.is_leaf  # a result is not a parameter
 
 # %% [markdown]
 r"""
-A model is an `nn.Module`: a class with a `forward`, whose `__init__` assigns parameters, and other modules, to `self`.
-Nobody has to list them. `nn.Module` watches each assignment and *registers* the parameters and modules among them. From
-then on three things happen by themselves: `model.parameters()` hands them to the optimizer, `model.to(…)` moves them,
-and `model.state_dict()` lists what is to be saved.
+A model is an `nn.Module`: a class with a `forward` method, whose `__init__` assigns parameters and other modules to
+`self`. You don't have to list them. `nn.Module` watches each assignment and *registers* the parameters and modules
+among them. Three functions then find them: `model.parameters()` gives them to the optimizer, `model.to(…)` moves them,
+and `model.state_dict()` lists what to save.
 
-Whatever is not registered works just as well in `forward`, and is left behind all three times. Here is one class that
-holds a tensor in seven ways.
+Anything that isn't registered still works in `forward`, but these three functions ignore it. Here's a class that
+stores a tensor in seven ways.
 
 **Predict.** How many of the seven does `parameters()` find?
 """
@@ -80,7 +77,7 @@ guess = None  # of seven
 
 # %%
 class SevenWays(nn.Module):
-    """A tensor of one number, held in seven ways."""
+    """A tensor of one number, stored in seven ways."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +91,7 @@ class SevenWays(nn.Module):
 
 
 def tensor_of(held: Any) -> Any:
-    """The tensor in it, or the first one."""
+    """The tensor itself, or the first weight of a module or list."""
     held = held[0] if isinstance(held, list | nn.ModuleList) else held
     return held.weight if isinstance(held, nn.Module) else held
 
@@ -104,7 +101,7 @@ trained = {name.split(".")[0] for name, _ in ways.named_parameters()}
 saved = {name.split(".")[0] for name in ways.state_dict()}
 reconcile("found by parameters()", guess, len(trained), "of seven")
 
-ways.to(torch.bfloat16)  # moves to a dtype, as it would to a device
+ways.to(torch.bfloat16)  # converts the dtype, just as it would change the device
 seven = ["parameter", "tensor", "buffer", "scratch", "module", "plain_list", "module_list"]
 taken_along = {n for n in seven if tensor_of(getattr(ways, n)).dtype == torch.bfloat16}
 
@@ -121,10 +118,13 @@ r"""
 | the same with `persistent=False` | no | yes | no |
 | a plain tensor; a plain list of modules | no | no | no |
 
-> **Trap: a parenthesis.** `nn.Parameter(torch.randn(n)) / 10` is the *result* of a division, a plain tensor. Nothing is
-> registered. `nn.Parameter(torch.randn(n) / 10)` is what was meant.
+A **buffer** is a tensor that belongs to a model but isn't trained.
 
-> **Trap: too early.** Before `super().__init__()` there is nobody to take note, and PyTorch says so.
+> **Trap: a parenthesis.** `nn.Parameter(torch.randn(n)) / 10` is the *result* of a division, a plain tensor, so it
+> isn't registered. You probably want `nn.Parameter(torch.randn(n) / 10)`.
+
+> **Trap: too early.** Before `super().__init__()` has run, a module can't register anything, and PyTorch raises an
+> error.
 """
 
 
@@ -143,19 +143,19 @@ class Divided(nn.Module):
 assert list(Divided().parameters()) == []
 try:
     TooEarly()
-    raise AssertionError("it registered a parameter with nobody there")
+    raise AssertionError("it registered a parameter too early")
 except AttributeError as refusal:
     print(refusal)
 
 # %% [markdown]
 r"""
-*Try it yourself:* is a parameter with whole numbers possible, `nn.Parameter(torch.arange(3))`? And with
+*Try it yourself:* can a parameter consist of integers, `nn.Parameter(torch.arange(3))`? What if you add
 `requires_grad=False`?
 
-## 2 · How large is a sum of many?
+## 2 · How large is a sum of many terms?
 
-Now the numbers. They cannot be all alike. If all weights of a model are, all outputs of a layer are, they all get the
-same gradient, and after the step they are alike again: the layer has one output, computed many times.
+Now the numbers. They can't all be equal. If every weight starts at the same value, every output of a layer is the same,
+so they all receive the same gradient, and after the step they're still equal: the layer computes one output many times.
 """
 
 # %%
@@ -169,13 +169,13 @@ assert torch.allclose(grad, grad[:1].expand(6, 8))  # six outputs, one gradient
 
 # %% [markdown]
 r"""
-So they are drawn at random. The obvious choice is `torch.randn`: mean 0, standard deviation 1. (The standard deviation,
-*std* from here on, is how far from the mean a number typically is.) Take one layer with 16,384 inputs, of std 1 as
-well. Each output is a sum over all inputs:
+So we draw them at random. The obvious choice is `torch.randn`, with mean 0 and standard deviation 1. The **standard
+deviation** (we'll write *std*) says how far from the mean a number typically is; its square is the **variance**. Take
+one layer with 16,384 inputs, which have std 1 as well. Each output is a sum over all inputs:
 
 $$y_j = \sum_{i=1}^{d_\text{in}} x_i \, w_{ij}$$
 
-**Predict.** What is the std of the outputs?
+**Predict.** What's the std of the outputs?
 """
 
 # %%
@@ -195,13 +195,13 @@ assert 0.9 < y.std().item() / 128 < 1.1
 
 # %% [markdown]
 r"""
-Not 1, and not 16,384 either: 128, the square root. The terms are independent and have both signs, so most of the sum
-cancels. What adds up is the *variance*, the square of the std. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, and
+It's the square root of the number of inputs, 128. The terms are independent and have both signs, so most of the sum
+cancels. It's the *variances* that add up. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so
 $d_\text{in}$ of them have variance $d_\text{in}$. If the weights have std $\sigma$:
 
 $$\operatorname{std}(y) = \sqrt{d_\text{in}} \; \sigma \; \operatorname{std}(x)$$
 
-That also says what to do about it. Divide the weights by $\sqrt{d_\text{in}}$:
+This formula also tells us the remedy. Divide the weights by $\sqrt{d_\text{in}}$:
 """
 
 # %% tags=["item-70"]
@@ -229,7 +229,7 @@ figure = plots.curves(
     predicted,
     xlabel="inputs of the layer, d_in",
     ylabel="std of the outputs",
-    title="The outputs grow with the root of the width, unless the weights shrink with it",
+    title="The outputs grow with the root of the width unless the weights shrink with it",
 )
 plots.show(
     figure,
@@ -243,32 +243,32 @@ for name, values in measured.items():
 
 # %% [markdown]
 r"""
-One layer that multiplies by 128 can be lived with. But its outputs are the inputs of the next, and the factor comes
-again. Two such layers make 16,384, and the third is beyond `float16`, which ends at 65,504.
+A single layer that multiplies by 128 would be no problem. But its outputs are the inputs of the next layer, which
+multiplies again. Two such layers give 16,384, and with the third you're beyond the limit of `float16`, 65,504.
 
 *Try it yourself:* take inputs that are all positive, `torch.rand`. Does the std of the outputs still follow the root of
-the *variance* of `x`, or of the mean of its squares? (Section 3 needs the answer.)
+the *variance* of `x`, or that of the mean of its squares? (Section 3 needs the answer.)
 
-## 3 · Three names, three numbers
+## 3 · Three initializers
 
-"Divide by the root of the number of inputs" is one rule. There are others, each with a name, and they are often taken
-for the same. They are not. Here is where each comes from.
+"Divide by the root of the number of inputs" is one rule. There are others, and people often confuse
+them. Here's where each one comes from.
 
-For a weight matrix that turns `fan_in` numbers into `fan_out`, you know the way forward. A gradient comes *back* through
-the same matrix, transposed (lecture 06), and so it is a sum over the outputs:
+Consider a weight matrix that turns `fan_in` numbers into `fan_out`. You've seen what happens forward. In the backward
+pass, a gradient is multiplied by the same matrix, transposed (lecture 06), so it's a sum over the outputs:
 
 $$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operatorname{std}(x)
 \qquad\qquad
 \nabla x = \nabla y\, w^\top: \quad \operatorname{std}(\nabla x) = \sqrt{\text{fan\_out}}\;\sigma\;\operatorname{std}(\nabla y)$$
 
-**LeCun** and others (1998) keep the way forward at 1: variance $1/\text{fan\_in}$. That is the rule of section 2.
-
-**Glorot** and Bengio (2010) saw that the way back would like $1/\text{fan\_out}$. Unless the matrix is square, one
-cannot have both. They take the mean of the two fans: variance $2/(\text{fan\_in} + \text{fan\_out})$. (Xavier is
-Glorot's first name, so "Xavier" is the same rule.)
-
-**He** and others (2015) looked at what stands *between* layers. A ReLU sets the negative half to 0. That halves the mean
-of the squares, so the weights have to make up for it: variance $2/\text{fan\_in}$. (Kaiming is He's first name.)
+- **LeCun initialization** (LeCun and others, 1998) keeps the std of the outputs at 1: variance $1/\text{fan\_in}$. This
+  is the rule of section 2.
+- **Glorot initialization** (Glorot and Bengio, 2010) also considers the gradients, which need variance
+  $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it takes the mean of the two fans: variance
+  $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's first name.)
+- **Kaiming initialization** (He and others, 2015; Kaiming is He's first name) considers the function *between* layers.
+  A **ReLU** sets negative numbers to 0 and keeps the others. This halves the mean of the squares, and the weights
+  compensate for it: variance $2/\text{fan\_in}$.
 """
 
 # %%
@@ -281,11 +281,11 @@ print(f"mean of the squares {passed.square().mean():.3f}, variance {passed.var()
 
 # %% [markdown]
 r"""
-Careful with the second number. After a ReLU the mean is not 0 any more, so variance and mean square differ. The next sum
-needs the **mean of the squares**: its terms are $x_i w_{ij}$, the weights have both signs, and so
-$\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. The mean of $x$ does not come in.
+Be careful with the second number. After a ReLU the mean is no longer 0, so the variance and the mean square differ.
+What matters for the next sum is the *mean square*: its terms are $x_i w_{ij}$, the weights have both signs, and so
+$\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. The mean of $x$ doesn't matter.
 
-Now all three rules on one matrix with four times as many outputs as inputs: forward, and back.
+Here are all three rules on a matrix with four times as many outputs as inputs, forward and backward.
 """
 
 # %% tags=["item-71", "error-8"]
@@ -304,7 +304,7 @@ for name, variance in variances.items():
     after_relu = torch.relu(x @ w).square().mean().sqrt().item()  # root of the mean square
     ways_through[name] = (there, returned, after_relu)
     print(
-        f"{name:>8}: forward {there:.2f}, back {returned:.2f}, forward with ReLU {after_relu:.2f}"
+        f"{name:>8}: forward {there:.2f}, backward {returned:.2f}, forward with ReLU {after_relu:.2f}"
     )
 
     assert abs(there / math.sqrt(fan_in * variance) - 1) < 0.05
@@ -319,13 +319,15 @@ assert round(math.sqrt(variances["Glorot"] * fan_out), 2) == 1.26
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** "$1/\sqrt{d_\text{in}}$, that is Xavier up to a constant." It is LeCun's. Glorot's depends
-> on the outputs, too: for the matrix above, the constant is 0.63, for its transpose 1.26. There is no constant.
+> **Trap: Xavier isn't LeCun.** People call $1/\sqrt{d_\text{in}}$ "Xavier up to a constant". It's LeCun's rule.
+> Glorot's also depends on the outputs: for the matrix above the ratio of the two is 0.63, and for its transpose it's
+> 1.26. There's no constant.
 
-And what does PyTorch do if you do nothing? `nn.Linear` draws its weights uniformly between $-1/\sqrt{\text{fan\_in}}$
-and $+1/\sqrt{\text{fan\_in}}$. That looks like LeCun.
+What does PyTorch do by default? `nn.Linear` draws its weights uniformly between $-1/\sqrt{\text{fan\_in}}$
+and $+1/\sqrt{\text{fan\_in}}$. That looks like LeCun's rule.
 
-**Predict.** Inputs of std 1, an `nn.Linear` of 1,024 inputs without bias, as it comes. What is the std of the outputs?
+**Predict.** An `nn.Linear` has 1,024 inputs of std 1, no bias, and PyTorch's default weights. What's the std of the
+outputs?
 """
 
 # %%
@@ -342,12 +344,12 @@ assert abs(y.std().item() - 1 / math.sqrt(3)) < 0.02
 
 # %% [markdown]
 r"""
-0.58. A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance is $1/(3\,\text{fan\_in})$, a
-third of LeCun's. In a shallow model nobody notices. You will see what it does in a deep one.
+It's 0.58. A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance is
+$1/(3\,\text{fan\_in})$, a third of LeCun's. In a shallow model nobody notices. You'll see what it does in a deep one.
 
 > **Trap: which side is in?** PyTorch's own layers store a weight as `[fan_out, fan_in]` and compute `x @ weight.T`, and
-> its initializers take the *second* size for `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`. Give them such a
-> matrix, and they divide by the wrong side. Pass `w.T`: it is a view, so writing to it fills `w`.
+> its initializers take the *second* size as `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`. If you pass such a
+> matrix, they divide by the wrong size. Pass `w.T`: it's a view, so writing to it fills `w`.
 """
 
 # %%
@@ -356,19 +358,20 @@ nn.init.kaiming_normal_(w)
 wrong = w.std().item()
 nn.init.kaiming_normal_(w.T)
 right = w.std().item()
-print(f"std {wrong:.3f} where {right:.4f} was meant: {wrong / right:.1f} times too large")
+print(f"std {wrong:.3f} instead of {right:.4f}: {wrong / right:.1f} times too large")
 
 assert abs(right / math.sqrt(2 / 16_384) - 1) < 0.02
 assert abs(wrong / right / math.sqrt(16_384 / 32) - 1) < 0.02  # 22.6
 
 # %% [markdown]
 r"""
-*Try it yourself:* which `nonlinearity=` makes `nn.init.kaiming_normal_` LeCun's rule?
+*Try it yourself:* which `nonlinearity=` turns `nn.init.kaiming_normal_` into LeCun's rule?
 
 ### Exercise 7.1 · Three initializers &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `init_std(kind, fan_in, fan_out)`: the std of the weights for `kind` `"lecun"`, `"glorot"` or `"kaiming"` (forward,
-for ReLU), in the full precision of Python's floats. For any other kind, `"LeCun"` included, raise a `ValueError`.
+Write `init_std(kind, fan_in, fan_out)`. It returns the std of the weights for the kinds `"lecun"`, `"glorot"` and
+`"kaiming"` (forward, for ReLU), as a Python float computed in full precision (a different rounding of the last digit is
+fine). For any other kind, including `"LeCun"`, raise a `ValueError`.
 """
 
 
@@ -391,12 +394,12 @@ check("init_std")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Section 3 gives three variances. What is asked for is the standard deviation.</details>
-<details><summary>Hint 2</summary>A ReLU makes the variance of the weights double, not their standard deviation. And try a kind that is none of the three.</details>
+<details><summary>Hint 1</summary>Section 3 gives three variances. The exercise asks for the standard deviation.</details>
+<details><summary>Hint 2</summary>For a ReLU the variance of the weights doubles, not their standard deviation. And try a kind that's none of the three.</details>
 
-**Why it matters.** A factor of $\sqrt2$ looks like a detail. With 50 layers it comes 50 times.
+**Why it matters.** A factor of $\sqrt2$ looks like a detail, but in 50 layers it occurs 50 times.
 
-Yours against PyTorch's initializers, which want `[fan_out, fan_in]`:
+Here's yours beside PyTorch's initializers, which expect `[fan_out, fan_in]`:
 """
 
 # %%
@@ -416,9 +419,9 @@ for kind, fill in torchs.items():
 r"""
 ## 4 · Cutting the tails
 
-A normal distribution has no end. Of a hundred million weights, 57 lie beyond five standard deviations, by chance alone.
-So one cuts the tails: draw again whatever lies beyond three. That is the **truncated normal** (you met it in lecture
-01). PyTorch has it, and `a` and `b` say where to cut:
+A normal distribution has no largest value. Of a hundred million weights, 57 are more than five standard deviations from
+0, by chance alone. So many initializers use the *truncated normal* (lecture 01): they draw again whatever is beyond,
+say, three standard deviations. In PyTorch, `a` and `b` say where to cut:
 """
 
 # %% tags=["item-72"]
@@ -434,17 +437,12 @@ assert 0.9 < y.std().item() < 1.1
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** This very line is passed on as `trunc_normal_(w, std=1 / np.sqrt(d_in), a=-3, b=3)`. It
-> runs, the std of the outputs is right, and no tail is cut: `a` and `b` are *values*. (So are their defaults, −2 and 2.)
-
-**Predict.** With `d_in = 16_384` and `a=-3, b=3`: at how many standard deviations is the cut?
+> **Trap: a and b are values.** You may find this line as `trunc_normal_(w, std=1 / np.sqrt(d_in), a=-3, b=3)`. It runs
+> and the outputs have the right std, but it cuts no tails: `a` and `b` are *values*. (So are their defaults, −2 and 2.)
+> Here it cuts at 384 standard deviations.
 """
 
-# %%
-guess = None  # standard deviations
-
 # %% tags=["error-4"]
-reconcile("the cut", guess, 3 / std, "standard deviations")
 assert 3 / std == 384
 
 not_cut = nn.init.trunc_normal_(torch.empty(d_in, d_out), std=std, a=-3, b=3)
@@ -459,11 +457,12 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 
 # %% [markdown]
 r"""
-It could be worse than no cut at all. Until early 2026 PyTorch did not draw again (its issue 155588). It drew a uniform
-number from 0 to 1, stretched it to −1 to 1, sent it through the inverse of the distribution function, and clamped to
-`a` and `b`. On a CPU, uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws one is 0,
-which becomes −1, then −∞, and the clamp makes it −3: a weight of 384 standard deviations. In a matrix of GPT-3's
-feed-forward layer, expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` keeps you safe.
+In older versions of PyTorch it was worse. Until early 2026 `trunc_normal_` didn't draw again (issue 155588). It drew a
+uniform number from 0 to 1, scaled it to −1 to 1, applied the inverse of the distribution function, and clamped the
+result to `a` and `b`. On a CPU, uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws the
+number is 0, which becomes −1, then −∞, and the clamp makes it −3: a weight of 384 standard deviations. In one matrix of
+GPT-3's feed-forward block you'd expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` avoids the
+problem.
 """
 
 # %%
@@ -481,14 +480,15 @@ assert round(2**24 / 1e6, 1) == 16.8
 
 # %% [markdown]
 r"""
-A cut has a price: what is left is narrower. With the density $\varphi$ of the normal distribution and the share $P$
-that lies within $\pm c$ standard deviations, the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
+Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the normal distribution and
+$P$ the probability of lying within $\pm c$ standard deviations. Then the std after the cut is $\sqrt{1 -
+2c\,\varphi(c)/P}$ times what it was.
 """
 
 
 # %%
 def kept(cut: float) -> float:
-    """Std of a normal distribution of std 1 that is cut at ±cut."""
+    """Std of a normal distribution of std 1 after a cut at ±cut."""
     density = math.exp(-(cut**2) / 2) / math.sqrt(2 * math.pi)
     return math.sqrt(1 - 2 * cut * density / math.erf(cut / math.sqrt(2)))
 
@@ -496,7 +496,7 @@ def kept(cut: float) -> float:
 for cut in (1, 2, 3, 4):
     sample = nn.init.trunc_normal_(torch.empty(1_000_000), a=-cut, b=cut)  # std is 1 here
     print(
-        f"cut at {cut} std: {kept(cut):.4f} of it is left, measured {sample.std().item():.4f}"
+        f"cut at {cut} std: predicted std {kept(cut):.4f}, measured {sample.std().item():.4f}"
     )
     assert abs(sample.std().item() / kept(cut) - 1) < 0.005
 
@@ -505,19 +505,18 @@ assert round(kept(2), 2) == 0.88
 
 # %% [markdown]
 r"""
-At ±3 the price is 1.3 %. That is nothing, is it? Keep the number in mind: 0.9866.
+Cutting at ±3 costs 1.3%. That sounds like nothing, but remember the number 0.9866.
 
-*Try it yourself:* which cut makes the std half of what it was? (`kept` tells; try values below 1.)
+*Try it yourself:* which cut halves the std? (Use `kept`, with values below 1.)
 
 ### Exercise 7.2 · A truncated normal of your own &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `truncated_normal(shape, std, generator)`: a new `float32` tensor (no parameter yet) of that shape on the CPU
-(PyTorch's default dtype and device are the usual ones),
-drawn from a normal distribution with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std
-of the result is 0.9866 · `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive.
-All randomness comes from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row
-give different ones, and PyTorch's global generator stays as it was. (Draw many numbers at a time: a matrix has
-millions.)
+Write `truncated_normal(shape, std, generator)`. It returns a new `float32` tensor (not a parameter) of that shape on
+the CPU (PyTorch's default dtype and device are the usual ones), drawn from a normal distribution with mean 0 and std
+`std`, *given that* each number lies within ±3 · `std`. (So the std of the result is 0.9866 · `std`.) `shape` is a tuple
+or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes from `generator`, a
+`torch.Generator`: the same state gives the same numbers, two calls in a row give different ones, and PyTorch's global
+generator isn't changed. (Draw many numbers at a time: a matrix has millions.)
 """
 
 
@@ -539,16 +538,16 @@ check("truncated_normal")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Draw all numbers. While any of them lies outside, draw those again, and only those.</details>
-<details><summary>Hint 2</summary>With a mask of bools, <code>numbers[mask] = …</code> replaces just those that it marks; how many is that? It is simplest to work with std 1 and to multiply at the end.</details>
+<details><summary>Hint 1</summary>Draw all numbers. While any of them are outside, draw those again, and only those.</details>
+<details><summary>Hint 2</summary>With a mask of bools, <code>numbers[mask] = …</code> replaces only those that it marks; how many is that? It's simplest to work with std 1 and multiply at the end.</details>
 
-**Why it matters.** A generator of your own is how an initialization becomes reproducible, whatever else draws random
-numbers in the same program. And you know now what a truncated normal is *not*: clamped, or cut at 3.
+**Why it matters.** With a generator of its own, an initialization is reproducible, whatever else draws random
+numbers in the same program. And you now know that a truncated normal is neither clamped nor cut at the value 3.
 
 ## 5 · A model
 
-Time to put it together. Here is the plan of a small model with the shape of every deep one: a few layers of equal
-width, and a head that makes one number of each row.
+Let's put it together. Here's the plan of a small model, built like many deep ones: several layers of equal
+width, and a final layer that turns each row into one number.
 
 ```mermaid
 flowchart LR
@@ -561,15 +560,15 @@ flowchart LR
 
 Write two modules.
 
-`Linear(d_in, d_out)` has one parameter, `weight`, of shape `[d_in, d_out]`, and no bias; it computes `x @ weight` for an
-`x` with any number of leading dimensions. The weights begin as a normal distribution with mean 0 and std
-$1/\sqrt{d_\text{in}}$ (LeCun: there is no ReLU here). Cut it at ±3 std or leave it uncut; either is right.
+`Linear(d_in, d_out)` has one parameter, `weight`, of shape `[d_in, d_out]`, and no bias. It computes `x @ weight` for
+an `x` with any number of leading dimensions. The initial weights come from a normal distribution with mean 0 and std
+$1/\sqrt{d_\text{in}}$ (LeCun, since there's no ReLU here). You may cut it at ±3 std or leave it uncut.
 
-`Cruncher(dim, num_layers)` has `layers`, that many of your `Linear(dim, dim)` (there may be none), one after the other,
-and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, for a batch of one as well. The names `weight`,
-`layers` and `final` count: they become the names in a checkpoint, which holds nothing else. Each layer draws numbers of
-its own, and gradients reach every weight, and `x`. `.to(…)` must be able to move the whole model to another dtype or
-device, and it computes there.
+`Cruncher(dim, num_layers)` has `layers`, which are `num_layers` of your `Linear(dim, dim)` (possibly none), one after
+the other, and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, also for a batch of one. The names
+`weight`, `layers` and `final` matter: they're the names in a checkpoint, which contains nothing else. Each layer draws
+its own numbers, and gradients reach every weight and `x`. `.to(…)` must be able to move the whole model to another
+dtype or device; after that, `forward` works with an `x` of that dtype on that device.
 """
 
 
@@ -590,7 +589,7 @@ class Linear(nn.Module):
 
 
 class Cruncher(nn.Module):
-    """num_layers linear layers of one width, and a final one that makes one number of each row."""
+    """num_layers linear layers of one width, and a final one that turns each row into one number."""
 
     def __init__(self, dim: int, num_layers: int) -> None:
         ### BEGIN SOLUTION
@@ -612,13 +611,13 @@ check("cruncher")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Each <code>__init__</code> begins with <code>super().__init__()</code>. A weight is scaled first, and made an <code>nn.Parameter</code> last. A plain list would hide the layers.</details>
-<details><summary>Hint 2</summary>A parameter that is divided by something is no parameter any more. <code>[layer] * n</code> is one layer, n times. And what does <code>squeeze()</code> make of a batch of one?</details>
+<details><summary>Hint 1</summary>Each <code>__init__</code> begins with <code>super().__init__()</code>. Scale a weight first, and make it an <code>nn.Parameter</code> last. A plain list would hide the layers.</details>
+<details><summary>Hint 2</summary>A parameter divided by something is no longer a parameter. <code>[layer] * n</code> is one layer, n times. And what does <code>squeeze()</code> do to a batch of one?</details>
 
-**Why it matters.** Each model of this course, and each that you will meet, is this: parameters that are registered,
-modules in modules, and a `forward` that says in which order.
+**Why it matters.** Every model in this course is built like this: registered parameters,
+modules inside modules, and a `forward` that says in which order they run.
 
-Here is yours: what it has registered, and a forward pass on your device.
+Here's yours: what it registered, and a forward pass on your device.
 """
 
 # %% tags=["item-73"]
@@ -640,11 +639,11 @@ assert y.shape == (batch,)
 
 # %% [markdown]
 r"""
-`state_dict()` gives names and tensors: what a checkpoint holds. `load_state_dict` puts them into a model that has the
-same names and shapes, and refuses others.
+`state_dict()` returns names and tensors, which is what a checkpoint contains. `load_state_dict` copies them into a
+model that has the same names and shapes, and refuses any other.
 
-> **Trap: the best model so far.** `best = model.state_dict()` is *no copy*. It holds the parameters' own storage, and the
-> next training step changes `best` as well. Clone each tensor, or write it to disk.
+> **Trap: the best model so far.** `best = model.state_dict()` is *not a copy*. It contains the parameters' own storage,
+> so the next training step changes `best` too. Clone each tensor, or write it to disk.
 """
 
 # %%
@@ -654,7 +653,7 @@ assert memory.same_storage(state["final.weight"], model.final.weight)
 
 best = {name: tensor.clone() for name, tensor in state.items()}
 with torch.no_grad():
-    model.final.weight.zero_()  # a training step, of a kind
+    model.final.weight.zero_()  # instead of a training step
 assert not state["final.weight"].any() and best["final.weight"].any()
 
 twin = Cruncher(dim, num_layers).to(device)
@@ -674,14 +673,14 @@ except RuntimeError as refusal:
 r"""
 ### Find the mistakes
 
-Here is a model that runs. It has **five** faults, each of which you can name by now. Read it, and write them down
+Here's a model that runs but has *five* mistakes. You've met each of them in this lecture. Read it and write them down
 before you go on.
 """
 
 
 # %%
 class Suspicious(nn.Module):
-    """A mean to take off, some layers, a shift, and a last layer."""
+    """Subtract a mean, apply some layers, add a shift, apply a last layer."""
 
     def __init__(self, dim: int, num_layers: int) -> None:
         super().__init__()
@@ -704,28 +703,23 @@ assert suspicious(torch.randn(10, 256)).shape == (10,)  # it runs
 
 # %% [markdown]
 r"""
-**Predict.** Its six layers, the shift and the last matrix are eight tensors to train. How many will an optimizer get?
+Its six layers, the shift and the last matrix are eight tensors that should be trained. How many would an optimizer get?
 """
 
 # %%
-guess = None  # of eight
+print(f"an optimizer gets {len(list(suspicious.parameters()))} of eight tensors")
 
-# %%
-reconcile(
-    "tensors that an optimizer gets", guess, len(list(suspicious.parameters())), "of eight"
-)
-
-# 1: a plain list. PyTorch does not look into it.
+# 1: a plain list, whose modules PyTorch does not register.
 assert [name for name, _ in suspicious.named_parameters()] == ["final"]
-# 2: a parameter times a number is no parameter, and its graph lasts for one backward pass.
+# 2: a parameter times a number is not a parameter, and its graph lasts for only one backward pass.
 assert type(suspicious.shift) is Tensor and not suspicious.shift.is_leaf
 suspicious(torch.randn(10, 256)).sum().backward()
 try:
     suspicious(torch.randn(10, 256)).sum().backward()
-    raise AssertionError("a second step went through")
+    raise AssertionError("a second step worked")
 except RuntimeError as refusal:
     print(str(refusal).split("(")[0])
-# Without it, nothing stops, and the loss goes down.
+# Without the shift there is no error, and the loss goes down.
 suspicious.shift = torch.zeros(256)
 x, target, losses = torch.randn(64, 256), torch.randn(64), []
 for _ in range(20):
@@ -735,32 +729,50 @@ for _ in range(20):
     with torch.no_grad():
         suspicious.final.sub_(1e-3 * step)
 assert losses[-1] < 0.95 * losses[0]
-# 3: the mean is neither moved nor saved. It should be a buffer.
+# 3: the mean is neither moved nor saved; it should be a buffer.
 assert list(suspicious.state_dict()) == ["final"]
 assert suspicious.to(torch.bfloat16).mean.dtype == torch.float32
-# 4: a and b are values: cut at 48 standard deviations.
+# 4: a and b are values, so this cuts at 48 standard deviations.
 assert 3 / (1 / math.sqrt(256)) == 48
-# 5: squeeze() takes the batch, too, if there is one row.
+# 5: squeeze() also removes the batch dimension if there is one row.
 assert Suspicious(256, 6)(torch.randn(1, 256)).shape == ()
 
 # %% [markdown]
 r"""
-The first backward pass runs. The second stops at the shift, which was computed once, in `__init__`, with a message that
-does not say so. Without the shift nothing stops at all: the last layer is trained, on top of six random ones, and the
-loss goes down. So before any training, **look at what is registered**: names, shapes, and the total. A model that is
-wrong usually has the wrong number.
+The first backward pass works. The second one fails because of the shift, which was computed once, in `__init__`, and
+the error message doesn't say so. Without the shift there's no error at all: only the last layer is trained, on top of
+six random ones, and the loss still goes down. So before any training, *look at what's registered*: names, shapes, and
+the total number of parameters. If a model is wrong, that number usually is, too.
 
-*Try it yourself:* mend `Suspicious`, until it has eight parameters, one buffer, and passes a batch of one.
+*Try it yourself:* repair `Suspicious` until it has eight parameters and one buffer, and accepts a batch of one.
 
-## 6 · What a model weighs
+## 6 · How large is a model?
 
-"The total" is what the next lectures multiply by bytes and FLOPs, and three things make it ambiguous: tensors with two
-names, parameters that are not trained, and tensors that are no parameters.
+In the next lectures we'll multiply the number of parameters by bytes and FLOPs. Let's count those of a real model, the
+smallest GPT-2. It's a Transformer with these parts:
 
-In many language models the table of embeddings and the output layer are *tied* (lecture 06): one matrix, registered in
-two places. The smallest GPT-2 does so, with a vocabulary of 50,257 and a width of 768.
+- The *vocabulary* is the set of all tokens. An **embedding** is a vector that represents a token; a table has one for
+  each token of the vocabulary.
+- A **positional embedding** is a vector that represents a position in the text. It's added to the token's embedding,
+  since attention alone can't tell positions apart.
+- Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers, the first four times
+  as wide, with a nonlinear function between them.
+- That function is GELU, a smooth relative of the ReLU: **GELU** multiplies $x$ by the probability that a standard
+  normal number is below $x$, so $\operatorname{GELU}(x) = x \, \Phi(x)$.
+- A **residual connection** adds a block's input to its output, so each block only has to compute a change.
+- A **norm**, such as LayerNorm or RMSNorm, rescales each vector to a standard size before a block reads it.
+- **Dropout** sets a random part of the numbers to zero during training, so that the model doesn't rely on any single
+  one; in evaluation it does nothing.
+- The output layer computes the logits. A **logit** is the score of one token of the vocabulary before softmax; softmax
+  turns all logits into **probabilities**, positive numbers that add up to 1.
 
-**Predict.** How many parameters does `model.parameters()` find, if that matrix is all the model has?
+Three things make "the number of parameters" ambiguous: tensors with two
+names, parameters that aren't trained, and tensors that aren't parameters.
+
+In GPT-2 the embedding table and the output layer are *tied* (lecture 06): one matrix is registered in
+two places. The smallest GPT-2 has a vocabulary of 50,257 and a width of 768.
+
+**Predict.** Suppose that this matrix is all the model has. How many parameters does `model.parameters()` find?
 """
 
 # %%
@@ -769,7 +781,7 @@ guess = None  # parameters
 
 # %%
 class Tied(nn.Module):
-    """A table of embeddings that is the output layer as well."""
+    """An embedding table that is also the output layer."""
 
     def __init__(self, vocab: int, d: int) -> None:
         super().__init__()
@@ -796,28 +808,28 @@ assert listed == 2 * found
 
 on_disk = io.BytesIO()
 torch.save(Tied(1_000, 64).state_dict(), on_disk)
-assert len(on_disk.getvalue()) < 1.1 * 4 * 1_000 * 64  # one matrix, and a little
+assert len(on_disk.getvalue()) < 1.1 * 4 * 1_000 * 64  # one matrix and a little more
 
-# All of it: table, positions, the layers' matrices, their biases and norms, and the last norm
+# The whole model: table, positions, the layers' matrices, their biases and norms, and the last norm
 gpt2 = found + context * d + layers * (12 * d**2 + 13 * d) + 2 * d
 assert gpt2 == FACTS["GPT-2 small parameters"].value == 124_439_808
 assert gpt2 + found == 163_037_184
 
 # %% [markdown]
 r"""
-`parameters()` hands out each *tensor* once, whatever it is called: an optimizer has to step it once. `state_dict()`
-lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
+`parameters()` returns each *tensor* once, however many names it has, because an optimizer must update it only once.
+`state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
 
-A **frozen** parameter, `requires_grad=False`, is still a parameter: it takes memory, and FLOPs in the forward pass, but
-no gradient and no optimizer state. So one counts the two kinds apart.
+A **frozen** parameter has `requires_grad=False`. It still takes memory, and FLOPs in the forward pass, but it has
+no gradient and no optimizer state. So we count the two kinds separately.
 
 ### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `count_parameters(model)`: the pair `(trainable, frozen)`, how many numbers the model's parameters hold that
-require a gradient, and that do not. A parameter may have any shape and dtype, and there may be none. Modules in modules
-count. A parameter with several names counts once, and a module that is used in two places, too. Buffers are no
-parameters, and neither is what PyTorch doesn't know about. It must work on the meta device, where no tensor has an
-address.
+Write `count_parameters(model)`. It returns the pair `(trainable, frozen)`: how many numbers there are in the model's
+parameters that require a gradient, and in those that don't. A parameter may have any shape and dtype, and there may be
+none. Modules inside modules count. A parameter with several names counts once, and so does a module that's used in two
+places. Buffers aren't parameters, and neither are tensors that aren't registered. The function must work on the meta
+device, where no tensor has an address.
 """
 
 
@@ -837,16 +849,16 @@ check("count_parameters")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once.</details>
-<details><summary>Hint 2</summary>Each parameter knows how many numbers it holds, and whether it requires a gradient. And mind that a generator can be walked through only once.</details>
+<details><summary>Hint 2</summary>Each parameter knows how many numbers it has, and whether it requires a gradient. Remember that you can go through a generator only once.</details>
 
-**Why it matters.** "How many parameters?" is the first number of each memory and FLOP budget. You will read of the
-smallest GPT-2 that it has 124 million, and that it has 163 million. It is the same model: the table once, or twice.
+**Why it matters.** "How many parameters?" is the first number of each memory and FLOP budget. You'll read that the
+smallest GPT-2 has 124 million, and that it has 163 million. It's the same model, with the table counted once or twice.
 
 ### A model of 70 billion, in no memory
 
-To count a model one does not need to hold it. On the *meta* device a tensor has a shape and a dtype, and no storage
-(lectures 01 and 06). With `torch.device("meta")` as a context, whatever is made inside is made there, also inside of
-`__init__`. So here is your `Cruncher`, a bit wider:
+To count a model you don't need to hold it in memory. On the *meta* device a tensor has a shape and a dtype but no
+storage (lectures 01 and 06). With `torch.device("meta")` as a context, everything created inside is created there,
+including in `__init__`. So here's your `Cruncher`, a bit wider:
 """
 
 # %%
@@ -861,8 +873,8 @@ assert all(p.is_meta for p in wide.parameters())
 
 # %% [markdown]
 r"""
-Shapes go through it, too: a forward pass on the meta device computes nothing and checks that everything fits together.
-Only numbers cannot be had, and the model cannot be moved away:
+You can also send shapes through it: a forward pass on the meta device computes nothing, but it checks that everything
+fits together. Of course it has no numbers, so you can't move it to another device:
 """
 
 # %%
@@ -870,17 +882,17 @@ y = wide(torch.empty(16, 32_768, device="meta"))
 assert y.shape == (16,) and y.is_meta
 try:
     wide.to("cpu")
-    raise AssertionError("it moved numbers that there are not")
+    raise AssertionError("it moved numbers that do not exist")
 except NotImplementedError as refusal:
     print(refusal)
 
 # %% [markdown]
 r"""
-`to_empty` gives such a model storage of its own, and whatever was in that memory as numbers. One fills it afterwards:
-with an initializer, or a checkpoint. That is how models are loaded that would not fit twice.
+`to_empty` gives such a model its own storage, which contains whatever was in that memory. Then you fill it
+from an initializer or a checkpoint. Models that wouldn't fit into memory twice are loaded this way.
 
-> **Trap: the tie that breaks.** `to_empty` makes a new tensor for each *name*. What was tied no longer is: two matrices,
-> that begin differently, get different gradients, and drift apart. Tie again, then fill.
+> **Trap: the broken tie.** `to_empty` makes a new tensor for each *name*. What was tied no longer is: there are two
+> matrices that start with different values, get different gradients, and drift apart. Tie them again, then fill them.
 """
 
 # %%
@@ -891,7 +903,7 @@ assert tied.head.weight is tied.table.weight
 tied.to_empty(device="cpu")
 assert tied.head.weight is not tied.table.weight
 assert not memory.same_storage(tied.head.weight, tied.table.weight)
-assert count_parameters(tied) == (2 * 100 * 8, 0)  # the count gives it away
+assert count_parameters(tied) == (2 * 100 * 8, 0)  # the count reveals it
 
 tied.head.weight = tied.table.weight
 assert count_parameters(tied) == (100 * 8, 0)
@@ -900,10 +912,10 @@ assert count_parameters(tied) == (100 * 8, 0)
 r"""
 ### Exercise 7.5 · Bytes of a model &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `model_bytes(model)`: the bytes that the elements of its parameters and buffers take. Trained or frozen, saved or
-not: all of them need a place. Each has a dtype of its own. A parameter or a buffer with several names counts once, and
-one that is part of a larger storage counts with its own elements. It must work on the meta device, where every tensor's
-address is 0. (No tensor is a parameter and a buffer at once.)
+Write `model_bytes(model)`. It returns how many bytes the elements of the model's parameters and buffers take, whether
+they're trained or frozen, saved or not. Each has a dtype of its own. A parameter or a buffer with several names counts
+once, and one that's part of a larger storage counts with its own elements. The function must work on the meta device,
+where every tensor's address is 0. (No tensor is both a parameter and a buffer.)
 """
 
 
@@ -921,13 +933,13 @@ check("model_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>There is <code>model.parameters()</code>, and there is <code>model.buffers()</code>. Both hand out each tensor once.</details>
+<details><summary>Hint 1</summary>There's <code>model.parameters()</code>, and there's <code>model.buffers()</code>. Both return each tensor once.</details>
 <details><summary>Hint 2</summary>As in exercise 1.1: the number of elements times the bytes of one.</details>
 
-**Why it matters.** Whether a model fits is decided by this number, and one wants it *before* the download.
+**Why it matters.** This number decides whether a model fits, and you want to know it *before* the download.
 
-Here is Llama 3 70B, made of your `Linear`, in the dtype that it was released in. (The shapes are those of lecture 06.
-There is no `forward`: nobody is going to run it.)
+Here's Llama 3 70B, built from your `Linear`, in the dtype in which it was released. (The shapes are those of lecture
+06. It has no `forward`, since we won't run it.)
 """
 
 
@@ -974,40 +986,41 @@ assert math.ceil(released / FACTS["H100 SXM memory"].value) == 2
 
 # %% [markdown]
 r"""
-Two H100s of 80 GB to hold the parameters, in bf16, and nothing else. (Gradients, optimizer state and activations are
+It takes two H100s of 80 GB just to hold the parameters in bfloat16. (Gradients, optimizer state and activations come in
 lecture 08.)
 
-*Try it yourself:* if table and output layer were tied, how many GB would that save, and how many per cent of the model?
-And in Llama 3 8B, `LlamaWeights("8B")`?
+*Try it yourself:* if the table and the output layer were tied, how many GB would that save, and what percentage of the
+model? And for Llama 3 8B, `LlamaWeights("8B")`?
 
 ## 7 · Fifty layers
 
-Now back to the question of the beginning, and to depth. The outputs of one layer are the inputs of the next, so factors
-multiply. Write $m_l$ for the mean square of the outputs of layer $l$ (before any ReLU). Then sections 2 and 3 say
+Back to initialization, and to depth. The outputs of one layer are the inputs of the next, so the factors
+multiply. We write $m_l$ for the mean square of the outputs of layer $l$ (before any ReLU). Then sections 2 and 3 give
 
 $$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
 
-without the ½ if there is none. The outputs have both signs, so their mean is 0 and $\sqrt{m_l}$ is their std. The first
-layer gets the data, which did not go through a ReLU: no ½ there.
+and the same without the ½ if there's none. The outputs have both signs, so their mean is 0 and $\sqrt{m_l}$ is their
+std. The first layer gets the data, which didn't go through a ReLU, so it has no ½.
 
-A gradient makes the same journey from the other end. Write $g_l$ for the mean square of the gradient of those outputs.
-Where the ReLU was off, nothing passes: again half of it. And going back, each sum runs over the *outputs* of the layer:
+Gradients go the same way from the other end. We write $g_l$ for the mean square of the gradient of those outputs. Where
+the ReLU's input was negative, no gradient passes, so again we lose half of it. In the backward direction each sum runs
+over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
 ### Exercise 7.6 · There and back &nbsp; ★★★ &nbsp; 25 minutes
 
 Write two functions. A chain of one or more linear layers turns `widths[0]` numbers into `widths[1]`, these into
-`widths[2]`, and so on; layer $i$ (from 0) has weights of std `weight_stds[i]`, which is positive, and mean 0. With
-`relu=True` there is a ReLU *between* layers: not before the first, and not after the last.
+`widths[2]`, and so on. Layer $i$ (from 0) has weights of mean 0 and std `weight_stds[i]`, which is positive. With
+`relu=True` there's a ReLU *between* layers: not before the first, and not after the last.
 
-`stds_through_depth(widths, weight_stds, relu)`: a list with the std of each layer's outputs, before the ReLU, if the
-data have mean 0 and std 1.
+`stds_through_depth(widths, weight_stds, relu)` returns a list with the std of each layer's outputs, before the ReLU, if
+the data have mean 0 and std 1.
 
-`gradient_stds_through_depth(widths, weight_stds, relu)`: a list with the std of the gradient with respect to each
-layer's outputs (again before the ReLU), in the order of the layers, if it is 1 at the outputs of the last.
+`gradient_stds_through_depth(widths, weight_stds, relu)` returns a list with the std of the gradient with respect to
+each layer's outputs (again before the ReLU), in the order of the layers, if it's 1 at the outputs of the last.
 
-Both have one number for each layer, and leave their arguments as they are.
+Both lists have one number per layer. Don't change the arguments.
 """
 
 
@@ -1015,7 +1028,7 @@ Both have one number for each layer, and leave their arguments as they are.
 def stds_through_depth(
     widths: Sequence[int], weight_stds: Sequence[float], relu: bool
 ) -> list[float]:
-    """Std of the outputs of each layer, for data of std 1."""
+    """Std of each layer's outputs, for data of std 1."""
     ### BEGIN SOLUTION
     mean_square, stds = 1.0, []
     for layer, std in enumerate(weight_stds):
@@ -1030,7 +1043,7 @@ def stds_through_depth(
 def gradient_stds_through_depth(
     widths: Sequence[int], weight_stds: Sequence[float], relu: bool
 ) -> list[float]:
-    """Std of the gradient of each layer's outputs, where it is 1 for the last."""
+    """Std of the gradient of each layer's outputs, if it is 1 for the last layer."""
     ### BEGIN SOLUTION
     mean_square, stds = 1.0, [1.0]
     for layer in reversed(range(1, len(weight_stds))):
@@ -1048,12 +1061,12 @@ check("stds_through_depth")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Keep one running number, the mean square, multiply it by one factor for each layer, and append its root.</details>
-<details><summary>Hint 2</summary>Backward: draw layers i and i + 1 below each other. The gradient of layer i's outputs comes back through the weights between them. How many terms has each sum? Begin with 1.0 for the last layer, and walk down.</details>
+<details><summary>Hint 2</summary>Backward: draw layers i and i + 1 below each other. The gradient of layer i's outputs comes back through the weights between them. How many terms does each sum have? Start with 1.0 for the last layer, and go down.</details>
 
-**Why it matters.** These two lines of algebra are the whole theory behind the names. With them you can say for *any*
-initializer, width and depth what will arrive, before you build it.
+**Why it matters.** These two formulas are all the theory behind the three initializers. With them you can predict for
+*any* initializer, width and depth what arrives, before you build the model.
 
-Check it on a chain whose widths go up and down:
+Check them on a chain whose widths go up and down:
 """
 
 # %%
@@ -1086,17 +1099,17 @@ for i, output in enumerate(outputs):
 
 # %% [markdown]
 r"""
-### The result
+### Four initializations, measured
 
-Fifty layers, 512 wide, with a ReLU after each. The model is your `Cruncher`, with a memory for what passes through, and
-the weights come from your `truncated_normal`. Four ways to begin: the std of `torch.randn`, which is 1, that of
-`nn.Linear`, LeCun's (which is Glorot's here, as the matrices are square), and Kaiming's.
+Our network has fifty layers, 512 wide, with a ReLU after each. It's your `Cruncher`, extended to remember each layer's
+outputs, and your `truncated_normal` draws the weights. We compare four choices of std: that of `torch.randn`, which is
+1; that of `nn.Linear`; LeCun's (which equals Glorot's here, as the matrices are square); and Kaiming's.
 """
 
 
 # %%
 class Deep(Cruncher):
-    """A Cruncher with ReLUs, that remembers the outputs of each layer."""
+    """A Cruncher with ReLUs that remembers the outputs of each layer."""
 
     def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B"]:
         self.outputs = []
@@ -1109,7 +1122,7 @@ class Deep(Cruncher):
 
 
 def some_data(generator: torch.Generator) -> Tensor:
-    """Rows of std 1; they require a gradient, so that all outputs have one."""
+    """Rows of std 1 that require a gradient, so that all outputs have one."""
     return torch.randn(32, width, generator=generator).requires_grad_()
 
 
@@ -1155,7 +1168,7 @@ y = deep(some_data(generator).to(device))
 broken = [i + 1 for i, z in enumerate(deep.outputs) if not z.isfinite().all()]
 reconcile("the first layer that overflows", guess, broken[0], "")
 
-assert y.isnan().all()  # what is left of the result
+assert y.isnan().all()  # nothing is left of the result
 too_large = [i + 1 for i, z in enumerate(deep.outputs) if z.abs().max() > 65_504]
 assert too_large[0] == 4  # where float16 would have ended
 assert broken == list(range(32, 51))
@@ -1164,13 +1177,13 @@ assert 4.5 + 4 * (31 - 1) < 128 < 4.5 + 4 * (32 - 1)
 
 # %% [markdown]
 r"""
-The result is NaN, from a model in which nothing is wrong but a factor. (bf16 has the same range. In fp16, it would have
-been layer 4.)
+The result is NaN, although only a factor is wrong with this model. (bfloat16 has the same range. In float16, it would
+have failed in layer 4.)
 
-Now all four. Some of these numbers have no place in `float32`, so we measure in `float64`, on the CPU. Your prediction
-knows of the cut: it takes `kept(3)` times the std.
+Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. Your prediction
+accounts for the cut: it uses `kept(3)` times the std.
 
-**Predict.** The same for LeCun. The factor per layer is $\sqrt{1/2}$. What is the std after 50 layers?
+**Predict.** With LeCun's rule, the factor per layer is $\sqrt{1/2}$. What's the std after 50 layers?
 """
 
 # %%
@@ -1194,7 +1207,7 @@ for name, std in ways_to_begin.items():
     predicted_back[name] = gradient_stds_through_depth(*chain)
 reconcile("LeCun after 50 layers", guess, outputs_of["LeCun = Glorot"][-1], "")
 
-for name in ways_to_begin:  # over up to 60 powers of ten, never off by more than a factor of 4
+for name in ways_to_begin:  # across up to 60 powers of ten, each is within a factor of 4
     for observed, expected in [
         (outputs_of[name], predicted[name]),
         (gradients_of[name], predicted_back[name]),
@@ -1207,7 +1220,7 @@ assert 0.2 < outputs_of["Kaiming"][-1] < 2.2
 
 # %%
 largest = torch.finfo(torch.float32).max
-finding = "Fifty layers: one way to begin explodes, two die, one arrives, all as predicted"
+finding = "Fifty layers: one initialization explodes, two vanish, one works, all as predicted"
 figure = plots.through_depth(
     outputs_of,
     predicted,
@@ -1225,7 +1238,7 @@ plots.show(
 assert predicted["torch.randn"][29] < largest < predicted["torch.randn"][34]
 
 # %%
-finding = "The gradients, from the last layer back to the first, share the fate of the outputs"
+finding = "From the last layer back to the first, gradients grow or vanish as the outputs do"
 figure = plots.through_depth(
     gradients_of,
     predicted_back,
@@ -1245,13 +1258,11 @@ assert gradients_of["nn.Linear"][0] < 1e-18 and gradients_of["LeCun = Glorot"][0
 assert 0.2 < gradients_of["Kaiming"][0] < 2
 
 # %%
-finding = (
-    "The same outputs as histograms: by layer 20 only Kaiming's look like those of layer 1"
-)
+finding = "The outputs as histograms: by layer 20 only Kaiming's look like those of layer 1"
 figure = plots.distributions(shown, reach=5, title=finding)
 plots.show(
     figure,
-    alt=f"{finding}. Each row a way to begin, each column a layer. randn lies out of the range of "
+    alt=f"{finding}. Each row is an initialization, each column a layer. randn is outside the range of "
     "minus 5 to 5 from layer 5 on; nn.Linear and LeCun shrink to a spike at 0.",
 )
 
@@ -1259,11 +1270,11 @@ assert outputs_of["LeCun = Glorot"][19] < 2e-3 and outputs_of["nn.Linear"][4] < 
 
 # %% [markdown]
 r"""
-Straight lines: a constant factor per layer. And what dies forward dies backward. A layer in the middle of such a
-network gets inputs of nearly 0, and of its errors it hears in whispers.
+The lines are straight because each layer multiplies by the same factor. And where the outputs vanish, the gradients
+vanish as well. A layer in the middle of such a network gets inputs near 0, and its gradient is nearly 0 too.
 
-Note *which* rule is right. Your `Cruncher` has no ReLUs. There LeCun keeps 1, and Kaiming explodes. A rule belongs to
-what stands between the layers.
+Which rule is right depends on what's between the layers. Your `Cruncher` has no ReLUs. There LeCun's rule keeps the std
+at 1, and with Kaiming's it explodes.
 """
 
 # %%
@@ -1275,9 +1286,9 @@ for kind in ("lecun", "kaiming"):
 
 # %% [markdown]
 r"""
-Now move it: another network of this kind, measured beside its prediction each time. (*Gain* multiplies the weights;
-with a *residual connection* each layer adds to what it was given.) Without a nonlinearity, how far may the gain be off 1
-before fifty layers notice? And which initializer dies out without residual connections, and arrives with them?
+Now try other networks of this kind; each is measured beside its prediction. (*Gain* multiplies the weights. With a
+*residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1 can the gain be
+before fifty layers make a difference? And which initialization vanishes without residual connections but not with them?
 """
 
 # %%
@@ -1287,25 +1298,26 @@ initialization.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
 
 # %% [markdown]
 r"""
-### The last 1.3 per cent
+### The last 1.3%
 
-On that axis Kaiming looks flat. Look closer. It begins at $\sqrt2$ (the first layer has a 2 that it does not need), and
-each layer's weights are cut: 0.9866 of the std that you asked for.
+On that axis Kaiming's line looks flat. Look closer. It starts at $\sqrt2$ (the first layer doesn't need the factor 2),
+and the cut leaves each layer with 0.9866 of the std that you asked for.
 
-**Predict.** 0.9866 per layer. Which share is left after 50?
+**Predict.** With a factor of 0.9866 per layer, what fraction is left after 50 layers?
 """
 
 # %%
 guess = None  # of what would be there without a cut
 
 # %%
-reconcile("what 50 cuts leave", guess, kept(3) ** depth, "of it")
+reconcile("what 50 cuts leave", guess, kept(3) ** depth, "of the std")
 assert round(kept(3) ** depth, 2) == 0.51
 
 # %% [markdown]
 r"""
-Half. Does it show? In a single network not clearly. Its scale also depends on which weights it happened to draw, and
-*wanders* along the way, by tens of per cent. The prediction is about the mean square over many draws. So draw eight.
+Half of it. Can we see that? In a single network, not clearly, because its scale also depends on which weights it
+happened to draw, and varies along the way by tens of percent. The prediction is about the mean square over many draws.
+So let's draw eight.
 """
 
 # %%
@@ -1324,7 +1336,7 @@ print("after 50 layers:", "  ".join(f"{end:.2f}" for end in ends))
 with_cut = predicted["Kaiming"]
 chain = [width] * (depth + 1), [init_std("kaiming", width, width)] * depth, True
 without_cut = stds_through_depth(*chain)
-finding = "The cut that costs 1.3 % of one layer costs half of what passes through fifty"
+finding = "A cut that costs 1.3% in one layer costs half in fifty"
 figure = plots.through_depth(
     {"eight networks": together},
     {"with the cut": with_cut, "without it": without_cut},
@@ -1333,20 +1345,20 @@ figure = plots.through_depth(
 )
 plots.show(
     figure,
-    alt=f"{finding}. Without a cut the prediction stays at 1.41; with it, it falls to 0.72 in 50 "
+    alt=f"{finding}. Without a cut the prediction stays at 1.41; with the cut it falls to 0.72 in 50 "
     "layers, and the mean of eight networks follows.",
 )
 
 assert round(with_cut[-1], 2) == 0.72 and round(without_cut[-1], 2) == 1.41
 assert together[-1] < 1.2
-assert max(ends) > 1.2 * min(ends)  # they wander
+assert max(ends) > 1.2 * min(ends)  # they vary
 
 # %% [markdown]
 r"""
-Those who know divide by it: ask for `std / kept(3)`, cut at ±3 times that, and the weights that are left have the std
-that was meant. (The `variance_scaling` initializers of JAX and Keras do so, for their cut at ±2; PyTorch's
-`trunc_normal_` does what you tell it.) Take one network, and correct the weights that it has. Nothing is drawn again,
-so nothing wanders:
+You can compensate for the cut: ask for `std / kept(3)`, cut at ±3 times that, and the remaining weights have the std
+that you wanted. (The `variance_scaling` initializers of JAX and Keras do so, for their cut at ±2; PyTorch's
+`trunc_normal_` doesn't.) Let's take one network and correct the weights that it already has. Since nothing is drawn
+again, there's no randomness in the comparison:
 """
 
 # %%
@@ -1365,16 +1377,16 @@ assert abs(as_cut / corrected / kept(3) ** depth - 1) < 1e-3
 
 # %% [markdown]
 r"""
-### And what do large models do?
+### What do large models do?
 
-They cheat, in the best sense: they put something between the layers that sets the scale anew each time. With a norm
-(RMSNorm: divide each row by the root of its mean square) after each layer, factors no longer multiply.
+They avoid the problem: between the layers, they put a norm, which restores the scale each time. With RMSNorm (divide
+each vector by its root mean square, exercise 1.4) after each layer, the factors no longer multiply.
 """
 
 
 # %%
 class Normed(Cruncher):
-    """A Cruncher with ReLUs and norms, that returns the outputs of its last layer."""
+    """A Cruncher with ReLUs and norms that returns the outputs of its last layer."""
 
     def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B dim"]:
         for layer in self.layers:
@@ -1388,33 +1400,35 @@ for name, std in ways_to_begin.items():
     generator = torch.Generator().manual_seed(0)
     initialize(normed, std, generator)
     end, alone = root_mean_square(normed(some_data(generator))), math.sqrt(width) * std
-    print(f"{name:>14}: layer 50 puts out {end:.3f}; one layer alone would put out {alone:.3f}")
+    print(f"{name:>14}: std after layer 50 {end:.3f}; after a single layer {alone:.3f}")
     assert abs(end / (alone * kept(3)) - 1) < 0.15  # as if it were the only layer
 
 # %% [markdown]
 r"""
-After 50 layers, what one layer does. A Transformer has a norm at each block, and forgives an initializer that is off by
-a factor. The paper of the first GPT (Radford et al., 2018) says so: as it has norms throughout, a plain std of 0.02 is
-enough. Whatever has no norm to catch it you still have to ask what it does to the scale, and now you can.
+After 50 layers the outputs are what a single layer would give. A Transformer has a norm in each block, and so it
+tolerates an initialization that's off by a factor. The paper of the first GPT (Radford et al., 2018) says so: because
+it has norms throughout, a simple std of 0.02 is enough. But when you add something without a norm, ask what it does to
+the scale. Now you can.
 
-*Try it yourself:* in `Deep`, replace the ReLU by `torch.tanh`. Which of the four arrives now? (`tanh` keeps
-numbers within ±1. Are the gradients kept as well?)
+*Try it yourself:* in `Deep`, replace the ReLU by `torch.tanh`. Which of the four work now? (`tanh` keeps
+numbers within ±1. What about the gradients?)
 
 ## Takeaways
 
 **Mechanics.** An `nn.Parameter` assigned to a module is trained, moved and saved; a buffer is moved and saved; a plain
-tensor or list is none of these. $\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ forward,
-and with fan_out for the gradient. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$,
-Kaiming $2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. The cut of `trunc_normal_` is in values: `±3 * std`; it
-leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` by each name, `to_empty` breaks the tie.
+tensor or list is neither. $\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ forward, and
+with fan_out for the gradient. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$, Kaiming
+$2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. `trunc_normal_` cuts at values, so write `±3 * std`; this
+leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` lists each name, and `to_empty`
+breaks the tie.
 
-**Mindset.** Before you train, print names, shapes and the total. Before you build, weigh it on the meta device. For
-each operation ask what it does to the mean square, then multiply along the depth, in both directions.
+**Mindset.** Before you train a model, print its names, shapes and total. Before you build it, count its bytes on the
+meta device. For each operation, ask what it does to the mean square, then multiply along the depth, in both directions.
 
-**Intuitions.** Random terms add like roots: 16,384 of them make 128. A factor per layer is an exponential in depth: 16
-reaches the end of float32 in layer 32, $\sqrt{1/2}$ leaves some $10^{-8}$ after 50, and even 0.9866 halves.
-Llama 3 70B is 141 GB in bf16, before anything has been done with it.
+**Intuitions.** The std of a sum grows with the root of the number of terms: 16,384 of them give 128. A constant factor
+per layer is exponential in depth: 16 leaves float32 in layer 32, $\sqrt{1/2}$ leaves some $10^{-8}$ after 50 layers,
+and even 0.9866 halves the result. Llama 3 70B takes 141 GB in bfloat16, before any training.
 
-Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). The model stands, its gradients arrive. What does a step do with them, and how many bytes does
-it want for that?
+Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). The model exists and its gradients arrive. What does a
+step do with them, and how many bytes does it need?
 """
