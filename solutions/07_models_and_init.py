@@ -764,7 +764,8 @@ smallest GPT-2. It's a Transformer with these parts:
 - **Dropout** sets a random part of the numbers to zero during training, so that the model doesn't rely on any single
   one; in evaluation it does nothing.
 - The output layer computes the logits. A **logit** is the score of one token of the vocabulary before softmax; softmax
-  turns all logits into **probabilities**, positive numbers that add up to 1.
+  turns all logits into probabilities. (A **probability** is a number from 0 to 1 that says how likely something is;
+  those of all tokens add up to 1.)
 
 Three things make "the number of parameters" ambiguous: tensors with two
 names, parameters that aren't trained, and tensors that aren't parameters.

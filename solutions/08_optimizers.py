@@ -2,19 +2,16 @@
 r"""
 # 08 · Optimizers
 
-[← 07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb) · [09 · The training loop →](../09_training_loop/09_training_loop.ipynb)
+[← 07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb) · [09 · The training loop
+→](../09_training_loop/09_training_loop.ipynb)
 
-> **What is done with a gradient, and what has to be remembered to do it?**
+> **What does an optimizer do with a gradient, and what does it have to remember?**
 
-Lecture 06 ended with a gradient for each parameter. An *optimizer* turns gradients into changes of the parameters, and
-all but the simplest of them remember something: a sum, an average, two averages. What they remember takes memory, often
-more than the model itself. In this lecture you write three of them, see in a picture what their memory buys, and
-account for it. By the end you will have predicted every byte that a training step holds, in four kinds, for a small
-Transformer that is trained by your own AdamW, and found the same number in memory.
-
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all.
+The backward pass gives us a gradient for each parameter. An **optimizer** is the algorithm that turns gradients into
+changes of the parameters, and all but the simplest one remember something about earlier gradients. This memory can be
+larger than the model itself. In this lecture you'll write three optimizers, see in a picture what their memory is good
+for, and account for its cost. By the end you'll have predicted every byte that a training step of a small Transformer
+needs, trained it with your own AdamW, and found the same number in memory.
 """
 
 # %%
@@ -43,19 +40,21 @@ show_progress()
 
 # %% [markdown]
 r"""
-## 1 · The step
+## 1 · One step
 
-A gradient says, for each parameter, how fast the loss grows when that parameter grows. So go the other way:
+A gradient says, for each parameter, how fast the loss grows when that parameter grows. So we go in the opposite
+direction:
 
 $$p \;\leftarrow\; p - \text{lr} \cdot g$$
 
-where $g$ is the gradient and lr, the **learning rate**, says how far. That is *gradient descent*. When the gradient
-comes from a batch and not from all data, it is *stochastic*: **SGD**.
+Here $g$ is the gradient, and lr is the **learning rate**, the number that says how far to go. This is *gradient
+descent*. Usually the gradient comes from a random batch and not from all the data; then it's called **stochastic
+gradient descent**, or *SGD*.
 
-How far is too far? Take the model of lecture 06: $\text{loss} = \tfrac12 (x \cdot w - 5)^2$ with $x = (1, 2, 3)$ and $w
-= (1, 1, 1)$. The error is 1 and the gradient is the error times $x$.
+How far is too far? Let's take the model of lecture 06: $\text{loss} = \tfrac12 (x \cdot w - 5)^2$ with $x = (1, 2, 3)$
+and $w = (1, 1, 1)$. The error is 1, and the gradient is the error times $x$.
 
-**Predict.** There is a learning rate with which *one* step brings the loss to exactly 0. Which one?
+**Predict.** With the right learning rate, a *single* step brings the loss to exactly 0. Which learning rate is that?
 """
 
 # %%
@@ -74,7 +73,7 @@ def loss_after_one_step(lr: float) -> float:
     return 0.5 * (x @ w - 5).item() ** 2
 
 
-reconcile("the learning rate that gets there at once", guess, 1 / 14, "")
+reconcile("the learning rate that gets there in one step", guess, 1 / 14, "")
 
 assert loss_after_one_step(1 / 14) < 1e-30
 assert math.isclose(loss_after_one_step(2 / 14), 0.5)  # as far on the other side
@@ -82,20 +81,21 @@ assert loss_after_one_step(3 / 14) > loss_after_one_step(0) == 0.5  # worse than
 
 # %% [markdown]
 r"""
-A step of lr changes $x \cdot w$ by $-\text{lr} \cdot \text{error} \cdot (x \cdot x)$, and $x \cdot x = 14$. So each
-step multiplies the error by $1 - 14\,\text{lr}$: one step to the goal at $\tfrac{1}{14}$, and beyond $\tfrac{2}{14}$
-each step makes it worse. The 14 is the **curvature** of the loss in the direction of the gradient. *The largest
-learning rate that works is 2 divided by the curvature.* Keep that for section 2.
+A step changes $x \cdot w$ by $-\text{lr} \cdot \text{error} \cdot (x \cdot x)$, and $x \cdot x = 14$. So each step
+multiplies the error by $1 - 14\,\text{lr}$. With $\text{lr} = \tfrac{1}{14}$ one step reaches the goal, and above
+$\tfrac{2}{14}$ each step makes things worse. The 14 is the **curvature**, the second derivative of the loss, in the
+direction of the gradient. *The largest learning rate that works is 2 divided by the curvature.* Remember this for
+section 2.
 
-### What PyTorch's optimizers are made of
+### PyTorch's optimizers
 
-All of them are a `torch.optim.Optimizer`, with four things to know:
+Each of them is a `torch.optim.Optimizer`. You need to know four things about it:
 
-- `param_groups`: a list of dicts. Each has its `"params"` and its own settings, such as `"lr"`. Different groups may
-  have different ones, and they may *change between steps*: that is what a learning rate schedule does.
-- `state`: what it remembers, a dict for each parameter. SGD: nothing.
-- `step()`: changes each parameter *in place*, from its `.grad`.
-- `zero_grad()`: gets rid of the gradients, since the next `backward()` would add to them (lecture 06).
+- `param_groups` is a list of dicts. Each contains `"params"` and its own settings, such as `"lr"`. Groups may
+  have different settings, and settings may *change between steps*; that's how a learning rate schedule works.
+- `state` is what it remembers, a dict for each parameter. SGD remembers nothing.
+- `step()` changes each parameter *in place*, using its `.grad`.
+- `zero_grad()` clears the gradients, since the next `backward()` would add to them (lecture 06).
 """
 
 # %% tags=["item-78"]
@@ -119,28 +119,21 @@ assert len(optimizer.state) == 0  # nothing to remember
 r"""
 ### No gradient, or a gradient of zero?
 
-`zero_grad()` can do either: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the tensors and fill
-them with zeros. The name says zero, so is it the same? Twice no. `None` gives the memory back, until the next backward
-pass needs it. And an optimizer *skips* a parameter without gradient, where one with a gradient of zero is updated:
-weight decay (a pull toward zero, section 4) still shrinks it, and what was remembered from earlier steps still moves
-it.
-
-**Predict.** The next cell holds a matrix of 512 × 512 in float32, and its gradient. By how many bytes does memory
-shrink with `set_to_none=True`?
+`zero_grad()` can do two things: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the tensors and
+fill them with zeros. These differ in two ways. First, `None` frees the memory until the next backward pass. Second, an
+optimizer *skips* a parameter without a gradient, but it updates one whose gradient is zero: weight decay (a pull toward
+zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell shows both.
 """
-
-# %%
-guess = None  # bytes
 
 # %% tags=["item-81", "error-9"]
 with track(device) as memory:
     matrix = nn.Parameter(torch.ones(512, 512, device=device))
     optimizer = torch.optim.SGD([matrix], lr=0.1, weight_decay=0.5)
-    (matrix.sum() * 0).backward()  # a gradient, and it is zero everywhere
+    (matrix.sum() * 0).backward()  # a gradient that is zero everywhere
     held = memory.live
 
     optimizer.zero_grad(set_to_none=False)
-    assert matrix.grad is not None and memory.live == held  # zeros take room, too
+    assert matrix.grad is not None and memory.live == held  # zeros take memory too
     optimizer.step()
     assert torch.allclose(matrix, torch.tensor(0.95, device=device))  # shrunk by 0.1 · 0.5
 
@@ -150,25 +143,25 @@ with track(device) as memory:
     before = matrix.detach().clone()
     optimizer.step()
     assert torch.equal(matrix, before)  # skipped
-reconcile("freed by set_to_none=True", guess, freed, "B")
+print(f"freed by set_to_none=True: {freed:,} B")
 
 assert freed == 4 * 512 * 512
 
 # %% [markdown]
 r"""
-Parameters without a gradient are no rare case: frozen layers, an expert that no token was sent to, a head that this
-batch did not use. An optimizer of your own has to skip them.
+Parameters without a gradient aren't rare: think of frozen layers, or of a part of the model that this
+batch didn't use. Your own optimizers have to skip them.
 
-*Try it yourself:* in a cell of your own, give a parameter to `torch.optim.SGD` with `momentum=0.9`, and take a step
-with a gradient of ones. How far does it move in a second step, after `zero_grad` of the one and of the other kind?
+*Try it yourself:* in a new cell, give a parameter to `torch.optim.SGD` with `momentum=0.9`, and take a step
+with a gradient of ones. How far does it move in a second step, after each kind of `zero_grad`?
 
 ### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `step` of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's current*
-learning rate times the gradient, also where the parameter has been frozen since. A parameter whose `.grad` is `None` is
-left alone. Change the parameter itself, whatever its strides, in the memory where it lies (the model holds the same
-tensor), and nothing else: the gradient is still needed. Keep nothing in `self.state`. Outside of `torch.no_grad()`
-PyTorch would try to record what you do. (Parameters are `float32` or `float64`, here and in the next two exercises.)
+learning rate times the gradient, even if the parameter has been frozen since. Leave a parameter alone if its `.grad` is
+`None`. Change the parameter itself, whatever its strides, in the memory where it is (the model holds the same tensor),
+and nothing else: the gradient is still needed. Keep nothing in `self.state`. Outside of `torch.no_grad()` PyTorch would
+try to record what you do. (Parameters are `float32` or `float64`, here and in the next two exercises.)
 """
 
 
@@ -180,7 +173,7 @@ class SGD(torch.optim.Optimizer):
         super().__init__(params, defaults={"lr": lr})
 
     def step(self, closure: Any = None) -> None:
-        """One step. (closure is for optimizers of another kind: here it is always None.)"""
+        """One step. (closure is for optimizers of another kind; here it is always None.)"""
         ### BEGIN SOLUTION
         with torch.no_grad():
             for group in self.param_groups:
@@ -195,29 +188,28 @@ check("SGD")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Two loops: over <code>self.param_groups</code>, and in each over <code>group["params"]</code>.</details>
-<details><summary>Hint 2</summary><code>p -= …</code> changes p itself. It has to stand inside <code>with torch.no_grad():</code>.</details>
+<details><summary>Hint 1</summary>You need two loops: over <code>self.param_groups</code>, and in each group over <code>group["params"]</code>.</details>
+<details><summary>Hint 2</summary><code>p -= …</code> changes p itself. It has to be inside <code>with torch.no_grad():</code>.</details>
 
-**Why it matters.** Every optimizer is these two loops around another formula. From here on only the formula changes.
+**Why it matters.** Every optimizer consists of these two loops around a formula. From here on only the formula changes.
 
 ## 2 · The narrow valley
 
-Real losses have many directions, and curve more in some than in others. The simplest picture of it has two parameters
+A real loss has many directions and curves more in some than in others. The simplest example has two parameters
 and two curvatures:
 
 $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 
-a long and narrow valley, a hundred times more curved across than along. The learning rate has to suit *both*. Across,
-anything from $2/100$ on diverges (section 1). Along, each step of that size gets only one fiftieth nearer. The best
-compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and count the steps until the loss is a ten-thousandth of what it
-was: a hundredth of the distance.
+This is a long, narrow valley, curved a hundred times more across than along. One learning rate has to work for *both*
+directions. Across, anything above $2/100$ diverges (section 1). Along, each step of that size covers only a fiftieth of
+the remaining distance. The best compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and count the steps until the loss
+is a ten-thousandth of its initial value, which means a hundredth of the distance.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
 
 # %%
 guess = None  # steps
-
 
 # %%
 FLAT, STEEP = 1.0, 100.0  # the two curvatures
@@ -227,7 +219,7 @@ Path = list[tuple[float, float]]
 
 
 def turn(point: tuple[float, float], angle: float) -> tuple[float, float]:
-    """A point turned around the origin."""
+    """A point rotated about the origin."""
     c, s = math.cos(angle), math.sin(angle)
     return c * point[0] - s * point[1], s * point[0] + c * point[1]
 
@@ -236,7 +228,7 @@ def go_down(
     make: Callable[[list[nn.Parameter]], torch.optim.Optimizer],
     angle: float = 0.0,
 ) -> Path:
-    """The path down a valley at some angle, until the loss is a ten-thousandth of what it was."""
+    """The path down a valley at an angle, until the loss is a ten-thousandth of its initial value."""
     c, s = math.cos(angle), math.sin(angle)
     axes = torch.tensor([[c, s], [-s, c]], dtype=torch.float64)  # along, across
     curvatures = torch.tensor([FLAT, STEEP], dtype=torch.float64)
@@ -262,27 +254,30 @@ reconcile("gradient descent in the narrow valley", guess, plain_steps, "steps")
 
 shrink = (STEEP - FLAT) / (STEEP + FLAT)  # |1 − lr · curvature|, the same for both directions
 assert plain_steps == math.ceil(math.log(1e-2) / math.log(shrink)) == 231
-assert plain[1][1] < 0 < plain[2][1]  # across, it jumps from one slope to the other and back
-assert len(go_down(lambda p: SGD(p, lr=2.1 / STEEP))) == GIVE_UP  # too far: it never gets there
+assert plain[1][1] < 0 < plain[2][1]  # across the valley it jumps back and forth
+assert (
+    len(go_down(lambda p: SGD(p, lr=2.1 / STEEP))) == GIVE_UP
+)  # too large: it never gets there
 
 # %% [markdown]
 r"""
 In each step the distance shrinks to $99/101$ of what it was, in both directions: along the valley because the steps are
-short, across because they overshoot. The number that decides is the ratio of the two curvatures, the **condition
-number**, and gradient descent needs steps in proportion to it.
+short, across it because they overshoot. The ratio of the largest to the smallest curvature is called the **condition
+number**. Gradient descent needs a number of steps proportional to it.
 
-**Momentum** remembers. It keeps a running sum $m$ of the gradients, in which older ones fade, and follows that:
+**Momentum** is a running sum of the gradients in which older ones fade; the optimizer follows this sum $m$ instead of
+the latest gradient:
 
 $$m \leftarrow \mu\, m + g \qquad\qquad p \leftarrow p - \text{lr} \cdot m$$
 
-Across the valley the gradient changes its sign in every step, and the sum cancels. Along the valley it points the same
-way each time, and the sum builds up, to $1/(1-\mu)$ times a single gradient. It costs one number for each parameter.
+Across the valley the gradient changes sign in every step, so the sum cancels. Along the valley it points the same
+way each time, so the sum builds up, to $1/(1-\mu)$ times a single gradient. Momentum takes one number per parameter.
 """
 
 
 # %% tags=["item-80"]
 def momentum_direction(g: Tensor, memory: dict[str, Tensor], mu: float) -> Tensor:
-    """Where momentum goes, given a gradient and what it remembers."""
+    """The direction of momentum's step, given a gradient and its memory."""
     memory["m"] = mu * memory.get("m", torch.zeros_like(g)) + g
     return memory["m"]
 
@@ -290,23 +285,20 @@ def momentum_direction(g: Tensor, memory: dict[str, Tensor], mu: float) -> Tenso
 memory_of: dict[str, Tensor] = {}
 for _ in range(200):
     direction = momentum_direction(torch.tensor(1.0), memory_of, mu=0.9)
-assert math.isclose(direction.item(), 1 / (1 - 0.9), rel_tol=1e-5)  # it builds up, ten-fold
+assert math.isclose(direction.item(), 1 / (1 - 0.9), rel_tol=1e-5)  # it builds up, tenfold
 
 memory_of = {}
 for k in range(200):
     direction = momentum_direction(torch.tensor((-1.0) ** k), memory_of, mu=0.9)
-assert math.isclose(abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5)  # it cancels, to half
+assert math.isclose(
+    abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5
+)  # it cancels to about half
 
 # %% [markdown]
 r"""
-For a long walk down a valley the best settings are known (Polyak, 1964). With $\kappa$ for the condition number: $\mu =
-\big(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\big)^2$, and $\text{lr} = 4 / (\sqrt{1} + \sqrt{100})^2$.
-
-**Predict.** How many times fewer steps does it take than plain gradient descent?
+For a long, quadratic valley the best settings are known (Polyak, 1964). If $\kappa$ is the condition number, they are
+$\mu = \big(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\big)^2$ and, here, $\text{lr} = 4 / (\sqrt{1} + \sqrt{100})^2$.
 """
-
-# %%
-guess = None  # times fewer
 
 # %%
 root = math.sqrt(STEEP / FLAT)
@@ -315,7 +307,7 @@ best_lr = 4 / (math.sqrt(FLAT) + math.sqrt(STEEP)) ** 2
 with_momentum = go_down(lambda p: torch.optim.SGD(p, lr=best_lr, momentum=best_mu))
 momentum_steps = len(with_momentum) - 1
 print(f"momentum {best_mu:.2f}, learning rate {best_lr:.3f}: {momentum_steps} steps")
-reconcile("plain against momentum", guess, plain_steps / momentum_steps, "times")
+print(f"without momentum: {plain_steps / momentum_steps:.1f} times as many")
 
 assert plain_steps > 5 * momentum_steps
 
@@ -328,29 +320,30 @@ for point in with_momentum[:10]:
 
 # %% [markdown]
 r"""
-Five times fewer, and the harder the problem the more: in the long run momentum needs steps in proportion to
-$\sqrt\kappa$, not $\kappa$. (It is less than the ten-fold of $\sqrt{100}$ here, since the walk is short: momentum first
-has to build up.)
+Momentum needs about a fifth of the steps, and the advantage grows with the condition number: in the long run it needs
+steps in proportion to $\sqrt\kappa$, not $\kappa$. (Here the factor is less than $\sqrt{100} = 10$ because the path is
+short, and momentum first has to build up.)
 
-*Try it yourself:* in a cell of your own, set `STEEP = 400.0`, compute the best settings anew, and count again. How many
-times fewer steps is it then? (Set it back to 100.)
+*Try it yourself:* in a new cell, set `STEEP = 400.0`, compute the best settings again, and count the steps. What's the
+ratio now? (Set it back to 100 afterwards.)
 """
 
 # %% [markdown]
 r"""
 ## 3 · A learning rate for each parameter
 
-Momentum remembers which way. **AdaGrad** (Duchi, Hazan and Singer, 2011) remembers *how much*: for each parameter it
-adds up the squares of all gradients so far, and divides by the root of that sum.
+Momentum remembers the direction. **AdaGrad** (Duchi, Hazan and Singer, 2011) remembers the *size*: for each parameter
+it sums the squares of all gradients so far, and divides by the root of that sum.
 
 $$s \leftarrow s + g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{s} + \varepsilon}$$
 
-All of it elementwise, each parameter for itself. Where gradients are large, steps become small, and a parameter that
-rarely gets a gradient takes large steps when it does. $\varepsilon$ is a tiny number against dividing by zero.
+All of this is elementwise, so each parameter is treated separately. If its gradients are large, its steps become small;
+if a parameter rarely gets a gradient, it takes large steps when it does. The tiny number $\varepsilon$ prevents a
+division by zero.
 
-> **Find the mistake.** A retelling of this says: "AdaGrad divides by the root of the *average* of the squared
-> gradients." Its own code says `g2 += grad**2`. Let all gradients be 1. How long is the hundredth step with a sum, and
-> how long with an average? Which of the two ever slows down? Say it before you run the next cell.
+> **Trap: sum or average?** Lecture notes say that AdaGrad divides by the root of the *average* of the squared
+> gradients, while their own code says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with
+> a sum, and how long with an average? Which of the two ever slows down? Decide before you run the next cell.
 """
 
 # %% tags=["error-9"]
@@ -360,22 +353,24 @@ for k in range(1, 101):
     averaged += (1.0**2 - averaged) / k  # the mean of k squares
     assert math.isclose(1 / math.sqrt(summed), 1 / math.sqrt(k))
 assert math.isclose(1 / math.sqrt(summed), 0.1)  # the hundredth step: a tenth of the first
-assert math.isclose(1 / math.sqrt(averaged), 1.0)  # an average forgets how long one has walked
+assert math.isclose(
+    1 / math.sqrt(averaged), 1.0
+)  # an average does not depend on the number of steps
 
 # %% [markdown]
 r"""
-AdaGrad *sums*, and that is the point of it: its step number $k$ is like $1/\sqrt{k}$, a schedule that nobody had to
-set. (With an average you have another optimizer. It comes below.)
+AdaGrad *sums*, and that's essential: step number $k$ is scaled like $1/\sqrt{k}$, a built-in learning rate schedule.
+(With an average you get a different optimizer, which comes below.)
 
-> **Trap: where does $\varepsilon$ stand?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both
-> are in use, under the same name. Inside, it counts as a *square*.
+> **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both
+> are in use under the same name. Inside, it's compared with a *square*.
 
-**Predict.** $\varepsilon = 10^{-5}$, and the first gradient is $10^{-4}$. How many times longer is the first step with
-$\varepsilon$ outside than with $\varepsilon$ inside?
+**Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. How many times as long is the first
+step with $\varepsilon$ outside as with $\varepsilon$ inside?
 """
 
 # %%
-guess = None  # times longer
+guess = None  # times as long
 
 
 # %% tags=["error-9"]
@@ -386,13 +381,15 @@ def eps_matters(g: float, eps: float) -> float:
     return outside / inside
 
 
-reconcile("outside against inside", guess, eps_matters(1e-4, 1e-5), "times")
+reconcile(
+    "the first step with ε outside", guess, eps_matters(1e-4, 1e-5), "times that with ε inside"
+)
 
 assert round(eps_matters(1e-4, 1e-5)) == 29
 assert round(eps_matters(1e-9, 1e-5)) == 316  # at worst, 1 / √eps
-assert 0.99 < eps_matters(1.0, 1e-5) < 1  # with large gradients nobody notices
+assert 0.99 < eps_matters(1.0, 1e-5) < 1  # with large gradients it makes no difference
 
-# PyTorch's stands outside.
+# PyTorch's is outside.
 w = nn.Parameter(torch.zeros(1))
 w.grad = torch.tensor([1e-4])
 torch.optim.Adagrad([w], lr=1.0, eps=1e-5).step()
@@ -400,17 +397,17 @@ assert math.isclose(w.item(), -1e-4 / (1e-4 + 1e-5), rel_tol=1e-5)
 
 # %% [markdown]
 r"""
-A factor of 29, from one pair of parentheses. And gradients of that size are nothing unusual: in the Transformer of
-section 8, more than a fifth are smaller still. A learning rate that was tuned for one spelling is not one for the
+That's a factor of 29 from the position of one parenthesis. Gradients of that size are common: in the Transformer of
+section 8, more than a fifth are smaller still. A learning rate that was tuned for one version doesn't work for the
 other.
 
 ### Exercise 8.2 · AdaGrad &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `step` of `AdaGrad`, with $\varepsilon$, which is positive, outside the root. Keep the sum of squares of parameter `p` in
-`self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an empty dict at
-first.) What PyTorch finds in `self.state` it also saves and loads with a checkpoint. As in 8.1: settings come from the
-group, a parameter without gradient is skipped (its sum stays as it is, and where there is none, none is made),
-parameters change in place, whatever their strides, and gradients do not change.
+Write `step` of `AdaGrad`, with $\varepsilon$, which is positive, outside the root. Keep the sum of squares of parameter
+`p` in `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an empty dict
+at first. PyTorch saves and loads whatever is in `self.state` with a checkpoint.) As in 8.1, settings come from the
+group; a parameter without a gradient is skipped (its sum doesn't change, and if it has none, none is created);
+parameters change in place, whatever their strides; and gradients don't change.
 """
 
 
@@ -442,11 +439,11 @@ check("AdaGrad")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The loops of 8.1, and before the step: <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, begin with <code>torch.zeros_like(p)</code>.</details>
+<details><summary>Hint 1</summary>Use the loops of 8.1, and before the step: <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
-**Why it matters.** AdaGrad is the first of a family, and CS336's own worked example. In the narrow valley it takes each
-direction at its own pace:
+**Why it matters.** AdaGrad is the first of a family, and CS336's own worked example. In the narrow valley it moves in
+each direction at that direction's own pace:
 """
 
 # %% tags=["item-79"]
@@ -454,7 +451,7 @@ adagrad_path = go_down(lambda p: AdaGrad(p, lr=2.0))
 print(f"AdaGrad in the narrow valley: {len(adagrad_path) - 1} steps")
 assert len(adagrad_path) < len(with_momentum) < len(plain)
 
-# The same as PyTorch's, on a small model.
+# It agrees with PyTorch's on a small model.
 torch.manual_seed(0)
 mine = nn.Linear(6, 3).to(device)
 theirs = nn.Linear(6, 3).to(device)
@@ -473,8 +470,8 @@ assert torch.allclose(mine.weight, theirs.weight, rtol=1e-4, atol=1e-6)
 
 # %% [markdown]
 r"""
-It has a weakness, and you asserted it above: it never forgets. After 10,000 steps it moves a hundredth of what it moved
-at first, also when the loss has changed its shape by then. **RMSProp** (Hinton's lectures, 2012) mends that with an
+AdaGrad has a weakness: it never forgets. After 10,000 steps it moves a hundredth as far as it did
+at first, even if the loss curves differently by then. **RMSProp** (Hinton's lectures, 2012) fixes this with an
 average *in which older squares fade*:
 
 $$v \leftarrow \beta\, v + (1 - \beta)\, g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{v} + \varepsilon}$$
@@ -485,7 +482,7 @@ $$v \leftarrow \beta\, v + (1 - \beta)\, g^2 \qquad\qquad p \leftarrow p - \text
 def rmsprop_direction(
     g: Tensor, memory: dict[str, Tensor], beta: float = 0.99, eps: float = 1e-8
 ) -> Tensor:
-    """Where RMSProp goes, given a gradient and what it remembers."""
+    """The direction of RMSProp's step, given a gradient and its memory."""
     memory["v"] = beta * memory.get("v", torch.zeros_like(g)) + (1 - beta) * g**2
     return g / (memory["v"].sqrt() + eps)
 
@@ -506,16 +503,17 @@ for move in moves[:5]:
 
 # %% [markdown]
 r"""
-Look at the first step: ten times as long as the later ones. The average starts at zero, and zero is not what the
-gradients are like. RMSProp lets that be. The next one does not.
+Look at the first step: it's ten times as long as the later ones. The average starts at zero, which says nothing about
+the gradients. RMSProp ignores this problem. The next optimizer corrects it.
 
-*Try it yourself:* print `moves` for `beta=0.9`. After how many steps is the start forgotten?
+*Try it yourself:* print `moves` for `beta=0.9`. After how many steps has it forgotten the start?
 
 ## 4 · Adam and AdamW
 
-**Adam** (Kingma and Ba, 2014) is both memories in one: a fading average $m$ of the gradients, as momentum has, and a
-fading average $v$ of their squares, as RMSProp has. Both start at zero, and both are corrected for it: after $t$ steps
-the weights in the averages add up to $1 - \beta^t$, so divide by that.
+**Adam** (Kingma and Ba, 2014) combines both memories. Its **first moment** $m$ is a running average of the gradients,
+similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both start at zero.
+After $t$ steps the weights in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by that, a step called
+**bias correction**.
 
 $$\begin{aligned}
 m &\leftarrow \beta_1 m + (1 - \beta_1)\, g &\qquad \hat m &= m / (1 - \beta_1^t) \\
@@ -523,22 +521,16 @@ v &\leftarrow \beta_2 v + (1 - \beta_2)\, g^2 &\qquad \hat v &= v / (1 - \beta_2
 p &\leftarrow p - \text{lr} \cdot \frac{\hat m}{\sqrt{\hat v} + \varepsilon}
 \end{aligned}$$
 
-In the first step $\hat m = g$ and $\hat v = g^2$, so each parameter moves by lr, against the *sign* of its gradient,
-whether that is a thousand or a thousandth.
-
-**Predict.** Somebody leaves the bias correction out. With $\beta_1 = 0.9$ and $\beta_2 = 0.999$, how many times too
-long is the first step? (Below 1, if it is too short.)
+In the first step $\hat m = g$ and $\hat v = g^2$. So each parameter moves by lr, against the *sign* of its gradient,
+whether the gradient is a thousand or a thousandth. What happens without bias correction?
 """
-
-# %%
-guess = None  # times
 
 # %%
 beta1, beta2 = 0.9, 0.999
 uncorrected = (1 - beta1) / math.sqrt(
     1 - beta2
 )  # m / √v after the first step; corrected, it is 1
-reconcile("the first step without bias correction", guess, uncorrected, "times")
+print(f"without bias correction, the first step is {uncorrected:.2f} times as long")
 assert round(uncorrected, 2) == 3.16
 assert round(1 - beta2**1_000, 2) == 0.63
 
@@ -550,18 +542,19 @@ for g in (1_000.0, 0.001):
 
 # %% [markdown]
 r"""
-Too *long*, since $v$ starts even nearer to zero than $m$. And it lasts: after a thousand steps the weights in $v$ still
-add up to 0.63 only.
+The first step is more than three times too *long*, because $v$ starts even closer to zero than $m$. And the effect
+lasts: after a thousand steps the weights in $v$ still only add up to 0.63.
 
 ### Weight decay, and the W
 
-One often wants weights to stay small, so each step also shrinks them a little. There are two ways to say it. **L2**:
-add $\tfrac{\lambda}{2} p^2$ to the loss, that is $\lambda p$ to the gradient. **Decoupled**: leave the gradient alone
-and multiply $p$ by $1 - \text{lr} \cdot \lambda$. For plain SGD these are the same thing. For Adam they are not: it
-divides by the size of what it is given as the gradient, and with L2 the decay is a part of that.
+Often we want weights to stay small, so each step also shrinks them a little; this is called **weight decay**. There are
+two ways to do it. *L2 regularization* adds $\tfrac{\lambda}{2} p^2$ to the loss, which adds $\lambda p$ to the
+gradient. *Decoupled* weight decay doesn't touch the gradient and multiplies $p$ by $1 - \text{lr} \cdot \lambda$. For
+plain SGD these are the same. For Adam they aren't: Adam divides by the size of the gradient, and with L2 the decay is
+part of the gradient.
 
-**Predict.** A weight of 1 whose gradient is zero. Take one step with a decay of 0.1 and one with a decay of 0.001. How
-many times further does *Adam*, with L2, move with the larger one?
+**Predict.** A weight is 1 and its gradient is zero. Take one step with a decay of 0.1 and one with a decay of 0.001.
+How many times as far does *Adam*, with L2, move with the larger decay?
 """
 
 # %%
@@ -588,9 +581,9 @@ assert math.isclose(
 )  # lr, whatever the decay
 assert math.isclose(decay_of(torch.optim.AdamW, 0.1), 0.1 * 0.1)  # lr · decay
 assert math.isclose(decay_of(torch.optim.AdamW, 0.001), 0.1 * 0.001)
-assert math.isclose(decay_of(torch.optim.SGD, 0.1), 0.1 * 0.1)  # for SGD both are one
+assert math.isclose(decay_of(torch.optim.SGD, 0.1), 0.1 * 0.1)  # for SGD both are the same
 
-# Beside a gradient of 100: what the decay adds to the step.
+# With a gradient of 100: how much the decay adds to the step.
 adam, adamw = (
     decay_of(kind, 0.1, 100.0) - decay_of(kind, 0.0, 100.0)
     for kind in (torch.optim.Adam, torch.optim.AdamW)
@@ -599,20 +592,20 @@ assert abs(adam) < 1e-6 and math.isclose(adamw, 0.1 * 0.1)
 
 # %% [markdown]
 r"""
-A hundred times the decay, and no difference at all: here the decay is all of the gradient, and $\lambda$ cancels.
-Beside a real gradient it is divided by that gradient's size, so that weights with large gradients hardly shrink.
-AdamW (Loshchilov and Hutter, 2017) is Adam with decoupled decay: all weights shrink alike.
+A hundred times the decay makes no difference at all: here the decay is the whole gradient, and $\lambda$ cancels. With
+a real gradient, the decay is divided by that gradient's size, so weights with large gradients hardly shrink. **AdamW**
+(Loshchilov and Hutter, 2017) is Adam with decoupled weight decay, which shrinks all weights by the same factor.
 
 ### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
 
 Write `step` of `AdamW`. For each parameter with a gradient: first shrink it, $p \leftarrow p \cdot (1 - \text{lr} \cdot
-\text{weight\_decay})$; then take Adam's step, with the formulas above. $\varepsilon$ stands outside the root, beside
+\text{weight\_decay})$; then take Adam's step, with the formulas above. $\varepsilon$ is outside the root, added to
 the *corrected* $\sqrt{\hat v}$.
 
 Keep three things in `self.state[p]`: `"step"`, a plain `int`, how many steps *this parameter* has taken ($t$ in the
 formulas, 1 in its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors like `p`. As
-before: settings come from the group, a parameter without gradient is skipped (nothing is shrunk, counted or kept), the
-others change in place, whatever their strides, and gradients do not change.
+before, settings come from the group; a parameter without a gradient is skipped (nothing is shrunk, counted or kept);
+the others change in place, whatever their strides; and gradients don't change.
 """
 
 
@@ -660,13 +653,13 @@ check("AdamW")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>AdaGrad's loops. Where <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then count the step up.</details>
-<details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Do not store those.</details>
+<details><summary>Hint 1</summary>Use AdaGrad's loops. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
+<details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
 
-**Why it matters.** Most large language models are trained with it. There are about ten ways to get it wrong, and none of
-them raises an error.
+**Why it matters.** AdamW trained GPT-3-sized models and the Transformer of our capstone alike. There are many ways to
+get it wrong, and none of them raises an error.
 
-Yours against PyTorch's, on a model, with a group of its own for what should not decay:
+Let's compare yours with PyTorch's on a model in which only the matrices decay:
 """
 
 
@@ -697,20 +690,20 @@ for a, b in zip(mine.parameters(), theirs.parameters(), strict=True):
 r"""
 ### One family
 
-The optimizers above are not six inventions but one, with parts switched on and off:
+You can see these optimizers as a single one, with parts switched on and off:
 
 | | direction: $m$ | size: divide by the root of | numbers kept per parameter |
 |---|---|---|---|
 | SGD | the gradient | nothing | 0 |
 | momentum | fading sum | nothing | 1 |
 | AdaGrad | the gradient | the sum of squares | 1 |
-| RMSProp | the gradient | fading average of squares | 1 |
-| Adam | fading average, corrected | fading average of squares, corrected | 2 |
-| AdamW | as Adam | as Adam; decay beside it | 2 |
+| RMSProp | the gradient | running average of squares | 1 |
+| Adam | running average, corrected | running average of squares, corrected | 2 |
+| AdamW | as Adam | as Adam; decoupled decay | 2 |
 
-So your AdamW should *become* the others when parts of it are switched off. With $\beta_1 = 0$ there is no memory of the
-direction. With $\beta_2$ close to 1 nothing fades any more, and $\hat v$ is the plain mean of all squares: the sum
-divided by $t$. Divide lr by $\sqrt t$ to make up for that, and it is AdaGrad.
+So your AdamW should *turn into* the others when you switch parts of it off. With $\beta_1 = 0$ it doesn't remember the
+direction. With $\beta_2$ close to 1 nothing fades, and $\hat v$ is the plain mean of all squares: the sum
+divided by $t$. If you divide lr by $\sqrt t$ to compensate for that, you get AdaGrad.
 """
 
 # %% tags=["item-80"]
@@ -729,13 +722,13 @@ assert torch.allclose(as_adam, as_adagrad, rtol=1e-5)
 
 # %% [markdown]
 r"""
-### What the memory buys, in a picture
+### What the memory is good for, in a picture
 
-Four optimizers, three of them yours, in the narrow valley. And then in *the same* valley, turned by 45°, from the same
-place in it. SGD and momentum cannot tell the difference: nothing in their formulas knows about axes. AdaGrad and AdamW
-have a learning rate for each parameter, that is, for each *axis*.
+We'll run four optimizers, three of them yours, in the narrow valley. Then we turn *the same* valley by 45° and start
+from the same place in it. For SGD and momentum that makes no difference, because nothing in their formulas refers to
+the axes. AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*.
 
-**Predict.** AdaGrad needs 26 steps in the valley that runs along an axis. How many in the turned one?
+**Predict.** AdaGrad needs 26 steps in the valley that runs along an axis. How many does it need in the turned one?
 """
 
 # %%
@@ -774,7 +767,7 @@ def surface(angle: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return lambda x, y: 0.5 * (FLAT * (c * x + s * y) ** 2 + STEEP * (c * y - s * x) ** 2)
 
 
-finding = "Fast along an axis, slow at 45°: AdaGrad and AdamW, each at one learning rate"
+finding = "At one learning rate, AdaGrad and AdamW are fast along an axis and slow at 45°"
 rows = {
     label: (
         surface(valleys[label]),
@@ -785,15 +778,15 @@ rows = {
 plots.show(
     plots.descent(rows, reach=11, title=finding),
     alt=f"{finding}. Two rows of four panels, drawn up to the 60th point. Along an axis SGD and momentum jump from "
-    "slope to slope, AdaGrad and AdamW bend into the valley and follow it. Turned by 45°, AdaGrad and "
-    f"AdamW crawl. Steps needed, along an axis: {straight}; turned: {turned}.",
+    "slope to slope, AdaGrad and AdamW turn into the valley and follow it. Turned by 45°, AdaGrad and "
+    f"AdamW are slow. Steps needed, along an axis: {straight}; turned: {turned}.",
 )
 
 # %% [markdown]
 r"""
-Only the first 60 points of each path are drawn. In the turned valley AdaGrad and AdamW crawl. Or is it the learning
-rate that suited one valley and does not suit the other? Give each the best of four rates in the turned valley, and
-AdamW once more without its memory of the direction, $\beta_1 = 0$:
+(Only the first 60 points of each path are drawn.) In the turned valley AdaGrad and AdamW are much slower. Is that only
+because the learning rate doesn't suit this valley? Let's give each the best of four learning rates in the turned
+valley, and run AdamW also without its memory of the direction, $\beta_1 = 0$:
 """
 
 
@@ -818,21 +811,21 @@ assert at_best["AdamW"] < 1.5 * straight["AdamW"]
 
 # %% [markdown]
 r"""
-Dividing by each parameter's own size does not help where the difficulty lies *across* the axes, at any of these rates.
-Momentum does, and AdamW has both. Dividing is a great help where the parameters *themselves* are differently scaled,
-and in language models they are: a bias, a norm, the embedding of a rare token. But mind what a picture like this can
-tell. Each optimizer has its own learning rate to find, a comparison at one rate is none, and nothing above says which
-one trains *your* model best. It says what each one is made of. Now the price.
+Dividing by each parameter's own size doesn't help if the valley runs *diagonally*, at any of these learning rates.
+Momentum does help, and AdamW has both. Dividing helps a great deal where the parameters *themselves* have different
+scales, as in language models: a bias, a norm, the embedding of a rare token. But don't conclude too much from such a
+picture. Each optimizer needs its own learning rate, comparing optimizers at a single learning rate proves nothing, and
+none of this says which one trains *your* model best.
 
-*Try it yourself:* turn the valley by 5° only (`math.radians(5)`). How much of AdaGrad's advantage is left?
+*Try it yourself:* turn the valley by only 5° (`math.radians(5)`). How much of AdaGrad's advantage is left?
 """
 
 # %% [markdown]
 r"""
-## 5 · What they keep
+## 5 · What optimizers store
 
-An optimizer's memory lies in `optimizer.state`: for each parameter a dict, from names to tensors and plain numbers.
-Look into PyTorch's own AdamW, for one matrix and its bias:
+The optimizer state is in `optimizer.state`: for each parameter a dict from names to tensors and plain numbers.
+Here's the state of PyTorch's own AdamW, for one matrix and its bias:
 """
 
 # %% tags=["item-81"]
@@ -853,7 +846,7 @@ assert state["exp_avg"].shape == state["exp_avg_sq"].shape == layer.weight.shape
 assert state["step"].shape == () and state["step"].dtype == torch.float32  # 4 bytes each
 assert state["step"].device.type == "cpu"  # also where the parameters are on a GPU
 
-saved = optimizer.state_dict()  # what a checkpoint holds: parameters by number, not by value
+saved = optimizer.state_dict()  # for a checkpoint: parameters by number, not by value
 assert list(saved["state"]) == [0, 1] and saved["param_groups"][0]["params"] == [0, 1]
 
 half = nn.Parameter(torch.zeros(64, dtype=torch.bfloat16, device=device))
@@ -865,17 +858,18 @@ assert optimizer.state[half]["step"].dtype == torch.float32  # all the same
 
 # %% [markdown]
 r"""
-Two averages for each number, and in PyTorch's version a counter for each *tensor*, itself a tensor of 4 bytes. (Yours
-is an `int` of Python's, and takes none of the tensors' memory.)
+It stores two averages for each number, and in PyTorch's version a counter for each *tensor*, itself a tensor of 4
+bytes. (Yours is a Python `int`, which takes no tensor memory.)
 
-*Try it yourself:* look into `torch.optim.AdamW(…, amsgrad=True)`. What does it keep in addition?
+*Try it yourself:* look at the state of `torch.optim.AdamW(…, amsgrad=True)`. What else does it keep?
 
 ### Exercise 8.4 · Bytes of state &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `state_bytes(optimizer)`: the bytes of all tensors that the optimizer keeps in its state, the counters too. For each
-parameter the state holds a dict, whose values are tensors of any dtype, or plain numbers, texts and `None`, which count
-nothing. No two of the tensors share memory, and none is a part of a larger one. (A few optimizers, such as LBFGS, also
-keep lists of tensors. Leave those out of consideration.) Parameters and gradients are not the optimizer's.
+Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the optimizer keeps in its state, including the
+counters. For each parameter the state contains a dict whose values are tensors of any dtype, or plain numbers, strings
+and `None`, which count nothing. No two of the tensors share memory, and none is part of a larger one. (A few
+optimizers, such as LBFGS, also keep lists of tensors. Ignore those.) Parameters and gradients don't belong to the
+optimizer.
 """
 
 
@@ -898,15 +892,11 @@ check("state_bytes")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>A dict of dicts needs two loops: over the parameters' dicts in <code>optimizer.state</code>, and over the values in each.</details>
-<details><summary>Hint 2</summary>How many bytes does a tensor take? Lecture 01 asked that. Before you ask a value, find out whether it is a tensor.</details>
+<details><summary>Hint 2</summary>How many bytes does a tensor take? (Lecture 01.) Before you ask a value, find out whether it's a tensor.</details>
 
-**Why it matters.** Of all that a training step holds, the state is what people forget. Now you can ask any optimizer.
-
-**Predict.** One matrix of 1,024 × 512 in float32. How many bytes does your AdamW keep for it after a step?
+**Why it matters.** The optimizer state is easy to forget when you add up the memory of a training step. Now you can ask
+any optimizer. Here's a matrix of 1,024 × 512 in float32:
 """
-
-# %%
-guess = None  # bytes
 
 
 # %%
@@ -922,7 +912,7 @@ def kept_for(make: Callable[[list[nn.Parameter]], torch.optim.Optimizer], *shape
 rows, columns = 1_024, 512
 n = rows * columns
 mine_keeps = kept_for(lambda p: AdamW(p), rows, columns)
-reconcile("the state of your AdamW", guess, mine_keeps, "B")
+print(f"your AdamW keeps {mine_keeps:,} B for {n:,} parameters")
 
 assert mine_keeps == 8 * n
 assert kept_for(lambda p: torch.optim.AdamW(p), rows, columns) == 8 * n + 4  # and the counter
@@ -933,17 +923,17 @@ assert kept_for(lambda p: torch.optim.RMSprop(p), rows, columns) == 4 * n + 4
 
 # %% [markdown]
 r"""
-### With less
+### Optimizers that store less
 
-Eight bytes for each parameter of 4: the state of AdamW is twice the model. Two ways to do with less.
+AdamW stores eight bytes for each parameter of four bytes: its state is twice as large as the model. Two optimizers get
+by with less.
 
-**Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each parameter
-moves by exactly lr, so no second average is needed to say how far. Half of AdamW's state.
-
-**Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients, and of the averages of the squares only the
-*means of each row and of each column*. For a matrix of $n \times k$ that is $n + k$ numbers in place of $n \cdot k$.
-When the entry at row $i$ and column $j$ is needed, it is made from them: $r_i c_j / \bar r$. That is exact if rows and
-columns tell everything (a matrix of rank 1), and a guess with the right row and column means if not.
+- **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
+  parameter moves by exactly lr, so it doesn't need a second average to determine how far. That's half of AdamW's state.
+- **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients, and of the averages of the squares it keeps
+  only the *means of each row and each column*. For a matrix of $n \times k$ that's $n + k$ numbers instead of $n \cdot
+  k$. It estimates the entry in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if the matrix has rank 1,
+  and otherwise an estimate with the right row and column means.
 """
 
 
@@ -991,28 +981,29 @@ print(f"for {n:,} parameters: AdamW keeps {mine_keeps:,} B, Adafactor {factored:
 
 # %% [markdown]
 r"""
-6,148 bytes against 4 million. (A vector cannot be factored; for biases and norms Adafactor keeps the full average.)
+Adafactor keeps 6,148 bytes where AdamW keeps 4 million. (A vector can't be factored, so for biases and norms it keeps
+the full average.)
 
-*Try it yourself:* take Lion down the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
+*Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
 step, at the start and near the minimum?
 
-### Exercise 8.5 · What room is left? &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.5 · How much memory is left? &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `room_left(shapes, memory)`: for each of six optimizers, how many of the `memory` bytes are left for activations
-when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are all float32.
-Leave out counters of steps: they are a few bytes for each tensor. Where there is not enough memory, the number is
-negative: that much is missing. Return a dict with the keys
+Write `room_left(shapes, memory)`. For each of six optimizers, it returns how many of the `memory` bytes are left for
+activations when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are
+all float32. Ignore step counters, which take a few bytes per tensor. If there isn't enough memory, the number is
+negative: that many bytes are missing. Return a dict with the keys
 
-- `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number for each parameter; `"AdamW"`: two;
-- `"Adafactor"`: for a matrix, one for each row and one for each column; for a vector, one for each of its numbers.
+- `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number per parameter; `"AdamW"`: two;
+- `"Adafactor"`: for a matrix, one per row and one per column; for a vector, one for each of its numbers.
 
-Each shape is that of a matrix or of a vector: two sizes or one.
+Each shape belongs to a matrix or a vector: it has two sizes or one.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "room_left", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def room_left(shapes: Sequence[tuple[int, ...]], memory: int) -> dict[str, int]:
-    """Bytes left for activations, by optimizer; all in float32."""
+    """Bytes left for activations, by optimizer, all in float32."""
     ### BEGIN SOLUTION
     parameters = sum(math.prod(shape) for shape in shapes)
     factored = sum(sum(shape) for shape in shapes)  # rows + columns; of a vector, all
@@ -1033,17 +1024,12 @@ check("room_left")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Count two things over all shapes: the parameters, and what Adafactor keeps. For the product of a shape there is <code>math.prod</code>.</details>
+<details><summary>Hint 1</summary>Add up two things over all shapes: the parameters, and what Adafactor keeps. <code>math.prod</code> multiplies the sizes of a shape.</details>
 <details><summary>Hint 2</summary>Rows plus columns is the <em>sum</em> of a matrix's shape. And the sum of a vector's shape?</details>
 
-**Why it matters.** Before anybody rents a card, this is the question. Here is Llama 3 8B, by the shapes of lecture 06,
-in float32, on a card of 80 GB.
-
-**Predict.** How many of the six optimizers leave any room at all?
+**Why it matters.** Ask this question before you rent a card. Here's Llama 3 8B, with the shapes of lecture 06,
+in float32, on a card of 80 GB and on one of 141 GB:
 """
-
-# %%
-guess = None  # of the six
 
 # %%
 layers, d, kv, hidden, vocab = 32, 4_096, 1_024, 14_336, 128_256
@@ -1068,7 +1054,7 @@ for name in left["80 GB"]:
     rooms = ", ".join(f"{readable(left[card][name], 'B'):>8} of {card}" for card in left)
     print(f"{name:>9}: left {rooms}")
 fits = [name for name, room in left["80 GB"].items() if room > 0]
-reconcile("optimizers that leave room on 80 GB", guess, len(fits), "of the six")
+print(f"on 80 GB, {len(fits)} of the six leave any memory")
 
 assert set(fits) == {"SGD", "Adafactor"}
 assert all(room > 0 for room in left["141 GB"].values())
@@ -1085,7 +1071,9 @@ bars = {
     }
     for name, room in by_name.items()
 }
-finding = "Llama 3 8B in float32: only SGD and Adafactor leave room on an H100"
+finding = (
+    "Llama 3 8B in float32: on an H100 only SGD and Adafactor leave memory for activations"
+)
 plots.show(
     plots.memory_stacks(
         bars, limits={"H100: 80 GB": h100, "H200: 141 GB": h200}, title=finding
@@ -1096,31 +1084,29 @@ plots.show(
 
 # %% [markdown]
 r"""
-So people spread the state over several cards (lecture 11), keep it in fewer bits, or keep less of it. And the rule of
-thumb of lecture 00, 16 bytes per parameter with AdamW in float32, is the last bar: 4 + 4 + 8. It says nothing of
-activations. They come now.
+So people split the state among several cards (lecture 12), store it in fewer bits, or store less of it. The last bar is
+lecture 00's rule of thumb, 16 bytes per parameter with AdamW in float32: 4 + 4 + 8. It doesn't include activations.
+Those come next.
 """
 
 # %% [markdown]
 r"""
 ## 6 · The whole step, to the byte
 
-A training step holds four kinds of memory: parameters, gradients, optimizer state, and activations:
-what the forward pass keeps because the backward pass will need it. The first three depend on the model alone. The
-activations grow with the batch.
+A training step needs four kinds of memory: parameters, gradients, optimizer state, and activations. The first three
+depend only on the model. The activations grow with the batch.
 
-Take CS336's example: a chain of $L$ linear layers, $[B, D] \to [B, D]$, and a head that turns each of the $B$ vectors
-into one number. No biases. The loss is the mean squared error.
+We'll use CS336's example: a chain of $L$ linear layers, $[B, D] \to [B, D]$, and a head that turns each of the $B$
+vectors into one number. There are no biases. The loss is the mean squared error.
 """
 
-
 # %%
-if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
+if device.type == "cpu":  # leave one core for other programs (lecture 05)
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 
 
 def chain(width: int, layers: int) -> nn.Sequential:
-    """A stack of linear layers, and a head with one output."""
+    """A stack of linear layers and a head with one output."""
     stack = [nn.Linear(width, width, bias=False) for _ in range(layers)]
     return nn.Sequential(*stack, nn.Linear(width, 1, bias=False)).to(device)
 
@@ -1132,13 +1118,13 @@ def squared_error(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-> **Find the mistake.** With $B = 2$, $D = 4$, $L = 2$ and AdaGrad, a well-known formula goes: parameters $D \cdot D
-> \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36, and with 4 bytes for each number that
-> is $4 \cdot (36 + 16 + 36 + 36) = 496$ bytes. Ask autograd what it keeps, and it is more than 16 numbers. Which tensor
-> does the formula forget? Go through the forward pass, operation by operation, and ask of each: *which of its inputs
-> will the gradient need?*
+> **Trap: a missing tensor.** For $B = 2$, $D = 4$, $L = 2$ and AdaGrad, a well-known formula gives: parameters $D \cdot
+> D \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36. With 4 bytes per number that's $4
+> \cdot (36 + 16 + 36 + 36) = 496$ bytes. But autograd keeps more than 16 numbers. Which tensor does the formula forget?
+> Go through the forward pass, operation by operation, and ask for each: *which of its inputs will the backward pass
+> need?*
 
-**Predict.** How many bytes are the four kinds in truth?
+**Predict.** How many bytes do the four kinds really take?
 """
 
 # %%
@@ -1164,17 +1150,17 @@ assert kept == 4 * (B * D * L + B)
 r"""
 Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture 06). Layer by layer:
 
-- The first layer keeps $x$, which is your batch of data. It lies in memory, $4 B D$ bytes, but nobody allocated it
-  for this pass; count it with the data. (Where you count it with the activations, say so.)
+- The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
+  pass, so we count them with the data. (If you count them with the activations, say so.)
 - Layers 2 to $L$ and the head keep the $L$ vectors between them: $B \cdot D \cdot L$ numbers. The formula has these.
-- The *loss* keeps something, too. The slope of a square is twice what was squared, so it keeps the $B$ errors. That is
-  what the formula forgets.
+- The *loss* keeps something too. The derivative of a square is twice what was squared, so it keeps the $B$ errors.
+  That's what the formula forgets.
 
-Here that is eight bytes. A language model's loss keeps a number for each token *and* each word of the vocabulary, and
-nobody would want to forget that (section 8).
+Here that's only eight bytes. But a language model's loss keeps a number for each token *and* each word of the
+vocabulary, which is far too much to forget (section 8).
 
-What is saved depends on the operation, and not on the size of its output. The ReLU is free: its slope can be read off
-its output, which the next layer keeps anyway. GELU needs its input, which nobody else keeps.
+What an operation saves depends on the operation. A ReLU saves nothing extra: its derivative can be computed from
+its output, which the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
 """
 
 # %%
@@ -1194,15 +1180,16 @@ for name, activation in (
 
 # %% [markdown]
 r"""
-*Try it yourself:* `nn.SiLU`, `nn.Sigmoid`, `nn.Dropout(0.5)`. Guess first: what does the slope of each need?
+*Try it yourself:* `nn.SiLU`, `nn.Sigmoid`, `nn.Dropout(0.5)`. Guess first: what does the derivative of each need?
 
 ### Exercise 8.6 · Four kinds &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `training_bytes(batch, width, layers, moments, counter)`: the bytes of each kind in a training step of the chain
-above (`layers` layers of `width` × `width`, or none; a head of `width` × 1; no biases, no activation functions, mean squared error), everything
-in float32. `batch` and `width` are at least 1. The optimizer keeps `moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0
-for yours, 4 for PyTorch's AdamW). The input and the targets are data, and not counted. Return a dict with the keys
-`"parameters"`, `"gradients"`, `"optimizer state"` and `"activations"`.
+Write `training_bytes(batch, width, layers, moments, counter)`. It returns the bytes of each kind in a training step of
+the chain above (`layers` layers of `width` × `width`, possibly none; a head of `width` × 1; no biases, no activation
+functions, mean squared error), with everything in float32. `batch` and `width` are at least 1. The optimizer keeps
+`moments` numbers for each parameter, and `counter` bytes for each parameter *tensor* (0 for yours, 4 for PyTorch's
+AdamW). The input and the targets are data and don't count. Return a dict with the keys `"parameters"`, `"gradients"`,
+`"optimizer state"` and `"activations"`.
 """
 
 
@@ -1228,16 +1215,16 @@ check("training_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Count numbers first, bytes last. A gradient is as large as its parameter.</details>
-<details><summary>Hint 2</summary>Activations: take one layer, the head and the loss in turn. Which tensor does the backward pass of each need, and is it data?</details>
+<details><summary>Hint 1</summary>Count numbers first and convert to bytes last. A gradient is as large as its parameter.</details>
+<details><summary>Hint 2</summary>Activations: consider one layer, the head and the loss in turn. Which tensor does the backward pass of each need, and is it data?</details>
 
-**Why it matters.** Predict, then allocate. That is how one finds out *before* the job is queued that it does not fit.
+**Why it matters.** With this function you find out that a job doesn't fit *before* you submit it.
 
 ### Watch it happen
 
-Now the same step in memory, with your AdamW: build the model, go forward, go backward, step. `track` says what tensors
-hold at each moment, and your `training_bytes` should say the same, each time, to the byte. (On a GPU, the first
-multiplication takes a few megabytes for the library that does it. So the cell runs one step before it measures.)
+Now let's run the same step, with your AdamW: build the model, go forward, go backward, step. `track` reports how many
+bytes the tensors take at each moment, and your `training_bytes` should predict each of these numbers exactly. (On a
+GPU, the first multiplication allocates a few megabytes for a library, so the cell runs one step before it measures.)
 """
 
 # %% tags=["item-82"]
@@ -1269,17 +1256,17 @@ for moment, (bytes_held, expected) in held.items():
     assert bytes_held == expected
 numbers = D * D * L + D
 the_formula = 4 * (4 * numbers + B * D * L)
-assert sum(predicted.values()) == the_formula + 4 * B  # and the errors
+assert sum(predicted.values()) == the_formula + 4 * B  # plus the errors
 
 # %% [markdown]
 r"""
-Every line agrees. Read down the list: activations come with the forward pass and *go* with the backward pass, while the
-gradients come. They are hardly ever there together in full. The state comes with the first `step()` and stays.
+Every line agrees. Activations appear in the forward pass and *disappear* in the backward pass, while the
+gradients appear. The optimizer state appears at the first `step()` and stays.
 
-**On a GPU** the allocator gives memory in blocks, rounded up to a multiple of 512 bytes, so a tensor of 4 bytes takes
-512. (PyTorch keeps AdamW's counters in the CPU's memory, unless it is `fused` or `capturable`.)
-`torch.cuda.memory_allocated()` shows rounded bytes. `track` shows in `live` what was asked for, and in `allocated_live`
-what was given.
+On a GPU the allocator rounds up to multiples of 512 bytes (lecture 01), so a tensor of 4 bytes takes
+512. (PyTorch keeps AdamW's counters in the CPU's memory, unless it's `fused` or `capturable`.)
+`torch.cuda.memory_allocated()` reports rounded bytes. `track` reports the requested bytes as `live` and
+the rounded ones as `allocated_live`.
 """
 
 # %%
@@ -1295,20 +1282,15 @@ else:
 
 # %% [markdown]
 r"""
-### The sum is not the peak
+### The sum isn't the peak
 
-A step does not need room for the four kinds at once, but for its fullest *moment*, the **peak**. It can be less than
-the sum, since activations go while gradients come. And it can be more, since an optimizer's formula makes temporaries:
-the root, the quotient. PyTorch has its AdamW in three forms. A loop over the parameters makes temporaries for one
-tensor at a time; `foreach` takes all tensors together, in fewer and larger operations, with temporaries for all; and
-`fused` is one operation that needs none.
-
-**Predict.** A model of 8 equal matrices. How many times the bytes of *one* matrix does a step of the `foreach` form
-take on top of what is there?
+A step doesn't need all four kinds at once. It needs enough memory for its fullest *moment*, the peak. That can be less
+than the sum, since activations disappear while gradients appear. It can also be more, since an optimizer's formula
+creates temporary tensors, such as the root and the quotient. PyTorch has three versions of AdamW. A loop over the
+parameters creates temporaries for one tensor at a time; `foreach` processes all tensors together, in fewer and larger
+operations, with temporaries for all of them; and `fused` is a single operation without temporaries. Here's how much
+memory a step of each version needs in addition, for a model of 8 equal matrices:
 """
-
-# %%
-guess = None  # times one matrix
 
 # %%
 side, count = 256, 8
@@ -1328,21 +1310,20 @@ for form, settings in forms.items():
         optimizer.step()
     extra[form] = memory.peak / (4 * side**2)
     print(f"{form:>8}: {extra[form]:.2f} × one matrix on top")
-reconcile("temporaries of foreach", guess, extra["foreach"], "times one matrix")
 
 assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
 
 # %% [markdown]
 r"""
 On a GPU `foreach` is the default, so a model that just fits may fail in its first *step*, after a forward and a
-backward pass that went well. Now you know two things to do about it. And where is the peak of a whole step? The chain
+backward pass that worked. Now you know two remedies. And where's the peak of a whole step? Here's the chain
 again, for two steps:
 """
 
 
 # %%
 def peak_against_sum(batch: int, width: int, layers: int, form: str) -> tuple[float, str]:
-    """The peak of two training steps of the chain over the sum of the four kinds, and where it is."""
+    """The peak of two training steps of the chain, relative to the sum of the four kinds, and where it is."""
     x, y = torch.randn(batch, width, device=device), torch.randn(batch, 1, device=device)
     squared_error(chain(width, layers), x, y).backward()  # warm up
     so_far = []
@@ -1377,16 +1358,17 @@ for form in ("fused", "foreach"):
 
 # %% [markdown]
 r"""
-With few tokens the form decides: temporaries put the peak into `step()`, above the sum; without them it is in the
-backward pass, below. With many tokens it is in the backward pass, whatever the optimizer: there the gradients
-*of activations* come and go, which are none of the four kinds. So take the sum as the budget, and leave some room.
+With few tokens the version of AdamW decides: the temporaries of `foreach` make `step()` the peak, above the sum of the
+four kinds; with `fused` the peak is in the backward pass, below the sum. With many tokens it's in the backward pass in
+both cases, because the gradients *of activations*, which belong to none of the four kinds, exist there for a while. So
+budget for the sum, and leave some room.
 
-*Try it yourself:* at which batch does the peak move from `step()` to the backward pass?
+*Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
 
 ## 7 · The work of a step
 
-And the FLOPs? Lecture 06 has the answer for the multiplications: $6 \cdot B \cdot$ parameters, less the gradient of the
-input that nobody needs, $2 B D^2$.
+And the FLOPs? Lecture 06 has the answer for the matrix products: $6 \cdot B \cdot$ parameters, minus the gradient of
+the input, which isn't needed, $2 B D^2$.
 """
 
 # %% tags=["item-83"]
@@ -1401,7 +1383,8 @@ print(
 
 # %% [markdown]
 r"""
-The optimizer comes on top: elementwise, so PyTorch's counter does not see it. Count AdamW's by hand, for one parameter:
+The optimizer comes on top. Its operations are elementwise, so PyTorch's counter ignores them. Let's count AdamW's by
+hand, for one parameter:
 """
 
 # %%
@@ -1425,17 +1408,17 @@ assert (
 
 # %% [markdown]
 r"""
-Once per step, not once per token: with thousands of tokens in the batch it disappears. As *work*. But as in lecture 05,
-a small share of the work need not be a small share of the time. AdamW reads four numbers for each parameter ($p$, $g$,
-$m$, $v$), writes three, and does 15 operations on them. That is 28 bytes and about half a FLOP per byte, so it runs at
-the speed of memory.
+The optimizer works once per step, not once per token, so with thousands of tokens in the batch its share of the *work*
+disappears. But as in lecture 05, a small share of the work may be a larger share of the time. AdamW reads four numbers
+for each parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and about half a
+FLOP per byte, so it's memory-bound.
 
-**Predict.** On your machine, with a batch of 64: which share of the time of a whole step (forward, backward, and
-PyTorch's AdamW) does the optimizer take? Write it as a number from 0 to 1. By FLOPs it would be 0.04.
+**Predict.** On your machine, with a batch of 64, what fraction of the time of a whole step (forward, backward, and
+PyTorch's AdamW) does the optimizer take? Write a number between 0 and 1. By FLOPs it would be 0.04.
 """
 
 # %%
-guess = None  # of the time
+guess = None  # between 0 and 1
 
 # %% tags=["timed"]
 intensity = per_parameter / (7 * 4)  # FLOP per byte
@@ -1467,19 +1450,20 @@ assert round(llama_step, 3) == 0.067
 
 # %% [markdown]
 r"""
-More than 4 % of the time, most likely by far. (Temporaries make it worse: each is written and read again. `fused=True`
-reads and writes everything once.) With more tokens in the batch it shrinks, as its time stays the same. For Llama 3 8B
-it is 67 ms, at best, against 1.2 s for the multiplications of 8,192 tokens (lecture 06, at an MFU of 0.4).
+It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
+and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
+For Llama 3 8B it takes 67 ms at best, compared with 1.2 s for the multiplications of 8,192 tokens (lecture 06, at an
+MFU of 0.4).
 
-*Try it yourself:* `fused=True` in the cell above. And a batch of 4,096.
+*Try it yourself:* use `fused=True` in the cell above. And a batch of 4,096.
 """
 
 # %% [markdown]
 r"""
-## 8 · The result: a Transformer, every byte of its step
+## 8 · A Transformer, every byte of its step
 
-A Transformer's ledger is longer, and it is the same ledger: go through the operations, and ask of each what it keeps.
-Here is a small language model, with attention spelled out, so that nothing happens behind a curtain.
+For a Transformer we make the same account, only longer: we go through the operations and ask what each of them keeps.
+Here's a small language model, with attention written out so that you can see every operation.
 """
 
 
@@ -1511,16 +1495,16 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A language model: embeddings of tokens and places, blocks, a norm, a head."""
+    """A language model: embeddings of tokens and positions, blocks, a norm, a head."""
 
     def __init__(self, vocab: int, context: int, d: int, heads: int, layers: int) -> None:
         super().__init__()
-        self.tokens, self.places = nn.Embedding(vocab, d), nn.Embedding(context, d)
+        self.tokens, self.positions = nn.Embedding(vocab, d), nn.Embedding(context, d)
         self.blocks = nn.Sequential(*(Block(d, heads, context) for _ in range(layers)))
         self.norm, self.head = nn.LayerNorm(d), nn.Linear(d, vocab, bias=False)
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T vocab"]:
-        return self.head(self.norm(self.blocks(self.tokens(ids) + self.places.weight)))
+        return self.head(self.norm(self.blocks(self.tokens(ids) + self.positions.weight)))
 
 
 def next_token_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
@@ -1530,26 +1514,26 @@ def next_token_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Parameters.** The two tables and the head: $2 V d + T d$. Each block: $d \cdot 3d + d \cdot d + d \cdot 4d + 4d \cdot
-d = 12 d^2$, and two norms of $2d$ each. The last norm: $2d$.
+*Parameters.* The two embedding tables and the head have $2 V d + T d$. Each block has $d \cdot 3d + d \cdot d + d \cdot
+4d + 4d \cdot d = 12 d^2$, and two norms of $2d$ each. The last norm has $2d$.
 
 *Activations*, for $N = B \cdot T$ tokens, $h$ heads, $L$ blocks. All tensors are float32.
 
-| what is kept, in each block | by whom | numbers |
+| kept in each block | needed by | numbers |
 |---|---|---|
 | the block's input; the sum in the middle | the two norms | $2 N d$ |
 | a mean and a scale for each token | the two norms | $4 N$ |
 | outputs of the two norms | `qkv`, `up` | $2 N d$ |
 | queries, keys, values | the two products of attention | $3 N d$ |
-| the weights of attention | softmax, and the second product | $B h T^2$ |
+| attention weights | softmax, and the second product | $B h T^2$ |
 | the result of attention | `out` | $N d$ |
 | before and after GELU | GELU, `down` | $8 N d$ |
-| **in all** | | $16 N d + 4 N + B h T^2$ |
+| *total* | | $16 N d + 4 N + B h T^2$ |
 
-And once: the last norm's input and statistics, $N d + 2N$; the head's input, $N d$; the loss keeps the logarithm of the
-probability of *each word of the vocabulary* for each token, $N V$, and one number more. The masks and the tables are
-parameters and constants, and the ids are data. New against the chain are the terms without $d$: the statistics,
-attention's $T^2$, and the vocabulary.
+These are needed once: the last norm's input and statistics, $N d + 2N$; the head's input, $N d$; and the loss keeps the
+logarithm of the probability of *each word of the vocabulary* for each token, $N V$, plus one number. The masks and the
+tables are constants and parameters, and the token ids are data. Compared with the chain, the new terms are those
+without $d$: the statistics, attention's $T^2$, and the vocabulary.
 """
 
 
@@ -1562,7 +1546,7 @@ def transformer_numbers(vocab: int, context: int, d: int, heads: int, layers: in
 def transformer_kept(
     batch: int, vocab: int, context: int, d: int, heads: int, layers: int
 ) -> dict[str, int]:
-    """Bytes of activations of the Transformer, by where they come from."""
+    """Bytes of activations of the Transformer, by source."""
     n = batch * context
     return {
         "vectors in the blocks": 4 * layers * 16 * n * d,
@@ -1591,19 +1575,15 @@ ids, targets = (part.contiguous().to(device) for part in (text[:, :-1], text[:, 
 
 # %% [markdown]
 r"""
-**Predict.** Which share of the activations does autograd keep *for the loss alone*, on your machine? (On a CPU: $V =
-512$, $T = 64$, $d = 64$, 4 heads, 2 layers. On a GPU: 4096, 256, 256, 8, 4.) Write it as a number from 0 to 1.
+How much of this does autograd keep *for the loss alone*? (On a CPU our model has $V =
+512$, $T = 64$, $d = 64$, 4 heads and 2 layers. On a GPU: 4096, 256, 256, 8 and 4.)
 """
-
-# %%
-guess = None  # of the activations
 
 # %% tags=["item-84"]
 parts = transformer_kept(batch, **shape)
 kept_in_all = sum(parts.values())
 for name, size in parts.items():
     print(f"{name:>22}: {size:>13,} B, {size / kept_in_all:5.1%}")
-reconcile("kept for the loss", guess, parts["the loss"] / kept_in_all, "of the activations")
 
 assert saved_bytes(next_token_loss, model, ids, targets) == kept_in_all  # to the byte
 assert parts["the loss"] > 0.1 * kept_in_all
@@ -1617,17 +1597,17 @@ assert round(vocab / gpt2_block, 1) == 2.0
 
 # %% [markdown]
 r"""
-To the byte. (The smallest GPT-2 has $V = 50{,}257$, $d = 768$, 12 heads and $T = 1{,}024$. There the loss alone keeps
-as much as two whole blocks.)
+The total is right to the byte. (The smallest GPT-2 has $V = 50{,}257$, $d = 768$, 12 heads and $T = 1{,}024$. There the
+loss alone keeps as much as two whole blocks.)
 
-FLOPs are the same kind of ledger: 6 for each token and each weight *that multiplies* (the two tables are looked
+We can count FLOPs in the same way: 6 for each token and each weight *that multiplies* (the two tables are looked
 up), and $12\,L\,d\,T$ for each token in attention (lecture 06).
 """
 
 # %% tags=["item-84"]
 work = count_flops(lambda: next_token_loss(model, ids, targets).backward())
 matrices = sum(p.numel() for p in model.parameters() if p.dim() == 2)
-looked_up = model.tokens.weight.numel() + model.places.weight.numel()
+looked_up = model.tokens.weight.numel() + model.positions.weight.numel()
 attention = 12 * shape["layers"] * shape["d"] * shape["context"]
 assert work == ids.numel() * (6 * (matrices - looked_up) + attention)
 
@@ -1636,8 +1616,8 @@ assert (slopes.abs() < 1e-4).float().mean() > 0.2  # section 3: how small gradie
 
 # %% [markdown]
 r"""
-To the FLOP. Now train it, with *your* AdamW. All four kinds are predicted first; then the step runs, and memory is
-asked.
+These are right to the FLOP. Now we train the model with *your* AdamW. First we predict all four kinds; then the step
+runs, and we measure the memory.
 """
 
 # %%
@@ -1679,7 +1659,7 @@ for kind, size in predicted.items():
 assert measured == predicted
 assert state_bytes(optimizer) == predicted["optimizer state"]
 
-finding = f"Your AdamW, one step of a Transformer: {format_bytes(sum(predicted.values()))}, to the byte"
+finding = f"One step of a Transformer with your AdamW: {format_bytes(sum(predicted.values()))}, predicted to the byte"
 plots.show(
     plots.predicted_vs_measured(
         [(kind, predicted[kind], measured[kind], "B") for kind in predicted], title=finding
@@ -1690,8 +1670,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-No byte too much and none too little, in any of the four. And it learns: the text it is given has one rule, and the loss
-of a model that knows nothing is $\ln V$.
+All four predictions are exact. And the model learns: the text follows one simple rule. (A model that knows nothing
+would have a loss of $\ln V$.)
 """
 
 # %%
@@ -1708,15 +1688,16 @@ assert last_loss < first_loss / 3
 
 # %% [markdown]
 r"""
-With a formula, one can ask what nobody would want to try out. Take the shape of GPT-3: 96 layers, $d = 12{,}288$, 96
-heads, a vocabulary of 50,257, one sequence of 2,048 tokens, all in float32 and with attention spelled out as here.
+With these formulas you can also ask about models that you can't run. Take the shape of GPT-3: 96 layers, $d =
+12{,}288$, 96 heads, a vocabulary of 50,257, and one sequence of 2,048 tokens, all in float32 and with attention written
+out as here.
 
-**Predict.** Which is more, the bytes of parameters, gradients and AdamW's state together, or the activations of this
-*one* sequence? By what factor? (Below 1, if the activations are more.)
+**Predict.** How many times as large are the parameters, gradients and optimizer state (AdamW) together as the
+activations of this *one* sequence? (If you think they're smaller, give a number below 1.)
 """
 
 # %%
-guess = None  # times more
+guess = None  # times as large
 
 # %%
 names = dict(vocab="vocabulary", context="context", d="width", heads="heads", layers="layers")
@@ -1726,7 +1707,12 @@ fixed = 16 * transformer_numbers(**gpt3)
 flowing = sum(transformer_kept(1, **gpt3).values())
 print(f"parameters, gradients and state: {format_bytes(fixed)}")
 print(f"activations of one sequence: {format_bytes(flowing)}")
-reconcile("fixed against one sequence", guess, fixed / flowing, "times")
+reconcile(
+    "parameters, gradients and state",
+    guess,
+    fixed / flowing,
+    "times the activations of one sequence",
+)
 
 for context in (2_048, 32_768):
     kept_there = transformer_kept(1, **gpt3 | {"context": context})
@@ -1741,14 +1727,14 @@ assert math.ceil(fixed / h100) == 36  # cards of 80 GB, for the fixed part alone
 
 # %% [markdown]
 r"""
-2.8 TB that do not depend on the batch, 36 cards' worth, and 310 GB for each sequence: with ten of them the activations
-are the larger part. Half of that is $T^2$, attention's weights, and at 32,768 tokens nearly all of it. That is why
-nobody keeps them: fused attention kernels compute them again in the backward pass, as checkpointing does with whole
-layers. The *accounting* says where it pays to be clever. Lecture 11 is clever.
+2.8 TB don't depend on the batch; that's 36 cards' worth. Each sequence needs another 310 GB, so with ten of them the
+activations are the larger part. Half of that is $T^2$, the attention weights, and at 32,768 tokens it's nearly all.
+That's why fused attention kernels don't keep them but compute them again in the backward pass, as checkpointing does
+with whole layers (lecture 11). The *account* shows you where saving is worthwhile.
 
-Here is the ledger to move, with lecture 00's bytes per parameter, fused attention and sharding added. Llama 3 8B, one
-sequence of 8,192 tokens on each of eight H100s, does not fit. Which *one* control makes it fit? And once each layer is
-recomputed, what do most of the activations come from?
+Now try the account yourself, with lecture 00's bytes per parameter, fused attention and sharding added. Llama 3 8B,
+with one sequence of 8,192 tokens on each of eight H100s, doesn't fit. Which *single* control makes it fit? And once
+each layer is recomputed, where do most of the activations come from?
 """
 
 # %%
@@ -1764,20 +1750,21 @@ r"""
 ## Takeaways
 
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
-AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a fading average; Adam averages the gradient,
-too, and corrects both averages; AdamW shrinks the weights beside it. Settings live in groups, memory in `state[p]`, and
-no gradient means skip. In float32, per parameter: 4 bytes of parameters, 4 of gradients, and of state 0 (SGD), 4
-(momentum, AdaGrad, RMSProp, Lion), 8 (AdamW), or rows + columns (Adafactor). Activations: ask of each operation what
-its gradient needs.
+AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a running average; Adam also averages the
+gradient and corrects both averages; AdamW adds decoupled weight decay. Settings are in groups, memory is in `state[p]`,
+and a parameter without a gradient is skipped. In float32, per parameter: 4 bytes of parameters, 4 of gradients, and of
+state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Lion), 8 (AdamW), or rows + columns (Adafactor). For activations, ask of
+each operation what its gradient needs.
 
-**Mindset.** Write the ledger first, by kind, to the byte; then measure. If they differ by 4 bytes a tensor, it is a
-counter; by 512, an allocator; by the size of the batch, the loss. When you take a formula from somewhere, check
-$\varepsilon$, the correction, the decay, and whether it sums or averages: none of these mistakes raises an error.
+**Mindset.** Write the account first, by kind, to the byte; then measure. If they differ by 4 bytes per tensor, look for
+a counter; if by 512, for an allocator; if by the size of the batch, at the loss. When you copy a formula, check
+$\varepsilon$, the bias correction, the weight decay, and whether it sums or averages: none of these mistakes raises an
+error.
 
-**Intuitions.** State is often twice the model. Momentum turns a condition number into its root. A rate for each
-parameter helps along the axes only. The optimizer is nothing in FLOPs, and something in time. The sum of the kinds is
-not the peak, and at long contexts $T^2$ is nearly all.
+**Intuitions.** The optimizer state is often twice the model. Momentum reduces the condition number to its square root.
+A learning rate for each parameter helps only along the axes. The optimizer takes almost no FLOPs but noticeable time.
+The sum of the four kinds is not the peak, and with a long context the $T^2$ of attention dominates.
 
-Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an optimizer; now the data, the loop around them,
-and a checkpoint that loses nothing.
+Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an
+optimizer. Now you need data, a loop around them, and a checkpoint that loses nothing.
 """
