@@ -656,8 +656,7 @@ r"""
 <details><summary>Hint 1</summary>Use AdaGrad's loops. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
 <details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
 
-**Why it matters.** AdamW trained GPT-3-sized models and the Transformer of our capstone alike. There are many ways to
-get it wrong, and none of them raises an error.
+**Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, and none of them raises an error.
 
 Let's compare yours with PyTorch's on a model in which only the matrices decay:
 """
