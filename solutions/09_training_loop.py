@@ -2,20 +2,17 @@
 r"""
 # 09 · The training loop
 
-[← 08 · Optimizers](../08_optimizers/08_optimizers.ipynb) · [10 · Mixed precision →](../10_mixed_precision/10_mixed_precision.ipynb)
+[← 08 · Optimizers](../08_optimizers/08_optimizers.ipynb) · [10 · Mixed precision
+→](../10_mixed_precision/10_mixed_precision.ipynb)
 
-> **What must a run remember, so that pulling the plug costs nothing?**
+> **What must a training run remember, so that pulling the plug costs nothing?**
 
-You have a model, its gradients and an optimizer. What is missing is everything around them: where the tokens come from,
-how a batch gets to the device, what a seed promises, which learning rate, and what to do when the machine stops. It
-will stop. While Llama 3.1 405B was trained on 16,384 GPUs, its makers counted 419 unexpected interruptions in 54 days:
-one in three hours. So this lecture ends with a power cut. You will have built, from your own parts, a run that is
-killed in the middle, resumed from disk by a process that knows nothing, and lies *bit for bit* on the run that was
+You have a model, its gradients and an optimizer. What's missing is everything around them: where the tokens come from,
+how a batch gets to the device, what a seed guarantees, how the learning rate changes, and what to do when the machine
+stops. It will stop. When Llama 3.1 405B was trained on 16,384 GPUs, its authors counted 419 unexpected interruptions in
+54 days, one every three hours. So this lecture ends with a power cut. You'll have built a training run from your own
+parts that's killed in the middle, is resumed from disk by a new process, and agrees *bit for bit* with a run that was
 never interrupted.
-
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all.
 """
 
 # %%
@@ -70,11 +67,11 @@ facts.table("Llama 3.1 405B observed", "Llama 3.1 405B unexpected interruptions"
 r"""
 ## 1 · Tokens on disk
 
-For a language model, text is a row of whole numbers, the **token ids**. A tokenizer makes them, once, before training;
-then they lie in a file. What does that file cost?
+For a language model, text is a sequence of integers, the **token ids**: each token has a number. A *tokenizer* converts
+the text once, before training, and the result is stored in a file. How large is that file?
 
-That depends on the integer. A vocabulary of 50,257 tokens (GPT-2 and GPT-3) has ids up to 50,256, and those fit into 16
-bits. Llama 3 has 128,256 tokens. That is too many for 16 bits, so each takes 32.
+That depends on the integer type. A vocabulary of 50,257 tokens (GPT-2 and GPT-3) has ids up to 50,256, which fit into
+16 bits. Llama 3 has 128,256 tokens, too many for 16 bits, so each id takes 32.
 """
 
 # %% tags=["item-74"]
@@ -90,15 +87,15 @@ assert gpt3.value * 2 == 600e9 and llama3.value * 4 == 62.4e12
 
 # %% [markdown]
 r"""
-int64 is what PyTorch makes of Python's integers, and it would take four times the disk and four times the reading for
-not a bit of information more.
+By default PyTorch stores Python's integers as int64. That would take four times as much disk space and four times as
+long to read, without a single bit of extra information.
 
-Now a file. NumPy arrays have a method `tofile`, and many tutorials use it like this:
+Now let's write a file. NumPy arrays have a method `tofile`, and many tutorials use it like this:
 """
 
 # %%
 scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-folder = Path(scratch.name)  # gone when the notebook closes
+folder = Path(scratch.name)  # deleted when the notebook closes
 
 ids = np.array([1, 2, 3, 4], dtype=np.uint16)
 ids.tofile(folder / "data.npy")
@@ -107,8 +104,8 @@ assert (folder / "data.npy").stat().st_size == 8
 
 # %% [markdown]
 r"""
-Four numbers of two bytes. Nothing else: no dtype, no length, no order of the bytes. The name says `.npy`, and that is
-all that it has of an .npy file.
+The file contains four numbers of two bytes and nothing else: no dtype, no length, no byte order. Apart from its name,
+it isn't a .npy file at all.
 
 **Predict.** Somebody reads this file as int32. The bytes are `01 00 02 00 03 00 04 00`, and the low byte of a number
 comes first. Which number do they see first?
@@ -125,20 +122,20 @@ assert misread.tolist() == [1 + 2 * 2**16, 3 + 4 * 2**16] == [131_073, 262_147]
 
 # %% [markdown]
 r"""
-No error, no warning: half as many tokens, all of them wrong. In the other direction it is harder to notice: ids below
-65,536, written as int32 and read as uint16, are all there, each followed by a 0. And a 0 in every second place is easy
-to predict, so the loss may even look *better*.
+There's no error and no warning: half as many tokens, all of them wrong. In the other direction it's harder to notice.
+If ids below 65,536 were written as int32 and are read as uint16, they're all there, each followed by a 0. And since a 0
+in every second place is easy to predict, the loss may even look *better*.
 
-> **Trap: three ways to fool yourself with one file.** (1) `tofile` writes raw bytes, whatever the file is called. (2)
-> `np.load` refuses it, with a message that speaks of pickles and `allow_pickle`. Do not follow that: a pickle can
-> hide code, which runs when it is loaded. (3) `np.memmap` opens it gladly, as *bytes* (its default dtype is uint8), and
-> for reading *and writing* (its default mode is `r+`): one slip changes your data set on disk.
+> **Trap: three ways to misread a file.** (1) `tofile` writes raw bytes, whatever the file is called. (2)
+> `np.load` refuses them with a message about pickles and `allow_pickle`. Don't follow that advice: a pickle can
+> contain code that runs when it's loaded. (3) `np.memmap` opens the file as *bytes* (its default dtype is uint8), for
+> reading *and writing* (its default mode is `r+`), so one slip changes your data set on disk.
 """
 
 # %% tags=["error-7"]
 try:
     np.load(folder / "data.npy")
-    raise AssertionError("np.load took raw bytes")
+    raise AssertionError("np.load accepted raw bytes")
 except ValueError as refusal:
     print(refusal)
 
@@ -154,22 +151,22 @@ del mapped
 
 # %% [markdown]
 r"""
-The cure is old and simple: a real .npy file. `np.save` writes a header first, 128 bytes for our purposes, with
-dtype, byte order and shape. And `np.load(path, mmap_mode="r")` does not read the file; it **maps** it: the array looks
-like any other, but its elements are fetched from disk when you touch them, page by page, and the pages can be thrown
-away again. So it does not matter whether the file is larger than your memory. `"r"` means read-only.
+The remedy is a real .npy file. `np.save` first writes a header (here 128 bytes) with dtype, byte order and shape. And
+`np.load(path, mmap_mode="r")` doesn't read the file but makes a memory map. A **memory map** is an array that looks
+like any other, but whose elements the operating system fetches from disk when you touch them, page by page, and may
+discard again. So the file may be larger than your memory. `"r"` means read-only.
 
-**Predict.** A file of $2^{24}$ tokens in uint16 is 34 MB. You map it and copy one window of 1,025 tokens as int64. How
-many bytes of memory does NumPy ask for, in all?
+**Predict.** A file of $2^{24}$ tokens in uint16 takes 34 MB. You map it and copy one window of 1,025 tokens as int64.
+How many bytes of memory does NumPy allocate in total?
 """
 
 # %%
-guess = None  # B
+guess = None  # bytes
 
 
 # %% tags=["item-74"]
 def asked_for(f: Callable[[], object]) -> int:
-    """Bytes that NumPy has asked for and that the result of f holds."""
+    """Bytes that NumPy allocated for the result of f."""
     tracemalloc.start()
     result = f()
     arrays = tracemalloc.DomainFilter(True, np.lib.tracemalloc_domain)
@@ -198,19 +195,19 @@ except ValueError as refusal:
 
 # %% [markdown]
 r"""
-The window itself, 8 × 1,025 bytes, and not one more. (The file's pages that were touched are in memory as well, but
-those belong to the operating system, which takes them back when it needs the room, and shares them among processes.)
+Only the window itself, 8 × 1,025 bytes. (The pages of the file that were touched are in memory too, but
+they belong to the operating system, which shares them among processes and can free them when it needs the memory.)
 
-*Try it yourself:* open `many.npy` in mode `"c"`, *copy on write*. Write to an element. Is the file changed?
+*Try it yourself:* open `many.npy` in mode `"c"`, *copy on write*, and write to an element. Does the file change?
 
 ### Exercise 9.1 · Tokens, written and opened &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write two functions. `write_tokens(path, tokens, vocab_size)` writes a list of ids as a .npy file, in the *smallest* of
-uint8, uint16 and uint32 that holds every id 0 … `vocab_size` − 1 (not only those that happen to occur). An id that the
-vocabulary does not have, or a negative one, raises a `ValueError`, and then nothing is written. And `open_tokens(path,
-vocab_size)` maps such a file, read-only. If its dtype is not the one that `vocab_size` calls for, it raises a
-`ValueError`, also where the dtype is as large but another one, or has its bytes in the other order. `path` is a `Path`
-that ends in `.npy`; there is at least one token, and at most $2^{32}$ in the vocabulary. Every id fits into an int64.
+uint8, uint16 and uint32 that can hold every id 0 … `vocab_size` − 1 (not only those that happen to occur). If an id is
+negative or not in the vocabulary, it raises a `ValueError` and writes nothing. `open_tokens(path, vocab_size)` maps
+such a file, read-only. If the file's dtype isn't the one that `vocab_size` requires, it raises a `ValueError`, even if
+the dtype has the same size but is a different type, or has the other byte order. `path` is a `Path` that ends in
+`.npy`; there's at least one token, and the vocabulary has at most $2^{32}$. Every id fits into an int64.
 """
 
 
@@ -240,14 +237,14 @@ check("write_tokens")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One byte holds the ids 0 to 255, so it is enough for a vocabulary of 256, not of 257. <code>np.min_scalar_type(n)</code> tells the smallest type that holds <code>n</code>.</details>
-<details><summary>Hint 2</summary>Look at the smallest and at the largest id before you write. A dtype knows its kind, size and byte order, and a comparison of two dtypes compares all three.</details>
+<details><summary>Hint 1</summary>One byte can hold the ids 0 to 255, so it's enough for a vocabulary of 256 but not of 257. <code>np.min_scalar_type(n)</code> returns the smallest type that holds <code>n</code>.</details>
+<details><summary>Hint 2</summary>Look at the smallest and the largest id before you write. A dtype knows its kind, size and byte order, and comparing two dtypes compares all three.</details>
 
-**Why it matters.** Wrong tokens raise no error anywhere further down. The only place to notice is where the file is
+**Why it matters.** Wrong tokens cause no error anywhere later. The only place to notice them is where the file is
 opened.
 
-The course has a careful version of the two, `course_utils.data`, which the capstone will use. Yours catches the dtype.
-What else goes wrong with files? It asks, and says what to do:
+The course has a more careful version of the two, `course_utils.data`, which the capstone uses. Yours checks the dtype.
+What else can go wrong with a file? This version checks, and its messages say what to do:
 """
 
 # %%
@@ -267,14 +264,14 @@ assert opened_well.tolist() == sample.tolist()
 for name in ("cut_short", "big_endian", "signed", "raw", "strange_id"):
     try:
         data.open_tokens(folder / f"{name}.npy", vocab_size=50_257, check_ids=True)
-        raise AssertionError(f"{name}.npy was taken")
+        raise AssertionError(f"{name}.npy was accepted")
     except ValueError as error:
         print(f"- {str(error).replace(f'{folder}{os.sep}', '')}")
 
 # %% [markdown]
 r"""
-The text that we train on is one that you have already: Python's own standard library, its source. Each byte is a token,
-so the vocabulary has 256, and no tokenizer is needed. You write the file, and you open it:
+We'll train on a text that you already have: the source code of Python's standard library. Each byte is a token,
+so the vocabulary has 256 tokens and we need no tokenizer. Your functions write and open the file:
 """
 
 # %%
@@ -292,21 +289,17 @@ assert (folder / "python.npy").stat().st_size == len(text) + 128
 r"""
 ## 2 · Batches
 
-A batch is $B$ windows of $T$ tokens, taken from random places. What is to be predicted at each position is simply the
-token that comes next: the **targets** are the same windows, one token later.
+A batch consists of $B$ windows of $T$ tokens each, taken from random places. At each position the model has to predict
+the next token, so the **targets** are the same windows, shifted by one token:
 
 | | | | | |
 |---|---|---|---|---|
 | inputs | `d` | `e` | `f` | ` ` |
 | targets | `e` | `f` | ` ` | `t` |
 
-So a window of $T$ inputs takes $T + 1$ tokens of the text.
-
-**Predict.** A text of 12 tokens, windows of 4 inputs with their targets. How many different windows are there?
+A window of $T$ inputs therefore takes $T + 1$ tokens of the text. How many different windows does a text of 12 tokens
+have, for 4 inputs with their targets?
 """
-
-# %%
-guess = None  # windows
 
 # %% tags=["item-75"]
 text_of_12 = np.arange(100, 112, dtype=np.uint16)
@@ -316,17 +309,17 @@ windows = [
     for start in range(len(text_of_12))
     if start + context + 1 <= len(text_of_12)
 ]
-reconcile("windows", guess, len(windows), "")
+print(f"{len(windows)} windows")
 
 assert len(windows) == len(text_of_12) - context == 8
 assert windows[-1][-1] == text_of_12[-1]  # the last one ends with the text
 
 # %% [markdown]
 r"""
-$N - T$ windows, which begin at $0, \dots, N - T - 1$.
+A text of $N$ tokens has $N - T$ windows, starting at $0, \dots, N - T - 1$.
 
-> **Find the mistakes.** Here is a function as one finds it in many retellings. It runs, and what it returns looks like a
-> batch. Four things are wrong with it, and a fifth is unwise. Find them before you run the cell after it.
+> **Trap: four mistakes and a risk.** Here's a function as you may find it in lecture notes. It runs, and its result
+> looks like a batch. Four things are wrong with it, and a fifth is risky. Find them before you run the cell after it.
 """
 
 
@@ -353,7 +346,7 @@ print(message)
 assert drawn.dtype == torch.uint16
 try:
     nn.Embedding(200, 2)(drawn)
-    raise AssertionError("an embedding took uint16")
+    raise AssertionError("an embedding accepted uint16")
 except RuntimeError as error:
     print(str(error).split(";")[0])
 
@@ -367,22 +360,23 @@ print(f"32 windows of 1,024, one index array: {fast}")
 
 # %% [markdown]
 r"""
-The unwise part: it draws from PyTorch's *global* generator, like everything else. One dropout more, and all batches
-after it are others. Section 4 comes back to that; a batch should have a generator of its own.
+The risk is that it draws from PyTorch's *global* generator, like everything else. Add one dropout layer and every batch
+after it changes. Section 4 comes back to this; batches should have their own generator.
 
-> **Trap.** A mapped array is read-only, and `torch.from_numpy` of it is a tensor that PyTorch *thinks* it may write to.
-> It warns, once. `astype(np.int64)` makes a copy, so all is well after it. Make that copy *after* you have picked the
-> windows: `tokens.astype(np.int64)` would fetch the whole file into memory, eight bytes a token.
+> **Trap: a read-only array.** A mapped array is read-only, and `torch.from_numpy` turns it into a tensor that PyTorch
+> *thinks* it may write to. It warns, once. `astype(np.int64)` makes a copy, so there's no problem after it. Make that
+> copy *after* you've picked the windows: `tokens.astype(np.int64)` would read the whole file into memory, at eight
+> bytes per token.
 
 ### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `get_batch(tokens, batch, context, generator)`: inputs and targets, two tensors int64 `[batch, context]`. Each row
-is a window of `tokens` (an array of whole numbers in one dimension, often a mapped one, of any size), and its targets
-are the window one token later. Every window is equally likely, the last one too, and the rows are drawn independently.
-(float32 has only $2^{24}$ numbers below 1 to draw from, and a text may have billions of windows.)
-All chance comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call another.
-`batch` and `context` are at least 1. If there is not a single window, raise a `ValueError`. And read only what you need:
-a call must not take memory for the whole text.
+Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape `[batch,
+context]`. Each row of the inputs is a window of `tokens` (a one-dimensional array of integers in any integer dtype and
+byte order, often memory-mapped, of any size), and its targets are the same window shifted by one token. Every window is
+equally likely, including the last one, and the rows are drawn independently. (float32 has only $2^{24}$ numbers below 1
+to draw from, and a text may have billions of windows.) All randomness comes from `generator`, a `torch.Generator`: the
+same state gives the same batch, and a second call gives another. `batch` and `context` are at least 1. If there isn't a
+single window, raise a `ValueError`. Read only what you need: a call must not take memory for the whole text.
 """
 
 
@@ -390,7 +384,7 @@ a call must not take memory for the whole text.
 def get_batch(
     tokens: NDArray[Any], batch: int, context: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch context"], Int[Tensor, "batch context"]]:
-    """Random windows, and the same one token later. Raises ValueError where there is none."""
+    """Random windows and their targets, one token later. Raises ValueError if there is no window."""
     ### BEGIN SOLUTION
     windows = len(tokens) - context
     if windows < 1:
@@ -408,25 +402,25 @@ check("get_batch")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>torch.randint(high, shape, generator=generator)</code> gives 0 … high − 1. A text of 5 tokens has one window of 4: which <code>high</code> is that?</details>
-<details><summary>Hint 2</summary>Starts <code>[batch, 1]</code> plus <code>arange(context + 1)</code> broadcast to all places <code>[batch, context + 1]</code>. NumPy takes an array of places as an index. Then inputs and targets are two views of these rows.</details>
+<details><summary>Hint 2</summary>Starts <code>[batch, 1]</code> plus <code>arange(context + 1)</code> broadcast to all positions <code>[batch, context + 1]</code>. NumPy accepts an array of positions as an index. Then inputs and targets are two views of these rows.</details>
 
-**Why it matters.** An off-by-one here trains the wrong thing without a sound: with targets equal to inputs the loss goes
-to zero, and the model has learnt to copy.
+**Why it matters.** An off-by-one error here trains the wrong thing without any message: if the targets equal the
+inputs, the loss goes to zero, and the model has only learned to copy.
 
-*Try it yourself:* ask for a context that is one shorter than the text. How many windows are there, and how many
+*Try it yourself:* ask for a context that's one token shorter than the text. How many windows are there, and how many
 different batches?
 
 ## 3 · To the device, while it works
 
-A batch is made on the CPU, and the GPU wants it. Lecture 01 had the two tools. Memory that is **pinned**
-(`pin_memory()`) stays where it is, so that the GPU can fetch from it directly. With `non_blocking=True` the copy of such
-memory is only *ordered*, and Python goes on. On a CPU there is nothing to copy, and nothing to pin.
+A batch is made on the CPU, and the GPU needs it. Lecture 01 had two tools for that: pinned memory (`pin_memory()`),
+from which the GPU can fetch data directly, and `non_blocking=True`, which only *starts* the copy and lets Python go on.
+On a CPU there's nothing to copy and nothing to pin.
 """
 
 
 # %% tags=["item-76"]
 def to_device(batch: Tensor, device: torch.device) -> Tensor:
-    """The batch on device; the copy to a CUDA device does not wait."""
+    """The batch on device; a copy to a CUDA device is asynchronous."""
     if device.type == "cuda":
         return batch.pin_memory().to(device, non_blocking=True)
     return batch.to(device)
@@ -443,9 +437,9 @@ if device.type == "cuda":
 
 # %% [markdown]
 r"""
-How much does it bring? Count first. A batch of 32 × 1,024 tokens is 262 kB for the inputs in int64, as much for the
-targets. Suppose that the way to the GPU carries 25 GB/s. And a training step of a small model, GPT-2 with its 124
-million parameters, is $6N$ FLOPs per token (lecture 06), on an H100:
+How much faster is it? Let's estimate. A batch of 32 × 1,024 tokens takes 262 kB for the inputs in int64, and the same
+for the targets. Suppose that the link to the GPU carries 25 GB/s. And a training step of a small model, GPT-2 with its
+124 million parameters, takes $6N$ FLOPs per token (lecture 06), on an H100:
 """
 
 # %%
@@ -465,16 +459,17 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 
 # %% [markdown]
 r"""
-So for *tokens*, pinning and asynchronous copies gain 0.03 % at best: `pin_memory()` is itself a copy, and takes its
-time. (For pictures it is another matter: 256 of them, 224 × 224 in three colors, are 154 MB in float32.) What does
-cost is *making* the batch, if that waits for a slow disk or a tokenizer, and the device waits meanwhile. The remedy is
-the same at each level: **overlap**. Prepare the next batch while this one is worked on.
+So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best, and `pin_memory()` is itself a copy that
+takes time. (For images it's different: 256 of them, 224 × 224 in three colors, take 154 MB in float32.) What does
+matter is how long it takes to *make* the batch. If that waits for a slow disk or a tokenizer, the device waits too. The
+remedy is to *overlap* the two: prepare the next batch while the device works on this one. A program that does this is
+called a **data loader**.
 
-We can see that without a GPU. Let fetching a batch take 20 ms (a slow disk) and a step 30 ms (a device that works while
-Python waits).
+You can see the effect without a GPU. Suppose that fetching a batch takes 20 ms (a slow disk) and a step takes 30 ms (a
+device that works while Python waits).
 
-**Predict.** Ten steps, one after the other, take 10 · (20 + 30) = 500 ms. How long do they take when the next batch
-is fetched during the step?
+**Predict.** One after the other, ten steps take 10 · (20 + 30) = 500 ms. How many seconds do they take if the next
+batch is fetched during each step?
 """
 
 # %%
@@ -520,13 +515,14 @@ assert 20 + 10 * max(20, 30) == 320  # ms
 
 # %% [markdown]
 r"""
-About 320 ms: 20 for the first batch, then ten steps of 30. Where two things overlap, the slower one decides, as on the
-roofline. If fetching took 40 ms, the device would wait again, and two workers would be needed. In essence, that is what
-PyTorch's `DataLoader` does with `num_workers` and `prefetch_factor` (with processes in place of threads);
-`pin_memory=True` makes it pin each batch as well, so that only the copy is left to you.
+It takes about 320 ms: 20 for the first batch, then ten steps of 30. When two things overlap, the slower one decides, as
+with the roofline. If fetching took 40 ms, the device would have to wait again, and you'd need two workers. PyTorch's
+`DataLoader` does the same with `num_workers` and `prefetch_factor` (it uses processes instead of threads);
+`pin_memory=True` makes it pin each batch as well, so you only have to copy it.
 
-> **Trap.** While you train on batch 5, batch 6 has been drawn. So the generator is one batch *ahead*. Whoever saves its
-> state now and resumes from it will never see batch 6. To save is the state *before* the batches that still wait.
+> **Trap: the generator runs ahead.** While you train on batch 5, batch 6 has already been drawn. So the generator is
+> one batch *ahead*. If you save its state now and resume from it, you'll never see batch 6. Save the state as it was
+> *before* the batches still in the queue.
 """
 
 # %%
@@ -542,14 +538,14 @@ assert torch.equal(generator.get_state(), plain.get_state())  # … but after ba
 
 # %% [markdown]
 r"""
-*Try it yourself:* let fetching take 40 ms. Predict the ten steps, then change `fetch`.
+*Try it yourself:* let fetching take 40 ms. Predict the time of ten steps, then change `fetch`.
 
-## 4 · What a seed gives, and what it does not
+## 4 · What a seed guarantees, and what it doesn't
 
-Chance enters in many places: first weights, dropout, batches. A computer's chance is computed, by a **generator**: a
-state, and a rule that turns it into a number and the next state. A **seed** sets the state. There are three global
-generators in an ordinary training script, and they know nothing of one another: Python's `random`, NumPy's, and
-PyTorch's (one for the CPU and one for each GPU; `torch.manual_seed` sets them all).
+Randomness enters training in many places: initial weights, dropout, batches. A computer calculates its random numbers
+with a **random number generator**: a state, and a rule that turns it into a number and the next state. A **seed** is a
+number that sets the state. An ordinary training script has three global generators that know nothing of each other:
+Python's `random`, NumPy's, and PyTorch's (one for the CPU and one for each GPU; `torch.manual_seed` sets them all).
 """
 
 # %% tags=["item-77"]
@@ -569,16 +565,16 @@ assert not torch.equal(a, b) and torch.equal(a[1:], b[:2])  # everything after i
 
 own = torch.Generator().manual_seed(7)
 torch.manual_seed(8)
-assert torch.equal(torch.rand(3, generator=own), a)  # one's own generator does not mind
+assert torch.equal(torch.rand(3, generator=own), a)  # your own generator is unaffected
 mine, alike = np.random.default_rng(7), np.random.default_rng(7)
 np.random.seed(8)
-assert mine.random() == alike.random()  # nor does one of NumPy's
+assert mine.random() == alike.random()  # and so is one of NumPy's
 
 # %% [markdown]
 r"""
-So seed the global ones, once, at the start. And what must not be shifted by anything else (the batches!) gets a
-generator of its own. NumPy's advice is the same: `np.random.default_rng(seed)` is a generator of your own, and
-`np.random.seed` does not reach it.
+So seed the global generators once, at the start. If something mustn't be affected by anything else (the batches!), give
+it its own generator. NumPy's documentation advises the same: `np.random.default_rng(seed)` is a generator of your own,
+and `np.random.seed` doesn't affect it.
 """
 
 
@@ -592,13 +588,15 @@ def seed_everything(seed: int) -> None:
 
 # %% [markdown]
 r"""
-When you can't reproduce a result, look for a generator that nobody seeded: data augmentation may draw from Python's, and
-shuffling from NumPy's.
+When you can't reproduce a result, look for a generator that nobody seeded: data augmentation may draw from Python's,
+and shuffling from NumPy's.
 
-Seeding once more in the middle of a run is a mistake, because training then draws the same numbers a second time. But some
-things in the middle of a run *should* draw the same numbers every time. If you measure the loss on random examples that
-the model isn't trained on (the **validation loss**), you want the same examples at each measurement; otherwise a loss may
-change only because the examples did. And the measurement must not move the generators that training draws from: you have just
+Don't seed again in the middle of a run, because training would draw the same numbers a second time. But some things in
+the middle of a run *should* draw the same numbers every time. Here's an example. A **validation set** is a set of
+examples that the model isn't trained on, and the **validation loss** is the model's loss on them. It shows whether the
+model has learned something general or **overfits**, which means that it fits its training examples but not others. If
+the validation examples are random, you want the same ones at each measurement; otherwise the loss may change only
+because the examples did. And the measurement mustn't move the generators that training draws from, since you've just
 seen that a single number drawn in between changes everything after it. So it needs a seed that holds for one block of
 code only.
 
@@ -610,18 +608,19 @@ Write `seeded(seed)`, which returns a **context manager**: an object that you pu
   own seeding function was called with `seed`.
 - After the block, each continues as if there had been no block.
 - The same holds if the block ends with an error, or because you interrupt it (a `KeyboardInterrupt`). The error comes
-  out of the block unchanged.
+  out of the block unchanged, including its cause.
 - Blocks can be nested: after the inner block, the outer one continues where it was.
 - `block = seeded(7)` alone changes no generator. The state restored later is the one at `with block:`.
 
-`seed` is an integer from 0 to $2^{32} - 1$, the range that NumPy accepts. One call serves one block; for a second block,
-`seeded` is called again. The check looks at generators on the CPU only, but use a way that restores those of GPUs as well.
+`seed` is an integer from 0 to $2^{32} - 1$, the range that NumPy accepts. One call serves one block; for a second
+block, `seeded` is called again. The check looks at generators on the CPU only, but use a way that restores those of
+GPUs as well.
 
 Every generator has a function that returns its state and one that sets it. For PyTorch, `torch.random.fork_rng()` does
-both: after a block `with torch.random.fork_rng():`, the generators of the CPU and of the GPUs are back in the state that
-they had before it. The decorator `@contextmanager` turns a function with a single `yield` into a context manager. What
-comes before the `yield` runs when the block begins, what comes after it runs when the block ends, and an error in the
-block is raised at the `yield`.
+both: after a block `with torch.random.fork_rng():`, the generators of the CPU and of the GPUs are back in the state
+that they had before it. The decorator `@contextmanager` turns a function with a single `yield` into a context manager.
+What comes before the `yield` runs when the block begins, what comes after it runs when the block ends, and an error in
+the block is raised at the `yield`.
 """
 
 
@@ -651,8 +650,8 @@ r"""
 <details><summary>Hint 1</summary>There are three states to save, three generators to seed, and three states to restore. Which of that comes before the <code>yield</code>?</details>
 <details><summary>Hint 2</summary>Look at <code>random.getstate</code> and <code>np.random.get_state</code>; each has a counterpart that sets the state. Whatever has to happen even after an error belongs in a <code>finally</code>.</details>
 
-**Why it matters.** An evaluation that draws from the global generators changes the training after it. Then two runs with the
-same seed differ only because one of them was evaluated more often.
+**Why it matters.** An evaluation that draws from the global generators changes the training after it. Then two runs
+with the same seed differ only because one of them was evaluated more often.
 
 Let's see that happen. A small model with dropout takes six steps at learning to add up eight numbers. We run it three
 times from the same seed: without an evaluation, with one after the third step, and with one that is seeded.
@@ -711,13 +710,14 @@ assert seeded_validation_loss(untrained) == seeded_validation_loss(untrained)
 
 # %% [markdown]
 r"""
-### Seeds are not determinism
+### Seeds don't make a program deterministic
 
-Many believe that a seeded program always gives the same numbers. A seed makes *chance* repeat. It says nothing about
-*arithmetic*, and floating point arithmetic depends on the order: $(a + b) + c$ is not $a + (b + c)$. Where the order
-can change, the result can.
+People often assume that a seeded program always gives the same numbers. A seed makes the *random draws* repeat. It says
+nothing about the *arithmetic*, and floating-point arithmetic depends on the order: $(a + b) + c$ is not always $a + (b
++ c)$. Wherever the order can change, the result can.
 
-**Predict.** Take 100,000 random numbers, float32, and add them up in 100 different orders. How many different sums?
+**Predict.** Take 100,000 random numbers in float32 and add them up in 100 different orders. How many different sums do
+you get?
 """
 
 # %%
@@ -740,14 +740,14 @@ assert len({whole_numbers[torch.randperm(100_000)].sum().item() for _ in range(2
 
 # %% [markdown]
 r"""
-With whole numbers there is one sum: *their* addition is exact. Where does the order change in practice?
+With integers there's only one sum, because *their* addition is exact. When does the order change in practice?
 
-- **Number of threads.** A sum is cut into one part for each thread. Another number of threads, another order. The same
-  number gives the same bits on every run.
-- **Atomic additions on a GPU.** In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
-  `index_select`) thousands of threads add to one place, in the order in which they happen to arrive. Then two runs on the
-  same card may differ.
-- **Another machine, device, or version** of a library: another algorithm, another order.
+- *The number of threads.* Each thread adds up one part of a sum. A different number of threads means a different order.
+  The same number gives the same bits on every run.
+- *Atomic additions on a GPU.* In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
+  `index_select`) thousands of threads add to one place, in the order in which they happen to arrive. Then two runs on
+  the same card may differ.
+- *Another machine, device, or version* of a library: a different algorithm, a different order.
 """
 
 # %% tags=["error-20"]
@@ -758,7 +758,9 @@ for count in (1, 2, 4):
     torch.set_num_threads(count)
     by_threads[count] = torch.stack([vector.sum() for vector in vectors])
     again = torch.stack([vector.sum() for vector in vectors])
-    assert torch.equal(by_threads[count], again)  # as many threads, the same bits
+    assert torch.equal(
+        by_threads[count], again
+    )  # the same number of threads gives the same bits
 torch.set_num_threads(threads)
 
 for count in (2, 4):
@@ -777,17 +779,17 @@ if device.type == "cuda":
 
 # %% [markdown]
 r"""
-`torch.use_deterministic_algorithms(True)` is what asks for determinism. PyTorch then takes algorithms with a fixed
-order where it has them (slower ones, at times), and raises an error where it has none. It even takes care of memory
-that nobody has written to: `torch.empty` is filled with NaN, so that you notice if you read it. (Many guides add the
-environment variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`; older versions wanted it for matrix products on CUDA.)
+To request determinism, call `torch.use_deterministic_algorithms(True)`. PyTorch then uses algorithms with a fixed
+order where it has them (sometimes slower ones) and raises an error where it has none. It even fills the memory
+of `torch.empty` with NaN, so that you notice if you read it. (Many guides add the
+environment variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`; older versions needed it for matrix products on CUDA.)
 """
 
 # %%
 torch.use_deterministic_algorithms(True)
 try:
     assert torch.empty(1_000).isnan().all()
-    twice = torch.tensor([0, 0])  # two numbers for one place: which shall stay?
+    twice = torch.tensor([0, 0])  # two numbers for one place: which one remains?
     torch.zeros(3).put_(twice, torch.tensor([1.0, 2.0]))
     refusal = "nothing was refused"
 except RuntimeError as error:
@@ -799,36 +801,36 @@ assert "does not have a deterministic implementation" in refusal
 
 # %% [markdown]
 r"""
-So: **seeds** make the draws repeat; **deterministic algorithms** make the arithmetic repeat; **same machine, same
-versions, same number of threads** is the rest. Bits are promised only for all three together. On a CPU that is easy to
-have, and we shall use it as our instrument: if two runs should be the same, we compare *bits*, and not "about".
+So *seeds* make the draws repeat, *deterministic algorithms* make the arithmetic repeat, and you also need the *same
+machine, the same versions and the same number of threads*. Only with all three do you get the same bits. On a CPU
+that's easy, and we'll use it as our test: if two runs should be the same, we compare *bits*.
 
-*Try it yourself:* add up `numbers` in float64, in 100 orders. How many sums are there? How far apart?
+*Try it yourself:* add up `numbers` in float64, in 100 orders. How many sums do you get, and how far apart are they?
 
 ## 5 · The loop
 
-Five lines, the same for a line through points and for Llama:
+These five lines train anything from a straight line to Llama:
 
 ```python
 for step in range(steps):
     loss = loss_fn(model(inputs), targets)   # how wrong?
-    optimizer.zero_grad()                    # forget the last step's gradients
-    loss.backward()                          # which way down?
-    optimizer.step()                         # a step down
+    optimizer.zero_grad()                    # clear the last step's gradients
+    loss.backward()                          # which way is down?
+    optimizer.step()                         # one step down
 ```
 
-To see what the *learning rate* does in it, we take a case that can be worked out on paper. A **linear teacher** has $D$
-weights that nobody knows; it answers $y = x \cdot w^*$. A student of the same form begins at zero, sees $B$ random
-questions per step with the teacher's answers, and learns by plain SGD. Each $x$ is drawn anew from a normal
-distribution, so that the expected loss is the squared distance between the two, $|w - w^*|^2$. After a step with
-learning rate $\eta$ that distance is, on average, multiplied by
+To see the effect of the *learning rate*, we use a case that can be solved on paper. A *linear teacher* has $D$
+unknown weights; it answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random
+questions per step with the teacher's answers, and learns by plain SGD. Each $x$ is drawn from a normal
+distribution, so the expected loss is the squared distance between the two, $|w - w^*|^2$. A step with
+learning rate $\eta$ multiplies that distance, on average, by
 
 $$q = 1 - 4\eta + 4\eta^2 \left(1 + \frac{D + 1}{B}\right).$$
 
-($-4\eta$ is the way down. The other term is the price: each step goes in a direction that $B$ examples happen to show.)
-With $D + 1 = B$ it is $q = 1 - 4\eta + 8\eta^2$.
+The term $-4\eta$ is the progress. The last term is the cost of noise: each step goes in a direction estimated from only
+$B$ examples. With $D + 1 = B$ it's $q = 1 - 4\eta + 8\eta^2$.
 
-**Predict.** For which learning rate is the loss smaller by *half* at each step, the best that is possible?
+**Predict.** With the best learning rate, the loss is *halved* at each step. Which learning rate is that?
 """
 
 # %%
@@ -839,7 +841,7 @@ D, B = 255, 256
 
 
 def factor(lr: float) -> float:
-    """What a step of SGD multiplies the expected loss by."""
+    """The factor by which a step of SGD multiplies the expected loss."""
     return 1 - 4 * lr + 4 * lr**2 * (1 + (D + 1) / B)
 
 
@@ -882,7 +884,7 @@ expected = {
     f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
     for lr in rates
 }
-finding = "The best rate halves the loss in each step; a larger one explodes"
+finding = "The best learning rate halves the loss in each step; a larger one explodes"
 plots.show(
     plots.loss_curves(
         {name: dict(enumerate(losses)) for name, losses in curves.items()},
@@ -895,16 +897,17 @@ plots.show(
 
 # %% [markdown]
 r"""
-Four straight lines on a logarithmic axis, as predicted. Three things to take from it, which are a good guide beyond
-linear teachers, too: the best learning rate is a *fraction of the one at which training explodes* (here a half); a
-smaller one is slower, a larger one explodes; and the limit depends on the noise, hence on the batch size.
+On a logarithmic axis these are four straight lines, as predicted. Three conclusions also hold, roughly, beyond linear
+teachers: the best learning rate is a *fraction of the one at which training explodes* (here a half); a smaller one is
+slower, and a larger one explodes; and the limit depends on the noise, and so on the batch size.
 
-*Try it yourself:* take a quarter of the batch, `B = 64`. Ask `factor` for the best rate and for the one that explodes,
-then see whether `learn` agrees.
+*Try it yourself:* use a quarter of the batch, `B = 64`. Ask `factor` for the best learning rate and for the one that
+explodes, then see whether `learn` agrees.
 
 ### Find the mistake: three runs that are one
 
-Learning rates are found by trying. Here is a function for that, with the mistake of a widely read set of notes:
+People find learning rates by trying several. Here's a function for that, with a mistake from a widely read set of
+notes:
 """
 
 
@@ -932,11 +935,11 @@ for num_layers, lr in ((2, 0.01), (4, 0.01), (4, 0.1)):
 
 # %% [markdown]
 r"""
-> **Find the mistake.** Two arguments are never used. Which ones? And how could you have known, without reading a line
-> of the code?
+> **Trap: unused arguments.** Two arguments are never used. Which ones? And how could you have noticed without reading
+> the code?
 
-By the *digits*. Runs that differ in anything do not end in the same number, to the last bit. "The learning rate hardly
-matters" is a result that deserves a second look. An assert costs one line:
+Look at the *digits*. Runs that differ in anything don't end in the same number, to the last bit. If you find that "the
+learning rate hardly matters", check it again. An assert costs one line:
 """
 
 # %% tags=["error-3"]
@@ -960,8 +963,8 @@ assert len(set(found.values())) == len(settings)  # each argument makes a differ
 r"""
 ### One bad number
 
-A loss that is NaN or infinite poisons everything: its gradients are NaN, one step makes all weights NaN, and with Adam
-the optimizer's state as well. From then on the run computes nothing, at full price. And a checkpoint taken afterwards
+If the loss is NaN or infinite, its gradients are NaN, and a single step makes all weights NaN, along with
+Adam's state. From then on the run computes nothing useful, at full price. And the next checkpoint
 overwrites the last good one.
 """
 
@@ -981,13 +984,13 @@ assert output.bias.isnan().all() and optimizer.state[output.bias]["exp_avg"].isn
 
 # %% [markdown]
 r"""
-So a loop looks at its loss *before* it updates, and stops. (The look is not free on a GPU: Python has to wait for the
-number. One may look every few steps only, if one keeps an older checkpoint.)
+So a training loop should look at its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
+because Python has to wait for the number. If you keep an older checkpoint, you can look every few steps.)
 
-### Exercise 9.4 · The loop that does as it is told &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.4 · The training loop &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. `optimizer` has parameters of
-`model` and no others. For each number in `steps` (a `range`, which need not begin at 0):
+Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. `optimizer` has parameters
+of `model` and no others. For each number in `steps` (a `range`, which needn't start at 0):
 
 1. set the learning rate of *every* parameter group of `optimizer` to `lr_at(step)`;
 2. call `next_batch()` once; it returns inputs and targets;
@@ -995,7 +998,7 @@ Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use ever
 4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
    parameters and the optimizer's state must then be what they were after the step before (its learning rate, gradients,
    and what the forward pass itself changes, such as the running averages of a BatchNorm, may have changed);
-5. update, by the gradient of *this* loss alone: gradients that are already there must not count, not even in the first
+5. update, by the gradient of *this* loss alone: gradients that exist already must not count, not even in the first
    step.
 
 Return the losses, one for each step, as Python floats, each as it was before the update.
@@ -1011,7 +1014,7 @@ def train(
     lr_at: Callable[[int], float],
     steps: range,
 ) -> list[float]:
-    """Run these steps and return their losses. Raises FloatingPointError for one not finite."""
+    """Run these steps and return their losses. Raises FloatingPointError if a loss is not finite."""
     ### BEGIN SOLUTION
     losses = []
     for step in steps:
@@ -1034,28 +1037,29 @@ check("train")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The five lines above, and three more: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, look at the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
-<details><summary>Hint 2</summary>Gradients have to be cleared at some moment <em>before</em> the backward pass, and the loss has to be looked at before the update.</details>
+<details><summary>Hint 1</summary>Take the five lines above and add three: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, check the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
+<details><summary>Hint 2</summary>The gradients have to be cleared at some point <em>before</em> the backward pass, and the loss has to be checked before the update.</details>
 
-**Why it matters.** This is the loop that you will run for the rest of the course. Everything that it needs comes in
-through its arguments, and that is why it can be stopped and taken up again.
+**Why it matters.** You'll use this loop for the rest of the course. Everything it needs comes in
+through its arguments. That's why it can be stopped and resumed.
 
 ## 6 · The learning rate over time
 
-In practice the learning rate is not one number. At the start, gradients are large and the optimizer's averages know
-nothing yet: so one begins low and **warms up**. Toward the end, the noise of the steps keeps the loss from settling:
-so one goes down, most often along a half **cosine**.
+In practice the learning rate isn't constant. At the start, the gradients are large and the optimizer's averages are
+still unreliable, so the learning rate starts low and increases for a while; this is called *warm-up*. Toward the end,
+the noise of the steps keeps the loss from settling, so the learning rate goes down, often along half a period of a
+*cosine*. Together these make a **learning-rate schedule**: the learning rate as a function of the step.
 
-The usual way in PyTorch is a *scheduler*, an object that counts its own steps. Then there is one more thing that knows
-where the run is, one more thing to save, and one more thing to forget. A *function of the step* has nothing to forget.
+The usual way in PyTorch is a *scheduler*, an object that counts its own steps. That's one more thing with a state of
+its own that you have to save and may forget. A plain *function of the step* has no state.
 
 ### Exercise 9.5 · Warm-up and cosine &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `warmup_cosine(step, warmup, steps, peak, floor)`: the learning rate of a step, counted from 0, in the full
-precision of Python's floats.
+Write `warmup_cosine(step, warmup, steps, peak, floor)`. It returns the learning rate of a step, counted from 0, in the
+full precision of Python's floats (a different rounding of the last digits is fine).
 
 - In the first `warmup` steps it rises by equal amounts: `peak / warmup` in step 0, twice that in step 1, and `peak` in
-  the last of them. No step is wasted at a learning rate of 0.
+  the last of them. (A learning rate of 0 would waste a step.)
 - From there, with $p = \frac{\text{step} - \text{warmup}}{\text{steps} - \text{warmup}}$, it is
   $\text{floor} + (\text{peak} - \text{floor}) \cdot \frac{1 + \cos(\pi p)}{2}$.
 - From step number `steps` on, it is `floor`.
@@ -1080,11 +1084,11 @@ check("warmup_cosine")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Two cases. In the warm-up, step 0 gets one part of <code>peak</code>, step 1 two parts.</details>
+<details><summary>Hint 1</summary>There are two cases. In the warm-up, step 0 gets one part of <code>peak</code>, and step 1 gets two parts.</details>
 <details><summary>Hint 2</summary><code>min(p, 1.0)</code> keeps the cosine from going up again: at 1 it gives exactly <code>floor</code>.</details>
 
-**Why it matters.** Warm-up, then a cosine or a straight line down: you will meet it in most papers about training a
-language model.
+**Why it matters.** GPT-3, Llama 2 and Llama 3 were all trained with a warm-up and a cosine schedule, according to their
+papers.
 """
 
 # %%
@@ -1095,24 +1099,27 @@ assert np.allclose([rates[0], rates[9], max(rates), rates[120]], [3e-4, 3e-3, 3e
 
 # %% [markdown]
 r"""
-*Try it yourself:* train the linear teacher of section 5 at its best rate, 0.25, and then with a warm-up of 10 steps. Is
-warm-up of any use there? (Gradients there point the right way from the first step on.)
+*Try it yourself:* train the linear teacher of section 5 at its best learning rate, 0.25, and then with a warm-up of 10
+steps. Does warm-up help there? (Those gradients point in the right direction from the first step on.)
 
 ## 7 · Checkpoints
 
-A checkpoint is what a run leaves on disk, so that another process can go on. What has to be in it? Think of the run as
-a machine: everything that the *next* step depends on.
+A **checkpoint** is a file that contains everything another process needs to continue a run. What has to be in it?
+Everything that the *next* step depends on.
 
-We need a run to try it with. A small language model, of the kind that Bengio and others built in 2003: it looks at the
-last eight bytes, looks up a vector for each, and two linear layers guess the next byte. It has a dropout, so that chance
-is part of each step. **All that follows runs on the CPU, with one thread**, also where you have more: we want to compare
-bits, and so small a model is no faster with two.
+We need a run to try this with. We'll train a small language model like the one by Bengio and others (2003): it takes
+the last eight bytes, looks up a vector for each, and two linear layers compute the logits of the next byte. It has
+dropout, so there's randomness in each step. *Everything below runs on the CPU with one thread*, even if you have more:
+we want to compare bits, and such a small model is no faster with two threads.
+
+The loss is the usual one for classification. The **cross-entropy loss** is minus the logarithm of the probability that
+the model gave to the correct token, averaged over all positions.
 """
 
 
 # %%
 class NextByte(nn.Module):
-    """Scores for the next byte, at each position, from the eight bytes that end there."""
+    """Logits of the next byte, at each position, from the eight bytes that end there."""
 
     def __init__(self, width: int = 24, hidden: int = 128, look_back: int = 8) -> None:
         super().__init__()
@@ -1123,7 +1130,7 @@ class NextByte(nn.Module):
         self.scores = nn.Linear(hidden, 256)
 
     def forward(self, ids: Int[Tensor, "B T"]) -> Float[Tensor, "B T 256"]:
-        before = self.look_back - 1  # places before the window, where there is nothing
+        before = self.look_back - 1  # positions before the window are padded
         vectors = F.pad(self.table(ids), (0, 0, before, 0))
         seen = vectors.unfold(1, self.look_back, 1).flatten(2)  # [B, T, width · look_back]
         return self.scores(self.dropout(F.gelu(self.inner(seen))))
@@ -1165,27 +1172,32 @@ torch.set_num_threads(1)
 whole = go_on(new_run(0), range(40))
 assert go_on(new_run(0), range(40)) == whole  # seeded, on a CPU: the same bits
 print(f"loss {whole[0]:.3f} at first, {whole[-1]:.3f} at the end; ln 256 = {math.log(256):.3f}")
+print(f"perplexity {math.exp(whole[0]):.0f} at first, {math.exp(whole[-1]):.0f} at the end")
 assert abs(whole[0] - math.log(256)) < 0.3 and whole[-1] < 4
 
 # %% [markdown]
 r"""
-At first it knows nothing, and its loss is that of guessing: $\ln 256$. And a seeded run on a CPU repeats to the last
-bit. That is our instrument.
+At first the model knows nothing and assigns each of the 256 bytes probability 1/256, so its loss is $\ln 256 \approx
+5.5$. Two other numbers say the same thing in other units. The **perplexity** is $e^\text{loss}$, the number of equally
+likely choices that would give this loss: here 256 at first. **Bits per byte** is the loss in base 2, divided by the
+number of bytes per token: here $5.5 / \ln 2 = 8$.
 
-> **A mistake that travels.** This is how resuming is shown in a set of notes that many have copied:
+A seeded run on a CPU repeats to the last bit, and we'll use this to test checkpoints.
+
+> **Trap: a checkpoint that nobody reads.** A widely copied set of notes shows how to resume like this:
 >
 > ```python
 > torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "checkpoint.pt")
 > loaded = torch.load("checkpoint.pt")
 > ```
 >
-> … and there it ends. Nothing has been *restored*: `loaded` is a dictionary that nobody looks at. And if the two were
-> restored, would it be enough?
+> … and there it ends. Nothing has been *restored*: nobody uses the dictionary `loaded`. And if both parts were
+> restored, would that be enough?
 
-Let us forget each part in turn. The run is saved after 20 of 40 steps; a new process loads it, without one part; and we
-look at how many of the next 20 losses are still those of the run that never stopped.
+Let's forget each part in turn. We save the run after 20 of 40 steps, a new process loads everything except one part,
+and we count how many of the next 20 losses equal those of the run that never stopped.
 
-**Predict.** Forget only the optimizer's state. How many of the 20 losses are right, to the last bit?
+**Predict.** If only the optimizer's state is forgotten, how many of the 20 losses are right, to the last bit?
 """
 
 # %%
@@ -1233,34 +1245,38 @@ assert right["nothing"] == 20 and right["optimizer"] == right["step"] == 1
 for name in ("model", "data position", "global generator", "all but the model", "all"):
     assert right[name] == 0
 for name in ("optimizer", "data position", "global generator", "step"):
-    assert abs(ends[name] - whole[-1]) < 0.4  # nothing that an eye would notice
+    assert abs(ends[name] - whole[-1]) < 0.4  # too little to notice in a plot
 
 # %% [markdown]
 r"""
-One. The loss of a step is computed *before* the update, so the first one cannot tell. That is why a quick look, "the
-loss goes on where it was", proves little. Neither does the curve: unless the model itself is forgotten, it looks
-perfectly healthy. Only the bits tell. (The last line, "all", is what those notes do.)
+Only one is right. The loss of a step is computed *before* the update, so the first one doesn't depend on the optimizer.
+So it proves little if "the loss continues where it was". A plot of the loss doesn't help either: unless the model
+itself is forgotten, it looks perfectly healthy. Only the bits show the difference. (The last line, "all", is what those
+notes do.)
 
-So a checkpoint holds **model, optimizer, step, generators, and the position in the data** (which for us is the state of
-the data's own generator). And more than that where there is more: a scheduler, a loss scaler, a running average.
+So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
+the state of the batches' own generator). If your run has a scheduler, a loss scaler or a running average of the
+weights, save those too.
 
-> **Trap: a `state_dict` is not a copy.** It is a dictionary of the *same* tensors. Keep "the best model so far" that way,
-> and you keep the last one. On disk that is no issue; in memory, use `copy.deepcopy`, as above.
+> **Trap: a `state_dict` isn't a copy.** It's a dictionary of the *same* tensors. If you keep "the best model so far"
+> that way, you keep the last one. On disk that's no problem; in memory, use `copy.deepcopy`, as above.
 """
 
 # %%
 model, optimizer, generator = run = new_run(0)
 kept, copied = model.state_dict(), copy.deepcopy(model.state_dict())
 go_on(run, range(3))
-assert torch.equal(kept["scores.weight"], model.scores.weight)  # has moved along
+assert torch.equal(
+    kept["scores.weight"], model.scores.weight
+)  # has changed along with the model
 assert not torch.equal(copied["scores.weight"], model.scores.weight)
 
 # %% [markdown]
 r"""
-### Written whole, or not at all
+### All or nothing
 
-One question is left: *when* does the power fail? Perhaps while you write. `torch.save(contents, path)` opens the file,
-and with that the old checkpoint is gone. If it stops in the middle, you have neither.
+One question is left: *when* does the power fail? It may fail while you write. `torch.save(contents, path)` opens the
+file, which destroys the old checkpoint. If it stops in the middle, you have neither.
 """
 
 # %%
@@ -1279,14 +1295,14 @@ except RuntimeError as error:
 
 # %% [markdown]
 r"""
-The remedy is the same wherever a file must not be lost. Write to *another* file in the *same folder*; when it is
-complete, rename it. `os.replace(new, old)` is **atomic**: whoever looks sees the old file or the new one, and never half
-of one. (In the same folder, because a rename cannot cross from one file system to another.)
+The standard remedy is to write to *another* file in the *same folder* and rename it when it's complete.
+`os.replace(new, old)` is **atomic**: every program sees either the old file or the new one, never half of one. (It has
+to be the same folder because a rename can't move a file to another file system.)
 
-> **Trap: `weights_only`.** A checkpoint is a *pickle*, and a pickle can hold code that runs when it is loaded. Since
-> 2.6, `torch.load` takes plain data only, unless you say `weights_only=False`. Do not say it for files of others. So
-> that yours load as well, put only tensors, numbers, text, lists, tuples and dictionaries into them.
-
+> **Trap: `weights_only`.** A checkpoint is a *pickle*, and a pickle can contain code that runs when it's loaded. Since
+> 2.6, `torch.load` accepts only plain data, unless you say `weights_only=False`. Don't do that with other people's
+> files. To make sure that yours load as well, put only tensors, numbers, text, lists, tuples and dictionaries into
+> them.
 """
 
 # %%
@@ -1306,15 +1322,15 @@ except pickle.UnpicklingError as refusal:
 r"""
 ### Exercise 9.6 · Save and resume &nbsp; ★★★ &nbsp; 20 minutes
 
-Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes all that the run needs to go on:
-the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and of
-PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was at
-`path` stays as it was: write it under another name in the same folder, then rename it. At no moment is there no file at
-`path`, once there was one. When it succeeds, it leaves no other file of its own in the folder, not even one from an
-earlier save that failed or was interrupted. Your own are files whose names begin with `path.name`; all others stay.
-`load_checkpoint(path, model, optimizer, generator)` puts model, optimizer and both generators into that state, and
-returns the step. The file must load with `torch.load(path)` as it is, which is `weights_only=True`. Saving must change
-nothing in the run. `path` is a `Path`, its folder exists.
+Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
+continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and
+of PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was
+at `path` stays as it was: write it under another name in the same folder, then rename it. Once there's a file at
+`path`, there's one at every moment. When it succeeds, it leaves no other file of its own in the folder, not even one
+from an earlier save that failed or was interrupted. Files whose names begin with `path.name` are its own; all others
+stay. `load_checkpoint(path, model, optimizer, generator)` puts model, optimizer and both generators into that state,
+and returns the step. The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving must
+not change anything in the run. `path` is a `Path`, and its folder exists.
 """
 
 
@@ -1326,7 +1342,7 @@ def save_checkpoint(
     step: int,
     generator: torch.Generator,
 ) -> None:
-    """Write all that the run needs to go on with `step`: whole, or not at all."""
+    """Write everything that the run needs to continue with `step`: completely, or not at all."""
     ### BEGIN SOLUTION
     contents = {
         "model": model.state_dict(),
@@ -1344,7 +1360,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator
 ) -> int:
-    """Put model, optimizer and generators back to where they were, and return the next step."""
+    """Restore model, optimizer and generators, and return the next step."""
     ### BEGIN SOLUTION
     contents = torch.load(path)
     model.load_state_dict(contents["model"])
@@ -1361,14 +1377,15 @@ check("save_checkpoint")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>A model and an optimizer have <code>state_dict()</code> and <code>load_state_dict(…)</code>; a generator has <code>get_state()</code> and <code>set_state(…)</code>; the global one has <code>torch.get_rng_state()</code> and <code>torch.set_rng_state(…)</code>.</details>
-<details><summary>Hint 2</summary><code>path.with_name(path.name + ".partial")</code> lies in the same folder. Save to that, then <code>os.replace(partial, path)</code>.</details>
+<details><summary>Hint 2</summary><code>path.with_name(path.name + ".partial")</code> is in the same folder. Save to that, then <code>os.replace(partial, path)</code>.</details>
 
-**Why it matters.** A month of such a run as Llama 3's is 233 pieces. It is one run only if the seams do not show.
+**Why it matters.** At Llama 3's rate of failures, a month of training consists of 233 pieces. They're one run only if
+the seams don't show.
 
-### What it costs, and how often to pay
+### What a checkpoint costs, and how often to save one
 
-**Predict.** `NextByte` has 63,872 parameters in float32, and AdamW keeps two numbers for each. How many bytes is
-a checkpoint *per parameter*?
+**Predict.** `NextByte` has 63,872 parameters in float32, and AdamW keeps two numbers for each. How many bytes does
+a checkpoint take *per parameter*?
 """
 
 # %%
@@ -1389,16 +1406,16 @@ assert 12 * 70e9 == 840e9  # a 70 B model: 840 GB
 
 # %% [markdown]
 r"""
-Twelve: 4 for the parameter, 8 for Adam's two averages. (Gradients are not kept; the next step makes its own.) A model of
-70 billion parameters leaves 840 GB, each time. At 2 GB/s that is seven minutes of waiting.
+It takes twelve: 4 for the parameter and 8 for Adam's two averages. (Gradients aren't saved; the next step computes its
+own.) A checkpoint of a model with 70 billion parameters takes 840 GB. At 2 GB/s you wait seven minutes for it.
 
-So one cannot save after every step, and must not save too rarely, since a failure throws away what came after the last
-save: half an interval, on average. Let saving take $\delta$ seconds, let failures be $M$ seconds apart, and save every
-$\tau$ seconds. The share of time that is lost is about
+So you can't save after every step. But you mustn't save too rarely either, because a failure destroys the work since
+the last checkpoint, on average half an interval. Suppose that saving takes $\delta$ seconds, failures are $M$ seconds
+apart, and you save every $\tau$ seconds. The fraction of time lost is about
 
 $$\frac{\delta}{\tau} + \frac{\tau}{2M}, \qquad\text{smallest at}\quad \tau = \sqrt{2\,\delta M}$$
 
-(Young, 1974). For a failure in three hours, as in Llama 3's run, and a minute to save:
+(Young, 1974). With a failure every three hours, as in Llama 3's run, and a minute to save:
 """
 
 # %%
@@ -1406,7 +1423,7 @@ assert 840e9 / 2e9 == 7 * 60
 
 
 def lost(interval: float, save_seconds: float, between_failures: float) -> float:
-    """The share of time lost to saving and to repeating."""
+    """The fraction of time lost to saving and to repeating."""
     return save_seconds / interval + interval / (2 * between_failures)
 
 
@@ -1417,8 +1434,8 @@ print(
     f"{lost(by_formula, 60, one_failure):.1%} of the time is lost"
 )
 print(
-    f"each hour: {lost(3_600, 60, one_failure):.1%}; "
-    f"each two minutes: {lost(120, 60, one_failure):.1%}"
+    f"every hour: {lost(3_600, 60, one_failure):.1%}; "
+    f"every two minutes: {lost(120, 60, one_failure):.1%}"
 )
 print(f"if saving takes 5 s: {lost(math.sqrt(2 * 5 * one_failure), 5, one_failure):.1%}")
 
@@ -1429,17 +1446,17 @@ assert round(30 * 24 * 3600 / one_failure) == 233  # pieces of a month
 
 # %% [markdown]
 r"""
-Every 19 minutes, and still a tenth of the time is lost. (Llama 3's makers report a loss below a tenth, from all causes:
-they save faster.) That is why much work goes into *fast* checkpoints: each GPU writes its own part, and a copy is made
-in memory, so that training goes on while it is written.
+Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report less than a tenth, from all
+causes; they save faster.) That's why people work on *fast* checkpoints: each GPU writes its own part, and first copies
+it in memory so that training can go on during the write.
 
-### What a careful one adds
+### What a more careful version adds
 
-`course_utils.checkpoint` does what yours does, and a few things that only hurt once. It restores NumPy's, Python's and
-the GPUs' generators too. It makes sure that the bytes are on the disk before the rename (`fsync`), since the power may
-also fail in the *operating system's* memory. It compares the checksums, which `torch.load` does not. And it compares
-everything *before* it changes anything. That is worth a look: `load_state_dict` raises an error for a wrong model, but
-on the way it has already copied what did fit.
+`course_utils.checkpoint` does what yours does, and a few things that you only need on a bad day. It also restores
+NumPy's, Python's and the GPUs' generators. It makes sure that the bytes are on the disk before the rename (`fsync`),
+because at first they may only be in the *operating system's* memory. It verifies checksums, which `torch.load` doesn't.
+And it compares everything *before* it changes anything. The last point matters: `load_state_dict` raises an error for a
+wrong model, but by then it has already copied whatever did fit.
 """
 
 # %%
@@ -1447,7 +1464,7 @@ other = NextByte(hidden=96)
 untouched = other.table.weight.detach().clone()
 try:
     other.load_state_dict(model.state_dict())
-    raise AssertionError("it took another model's weights")
+    raise AssertionError("it accepted another model's weights")
 except RuntimeError:
     assert not torch.equal(other.table.weight, untouched)  # half restored, and then the error
 
@@ -1475,7 +1492,7 @@ for name, contents in (
             optimizer=other_optimizer,
             generators={"data": generator},
         )
-        raise AssertionError(f"{name}.pt was taken")
+        raise AssertionError(f"{name}.pt was accepted")
     except checkpoint.CheckpointError as error:
         print(f"- {str(error).replace(f'{folder}{os.sep}', '')}")
 assert torch.equal(other.table.weight, untouched)  # nothing was changed
@@ -1483,18 +1500,18 @@ assert torch.equal(other.table.weight, untouched)  # nothing was changed
 # %% [markdown]
 r"""
 *Try it yourself:* draw `resume_without({"optimizer"})` beside `whole[20:]`, with `plots.loss_curves`. Would you have
-seen that something is missing?
+noticed that something is missing?
 
-## 8 · The result: a power cut
+## 8 · A power cut
 
-Now everything together, and all of it except the seeding is yours: `write_tokens` and `open_tokens` made the data,
-`seed_everything` seeds the run, `get_batch` draws from the data, `warmup_cosine` sets the pace, `train` runs,
-`save_checkpoint` saves every 30 steps. The run has 120. In step 75 the power fails.
+Now let's put everything together. Except for the seeding, all parts are yours: `write_tokens` and `open_tokens` made
+the data, `get_batch` draws from it, `warmup_cosine` sets the learning rate, `train` runs the steps, and
+`save_checkpoint` saves every 30 steps. The run has 120 steps. In step 75 the power fails.
 
-What comes afterwards is a *new process*. We cannot restart your notebook, so we do what comes closest: nothing of the
-old run is kept but the file, and the new process is seeded differently, so that whatever is not restored will show.
+After that, a *new process* continues. We can't restart your notebook, so we do the closest thing: we keep nothing of
+the old run except the file, and we seed the new process differently, so that you'd see it if anything weren't restored.
 
-**Predict.** How many steps' work is lost?
+**Predict.** How many steps have to be done twice?
 """
 
 # %%
@@ -1503,7 +1520,7 @@ guess = None  # steps
 
 # %% tags=["item-75", "item-86"]
 class PowerCut(Exception):
-    """Stands for the end of a process."""
+    """Simulates the end of a process."""
 
 
 def process(
@@ -1554,64 +1571,66 @@ plots.show(
         {"one run": before_cut | after_cut},
         {"one run": never_stopped},
         events={"last checkpoint": 60, "power cut": 75},
-        names=("in two pieces", "never stopped"),
+        names=("interrupted", "never stopped"),
         ylabel="loss (nats per byte)",
         title=finding,
     ),
     alt=f"{finding}. The loss falls from {never_stopped[0]:.1f} to below 3 nats per byte; the "
-    "marks of the run in two pieces are filled, and lie inside the hollow marks of the other.",
+    "filled markers of the interrupted run lie inside the hollow markers of the other.",
 )
 
 # %% [markdown]
 r"""
-Fifteen steps were done twice; nothing else was lost. And the seam does not show: not in the curve, not in the weights,
-not in a single bit. That is the answer to the question: a run must remember **all that its next step depends on**, and
-write it down *whole, or not at all*.
+Fifteen steps were done twice, and nothing else was lost. The seam doesn't show in the plot, in the weights,
+or in any bit. So here's the answer to our question: a run must remember *everything that its next step depends on*, and
+write it down *completely or not at all*.
 
-What did the bits rest on? On one machine, one number of threads, one version of PyTorch. Move the checkpoint to another
-machine, and the run goes on correctly, but its last digits may differ after a step, as those of any two orders of
-addition may. The instrument is exact only where the arithmetic is.
+This equality of bits relies on one machine, one number of threads and one version of PyTorch. If you move the
+checkpoint to another machine, the run continues correctly, but its last digits may differ after a step, as they do for
+two orders of addition.
 
-And what has the model learnt, in a few seconds, from Python's own source?
+What has the model learned in a few seconds from Python's own source code? Let's *sample* from it, which means drawing
+one byte after another from the predicted probabilities. Dividing the logits by a **temperature** before softmax makes
+the distribution sharper (below 1) or flatter (above 1); we use 0.7.
 """
 
 # %%
 model_resumed.eval()
 written_so_far = list(b"def ")
-speaker = torch.Generator().manual_seed(1)
+sampler = torch.Generator().manual_seed(1)
 with torch.no_grad():
     for _ in range(120):
-        scores = model_resumed(torch.tensor([written_so_far[-8:]]))[0, -1]
-        chances = torch.softmax(scores / 0.7, dim=0)
-        written_so_far.append(int(torch.multinomial(chances, 1, generator=speaker)))
+        logits = model_resumed(torch.tensor([written_so_far[-8:]]))[0, -1]
+        probabilities = torch.softmax(logits / 0.7, dim=0)
+        written_so_far.append(int(torch.multinomial(probabilities, 1, generator=sampler)))
 print(bytes(written_so_far).decode(errors="replace"))
 assert len(written_so_far) == 124
 
 # %% [markdown]
 r"""
-Not a programmer yet; but it indents. Give it more steps if you like, and stop it whenever you want.
+It can't program yet, but it knows how to indent. Give it more steps if you like, and stop it whenever you want.
 
 *Try it yourself:* let the power fail in step 75 *and* in step 100 of the resumed process. Then comment out one line of
 your `load_checkpoint`, and see which of the asserts above notices.
 
 ## Takeaways
 
-**Mechanics.** Tokens lie on disk as the smallest unsigned integers that hold the vocabulary, in a .npy file, opened with
-`mmap_mode="r"`; the window becomes int64, not the file. $N$ tokens have $N - T$ windows with targets. `random`, NumPy and
-PyTorch are seeded separately, batches have a generator of their own, and an evaluation gets a seed that holds for its
-own block only. Zero, backward, step; look at the loss before the update. A checkpoint is model, optimizer, step,
-generators and data position: 12 bytes per parameter for AdamW in float32; written beside the old one, renamed when
-complete.
+**Mechanics.** Store tokens as the smallest unsigned integers that hold the vocabulary, in a .npy file opened with
+`mmap_mode="r"`; convert the window to int64, not the file. $N$ tokens have $N - T$ windows with targets. `random`,
+NumPy and PyTorch are seeded separately, batches have their own generator, and an evaluation gets a seed that holds for
+its own block only. Clear the gradients, go backward, step; check the loss before the update. A checkpoint contains
+model, optimizer, step, generators and data position: 12 bytes per parameter for AdamW in float32. Write it beside the
+old one and rename it when it's complete.
 
-**Mindset.** Every input is checked where it comes in, because nothing further down will notice. Two runs that should
-differ and do not are as suspicious as two that should not and do. "Looks right" is no test of resuming; compare bits,
-on a machine where bits are promised. A function of the step has nothing to forget.
+**Mindset.** Check every input where it comes in, because nothing later will notice. Two runs that should
+differ and don't are as suspicious as two that shouldn't and do. To test whether resuming works, compare bits,
+on a machine where bits are guaranteed. Prefer a function of the step to an object with a state.
 
-**Intuitions.** For tokens, the copy to the GPU is thousands of times shorter than the step; the pipeline before it is
-what can be slow, and overlapping hides it as long as it is not the slower one. The best learning rate is near, and
-below, the one that explodes. Seeds fix the draws, not the order of additions. On thousands of GPUs something fails every
-few hours: a run is as good as its last checkpoint, and one saves every $\sqrt{2\,\delta M}$ seconds.
+**Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
+slow, and overlapping hides it as long as it isn't the slower part. The best learning rate is a fraction of the one that
+explodes. Seeds fix the draws, not the order of additions. With thousands of GPUs something fails every few hours, so
+save every $\sqrt{2\,\delta M}$ seconds.
 
-Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All numbers here were float32. Half as many bytes would do, most of the time; when do they
-not?
+Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All numbers here were float32. When are
+half as many bytes enough?
 """
