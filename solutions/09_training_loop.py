@@ -594,7 +594,7 @@ and shuffling from NumPy's.
 Don't seed again in the middle of a run, because training would draw the same numbers a second time. But some things in
 the middle of a run *should* draw the same numbers every time. Here's an example. A **validation set** is a set of
 examples that the model isn't trained on, and the **validation loss** is the model's loss on them. It shows whether the
-model has learned something general or **overfits**, which means that it fits its training examples but not others. If
+model has learned something general. (**Overfitting** means that a model fits its training examples but not others.) If
 the validation examples are random, you want the same ones at each measurement; otherwise the loss may change only
 because the examples did. And the measurement mustn't move the generators that training draws from, since you've just
 seen that a single number drawn in between changes everything after it. So it needs a seed that holds for one block of
