@@ -4,21 +4,18 @@ r"""
 
 [← 09 · The training loop](../09_training_loop/09_training_loop.ipynb) · [11 · Memory →](../11_memory/11_memory.ipynb)
 
-> **Which numbers need 32 bits, and which get by with 16, or with 8?**
+> **Which numbers need 32 bits, and which need only 16, or 8?**
 
-Sixteen bits are half the bytes, and on a GPU many times the speed. Lecture 02 showed what they lose: `float16` runs out
-of range, `bfloat16` out of precision. *Mixed* precision takes the speed and avoids the loss, by giving each number the
-format that it needs. By the end you will have shown it on one training, run four times: in `float32`; in `bfloat16`
-with your own master weights; in `float16` with your own loss scale; and in `bfloat16` alone. The first three end in the
-same place. The fourth gets stuck, and you will have predicted where and why.
-
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all.
+Sixteen bits are half the bytes, and on a GPU many times the speed. Lecture 02 showed what they lose: `float16` lacks
+range, and `bfloat16` lacks precision. *Mixed* precision keeps the speed and avoids the loss by giving each number the
+format that it needs. In this lecture you'll run one training four times: in `float32`; in `bfloat16` with your own
+master weights; in `float16` with your own loss scaler; and in `bfloat16` alone. The first three end in the same place.
+The fourth gets stuck, and you'll have predicted where and why.
 """
 
 # %%
 import math
+import time
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -34,6 +31,7 @@ from course_utils import hardware, plots, timing
 from course_utils.memory import saved_bytes
 from course_utils.predict import calibration, reconcile
 from course_utils.progress import show_progress
+from course_utils.units import readable
 from course_utils.testing import check
 
 device = devices.pick_device()
@@ -44,10 +42,10 @@ show_progress()
 
 # %% [markdown]
 r"""
-## 1 · The trade
+## 1 · What 16 bits gain and lose
 
-First what there is to gain. An H100 has special units for multiplying matrices, and they are the faster the shorter the
-numbers are (dense rates, from the table of lecture 05):
+First the gain. An H100's tensor cores multiply shorter numbers faster (these are dense rates, from the table of lecture
+05):
 """
 
 # %% tags=["item-87"]
@@ -63,12 +61,12 @@ assert torch.bfloat16.itemsize == torch.float32.itemsize / 2  # and half the byt
 
 # %% [markdown]
 r"""
-Almost all the work of a model is in its multiplications, so almost all of it can be had at that rate. (`tf32` is
-`float32` whose numbers are cut to 19 bits on their way into the unit. It is faster and saves no memory.) What about
-the device that this notebook runs on?
+Almost all the work of a model is in its matrix products, so almost all of it can run at that rate. (`tf32` is `float32`
+whose inputs are cut to 19 bits on their way into the tensor core. It's faster but saves no memory.) What about the
+device that this notebook runs on?
 
-**Predict.** How many times as fast as in `float32` is a product of two matrices in `bfloat16`, here? Below 1 means that
-it is slower.
+**Predict.** On your device, how many times as fast is a matrix product in `bfloat16` as in `float32`? (If you think
+it's slower, give a number below 1.)
 """
 
 # %%
@@ -84,21 +82,21 @@ seconds = {
     for a, b in [(left.to(dtype), right.to(dtype))]
 }
 gain = seconds[torch.float32] / seconds[torch.bfloat16]
-reconcile("bfloat16 against float32, in speed", guess, gain, "times")
+reconcile("the speed in bfloat16", guess, gain, "times that in float32")
 
 # %% [markdown]
 r"""
-(On a CPU that is a question of its instructions. Without any for `bfloat16` it converts each number first, and is slower
+(On a CPU this depends on its instructions. Without any for `bfloat16` it converts each number first, and is slower
 than in `float32`.)
 
-And the price? A product in `bfloat16` is off by 0.3 %. That sounds like much, and is not: sums are kept in `float32`
-inside, and lecture 02 showed that such noise is small beside the noise of the batch.
+What's the cost? A product in `bfloat16` has an error of 0.3%. That may sound like a lot, but its sums are accumulated
+in `float32`, and as lecture 02 showed, such noise is small compared with the noise of the batch.
 """
 
 
 # %% tags=["item-87"]
 def relative_error(approximation: Tensor, exact: Tensor) -> float:
-    """Length of the error over the length of what is exact."""
+    """The length of the error, relative to the length of the exact result."""
     return ((approximation.cpu().double() - exact).norm() / exact.norm()).item()
 
 
@@ -116,11 +114,11 @@ assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of 
 
 # %% [markdown]
 r"""
-So: multiply in 16 bits. But a training is more than multiplications, and some of its numbers do not forgive. Which
-ones? Those that are *added to*, a little at a time, for a long while: the **weights**, and the **running averages** of
-an optimizer. Lecture 02 had the reason. Next to a large number a small one is rounded away, and that goes the same
-way at every step. Adam's average of squared gradients, for instance, is to shrink by 0.1 % a step. Neighbors in
-`bfloat16` are 0.4 to 0.8 % apart, so it is rounded back to where it was, for ever:
+So use 16 bits for multiplications. But there's more to training, and for some numbers 16 bits aren't enough: those to
+which we *add* small amounts again and again. These are the *weights* and the *running averages* of an optimizer.
+Lecture 02 explained why. When you add a small number to a large one, the small one may be rounded away, and it happens
+in the same direction at every step. Adam's average of squared gradients, for instance, should shrink by 0.1% per step.
+Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is always rounded back to where it was:
 """
 
 
@@ -143,29 +141,30 @@ for dtype, (before, after) in averages.items():
 
 assert math.isclose(averages[torch.float32][1], 0.001 * 0.999**1_000, rel_tol=1e-3)
 assert averages[torch.bfloat16][1] == averages[torch.bfloat16][0]  # it never forgets
-assert torch.finfo(torch.bfloat16).eps == 2**-7  # 0.8 % of 1, and 0.4 % of what is just below 2
+assert torch.finfo(torch.bfloat16).eps == 2**-7  # 0.8% of 1, and 0.4% of a number just below 2
 
 # %% [markdown]
 r"""
-> **A mistake that travels.** "Mixed precision: call `model.bfloat16()`, and training takes half the memory and a
-> fraction of the time." That is *low* precision, and it is the fourth of our four trainings. What makes it *mixed* is
-> what such a sentence leaves out: weights and averages in `float32`, and for `float16` a scaled loss.
+> **Trap: low precision isn't mixed precision.** People say: "mixed precision means calling `model.bfloat16()`, and
+> training takes half the memory and a fraction of the time." That's *low* precision, the fourth of our four trainings.
+> What makes it *mixed* is what this sentence leaves out: weights and averages in `float32`, and for `float16` a scaled
+> loss.
 
-*Try it yourself:* run `forget` with `float16`. Then with `betas=(0.9, 0.95)`, as language models are often trained:
+*Try it yourself:* run `forget` with `float16`. Then use `betas=(0.9, 0.95)`, as language models often do:
 does `bfloat16` forget now?
 
-## 2 · The update that is swallowed
+## 2 · The lost update
 
-A weight of size $w$ is updated by $u$. If $u$ is less than half the gap between $w$ and its neighbor, then $w + u$
+An update $u$ is added to a weight $w$. If $u$ is less than half the gap between $w$ and its neighbor, then $w + u$
 rounds back to $w$: the format *swallows* the update.
 
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `largest_swallowed_update(w, dtype)`: the largest number $u$ of the format `dtype` for which `w + u`, rounded to
-`dtype`, is still `w`. Return it as a number: a Python float, or a tensor without dimensions. `dtype` is
-`torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is a positive number of that format, so large that nothing here
-is subnormal, and so small that nothing is infinite. Mind the tie: exactly half way, the sum is rounded to the *even*
-neighbor, the one whose last bit is 0. That may be `w`, or not.
+Write `largest_swallowed_update(w, dtype)`. It returns the largest number $u$ of the format `dtype` for which `w + u`,
+rounded to `dtype`, is still `w`. Return it as a Python float or as a tensor without dimensions. `dtype` is
+`torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is a positive number of that format, large enough that nothing
+here is subnormal and small enough that nothing is infinite. Consider the tie: exactly in the middle, the sum is rounded
+to the *even* neighbor, the one whose last bit is 0. That may be `w`, or not.
 
 `torch.nextafter(x, y)` is the neighbor of `x` in the direction of `y`; both are tensors of the same dtype.
 """
@@ -173,12 +172,12 @@ neighbor, the one whose last bit is 0. That may be `w`, or not.
 
 # %% nbgrader={"grade": false, "grade_id": "largest_swallowed_update", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def largest_swallowed_update(w: float, dtype: torch.dtype) -> float:
-    """The largest u, a number of the format dtype, for which w + u is rounded back to w."""
+    """The largest u, a number of the format dtype, for which w + u rounds back to w."""
     ### BEGIN SOLUTION
     weight = torch.tensor(w, dtype=dtype)
     above = torch.nextafter(weight, torch.tensor(math.inf, dtype=dtype))
     update = (above - weight) / 2
-    if weight + update != weight:  # the tie goes up: take the number below
+    if weight + update != weight:  # the tie rounds up: take the number below
         update = torch.nextafter(update, torch.zeros_like(update))
     return update.item()
     ### END SOLUTION
@@ -194,29 +193,29 @@ are certain to be swallowed, and for which one does it depend on <code>w</code>?
 <details><summary>Hint 2</summary>You don't have to look at bits to know which way a tie goes: add, and see. But add
 <em>tensors of that dtype</em>; Python's floats have 64 bits.</details>
 
-**Why it matters.** Relative to the weight, everything below $2^{-9}$ (0.2 %) is swallowed in `bfloat16`, and nothing
-above $2^{-8}$ (0.4 %). In section 7 you will see a training most of whose updates are smaller.
+**Why it matters.** In `bfloat16`, every update below $2^{-9}$ (0.2%) of the weight is swallowed, and none
+above $2^{-8}$ (0.4%). In section 7 you'll see a training run in which most updates are smaller.
 """
 
 # %%
 for w in (1.0, 1.25, 1.9921875, 0.03, 40.0):
     w = torch.tensor(w).bfloat16().item()
     share = largest_swallowed_update(w, torch.bfloat16) / w
-    print(f"at {w:<12} up to {share:.2%} of the weight")
+    print(f"at {w:<12} updates up to {share:.2%} of the weight")
     assert 2**-9 <= share <= 2**-8
 
 # %% [markdown]
 r"""
-Now you can predict a training that goes wrong. Let 256 weights start at 0; each is to find its own target, drawn from a
+Now you can predict how a training run fails. Take 256 weights that start at 0. Each has its own target, drawn from a
 normal distribution. The loss is the sum of all distances, so each gradient is +1 or −1, and SGD with a learning rate of
-0.001 moves each weight by exactly 0.001 a step. (Adam's steps are of this kind: about as large as the learning rate,
-however large the gradient is.)
+0.001 moves each weight by exactly 0.001 per step. (Adam's steps are similar: about as large as the learning rate,
+whatever the size of the gradient.)
 
-**Predict.** In `bfloat16` the weights get stuck on the way. At which size?
+**Predict.** In `bfloat16` the weights get stuck on the way. At what absolute value?
 """
 
 # %%
-guess = None  # where the weights stop
+guess = None  # the absolute value
 
 
 # %% tags=["item-87", "error-21"]
@@ -256,26 +255,27 @@ stop = next(w for w in doublings if largest_swallowed_update(w, torch.bfloat16) 
 reconcile("the weights stop at", guess, paths["bfloat16"][-1].abs().max().item(), "")
 
 far = target.cpu().abs() > stop
-print(f"{far.sum()} of 256 targets lie beyond {stop}")
+print(f"{far.sum()} of 256 targets are beyond {stop}")
 assert stop == 0.5
 assert (paths["bfloat16"][-1][far].abs() == stop).all()  # every one of them is stuck there
 assert (paths["float32"][-1] - target.cpu()).abs().max() < 2 * lr  # all have arrived
 
 # %% [markdown]
 r"""
-At 0.5 the gap of `bfloat16` doubles, half of it is now more than the step, and from there on nothing moves. No warning,
-no NaN: a loss that stops falling, as it does in many a training, for better reasons.
+At 0.5 the gap of `bfloat16` doubles. Half of the gap is now more than the step, so nothing moves any further. There's
+no warning and no NaN, only a loss that stops falling, as it also does for harmless reasons.
 
-It is a strange mistake to look for, because it depends on the *learning rate*. With warm-up and decay the rate is small
-at the beginning and at the end, and there the most is lost.
+This mistake is hard to find because it depends on the *learning rate*. With warm-up and decay the learning rate is
+small at the beginning and at the end, and most updates are lost there.
 
-*Try it yourself:* where do the weights stop for a learning rate of 0.003? And in `float16`, for 0.001? Predict with your
-function, then run `walk`.
+*Try it yourself:* where do the weights stop with a learning rate of 0.003? And in `float16`, with 0.001? Predict it
+with your function, then run `walk`.
 
 ## 3 · Master weights
 
-The remedy is older than `bfloat16` ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)). Keep the weights
-in `float32`: the **master weights**. Compute with a 16-bit copy of them:
+The remedy is older than `bfloat16` ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)). **Master
+weights** are a copy of the weights in `float32`; the updates are added to them, and the forward and backward passes use
+weights rounded from them to 16 bits:
 """
 
 # %% [markdown]
@@ -292,22 +292,24 @@ flowchart LR
 
 # %% [markdown]
 r"""
-An update that is too small for the copy is not lost: it adds up in the master until the rounding tips.
+An update that's too small for the 16-bit weight isn't lost: it adds up in the master weight until the rounded weight
+changes.
 
 ### Exercise 10.2 · Training with master weights &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `model` comes in `float32`; train it like this:
+Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `model` is in `float32` at first; train it
+like this:
 
-1. Copy each parameter: these are the masters, `float32`, in the order of `model.parameters()`. Then turn the model into
-   `bfloat16`, in place. (In this order: the masters start from the numbers *before* rounding.)
-2. `make_optimizer(masters)` returns the optimizer. Call it once; masters are all it knows.
-3. For each batch, `loss_of(model, batch)`, called once, is the loss, a tensor. Take the gradients of the `bfloat16`
-   parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy the masters,
-   rounded, into the parameters.
+1. Copy each parameter: these are the masters, `float32`, in the order of `model.parameters()`. Then convert the model
+   to `bfloat16`, in place. (In this order: the masters start from the numbers *before* rounding.)
+2. `make_optimizer(masters)` returns the optimizer. Call it once; the masters are all it knows.
+3. For each batch, `loss_of(model, batch)`, called once, is the loss, a tensor. Compute the gradients of the `bfloat16`
+   parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy the
+   masters, rounded, into the parameters.
 
-Return two lists: the losses as Python floats, and the masters. The model is left with the last masters, rounded; its
-parameters are still the same objects, and its buffers are left to its forward pass. `batches` may be any iterable, an
-empty one too. You may rely on every parameter getting a gradient.
+Return two lists: the losses as Python floats, and the masters. At the end the model has the last masters, rounded; its
+parameters are still the same objects, and its buffers are whatever its forward pass made them. `batches` may be any
+iterable, even an empty one. You may rely on every parameter getting a gradient.
 """
 
 
@@ -318,7 +320,7 @@ def train_with_master_weights(
     batches: Iterable[Any],
     loss_of: Callable[[nn.Module, Any], Tensor],
 ) -> tuple[list[float], list[Tensor]]:
-    """Train model in bfloat16 with float32 master weights: the losses, and the masters."""
+    """Train model in bfloat16 with float32 master weights; return the losses and the masters."""
     ### BEGIN SOLUTION
     masters = [parameter.detach().clone() for parameter in model.parameters()]
     model.bfloat16()
@@ -343,14 +345,14 @@ check("train_with_master_weights")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A master is <code>parameter.detach().clone()</code>, and an optimizer needs nothing of
-it but <code>.grad</code>, which you may set yourself.</details>
+<details><summary>Hint 1</summary>A master is <code>parameter.detach().clone()</code>. An optimizer needs only its
+<code>.grad</code>, which you may set yourself.</details>
 <details><summary>Hint 2</summary><code>torch.autograd.grad(loss, parameters)</code> returns the gradients and
 accumulates nothing. With <code>loss.backward()</code>, call <code>model.zero_grad()</code> before it. To write into a
 parameter: <code>with torch.no_grad(): parameter.copy_(master)</code>.</details>
 
-**Why it matters.** This loop is how large language models are commonly trained. The libraries that hide it
-(the optimizers of Megatron and DeepSpeed, for instance) do these same things.
+**Why it matters.** The optimizers of Megatron and DeepSpeed, two libraries for training large language models, do the
+same things inside.
 """
 
 # %%
@@ -375,22 +377,22 @@ assert model.w.dtype == torch.bfloat16 and torch.equal(model.w, master.bfloat16(
 
 # %% [markdown]
 r"""
-The master stops a little short of its target, for the loss sees only the rounded copy: as soon as *that* is next to the
-target, the gradient points to and fro. It is the whole price.
+The master weight stops slightly short of its target, because the loss sees only the rounded copy: as soon as *that* is
+next to the target, the gradient alternates in sign. That's the only cost in accuracy.
 
-What does it cost in bytes? AdamW keeps two averages for each parameter, in the dtype of what it is given.
+What does it cost in bytes? AdamW keeps two averages for each parameter, in the dtype of the parameter it's given.
 
 **Predict.** How many bytes per parameter do `bfloat16` weights, `bfloat16` gradients, `float32` masters and their two
-averages take together? And how many did `float32` throughout?
+averages take together?
 """
 
 # %%
-guess = None  # bytes per parameter, with master weights
+guess = None  # bytes per parameter
 
 
 # %% tags=["item-87"]
 def bytes_per_parameter(model: nn.Module, masters: Iterable[Tensor] = ()) -> float:
-    """Bytes that are kept between two steps of AdamW, gradients included, for each parameter."""
+    """Bytes per parameter that are kept between two steps of AdamW, including gradients."""
     parameters, masters = list(model.parameters()), list(masters)
     gradients = [torch.zeros_like(p) for p in parameters]
     stepped = masters or parameters
@@ -420,28 +422,29 @@ assert costs["bfloat16 alone"] == 2 + 2 + (2 + 2) == 8
 
 # %% [markdown]
 r"""
-Sixteen, either way. Mixed precision makes a training *faster*, and its activations half as large (section 4). Its
-weights, gradients and optimizer state take as much as before.
+It's sixteen, the same as `float32` throughout. Mixed precision makes training *faster* and its activations half as
+large (section 4). But its weights, gradients and optimizer state take as much memory as before.
 
-> **Trap: the gradient that is there twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
-> long as it lives. Libraries convert tensor by tensor, or all at once inside the optimizer's kernel. Where gradients are
-> *accumulated* in `float32`, over many small batches, count 18 instead of 16: 4 for the gradient, not 2.
+> **Trap: the gradient that's stored twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
+> long as it exists. Libraries convert one tensor at a time, or convert inside the optimizer's kernel. If gradients are
+> *accumulated* in `float32` over many small batches, count 18 bytes instead of 16: 4 for the gradient, not 2.
 
-Four bytes is what a master costs. It can be had for two.
+A master weight costs four bytes. You can get the same for two.
 
 ### Exercise 10.3 · Keep what was lost &nbsp; ★★☆ &nbsp; 10 minutes
 
-What rounding swallows can be computed: it is the difference between what you wanted to add and what the weight became.
-Keep it in a second tensor of the same 16 bits, and add it the next time. (William Kahan's compensated summation, from
-1965.) Write `compensated_add(weight, lost, update)`. It returns two new tensors:
+You can compute what rounding loses: it's the difference between what you wanted to add and the change of the weight.
+Keep it in a second tensor of the same dtype, and add it the next time. (This is William Kahan's compensated summation,
+from 1965.) Write `compensated_add(weight, lost, update)`. It returns two new tensors:
 
 - `new_weight`: `weight` plus `update` plus what was `lost` before, rounded to the dtype of `weight`;
-- `new_lost`: what that rounding lost, so that `new_weight + new_lost` is what it should be.
+- `new_lost`: what that rounding lost, so that `new_weight + new_lost` is the exact sum.
 
-All tensors, the two new ones included, have the same dtype (a floating-point one of 16 or 32 bits), shape and device.
-(The check also asks with the meta device, whose tensors have no values to read.) Change none of the arguments. You may
-rely on two things: `weight` is 0, or larger in magnitude than the sum of `update` and `lost`, though not $10^9$ times as
-large where that is not 0; and that sum is itself a number of the dtype. (In a real training it gets rounded a little, and loses nothing worth keeping.)
+All tensors, including the two new ones, have the same dtype (floating-point, 16 or 32 bits), shape and device. (The
+check also uses the meta device, whose tensors have no values to read.) Don't change the arguments. You may rely on two
+things. First, `weight` is 0, or larger in magnitude than the sum of `update` and `lost`, but not $10^9$ times as large
+if that sum isn't 0. Second, that sum is itself a number of the dtype. (In real training it gets rounded a little, which
+loses nothing important.)
 """
 
 
@@ -451,7 +454,7 @@ def compensated_add(
     lost: Float[Tensor, "*shape"],
     update: Float[Tensor, "*shape"],
 ) -> tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"]]:
-    """weight + update + lost, rounded, and what the rounding lost; all of one dtype."""
+    """weight + update + lost, rounded, and what the rounding lost; all in one dtype."""
     ### BEGIN SOLUTION
     wanted = update + lost
     new_weight = weight + wanted
@@ -464,13 +467,13 @@ check("compensated_add")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Two small numbers are to be added to a large one. Each alone may be swallowed where
-both together are not: in which order do you add?</details>
-<details><summary>Hint 2</summary>How far did the weight move, and how far was it to move? Both are small numbers, of which
-the format has plenty: their difference is almost exact, even though <code>new_weight</code> is not.</details>
+<details><summary>Hint 1</summary>Two small numbers are to be added to a large one. Each alone may be swallowed when
+both together aren't: in which order do you add?</details>
+<details><summary>Hint 2</summary>How far did the weight move, and how far should it have moved? Both are small numbers, which
+the format represents well, so their difference is almost exact, even though <code>new_weight</code> isn't.</details>
 
-**Why it matters.** Two bytes instead of four, and the same goes for Adam's averages. The trick works wherever a long sum
-has to be kept short: running means, large counters, the energy of a simulation.
+**Why it matters.** It takes two bytes instead of four, and it works for Adam's averages as well. You can use the trick
+wherever a long sum is kept in a short format: running means, large counters, the energy of a simulation.
 """
 
 # %% tags=["item-87"]
@@ -485,7 +488,7 @@ paths["bfloat16, compensated"] = torch.stack(trail)
 
 ends = {name: (p[-1] - target.cpu()).abs().max().item() for name, p in paths.items()}
 for name, miss in ends.items():
-    print(f"{name:>22}: the worst weight ends {miss:.4f} from its target")
+    print(f"{name:>22}: the worst weight ends {miss:.4f} away from its target")
 
 assert ends["bfloat16"] > 1
 assert all(ends[name] < 0.02 for name in ends if name != "bfloat16")
@@ -515,7 +518,9 @@ with plots.styled():
     )
     axes.grid(True)
     axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.62))
-    finding = f"In bfloat16 alone the weight stops at {stop}, as predicted; three ways around it arrive"
+    finding = (
+        f"In bfloat16 alone the weight stops at {stop}, as predicted; the other three arrive"
+    )
     axes.set_title(finding, loc="left", weight="bold", size=12)
 plots.show(
     fig,
@@ -525,21 +530,21 @@ plots.show(
 
 # %% [markdown]
 r"""
-Look closely at the slope of the stuck one before it stops: between 0.25 and 0.5 it is nearly *twice* as steep. A step of
-0.001 is just more than half a gap there, and is rounded up to a whole one. (Rounding by lot, from lecture 02, is one more
-way around. It costs no bytes at all, and pays with noise.)
+Look closely at the stuck weight before it stops: between 0.25 and 0.5 it rises nearly *twice* as fast. A step of 0.001
+is just more than half a gap there, so it's rounded up to a whole one. (Stochastic rounding, from lecture 02, is another
+remedy. It takes no extra bytes, but adds noise.)
 
-*Try it yourself:* halve the learning rate in `lr` and run section 2 and 3 again; the asserts that speak of 0.5 will object.
-Where does the curve stop now, and what is its slope on the way?
+*Try it yourself:* halve the learning rate in `lr` and run sections 2 and 3 again; the asserts about 0.5 will fail.
+Where does the curve stop now, and how fast does it rise before that?
 """
 
 # %% [markdown]
 r"""
 ## 4 · Autocast
 
-Who turns which tensor into `bfloat16`? You could, by hand, at each operation. `torch.autocast` does it for you, and
-turns the picture around: the model *stays* in `float32`, its parameters are their own masters, and each operation that
-profits gets 16-bit copies of what it needs.
+You could convert tensors to `bfloat16` by hand, at each operation. **Autocast** does this for you: it chooses a dtype
+for each operation. With it the model *stays* in `float32`, so its parameters are their own master weights, and
+operations that benefit from 16 bits get 16-bit copies of their inputs.
 """
 
 # %% tags=["item-87"]
@@ -548,7 +553,7 @@ x = torch.randn(4, 8, device=device)
 with torch.autocast(device.type, dtype=torch.bfloat16):
     y = linear(x)  # lowered
     loss = F.mse_loss(y, torch.zeros_like(y))  # raised again
-loss.backward()  # outside: each operation goes back in the dtype in which it came
+loss.backward()  # outside: each operation's backward pass uses the dtype of its forward pass
 
 assert y.dtype == torch.bfloat16 and loss.dtype == torch.float32
 assert linear.weight.grad is not None
@@ -556,7 +561,8 @@ assert linear.weight.dtype == linear.weight.grad.dtype == torch.float32
 
 # %% [markdown]
 r"""
-Which operations? PyTorch has a list for each type of device, and *the lists differ*. The essence, as of version 2.13:
+Which operations are these? PyTorch has a list for each type of device, and *the lists differ*. This is a summary for
+version 2.13:
 
 | operation | on a CPU | on CUDA |
 |---|---|---|
@@ -564,10 +570,10 @@ Which operations? PyTorch has a list for each type of device, and *the lists dif
 | losses: `mse_loss`, `cross_entropy`, … | `float32` | `float32` |
 | `softmax`, `layer_norm`, `exp`, `log`, `pow`, `sum`, `cumsum`, norms | as its input | `float32` |
 | everything else: `relu`, `gelu`, `+`, `*`, … | as its input (the wider of two) | the same |
-| `float64` numbers, `out=`, in-place operations | left alone | left alone |
+| `float64` numbers, `out=`, in-place operations | unchanged | unchanged |
 
-The third row matters: a `softmax` or a normalization of 16-bit numbers gives 16 bits on a CPU, and 32 on a GPU. Do not
-conclude from one to the other. What does your device do?
+The third row matters: `softmax` or `layer_norm` of 16-bit numbers returns 16 bits on a CPU and 32 on a GPU, so don't
+draw conclusions about one from the other. What does your device do?
 """
 
 # %% tags=["item-87"]
@@ -598,18 +604,18 @@ for name, (operation, on_cpu, on_cuda) in operations.items():
     with torch.autocast(device.type, dtype=torch.bfloat16):
         dtype = operation().dtype
     print(f"{name:>25} → {str(dtype).removeprefix('torch.')}")
-    if device.type in ("cpu", "cuda"):  # other devices have lists of their own
+    if device.type in ("cpu", "cuda"):  # other devices have their own lists
         assert dtype == (on_cpu if device.type == "cpu" else on_cuda), name
 
 # %% [markdown]
 r"""
-Three rules for its use. Autocast goes around the *forward pass and the loss*, not around `backward()` or the optimizer.
-The model goes in as `float32`: with `model.half()` before it you lose your masters. And say the dtype: left out, it is
-`bfloat16` on a CPU, and on CUDA it is `float16`, which needs a scaled loss (section 5).
+There are three rules for using it. Put autocast around the *forward pass and the loss*, not around `backward()` or the
+optimizer. Keep the model in `float32`; if you call `model.half()` first, you lose your master weights. And name the
+dtype: by default it's `bfloat16` on a CPU but `float16` on CUDA, which needs a scaled loss (section 5).
 
-> **Trap: spellings that have aged.** Older code says `torch.cuda.amp.autocast()` and `torch.cuda.amp.GradScaler()`, and
-> asks `x.storage()` for its bytes. They still work, with a warning, and will be removed. Today it is
-> `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)`, `x.untyped_storage()`.
+> **Trap: old spellings.** Older code says `torch.cuda.amp.autocast()`, `torch.cuda.amp.GradScaler()` and
+> `x.storage()`. They still work, with a warning, and will be removed. Today you write
+> `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)` and `x.untyped_storage()`.
 """
 
 # %% tags=["error-27"]
@@ -628,18 +634,18 @@ assert torch.get_autocast_dtype("cuda") == torch.float16
 
 # %% [markdown]
 r"""
-### What autocast saves, in bytes
+### How many bytes does autocast save?
 
-Half the activations, surely? Take the network of 64, 256, 256 and 10 units, with ReLU between them, and a batch of 32.
-In `float32`, autograd keeps for the backward pass: two hidden layers (each ReLU's output is the next layer's input), the
-logarithms of the softmax, and one number:
+Shouldn't the activations be half as large? Take a network of 64, 256, 256 and 10 units, with ReLUs between the layers,
+and a batch of 32. In `float32`, autograd keeps for the backward pass two hidden layers (each ReLU's output is the next
+layer's input), the logarithms of the softmax, and one number:
 
 $$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
 
-the input and the weights not counted, for they exist anyway. And under autocast?
+not counting the input and the weights, which exist anyway.
 
-**Predict.** How many bytes does autograd keep now? Think of everything that a backward pass multiplies by, and of the
-dtype in which it did so on the way forward.
+**Predict.** How many bytes does autograd keep under autocast? Think of everything that the backward pass multiplies by,
+and of the dtype in which the forward pass used it.
 """
 
 # %%
@@ -658,7 +664,7 @@ network = nn.Sequential(
 
 
 def saved(batch: int, autocast: bool) -> int:
-    """Bytes that autograd keeps for the backward pass, inputs, labels and parameters not counted."""
+    """Bytes that autograd keeps for the backward pass, without inputs, labels and parameters."""
     x = torch.randn(batch, inputs, device=device)
     labels = torch.randint(0, classes, (batch,), device=device)
 
@@ -678,7 +684,7 @@ def predicted(batch: int, autocast: bool) -> int:
     return 2 * (activations + copies) + logs
 
 
-reconcile("kept under autocast", guess, saved(32, True), "B")
+reconcile("bytes kept under autocast", guess, saved(32, True), "B")
 print(f"without autocast: {saved(32, False):,} B, with: {saved(32, True):,} B")
 assert predicted(32, False) == 66_820 and predicted(32, True) == 174_340
 if devices.on_gpu(device):  # kernels may keep a little more
@@ -689,12 +695,12 @@ else:
 
 # %% [markdown]
 r"""
-Two and a half times as *much*! The activations are halved, yes. But to send a gradient through a layer one multiplies by
-its weights, and those were 16-bit *copies*, which now have to live until then. (The first layer's copy is not kept:
-nobody wants the gradient of the input. A copy of the input is, for the gradient of the weights.)
+It keeps two and a half times as *much*! The activations did halve. But to pass a gradient back through a layer, you
+multiply by its weights, and those were 16-bit *copies*, which now have to be kept until then. (The first layer's copy
+isn't kept, since nobody needs the gradient of the input. A copy of the input is kept, for the gradient of the weights.)
 
-The copies do not grow with the batch $B$, and the activations do. So from some batch on autocast saves memory after all.
-With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two predictions equal:
+The copies don't grow with the batch size $B$, but the activations do. So above some batch size autocast does save
+memory. With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two predictions equal:
 
 $$4 \cdot 2BH = 2 \cdot (2BH + BD + H^2 + HC) \quad\Longrightarrow\quad B = \frac{H^2 + HC}{2H - D} = \frac{68{,}096}{448} = 152 .$$
 """
@@ -711,24 +717,24 @@ assert saved(4_096, True) < 0.6 * saved(4_096, False)
 
 # %% [markdown]
 r"""
-In the training of a language model the "batch" is thousands of tokens per layer, and the copies are a small price. On a
-small network they are not.
+When you train a language model, the "batch" is thousands of tokens per layer, and the copies hardly matter. In a
+small network they do.
 
-*Try it yourself:* turn the network into `bfloat16` altogether, with `network.bfloat16()` and a `bfloat16` input. How many
-bytes now? Predict first.
+*Try it yourself:* convert the whole network, with `network.bfloat16()` and a `bfloat16` input. How many
+bytes is it now? Predict first.
 
-## 5 · float16, and the scaled loss
+## 5 · float16 and loss scaling
 
-Some GPUs (V100, T4) multiply fast in `float16` and not in `bfloat16`. Its precision is eight times as good; its range
-is the problem. The loss is a mean, so what it sends back to one example is the smaller, the larger the batch is. Take a
-million examples, in 4,096 pieces of 256 that are accumulated: each piece contributes its loss, divided by 4,096. Here is
-what flows backward between the layers:
+Some GPUs (V100, T4) multiply fast in `float16` but not in `bfloat16`. Its precision is eight times as good; the problem
+is its range. The loss is a mean, so the larger the batch, the smaller the gradient that each example receives. Take a
+million examples, in 4,096 pieces of 256 whose gradients are accumulated: each piece contributes its loss divided by
+4,096. The next cell computes the gradients that flow back between the layers.
 """
 
 
 # %% tags=["item-87", "error-21"]
 def waves(batch: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Points of a square, float32[batch, 2], and the height of a wave there, float32[batch, 1]."""
+    """Points in a square, float32[batch, 2], and the height of a wave there, float32[batch, 1]."""
     x = 2 * torch.rand(batch, 2, generator=generator) - 1
     height = torch.sin(3 * x[:, :1]) * torch.cos(2 * x[:, 1:])
     return x.to(device), height.to(device)
@@ -742,7 +748,7 @@ def wave_model() -> nn.Sequential:
 
 
 def gradients(factor: float, half: bool) -> tuple[Tensor, list[Tensor]]:
-    """Of the loss of one piece, times a factor: all between the layers, and those of the weights, unscaled."""
+    """Gradients of one piece's loss times a factor: those between the layers, and the weights', unscaled."""
     model = wave_model()
     between: list[Any] = []
 
@@ -762,7 +768,7 @@ def gradients(factor: float, half: bool) -> tuple[Tensor, list[Tensor]]:
 
 flowing, true = gradients(1.0, half=False)
 lost = {factor: ((flowing * factor).half() == 0).float().mean().item() for factor in (1, 2**16)}
-print(f"become 0 in float16: {lost[1]:.0%}; multiplied by 2**16 before: {lost[2**16]:.1%}")
+print(f"become 0 in float16: {lost[1]:.0%}; if first multiplied by 2**16: {lost[2**16]:.1%}")
 assert lost[1] > 0.5 and lost[2**16] < 0.01
 assert torch.finfo(torch.bfloat16).eps == 8 * torch.finfo(torch.float16).eps
 
@@ -771,18 +777,18 @@ plots.show(
     plots.range_histograms(
         {"as they are": flowing, "times 2⁸": flowing * 2**8, "times 2¹⁶": flowing * 2**16},
         torch.float16,
-        title=f"In float16 {lost[1]:.0%} of these gradients become 0; multiplied by 2¹⁶, next to none",
+        title=f"In float16 {lost[1]:.0%} of these gradients become 0; multiplied by 2¹⁶, almost none",
     ),
     alt="Histograms of the gradients' magnitudes against the range of float16. As they are, most lie below "
-    "its smallest number; multiplied by two to the 16 they lie in its middle.",
+    "its smallest number; multiplied by two to the 16 they are in its middle.",
 )
 
 # %% [markdown]
 r"""
-Half of what `float16` can hold lies empty, on the right. So *move* them: multiply the loss by a large factor before the
-backward pass. By the chain rule every gradient is then larger by that factor. Divide it out at the end, in `float32`,
-before the optimizer sees it. That is **loss scaling**; with a power of two no digit is lost by it. Do the weights'
-gradients come out right?
+Half of the range of `float16`, on the right, is unused. So let's *shift* the gradients into it. **Loss scaling**
+multiplies the loss by a large factor before the backward pass. By the chain rule every gradient is multiplied by it
+too. At the end the factor is divided out, in `float32`, before the optimizer uses the gradients. If it's a power of
+two, this changes no digits. Are the weights' gradients right now?
 """
 
 # %%
@@ -790,13 +796,13 @@ norms = [g.norm() for g in true]
 for factor in (1.0, 2.0**16):
     _, ours = gradients(factor, half=True)
     off = [((a - b).norm() / n).item() for a, b, n in zip(ours, true, norms, strict=True)]
-    print(f"factor {factor:>7g}: the first layer's gradient is off by {off[0]:.2%}")
+    print(f"factor {factor:>7g}: error of the first layer's gradient {off[0]:.2%}")
     assert off[0] > 0.1 if factor == 1 else max(off) < 0.01
 
 # %% [markdown]
 r"""
-Move them yourself. Which powers of two keep all of these gradients normal in `float16`, or nearly all? Which in E5M2 and
-E4M3, the 8-bit formats of section 6? And which does `bfloat16` need?
+Shift them yourself. Which powers of two keep all of these gradients normal in `float16`, or nearly all? Which ones in
+E5M2 and E4M3, the 8-bit formats of section 6? And which does `bfloat16` need?
 """
 
 # %%
@@ -806,35 +812,37 @@ loss_scaling.explore(flowing, exponent=8)
 
 # %% [markdown]
 r"""
-How large a factor? As large as can be, but no larger: if a gradient exceeds 65,504, it becomes infinite, and one update
-with it ruins the model. Nobody knows the right one beforehand, and it changes during training. So it is *sought*:
+How large should the factor be? As large as possible, but no larger: if a gradient exceeds 65,504, it becomes infinite,
+and one update with it ruins the model. You can't know the best factor beforehand, and it changes during training. So
+the program *searches* for it:
 
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
-- **No overflow** for a number of steps in a row: double it. Too much? Then one more step is skipped, and that is all.
+- *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
 
 ### Exercise 10.4 · A loss scaler &nbsp; ★★★ &nbsp; 20 minutes
 
-Write the class `LossScaler(factor, growth_interval)`. Its attributes: `factor`, the current one, a float; and
-`good_steps`, how many steps in a row went well since the factor last changed, 0 at first.
+Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `factor`, the current factor, a float; and
+`good_steps`, the number of successful steps in a row since the factor last changed, 0 at first.
 
 - `scale(loss)` returns the loss times the factor, as a new tensor through which gradients flow.
-- `step(optimizer)` is called when the gradients of the scaled loss are there. It divides all of them by the factor, so
-  that each `.grad` holds the true gradient. If all of these are finite (or there are none), it calls `optimizer.step()`,
-  and counts a good step; when that makes `growth_interval` of them, the factor doubles. (A finite gradient stays finite
-  when it is divided.) Else it does *not* step, and the factor is halved. When the
-  factor changes, counting begins anew. It returns whether the optimizer stepped, `True` or `False`. (What a skipped step
-  leaves in `.grad` does not matter.)
-- `state_dict()` returns what a checkpoint needs to go on in the same way: a dictionary of plain numbers, as they are now;
-  `load_state_dict(state)` takes it back, also into a scaler that was made with other arguments, and never changes `state`.
+- `step(optimizer)` is called when the gradients of the scaled loss have been computed. It divides all of them by the
+  factor, so that each `.grad` contains the true gradient. If all of these are finite (or there are none), it calls
+  `optimizer.step()` and counts a good step; when that makes `growth_interval` of them, the factor doubles. (A finite
+  gradient stays finite when it's divided.) Otherwise it does *not* step, and the factor is halved. Whenever the factor
+  changes, the count starts again at 0. It returns whether the optimizer stepped, `True` or `False`. (It doesn't matter
+  what a skipped step leaves in `.grad`.)
+- `state_dict()` returns what a checkpoint needs to continue in the same way: a dictionary of plain numbers, as they are
+  now; `load_state_dict(state)` restores it, also into a scaler that was made with other arguments, and never changes
+  `state`.
 
 An optimizer's parameters are in `group["params"]` for each `group` of `optimizer.param_groups`; there may be several
-groups. A parameter whose `.grad` is `None` is left as it is. All gradients are `float32`.
+groups. A parameter whose `.grad` is `None` isn't touched. All gradients are `float32`.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "LossScaler", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class LossScaler:
-    """Multiplies the loss by a factor that it adapts: halved after an overflow, doubled after many good steps."""
+    """Multiplies the loss by a factor that is halved after an overflow and doubled after many good steps."""
 
     def __init__(self, factor: float = 2.0**16, growth_interval: int = 2_000) -> None:
         ### BEGIN SOLUTION
@@ -848,7 +856,7 @@ class LossScaler:
         ### END SOLUTION
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Divide the factor out of the gradients, step if all are finite, adapt; whether it stepped."""
+        """Divide the gradients by the factor, step if all are finite, adapt the factor; return whether it stepped."""
         ### BEGIN SOLUTION
         finite = True
         for group in optimizer.param_groups:
@@ -867,13 +875,13 @@ class LossScaler:
         ### END SOLUTION
 
     def state_dict(self) -> dict[str, float]:
-        """Plain numbers from which load_state_dict can go on."""
+        """Plain numbers from which load_state_dict can continue."""
         ### BEGIN SOLUTION
         return dict(vars(self))
         ### END SOLUTION
 
     def load_state_dict(self, state: dict[str, float]) -> None:
-        """Go on where another scaler's state_dict was taken."""
+        """Continue from another scaler's state_dict."""
         ### BEGIN SOLUTION
         vars(self).update(state)
         ### END SOLUTION
@@ -886,16 +894,16 @@ check("LossScaler")
 r"""
 <details><summary>Hint 1</summary>In <code>step</code>, first go through all gradients of all groups: divide, and remember
 whether all are finite (<code>torch.isfinite</code> is false for infinities and for NaN). Decide only then.</details>
-<details><summary>Hint 2</summary>State is three numbers: the factor, the count of good steps, and the interval. A
-scaler that is made anew with a resumed training would otherwise begin at its first factor again.</details>
+<details><summary>Hint 2</summary>The state is three numbers: the factor, the count of good steps, and the interval. Without
+them, a resumed training run would start with its first factor again.</details>
 
-**Why it matters.** PyTorch's `GradScaler` is this class, except that it divides and checks all gradients in one go, so
-that it waits for a GPU once in a step, and not once for each parameter. Its defaults are yours as well: a factor of
-65,536, doubled after 2,000 good steps.
+**Why it matters.** PyTorch's `GradScaler` works like this class, except that it divides and checks all gradients in one
+operation, so it waits for a GPU once per step and not once per parameter. Its defaults are the same as yours: a factor
+of 65,536, doubled after 2,000 good steps.
 
-Let it work, beside PyTorch's, on the network of the waves. It starts far too high, and grows every 25 good steps, so that
-there is something to see. For each step we also predict the limit: the largest gradient, computed in `float32`, may be
-scaled up to 65,504 and no further.
+Let's run yours beside PyTorch's on a small network that learns waves. To make the search visible, the factor starts far
+too high and doubles after every 25 good steps. For each step we also predict the limit: the largest gradient, computed
+in `float32`, may be scaled up to 65,504 and no further.
 """
 
 # %% tags=["item-87"]
@@ -938,7 +946,9 @@ assert fresh.get_scale() == 65_536 and fresh.get_growth_interval() == 2_000
 assert fresh.get_growth_factor() == 2 and fresh.get_backoff_factor() == 0.5
 
 # %%
-finding = f"The scale finds its limit and keeps testing it: {sum(skipped)} of 300 steps skipped"
+finding = (
+    f"The factor finds its limit and keeps testing it: {sum(skipped)} of 300 steps skipped"
+)
 plots.show(
     plots.loss_scale(scales, skipped, limit=limits, title=finding),
     alt=f"Loss scale over 300 steps. It falls from 2 to the 24 in skipped steps, then doubles every 25 good steps "
@@ -947,18 +957,18 @@ plots.show(
 
 # %% [markdown]
 r"""
-Every skipped step lies at the limit that you could predict, and no other does. With the usual interval of 2,000
-it is about one step in 2,000, once the factor has found its place.
+Every skipped step is at the limit that we predicted, and no other step is skipped. With the usual interval of 2,000,
+about one step in 2,000 is skipped once the factor has found its limit.
 
-> **Trap: skipped steps and the schedule.** A learning-rate scheduler that is stepped in the same loop does not know of
-> skipped steps, and PyTorch warns of it when the very first step is one. It is harmless. A factor that keeps falling,
-> down to 1, is not: something else produces infinities, and the scaler only hides them. Print the factor.
+> **Trap: skipped steps and the schedule.** A learning-rate scheduler in the same loop doesn't know about skipped steps,
+> and PyTorch warns about it if the very first step is skipped. That's harmless. But if the factor keeps falling, down
+> to 1, something else produces infinities, and the scaler only hides them. Print the factor.
 
-*Try it yourself:* start with a factor of 1 instead. How many steps does it take to the limit?
+*Try it yourself:* start with a factor of 1 instead. How many steps does it take to reach the limit?
 
 ### Exercise 10.5 · Find the mistakes &nbsp; ★★☆ &nbsp; 15 minutes
 
-Here is a training step in `float16`. It runs, and the loss that it reports falls. It has **six** mistakes.
+Here's a training step in `float16`. It runs, and the loss that it reports falls. But it contains *six* mistakes.
 """
 
 
@@ -996,14 +1006,17 @@ assert not sound
 
 # %% [markdown]
 r"""
-Write `mixed_step`, with the same arguments, without the six. One call does one step: the loss is the `mse_loss` of
-`model(x)` and `y`, computed under autocast in `float16` on the device of `x`; the gradients are those of this batch alone,
-whatever `.grad` held before, cut to a total norm of at most `max_norm` (the norm of the *true* gradients) with
-`nn.utils.clip_grad_norm_`; if something overflows, the optimizer doesn't step, so that no weight moves; the scaler adapts
-its factor. The weights stay `float32`. A parameter may be frozen; its `.grad` is `None` then. Return the loss, without the
-factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Beside `scale` it has three methods:
-`scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)` steps unless there was an overflow (and
-divides first, if you have not), and `scaler.update()` adapts the factor.
+Write `mixed_step`, with the same arguments and without the six mistakes. One call does one step. The loss is the
+`mse_loss` of `model(x)` and `y`, computed under autocast in `float16` on the device of `x`. The gradients are those of
+this batch alone, whatever `.grad` contained before, clipped to a total norm of at most `max_norm` (the norm of the
+*true* gradients) with `nn.utils.clip_grad_norm_`. If something overflows, the optimizer doesn't step, so no weight
+changes. The scaler adapts its factor. The weights stay `float32`. A parameter may be frozen; then its `.grad` is
+`None`. Return the loss, without the factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Besides `scale` it
+has three methods: `scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)` steps unless there was
+an overflow (and divides first, if you haven't), and `scaler.update()` adapts the factor.
+
+(**Gradient clipping** limits the length of the gradient: if the norm of all gradients together is larger than a
+maximum, they're all multiplied by the same number to bring it down to that maximum.)
 """
 
 
@@ -1016,7 +1029,7 @@ def mixed_step(
     y: Float[Tensor, "B K"],
     max_norm: float,
 ) -> float:
-    """One training step in float16, with clipping and a scaled loss; the loss without its factor."""
+    """One training step in float16, with clipping and loss scaling; returns the loss without the factor."""
     ### BEGIN SOLUTION
     optimizer.zero_grad()
     with torch.autocast(x.device.type, dtype=torch.float16):
@@ -1035,13 +1048,13 @@ check("mixed_step")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One mistake is about the dtype of the weights, and one about the number that is returned. The
-other four are about gradients and the scaler: what is in <code>.grad</code> when the call begins, what is in it when it is
-clipped, who decides whether to step, and what the scaler learns from it.</details>
+<details><summary>Hint 1</summary>One mistake is about the dtype of the weights, and one about the number that's returned. The
+other four are about gradients and the scaler: what's in <code>.grad</code> when the call begins, what's in it when it's
+clipped, what decides whether to step, and how the scaler adapts.</details>
 <details><summary>Hint 2</summary>Write down, for each line, whether the gradients it sees are scaled or true. The norm has to be
-that of the true ones, and the scaler has to hear of every step, the skipped ones too.</details>
+that of the true ones, and the scaler has to know about every step, including the skipped ones.</details>
 
-**Why it matters.** None of the six raises an error, and the loss that it prints falls. Only a test will tell you.
+**Why it matters.** None of the six raises an error, and the printed loss falls. Only a test will tell you.
 """
 
 # %%
@@ -1052,7 +1065,7 @@ points, heights = waves(256, torch.Generator().manual_seed(0))
 reported = mixed_step(model, optimizer, scaler, points, heights, max_norm=1.0)
 mixed_step(model, optimizer, scaler, points, 1e4 * heights, max_norm=1.0)
 print(
-    f"the same two steps: loss {reported:.3f}; factor after the overflow {scaler.get_scale():,.0f}"
+    f"the same two steps: loss {reported:.3f}; the factor after the overflow: {scaler.get_scale():,.0f}"
 )
 
 assert reported < 1
@@ -1060,19 +1073,21 @@ assert all(p.isfinite().all() for p in model.parameters()) and scaler.get_scale(
 
 # %% [markdown]
 r"""
-*Try it yourself:* put one of the six back into your function, each in turn, and run its tests. Which message do you get?
+*Try it yourself:* put the six mistakes back into your function, one at a time, and run its tests. Which message do you
+get?
 
 ## 6 · Eight bits
 
-Half of sixteen is eight, and tensor cores from Hopper and Ada on multiply such numbers at twice the rate again. Lecture 02
-met the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up to 57,344, with two.
+Tensor cores since Hopper and Ada multiply 8-bit numbers at twice the rate of 16-bit ones. Lecture 02
+introduced the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up to 57,344, with two.
 
-> **A mistake that travels.** "FP8 was standardized in 2022." It was proposed that year, in
-> [arXiv:2209.05433](https://arxiv.org/abs/2209.05433); the Open Compute Project's specification came in 2023.
+> **Trap: what's standard?** As in lecture 02: fp8 was proposed in 2022
+> ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)); the Open Compute Project's specification followed in 2023.
 
-With so few numbers, one scale for the whole model is not enough: *each tensor* gets its own, chosen such that its largest
-element becomes the largest number of the format. First make sure that your device can keep such tensors at all; if not,
-the course's helper says so, and what to do.
+With so few numbers, one scale for the whole model isn't enough. *Each tensor* gets its own, chosen so that its largest
+element becomes the largest number of the format. To store a tensor in fewer bits with such a scale is called
+**quantization**. First make sure that your device supports such tensors at all; if it doesn't, the course's helper says
+so and tells you what to do.
 """
 
 # %% tags=["error-18"]
@@ -1089,17 +1104,17 @@ assert torch.finfo(torch.float8_e5m2).max == 57_344
 r"""
 ### Exercise 10.6 · A scale for each tensor &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `quantize_fp8(x, dtype)`. It returns `(codes, scale)`: `codes` is a tensor of that 8-bit dtype in the shape of `x`,
-and `scale` one number for the whole tensor, such that
+Write `quantize_fp8(x, dtype)`. It returns `(codes, scale)`: `codes` is a tensor of that 8-bit dtype in the shape of
+`x`, and `scale` is one number for the whole tensor, such that
 
 $$x \approx \text{codes} \cdot \text{scale}$$
 
-and the element of `x` that is largest in magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or
-its negative). Each code is `x / scale`, rounded to the nearest number of the format as PyTorch's conversion does. (Where
-the scale is no power of two, no quotient is so close to a tie that a rounding error would decide.) `scale`
-is a `float32` tensor without dimensions, or a Python float. For a tensor of zeros it is 1. `x` is `float32`, of any shape,
-has at least one element and only finite ones, the largest of them 0 or at least 1e-30 in magnitude, and is not to be
-changed.
+and the element of `x` with the largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or
+its negative). Each code is `x / scale`, rounded to the nearest number of the format as PyTorch's conversion does. (If
+the scale isn't a power of two, no quotient is so close to a tie that a rounding error would change the result.) `scale`
+is a `float32` tensor without dimensions, or a Python float. For a tensor of zeros it's 1. `x` is `float32`, of any
+shape, has at least one element and only finite ones, and the largest magnitude is 0 or at least 1e-30. Don't change
+`x`.
 """
 
 
@@ -1107,7 +1122,7 @@ changed.
 def quantize_fp8(
     x: Float[Tensor, "*shape"], dtype: torch.dtype = torch.float8_e4m3fn
 ) -> tuple[Tensor, Float[Tensor, ""]]:
-    """8-bit codes in the shape of x, and one scale, with x ≈ codes · scale; the largest magnitude is used in full."""
+    """8-bit codes in the shape of x, and one scale, with x ≈ codes · scale and the format's range used in full."""
     ### BEGIN SOLUTION
     largest = x.abs().max()
     scale = torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)
@@ -1122,17 +1137,17 @@ check("quantize_fp8")
 r"""
 <details><summary>Hint 1</summary>The largest magnitude is <code>x.abs().max()</code>, often called <em>amax</em>. Which
 scale turns it into <code>torch.finfo(dtype).max</code>?</details>
-<details><summary>Hint 2</summary>For zeros amax is 0, and so would be the scale. What would the codes be then? Treat that
-case apart.</details>
+<details><summary>Hint 2</summary>For zeros, amax is 0, and so would be the scale. What would the codes be then? Handle that
+case separately.</details>
 
-**Why it matters.** Recipes for training and for serving in 8 bits come down to this function and a decision: over how
-many elements is the largest taken, and when?
+**Why it matters.** Recipes for training and inference in 8 bits consist of this function and two decisions: over how
+many elements do you take the maximum, and when?
 
-The scales leave the product as they entered it, as one factor. So the hardware multiplies codes, adds up in `float32`,
-and multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$.
+In a product, the scales can be taken out as a single factor. So the hardware multiplies codes, accumulates in
+`float32`, and multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$.
 
-**Predict.** By how many percent is such a product off, for normally distributed matrices in E4M3? `bfloat16` was off by
-0.3 %.
+**Predict.** What's the error of such a product in percent, for normally distributed matrices in E4M3? (With `bfloat16`
+it was 0.3%.)
 """
 
 # %%
@@ -1141,7 +1156,7 @@ guess = None  # %
 
 # %% tags=["item-87"]
 def fp8_product(x: Tensor, w: Tensor, dtype: torch.dtype) -> Tensor:
-    """x @ w from 8-bit codes, multiplied and added up in float32, and scaled once."""
+    """x @ w from 8-bit codes, multiplied and accumulated in float32, and scaled once."""
     (codes_x, scale_x), (codes_w, scale_w) = quantize_fp8(x, dtype), quantize_fp8(w, dtype)
     return (codes_x.float() @ codes_w.float()) * (scale_x * scale_w)
 
@@ -1155,7 +1170,7 @@ errors = {
     "E4M3": relative_error(fp8_product(x, w, torch.float8_e4m3fn), exact),
     "E5M2": relative_error(fp8_product(x, w, torch.float8_e5m2), exact),
 }
-reconcile("a product in E4M3 is off by", guess, 100 * errors["E4M3"], "%")
+reconcile("the error of a product in E4M3", guess, 100 * errors["E4M3"], "%")
 print(", ".join(f"{name}: {error:.2%}" for name, error in errors.items()))
 
 assert round(100 * errors["bfloat16"], 1) == 0.3
@@ -1163,8 +1178,8 @@ assert 0.03 < errors["E4M3"] < 0.045 and 1.9 < errors["E5M2"] / errors["E4M3"] <
 
 # %% [markdown]
 r"""
-A bit of mantissa halves the error. So one would use E4M3 throughout, were it not for range. Gradients may spread over
-many magnitudes. Here are made-up ones that do:
+One more bit of mantissa halves the error. So E4M3 would always be better, if it weren't for its range. Gradients may
+spread over many magnitudes. Here are artificial ones that do:
 """
 
 # %%
@@ -1180,18 +1195,20 @@ assert vanished[torch.float8_e4m3fn] > 0.3 and vanished[torch.float8_e5m2] < 0.0
 
 # %% [markdown]
 r"""
-This is the recipe of **Transformer Engine**, NVIDIA's library for training in 8 bits on such GPUs:
+This is the recipe of *Transformer Engine*, NVIDIA's library for training in 8 bits on such GPUs:
 
-- The matrix products of linear layers are done in 8 bits: E4M3 for weights and activations on the way forward, E5M2 for
-  gradients on the way back (it calls the pair *hybrid*). Everything between them stays in 16 bits: softmax, norms, sums.
-- Weights are *kept* in 16 or 32 bits, with masters and optimizer state as in section 3. Eight bits are for the products.
-- To find the largest element of a tensor one has to read it all, before the first code can be written. *Current scaling*
-  does that. *Delayed scaling* saves the extra reading: it takes the largest of the previous steps (by default the last
-  1,024), and trusts that the next step is like them.
-- Or take the largest over less: *block scaling* gives each small block its own scale. MXFP8, on Blackwell, has one power
-  of two for each 32 elements.
+- The matrix products of linear layers use 8 bits: E4M3 for weights and activations in the forward pass, E5M2 for
+  gradients in the backward pass (it calls this *hybrid*). Everything between them stays in 16 bits: softmax, norms,
+  sums.
+- Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3. Eight bits are used
+  only for the products.
+- To find the largest element of a tensor, you have to read all of it before you can write the first code. *Current
+  scaling* does that. *Delayed scaling* avoids the extra reading: it uses the largest element of previous steps (by
+  default the last 1,024) and assumes that the next step is similar.
+- You can also take the maximum over fewer elements: *block scaling* gives each small block its own scale. MXFP8, on
+  Blackwell, has one power of two for each 32 elements.
 
-See what these decisions are about. Delayed: a tensor that suddenly grows does not fit any more.
+Let's see what can go wrong. With delayed scaling, a tensor that suddenly grows no longer fits.
 """
 
 # %%
@@ -1200,12 +1217,14 @@ now = torch.randn(10_000, generator=generator) * 0.5
 delayed = max(history) / 448
 top = now.abs().max().item()
 clipped = (now.abs() / delayed > 448).float().mean().item()
-print(f"largest now {top:.2f}, scale made for {max(history)}: {clipped:.1%} do not fit")
+print(
+    f"largest element now {top:.2f}, scale chosen for {max(history)}: {clipped:.1%} do not fit"
+)
 assert clipped > 0.005
 
 # %% [markdown]
 r"""
-And blocks: one *outlier* takes the range from all others that share its scale.
+And without blocks, one *outlier* takes the range away from all other elements that share its scale.
 """
 
 
@@ -1222,35 +1241,35 @@ whole = dequantized(rows)[1:]
 blocks = torch.stack([dequantized(row) for row in rows])[1:]  # 32 elements share a scale
 off = {
     name: ((y - others).norm() / others.norm()).item()
-    for name, y in {"one scale": whole, "a scale for each 32": blocks}.items()
+    for name, y in {"one scale": whole, "one scale per 32": blocks}.items()
 }
 zeros = (whole == 0).float().mean().item()
-print(", ".join(f"{name}: off by {error:.1%}" for name, error in off.items()))
+print(", ".join(f"{name}: error {error:.1%}" for name, error in off.items()))
 print(f"with one scale, {zeros:.0%} of the others became 0")
 
-assert off["one scale"] > 2 * off["a scale for each 32"] and zeros > 0.1
-assert off["a scale for each 32"] < 0.03
+assert off["one scale"] > 2 * off["one scale per 32"] and zeros > 0.1
+assert off["one scale per 32"] < 0.03
 assert 448 / 2**-9 == 229_376  # the largest number of E4M3 over the smallest, about 2^17.8
 integers = (others / (200 / 127)).round()  # 8-bit integers, scaled to an outlier of 200
 assert (integers == 0).float().mean() > 0.5
 
 # %% [markdown]
 r"""
-Mind, too, how *much* it takes: the outlier is 100,000 times as large as the others. E4M3 is a floating-point format, whose
-largest number is 229,376 times its smallest. Eight-bit *integers* would have lost most of the others to an outlier of 200.
+Note how *large* this outlier is: 100,000 times the others. E4M3 is a floating-point format, and its largest number is
+229,376 times its smallest. With 8-bit *integers*, an outlier of 200 would already lose most of the others.
 
-*Try it yourself:* make the outlier 1,000. Who is hurt now? Then quantize `wide` in blocks of 32 in E4M3: how many
+*Try it yourself:* make the outlier 1,000. What's lost now? Then quantize `wide` in blocks of 32 in E4M3: how many
 gradients become 0?
 
-## 7 · The result: one training, four times
+## 7 · One training, four times
 
-The network of the waves, trained with AdamW at a learning rate of 0.0003, for 1,024 steps: in `float32`; in `bfloat16`
-with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The same
-first weights, the same batches.
+We train the network of the waves with AdamW at a learning rate of 0.0003, for 1,024 steps: in `float32`; in `bfloat16`
+with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The
+initial weights and the batches are the same.
 
-Your function can tell beforehand what the fourth will do. AdamW's steps are as large as the learning rate where the
-gradients agree from batch to batch, and smaller where they do not. Which share of the weights would swallow a full
-step, and which a quarter of one?
+Your function can predict how the fourth will go. AdamW's steps are as large as the learning rate if the
+gradients agree from batch to batch, and smaller if they don't. What fraction of the weights would swallow a full
+step, and what fraction a quarter of one?
 """
 
 # %%
@@ -1265,7 +1284,7 @@ for name in ("0.weight", "2.weight"):
 
 # %% [markdown]
 r"""
-The first layer is to find the directions of the waves. Eight in ten of its weights are stuck before the training begins.
+The first layer has to find the directions of the waves, and eight in ten of its weights are stuck from the start.
 
 **Predict.** How many times as large as in `float32` is the last loss in `bfloat16` alone?
 """
@@ -1274,7 +1293,7 @@ The first layer is to find the directions of the waves. Eight in ten of its weig
 guess = None  # times
 
 
-# %% tags=["item-87", "error-21"]
+# %% tags=["item-87", "error-21", "timed"]
 def stream() -> Iterable[tuple[Tensor, Tensor]]:
     """The batches, the same for each training."""
     generator = torch.Generator().manual_seed(0)
@@ -1319,18 +1338,24 @@ def train_with_scaler() -> list[float]:
 
 
 wide_cost, master_cost, short_cost = costs.values()  # bytes per parameter, from section 3
-with_masters, _ = train_with_master_weights(wave_model(), adamw, stream(), wave_loss)
-histories = {
-    f"float32, {wide_cost:g} B": train_in(torch.float32),
-    f"bfloat16 + masters, {master_cost:g} B": with_masters,
-    f"float16, scaled loss, {wide_cost:g} B": train_with_scaler(),  # its parameters are float32
-    f"bfloat16 alone, {short_cost:g} B": train_in(torch.bfloat16),
+runs: dict[str, Callable[[], list[float]]] = {
+    f"float32, {wide_cost:g} B": lambda: train_in(torch.float32),
+    f"bfloat16 + masters, {master_cost:g} B": lambda: train_with_master_weights(
+        wave_model(), adamw, stream(), wave_loss
+    )[0],
+    f"float16, scaled loss, {wide_cost:g} B": train_with_scaler,  # its parameters are float32
+    f"bfloat16 alone, {short_cost:g} B": lambda: train_in(torch.bfloat16),
 }
+histories, took = {}, {}
+for name, run in runs.items():
+    started = time.perf_counter()
+    histories[name] = run()
+    took[name] = time.perf_counter() - started
 last = {name: sum(losses[-128:]) / 128 for name, losses in histories.items()}
 for name, loss in last.items():
-    print(f"{name:>27} per parameter: last loss {loss:.5f}")
+    print(f"{name:>27} per parameter: last loss {loss:.5f}, {readable(took[name], 's')}")
 fp32, masters, scaled, alone = last.values()
-reconcile("bfloat16 alone against float32", guess, alone / fp32, "times")
+reconcile("the last loss in bfloat16 alone", guess, alone / fp32, "times that in float32")
 
 assert max(masters, scaled) < 1.1 * fp32  # the first three end together …
 assert alone > 5 * fp32  # … and the fourth is stuck
@@ -1342,7 +1367,7 @@ means = {  # of the last eighth of the losses up to each mark
     for name, losses in histories.items()
 }
 finding = (
-    f"Three trainings are one; in bfloat16 alone the loss ends {alone / fp32:.0f} times as high"
+    f"Three trainings agree; in bfloat16 alone the loss ends {alone / fp32:.0f} times as high"
 )
 plots.show(
     plots.curves(at, means, xlabel="step", ylabel="loss", title=finding),
@@ -1352,18 +1377,19 @@ plots.show(
 
 # %% [markdown]
 r"""
-The same bytes for the first three, and on a GPU with large layers much less time for the second and third. The fourth has
-half the bytes, and a loss that nobody wants. Its products are as good as those of the second. It was undone by *additions*,
-of a kind that you can predict with one function.
+The first three take the same number of bytes per parameter. (On a small network and a CPU, 16 bits save no time; on a
+GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its loss is useless.
+Its products are as accurate as those of the second. It failed because of its *additions*, in a way that you could
+predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. Then write a fifth: `bfloat16` with your
-`compensated_add` (let AdamW step on a `float32` tensor of zeros, and add what it did). How many bytes per parameter does it
-have, if its averages are `float32`?
+`compensated_add` (let AdamW step on a `float32` tensor of zeros, and add the change). How many bytes per parameter does
+it take if its averages are `float32`?
 
 ## How well do you guess?
 
-This is where the course's guesses come together. If you have written numbers into the *predict* cells, here they are, all
-of them, against what was measured. Nobody else sees them. Did you get better?
+Here are the numbers that you wrote into the *predict* cells so far, in all lectures, beside the results. Only you can
+see them. Did you get better?
 """
 
 # %% tags=["timed"]
@@ -1373,19 +1399,21 @@ calibration()
 r"""
 ## Takeaways
 
-**Mechanics.** Multiply in 16 bits, add up in 32. `torch.autocast(device.type, dtype=torch.bfloat16)` around forward and
-loss: parameters, gradients and optimizer state stay `float32`. `float16` needs a scaler on top: scale, backward, unscale,
-clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update below 0.2 % of it. AdamW takes 16 bytes
-per parameter with masters or without, and autocast keeps 16-bit copies of weights until the backward pass is done. Eight
-bits: one scale for each tensor or block, its largest magnitude over the format's.
+**Mechanics.** Multiply in 16 bits, accumulate in 32. Put `torch.autocast(device.type, dtype=torch.bfloat16)` around
+forward pass and loss; parameters, gradients and optimizer state stay `float32`. `float16` also needs a scaler: scale,
+backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update below 0.2% of it.
+AdamW takes 16 bytes per parameter with master weights or without, and autocast keeps 16-bit copies of weights until the
+backward pass is done. With eight bits, use one scale per tensor or block: its largest magnitude divided by the
+format's.
 
-**Mindset.** For each tensor ask what is done with it. Multiplied? Short is fine. Added to, a little at a time? Long. Is a
-loss stuck? Compare the size of the updates with the gap at the weights before you touch the learning rate. Print the loss
-scale, and count the skipped steps.
+**Mindset.** For each tensor, ask what's done with it. If it's multiplied, a short format is fine. If small amounts are
+added to it again and again, it needs a long one. If a loss is stuck, compare the size of the updates with the gap at
+the weights before you change the learning rate. Print the loss scale, and count the skipped steps.
 
-**Intuitions.** `float16` is a question of range, and a factor answers it; `bfloat16` is one of precision, and a second copy
-answers it. Mixed precision buys speed; memory only through the activations. Rounding is harmless as noise and deadly as
-a rule: an update that is lost at every step is lost for good.
+**Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a second copy
+fixes that. Mixed precision buys speed, and memory only for activations. Rounding does no harm when it's random. When an
+update is lost at every step, it's lost for good.
 
-Next: [11 · Memory](../11_memory/11_memory.ipynb). Sixteen bytes for each parameter are too many for one card. What can you give up to make them fewer?
+Next: [11 · Memory](../11_memory/11_memory.ipynb). Sixteen bytes per parameter are too many for one card. How can you
+get by with fewer?
 """
