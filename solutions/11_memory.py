@@ -4,12 +4,12 @@ r"""
 
 [← 10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb) · [12 · Scale →](../12_scale/12_scale.ipynb)
 
-> **The model does not fit. What can you trade for memory?**
+> **The model doesn't fit. What can you trade for memory?**
 
-Lecture 08 ended with a ledger: every byte of a training step, in four kinds. This lecture makes the numbers in it
-smaller. None of the ways is free. Each trades memory for something else: for passes, for FLOPs, for time on a link, for
-another optimizer, for a model that can learn less. So for each of them you will do the same three things: write down
-what it saves and what it costs, run it *for real*, and measure both.
+In lecture 08 you accounted for every byte of a training step, in four kinds. In this lecture you'll reduce them. None
+of the methods is free: you pay with more passes, more FLOPs, time on a link, a different optimizer, or a model that can
+learn less. For each method we do the same three things: write down what it saves and what it costs, run it, and measure
+both.
 
 This lecture stays on one device. By the end you'll have trained a model four times, each time with one more of your
 own pieces, and you'll have predicted every byte that each of the trainings holds.
@@ -40,12 +40,12 @@ show_progress()
 
 # %% [markdown]
 r"""
-## 1 · What does not fit
+## 1 · What doesn't fit
 
-Llama 3.1 8B again, the way it is usually trained: weights and gradients in bfloat16, and in float32 a master copy and
-AdamW's two averages (lecture 10). One sequence of 8,192 tokens on one H100.
+Let's train Llama 3.1 8B in the usual way: weights and gradients in bfloat16, master weights and
+AdamW's two averages in float32 (lecture 10), with one sequence of 8,192 tokens, on one H100.
 
-**Predict.** How many times over does it fill the card's 80 GB?
+**Predict.** How many times the card's 80 GB does this need?
 """
 
 # %%
@@ -57,7 +57,7 @@ card = FACTS["H100 SXM memory"].value
 alone = napkin.memory(llama, napkin.Step(batch=1, context=8_192))
 for kind, size in alone.items():
     print(f"{kind:>16}: {readable(size, 'B'):>8}")
-reconcile("one sequence on one card", guess, sum(alone.values()) / card, "times")
+reconcile("one sequence on one card", guess, sum(alone.values()) / card, "times the card")
 
 assert round(sum(alone.values()) / card, 1) == 2.2
 assert alone["optimizer state"] == max(alone.values()) == 8 * llama.parameters
@@ -66,21 +66,21 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
-More than twice, and in five kinds: the state alone would take four fifths of the card, the activations of one sequence
-another three fifths. Here is what people do, and what they pay. The third column is what this
-lecture is about: you will fill a ledger with it.
+It needs more than twice the card. The optimizer state alone would take four fifths of it, and the activations of one
+sequence another three fifths. Here's what people do about it, and what they pay. You'll measure the effect of each
+method in this lecture.
 
-| what | shrinks | paid for with |
+| method | reduces | costs |
 |---|---|---|
 | gradient accumulation (section 2) | activations | more and smaller passes |
 | checkpointing (3) | activations | computing them again |
-| offload (3) | activations, state | traffic to a slower memory |
-| Adafactor, Lion (4) | optimizer state | another rule of learning |
-| LoRA (4) | gradients, state, master copy | fewer directions to learn in |
-| fusion (5) | temporaries, traffic | a compiler's time |
+| offloading (3) | activations, state | traffic to a slower memory |
+| Adafactor, Lion (4) | optimizer state | a different update rule |
+| LoRA (4) | gradients, state, master weights | fewer directions to learn in |
+| fusion (5) | temporaries, traffic | compilation time |
 
-The model to try it on is a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a
-Transformer. Small on a CPU, larger on a GPU; the ledger's formulas hold for both.
+We'll try them on a stack of residual blocks with two matrices and a GELU each: the feed-forward half of a
+Transformer. It's small on a CPU and larger on a GPU, but the formulas hold for both.
 """
 
 
@@ -98,7 +98,7 @@ class Block(nn.Module):
 
 
 def stack(d: int, layers: int) -> nn.Sequential:
-    """So many blocks on the CPU; the same numbers in every process."""
+    """This many blocks on the CPU, with the same numbers in every process."""
     torch.manual_seed(0)
     return nn.Sequential(*(Block(d) for _ in range(layers)))
 
@@ -113,7 +113,7 @@ def same(a: Tensor | None, b: Tensor) -> bool:
     return a is not None and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
 
 
-if device.type == "cpu":  # leave one core to the rest of the machine: lecture 05
+if device.type == "cpu":  # leave one core for other programs (lecture 05)
     torch.set_num_threads(max(1, torch.get_num_threads() - 1))
 
 B, d, L = (1_024, 256, 8) if devices.on_gpu(device) else (512, 64, 8)
@@ -125,10 +125,10 @@ assert numbers == L * 8 * d**2
 
 # %% [markdown]
 r"""
-What does a block keep for the backward pass? Its input ($d$ numbers for each row of the batch), for the gradient of
-`up`; what goes into the GELU ($4d$), and what comes out of it ($4d$), for the gradient of `down`. The input of the
-first block is data, and not counted, but the loss keeps as much: the errors. So $9 d$ for each of the $B$ rows and $L$
-blocks.
+What does a block keep for the backward pass? It keeps its input ($d$ numbers for each row of the batch) for the
+gradient of `up`; the input of the GELU ($4d$); and its output ($4d$) for the gradient of `down`. The input of the first
+block is data and doesn't count, but the loss keeps just as much: the errors. So it's $9 d$ numbers for each of the $B$
+rows and $L$ blocks.
 """
 
 
@@ -143,11 +143,11 @@ print(f"parameters {format_bytes(4 * numbers)}, activations {format_bytes(plain_
 assert plain_kept == 4 * 9 * L * B * d
 
 Row = tuple[str, float, float]
-ledger: list[Row] = []  # what, bytes predicted, bytes measured: for the end
+ledger: list[Row] = []  # what, bytes predicted, bytes measured
 
 
 def enter(what: str, predicted: float, measured: float) -> None:
-    """Write a line into the ledger, and insist that the prediction was right."""
+    """Add a line to the ledger, and check that the prediction was exact."""
     print(f"{what}: {predicted:,.0f} B predicted, {measured:,.0f} B measured")
     assert measured == predicted
     ledger.append((what, predicted, measured))
@@ -157,17 +157,17 @@ enter("plain: activations", 4 * 9 * L * B * d, plain_kept)
 
 # %% [markdown]
 r"""
-*Try it yourself:* `nn.functional.relu` in place of `gelu`. How many of the nine are left, and why?
+*Try it yourself:* use `nn.functional.relu` instead of `gelu`. How many of the nine are left, and why?
 
-## 2 · Smaller passes: gradient accumulation
+## 2 · Gradient accumulation
 
-The gradient of a mean over a batch is the mean of the gradients of its parts. So nobody has to see the whole batch at
-once: pass the first part forward and backward, and its activations are gone; pass the next, and `backward` *adds* to
-the gradients that are there (lecture 06). After the last part the gradients are those of the whole batch. Then, and
-only then, the optimizer steps.
+The gradient of a mean over a batch is the mean of the gradients of its parts. So you needn't process the whole batch at
+once. **Gradient accumulation** runs the forward and backward pass on one part of the batch after another: after each
+part its activations are freed, and `backward` *adds* to the gradients of the parts before (lecture 06). After the last
+part you have the gradients of the whole batch, and only then the optimizer steps.
 
-**Predict.** Parameters, gradients, AdamW's state and activations: by which factor does the *sum* shrink for the model
-above, with eight parts? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
+**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. By what factor does it shrink
+for the model above, with eight parts? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
 
 # %%
@@ -178,21 +178,22 @@ part_kept = saved_bytes(forward_loss, data[: B // 8], goal[: B // 8], exclude=mo
 enter("accumulation, 8 parts: activations", 4 * 9 * L * (B // 8) * d, part_kept)
 fixed = 16 * numbers  # parameters, gradients, two averages, in float32
 shrunk = (fixed + plain_kept) / (fixed + part_kept)
-reconcile("the whole step, in eight parts", guess, shrunk, "times")
+reconcile("the sum in eight parts", guess, shrunk, "times smaller")
 
 assert plain_kept == 8 * part_kept
 assert 1 < shrunk < 8
 
 # %% [markdown]
 r"""
-The activations by eight, the sum by much less: gradients are as large as the parameters, whatever the batch.
+The activations shrink by a factor of eight and the sum by much less, because gradients are as large as the parameters,
+whatever the batch.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
-Write `accumulate(model, loss, x, y, size)`: the gradients of `loss(model(x), y)` without ever passing more than `size`
-rows through the model, or keeping the activations of more than one part. `loss` returns the *mean* over the rows that
-it is given. Take the rows in order, `size` at a time and each of them once; the last part is smaller where `size` does
-not divide the batch (which has one row at least). Let the gradients *add* to what is in `.grad` (whoever calls you has
+Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
+than `size` rows through the model, or keeping the activations of more than one part. `loss` returns the *mean* over the
+rows that it's given. Take the rows in order, `size` at a time and each of them once; the last part is smaller if `size`
+doesn't divide the batch (which has at least one row). Let the gradients *add* to what's in `.grad` (the caller has
 called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python float.
 """
 
@@ -205,7 +206,7 @@ def accumulate(
     y: Float[Tensor, "B d_out"],
     size: int,
 ) -> float:
-    """The whole batch's gradients, from parts of at most `size` rows; returns its mean loss."""
+    """Add the whole batch's gradients, from parts of at most `size` rows; return its mean loss."""
     ### BEGIN SOLUTION
     total = 0.0
     for start in range(0, len(x), size):
@@ -222,11 +223,11 @@ check("accumulate")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>for start in range(0, len(x), size)</code>, and the rows <code>x[start : start + size]</code>: a slice may end beyond the end.</details>
-<details><summary>Hint 2</summary>Six rows in parts of four and two: how much does each part's mean count in the mean of all six? Weigh its loss before <code>backward</code>, and the gradients are weighed too. <code>.item()</code> makes a number of a loss, without its graph.</details>
+<details><summary>Hint 1</summary><code>for start in range(0, len(x), size)</code>, and the rows <code>x[start : start + size]</code>: a slice may extend beyond the end.</details>
+<details><summary>Hint 2</summary>Suppose there are six rows, in parts of four and two: how much does each part's mean count in the mean of all six? Weight its loss before <code>backward</code>, and the gradients are weighted too. <code>.item()</code> turns a loss into a number, without its graph.</details>
 
-**Why it matters.** It is the one way on this page that costs next to nothing. It is also the one that is got wrong most
-often: for years, widely used training code averaged the means of unequal parts.
+**Why it matters.** This method costs almost nothing, but it's easy to get wrong: if you average the means of unequal
+parts, the rows of a small part count too much.
 """
 
 # %%
@@ -246,21 +247,22 @@ del whole_loss
 
 # %% [markdown]
 r"""
-The same to rounding, and not to the bit: sums in another order.
+They're the same up to rounding, but not bit for bit, because the sums are computed in a different order.
 
-What does it cost? The FLOPs are the same. But a small part may not fill a GPU, and each weight is read once for each
-part: with too few rows a matmul is bound by memory (lecture 05). And a *batch norm* would see other batches.
+What does it cost? The FLOPs are the same. But a small part may not keep a GPU busy, and each weight is read once per
+part, so with too few rows a matrix product becomes memory-bound (lecture 05). And a *batch norm* would see different
+batches.
 
-*Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. Where does it start to hurt?
+*Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. When does it get much slower?
 
-## 3 · Compute it again: activation checkpointing
+## 3 · Activation checkpointing
 
-A block needs its $9d$ numbers only when the backward pass gets to it. So throw them away, keep the block's *input*,
-and when the backward pass arrives, run the block's forward pass again. That is **activation checkpointing** (Chen and
-others, 2016), also called recomputation. It costs one more forward pass.
+A block's $9d$ numbers aren't needed until the backward pass reaches it. **Activation checkpointing** (Chen and
+others, 2016), also called *recomputation*, throws them away, keeps only the block's *input*,
+and runs the block's forward pass again when the backward pass arrives. It costs one more forward pass.
 
-**Predict.** How many times the FLOPs of a plain training step does it take? (Let the input of the model need a
-gradient, too, as in the middle of a longer model.)
+**Predict.** How many times the FLOPs of an ordinary training step does it take? (Assume that the input of the model
+needs a gradient too, as it does in the middle of a longer model.)
 """
 
 # %%
@@ -271,20 +273,21 @@ forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
 plain_flops = count_flops(lambda: forward_loss(data.requires_grad_(), goal).backward())
 assert plain_flops == 3 * forward_flops
 reconcile(
-    "with every block computed twice",
+    "the FLOPs with recomputation",
     guess,
     (plain_flops + forward_flops) / plain_flops,
-    "times",
+    "times those of an ordinary step",
 )
 
 # %% [markdown]
 r"""
-Forward is 1, backward 2, and forward again 1 more: 4 in place of 3. An MFU that counts the fourth is called HFU, for
-*hardware* FLOPs utilization: it counts what the hardware did, not what the model needed.
+Forward is 1, backward is 2, and forward again is 1 more: 4 instead of 3. (If you count the fourth in the MFU, you get
+HFU; see lecture 05.)
 
-To build it, one has to tell autograd what to do in the backward pass. A `torch.autograd.Function` does that: a pair of
-static methods. `forward(ctx, …)` computes, *without recording anything*, and puts what the backward pass will need into
-`ctx`. `backward(ctx, gradient)` gets the gradient of the output, and returns one for each argument of `forward`.
+To build this, you have to tell autograd what to do in the backward pass. You do that with a `torch.autograd.Function`,
+which has two static methods. `forward(ctx, …)` computes the result *without recording anything* and stores what the
+backward pass will need in `ctx`. `backward(ctx, gradient)` receives the gradient of the output and returns one for each
+argument of `forward`.
 """
 
 
@@ -311,23 +314,23 @@ assert three.grad is not None and three.grad.item() == 6.0
 r"""
 ### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 20 minutes
 
-Write the two methods of `Checkpoint`, so that `Checkpoint.apply(block, x)` is `block(x)`, with the same gradients for
+Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` is `block(x)`, with the same gradients for
 `x` and for the block's parameters, and keeps nothing but `x` itself in between: no copy, no output, no graph. `block`
-is a module that takes one tensor and does the same each time (so no dropout, which would draw another mask); `x`
-requires a gradient. In `forward`: run the block once, and save what is needed. In `backward`: run it once more, this
-time *with* gradients, on a tensor that is cut off from the graph before `x`; go backward through that; and return a
-gradient for each argument of `forward`: `None` for the block, which is no tensor, and that of `x`. Parameters get
-theirs as in any backward pass: they add to what is in `.grad`, and frozen or unused ones get none.
+is a module that takes one tensor and does the same each time (so it has no dropout, which would draw a different mask);
+`x` requires a gradient. In `forward`, run the block once and save what's needed. In `backward`, run it once more, this
+time *with* gradients, on a tensor that's cut off from the graph before `x`; go backward through that; and return a
+gradient for each argument of `forward`: `None` for the block, which isn't a tensor, and that of `x`. Parameters get
+their gradients as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "Checkpoint", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class Checkpoint(torch.autograd.Function):
-    """block(x), of which only x is kept; the rest is computed again in the backward pass."""
+    """block(x), of which only x is kept; the backward pass computes the rest again."""
 
     @staticmethod
     def forward(ctx: Any, block: nn.Module, x: Tensor) -> Tensor:
-        """The output; nothing is recorded here."""
+        """The output; autograd records nothing here."""
         ### BEGIN SOLUTION
         ctx.block = block
         ctx.save_for_backward(x)
@@ -336,7 +339,7 @@ class Checkpoint(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
-        """The gradients of block (None) and x, from that of the output."""
+        """The gradients of block (None) and x, from the gradient of the output."""
         ### BEGIN SOLUTION
         (x,) = ctx.saved_tensors
         x = x.detach().requires_grad_()
@@ -352,11 +355,11 @@ check("Checkpoint")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>ctx.block = block</code> keeps what is no tensor, <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
+<details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
 <details><summary>Hint 2</summary><code>x.detach()</code> is the same memory, outside the graph; make it a leaf that requires a gradient. Where is that gradient after the backward pass through the block's second output? And from which gradient does that pass start?</details>
 
-**Why it matters.** Whoever trains a large model does this, and `torch.utils.checkpoint` is little more. Three numbers
-say what it is: the gradients are the same, the bytes are fewer, the FLOPs are more.
+**Why it matters.** `torch.utils.checkpoint` does little more than this. Three comparisons
+show what you've built: the gradients are the same, the bytes are fewer, and the FLOPs are more.
 """
 
 
@@ -381,14 +384,16 @@ assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-A ninth of the bytes, for a third more FLOPs. (The first input is data and not counted; the loss keeps the errors, as
-many.) When the backward pass is at a block, that block's $9d$ are there, too; but one block's at a time.
+It keeps a ninth of the bytes for a third more FLOPs. (The first input is data and doesn't count, but the loss keeps the
+errors, which are just as many.) When the backward pass is at a block, that block's $9d$ numbers exist too, but only for
+one block at a time.
 
-PyTorch's own, `torch.utils.checkpoint`, keeps the same. It also does something that yours does not.
+PyTorch's own version, `torch.utils.checkpoint`, keeps the same number of bytes. It also does something that yours
+doesn't.
 
-> **Trap: random numbers.** With dropout in the block, the second forward pass draws *another* mask. The gradient is
-> then that of a function that nobody computed. PyTorch's keeps the state of the random number generator, and goes back
-> to it. Nothing raises an error if you forget.
+> **Trap: random numbers.** If the block contains dropout, the second forward pass draws a *different* mask. The
+> gradient then belongs to a function that was never computed. PyTorch's version saves the state of the random number
+> generator and restores it. If you forget to, nothing raises an error.
 """
 
 # %%
@@ -426,18 +431,15 @@ assert saved_bytes(their_loss, data, goal, exclude=model) == kept
 
 # %% [markdown]
 r"""
-### How often?
+### How many checkpoints?
 
-A checkpoint around every block keeps $L$ inputs, and at its worst moment the inside of one block. A checkpoint around
-every $k$ blocks keeps $L / k$ inputs, and at its worst the insides of $k$. In units of $B \cdot d$ numbers:
+A checkpoint around every block keeps $L$ inputs and, at the worst moment, the inside of one block. A checkpoint around
+every $k$ blocks keeps $L / k$ inputs and, at the worst moment, the insides of $k$. In units of $B \cdot d$ numbers:
 
 $$\text{worst}(k) = \frac{L}{k} + 9 k$$
 
-**Predict.** For a stack of 36 blocks, which $k$ needs least?
+Which $k$ is best for a stack of 36 blocks?
 """
-
-# %%
-guess = None  # blocks in each checkpoint
 
 
 # %%
@@ -447,7 +449,9 @@ def worst(layers: int, k: int) -> float:
 
 
 best = min(range(1, 37), key=lambda k: worst(36, k))
-reconcile("blocks in each checkpoint, of 36", guess, best, "blocks")
+print(
+    f"of 36 blocks, {best} in each checkpoint: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
+)
 assert best == 2 and worst(36, 2) == 36 and worst(36, 1) == 45
 assert math.sqrt(36 / 9) == best  # where both terms are equal
 
@@ -457,30 +461,26 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 
 # %% [markdown]
 r"""
-The two terms are equal at $k = \sqrt{L/9}$, and then both grow as $\sqrt L$: a model four times as deep keeps twice as
-much. In a Transformer people put one around each layer, and stop there: with $k = 1$ a layer's inside is all that is
-left to save.
+The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$, and then both grow with $\sqrt L$: a model four
+times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then a layer's inside
+is most of what's left.
 
-### What a Transformer keeps
+### What a Transformer layer keeps
 
-For the layer of a Transformer in 16 bits, with dropout, $s$ tokens, batch $b$, width $h$ and $a$ heads, Korthikanti and
+For a Transformer layer in 16 bits, with dropout, $s$ tokens, batch size $b$, width $h$ and $a$ heads, Korthikanti and
 others (2022, arXiv:2205.05198) count
 
-$$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes}$$
+$$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes},$$
 
-where $5as/h$ is attention's $s \times s$ part. Computing a whole layer again leaves $2sbh$. *Selective* recomputation
-does it for that part only: it is large and cheap to compute again. $34sbh$ is left.
-
-**Predict.** GPT-3: $a = 96$, $s = 2{,}048$, $h = 12{,}288$. Which share of the bytes does the selective kind save?
+where $5as/h$ is attention's $s \times s$ part. If you recompute the whole layer, only $2sbh$ is left. *Selective*
+recomputation recomputes only attention's part, which is large and cheap to compute, and leaves $34sbh$. For GPT-3, $a =
+96$, $s = 2{,}048$ and $h = 12{,}288$:
 """
-
-# %%
-guess = None  # share, from 0 to 1
 
 
 # %%
 def layer_kept(s: int, b: int, h: int, a: int, recompute: str = "nothing") -> float:
-    """Bytes that one layer keeps, of which something is computed again."""
+    """Bytes that one layer keeps if something is recomputed."""
     per_element = {"nothing": 34 + 5 * a * s / h, "attention": 34, "everything": 2}
     return s * b * h * per_element[recompute]
 
@@ -492,38 +492,36 @@ of_gpt3 = {
     for what in ("nothing", "attention", "everything")
 }
 for what, size in of_gpt3.items():
-    print(f"GPT-3, one sequence, computing again {what:>10}: {readable(size, 'B'):>8}")
-reconcile(
-    "saved by the selective kind", guess, 1 - of_gpt3["attention"] / of_gpt3["nothing"], ""
-)
+    print(f"GPT-3, one sequence, recomputing {what:>10}: {readable(size, 'B'):>8}")
+print(f"saved by selective recomputation: {1 - of_gpt3['attention'] / of_gpt3['nothing']:.0%}")
 
 assert 5 * a * s / h == 80
 assert round(1 - of_gpt3["attention"] / of_gpt3["nothing"], 2) == 0.70
 assert round(of_gpt3["nothing"] / 1e9) == 275 and round(of_gpt3["everything"] / 1e9, 1) == 4.8
 hfu, mfu = (FACTS[f"Megatron 175B {kind}"].value for kind in ("HFU", "MFU"))
-assert round(hfu / mfu - 1, 3) == 0.027  # measured there: 2.7 % more FLOPs, and not a third
+assert round(hfu / mfu - 1, 3) == 0.027  # measured in that paper: 2.7% more FLOPs, not a third
 
 # %% [markdown]
 r"""
-70 % of the bytes, for 2.7 % more FLOPs: choose *what* to compute again, and it costs next to nothing. (FlashAttention
-is that choice inside one kernel.)
+Selective recomputation saves 70% of the bytes for 2.7% more FLOPs. If you choose well *what* to recompute, it costs
+almost nothing. (FlashAttention makes this choice inside a single kernel.)
 
-### Or carry it away: offload
+### Offloading
 
-In place of computing it again, put it where memory is cheap: a GPU's activations into the CPU's memory, or a CPU's onto
-a disk. Every byte travels twice, away during the forward pass and back during the backward pass, over a link that
-carries so many bytes in a second. What does that cost? It depends on who waits. If each copy has to end before the
-computing goes on, the times add up. If the link works *while* the card computes, each pass takes as long as the slower
-of the two: carrying **hides** behind computing, or the other way round. Twice as much is computed backward as forward,
-but no more is carried. So it may hide in one pass and not in the other.
+Instead of recomputing activations, you can move them to where memory is cheap. **Offloading** moves data to a larger
+and slower memory until it's needed again: from a GPU to the CPU's memory, or from a CPU's to a disk. Every byte is
+moved twice, out during the forward pass and back during the backward pass, over a link of limited bandwidth. What does
+that cost? If each copy has to finish before the computation continues, the times add up. If the link works *while* the
+device computes, each pass takes as long as the slower of the two, and the faster one is hidden. The backward pass has
+twice the computation but moves the same number of bytes, so offloading may be hidden in one pass and not in the other.
 
 ### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
 
-Write `offload_seconds(size, forward_flops, link, rate, overlap)`: the seconds of a forward and a backward pass, of
-which the first carries `size` bytes away and the second brings them back, while the second computes twice
-`forward_flops`. `link` is in B/s, each way, and `rate` in FLOP/s. With `overlap`, link and computing work at the same
-time, and a pass is over when both are done; without it, one waits for the other. The next pass begins when the last is
-over. There may be nothing to carry or nothing to compute; `link` and `rate` are positive.
+Write `offload_seconds(size, forward_flops, link, rate, overlap)`. It returns the seconds of a forward and a backward
+pass. The first moves `size` bytes out; the second brings them back and computes twice `forward_flops`. `link` is in B/s
+in each direction, and `rate` is in FLOP/s. With `overlap`, link and computation work at the same time, and a pass ends
+when both are done; without it, one waits for the other. The second pass begins when the first has ended. There may be
+nothing to move or nothing to compute; `link` and `rate` are positive.
 """
 
 
@@ -531,7 +529,7 @@ over. There may be nothing to carry or nothing to compute; `link` and `rate` are
 def offload_seconds(
     size: int, forward_flops: float, link: float, rate: float, overlap: bool
 ) -> float:
-    """Seconds of both passes, where `size` bytes are carried away in the first and back in the second."""
+    """Seconds of both passes, if `size` bytes are moved out in the first and back in the second."""
     ### BEGIN SOLUTION
     carry, forward = size / link, forward_flops / rate
     passes = ((carry, forward), (carry, 2 * forward))
@@ -544,13 +542,13 @@ check("offload_seconds")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Three numbers are enough: the seconds to carry <code>size</code> bytes, the seconds of the forward pass, and those of the backward pass, which are twice as many.</details>
-<details><summary>Hint 2</summary>Take the two passes one after the other. When is a pass over, if both work at once? When is it over, if one waits for the other? Then add the two passes.</details>
+<details><summary>Hint 1</summary>You need three numbers: the seconds to move <code>size</code> bytes, the seconds of the forward pass, and those of the backward pass, which are twice as many.</details>
+<details><summary>Hint 2</summary>Consider the two passes separately. When does a pass end if both work at once? When does it end if one waits for the other? Then add the two passes.</details>
 
-**Why it matters.** It says before you build anything whether offload costs nothing or doubles the time, and which of two
-numbers to look at: the bytes per second of the link, or the FLOPs for each byte carried.
+**Why it matters.** Before you build anything, this function tells you whether offloading costs nothing or doubles the
+time.
 
-Now for real. Autograd asks two functions of yours, one when it keeps a tensor, and one when it wants it back.
+Now let's do it. Autograd calls two functions of ours: one when it saves a tensor, and one when it needs it again.
 """
 
 # %%
@@ -558,23 +556,23 @@ import tempfile
 from pathlib import Path
 
 resident = {t.untyped_storage().data_ptr() for t in (*model.parameters(), data, goal)}
-carried = {"away": 0, "back": 0}  # bytes
+carried = {"out": 0, "back": 0}  # bytes
 
 
 def carry_away(tensor: Tensor, folder: Path) -> Any:
-    """To the CPU's memory, or from there to a file; parameters and data stay."""
+    """Move a tensor to the CPU's memory, or from there to a file; parameters and data stay."""
     if tensor.untyped_storage().data_ptr() in resident:
         return tensor
-    carried["away"] += tensor.nbytes
+    carried["out"] += tensor.nbytes
     if devices.on_gpu(device):
         return tensor.to("cpu"), None
-    path = folder / str(carried["away"])
+    path = folder / str(carried["out"])
     path.write_bytes(tensor.detach().numpy().tobytes())
     return path, tensor.shape
 
 
 def bring_back(kept: Any) -> Tensor:
-    """The same tensor, on the device."""
+    """The same tensor, back on the device."""
     if isinstance(kept, Tensor):
         return kept
     where, shape = kept
@@ -589,7 +587,7 @@ def bring_back(kept: Any) -> Tensor:
 
 
 def offloaded_loss(folder: Path) -> Tensor:
-    """The loss, with what autograd keeps carried away."""
+    """The loss, with everything that autograd keeps moved out."""
     with torch.autograd.graph.saved_tensors_hooks(
         lambda tensor: carry_away(tensor, folder), bring_back
     ):
@@ -606,15 +604,15 @@ for p, gradient in zip(model.parameters(), whole, strict=True):
     assert same(p.grad, gradient)
 
 for way, size in carried.items():
-    enter(f"offload: carried {way}", 4 * 9 * L * B * d, size)
-enter("offload: activations left", 0, left)
+    enter(f"offloading: moved {way}", 4 * 9 * L * B * d, size)
+enter("offloading: activations left", 0, left)
 
 # %% [markdown]
 r"""
-Nothing is left, the gradients are the same, and everything traveled twice. In this cell each copy ends before the next
-operation begins: no overlap. So the seconds, too, can be predicted, from two things measured apart: a plain step
-gives the rate of computing, one tensor's way there and back the rate of the link. (What comes out is a little more: each
-of two dozen copies also has to be begun.)
+Nothing is left on the device, the gradients are the same, and everything was moved twice. In this cell each copy ends
+before the next operation begins, so there's no overlap. We can predict the time from two separate measurements: an
+ordinary step gives the rate of computation, and one tensor's round trip gives the rate of the link. (The result is
+slightly longer, because each of two dozen copies has some overhead.)
 """
 
 # %% tags=["timed"]
@@ -630,19 +628,19 @@ link = 2 * one_tensor.nbytes / there_and_back.median
 rate = 3 * forward_flops / plain_step.median
 foreseen = offload_seconds(4 * 9 * L * B * d, forward_flops, link, rate, overlap=False)
 print(f"link {readable(link, 'B/s')}, computing {readable(rate, 'FLOP/s')}")
-print(f"a plain step {plain_step}")
-print(f"with offload {offloaded}, predicted {readable(foreseen, 's')}")
+print(f"an ordinary step {plain_step}")
+print(f"with offloading {offloaded}, predicted {readable(foreseen, 's')}")
 model.zero_grad()
 
 # %% [markdown]
 r"""
-The same arithmetic for the *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) leaves the master copy and
-both averages in the CPU's memory and lets the CPU take the step. In each step the new weights travel up, where the
-forward pass needs them, and the gradients down, as the backward pass makes them: 2 bytes each for every parameter. (The
-CPU's own work comes on top, unless it is hidden, too.)
+The same calculation works for the optimizer *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
+master weights and both averages in the CPU's memory and lets the CPU do the optimizer step. In each step the new
+weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
+them: 2 bytes each for every parameter. (The CPU's own work comes on top, unless it's hidden too.)
 
-**Predict.** Llama 3.1 8B behind an H100's PCIe, at what its data sheet promises. How many seconds on the wire are that
-in each step?
+**Predict.** For Llama 3.1 8B and an H100, with the PCIe bandwidth of its data sheet, how many seconds do these copies
+take in each step?
 """
 
 # %%
@@ -652,7 +650,7 @@ guess = None  # seconds
 each_way = FACTS["H100 SXM PCIe bandwidth"].value / 2  # data sheets add both directions
 rate = 0.4 * FACTS["H100 SXM bfloat16 peak"].value  # at an MFU of 0.4
 size = 2 * llama.parameters  # bytes, each way
-reconcile("gradients down, weights up", guess, 2 * size / each_way, "s")
+reconcile("copying gradients and weights", guess, 2 * size / each_way, "s")
 for tokens in (8_192, 2_048):
     flops = 2 * llama.parameters * tokens  # of the forward pass
     plain_seconds = 3 * flops / rate
@@ -660,48 +658,40 @@ for tokens in (8_192, 2_048):
         offload_seconds(size, flops, each_way, rate, overlap) for overlap in (False, True)
     )
     print(
-        f"{tokens:,} tokens: {plain_seconds:.2f} s without offload, {waiting:.2f} s if everybody waits, {hiding:.2f} s with overlap"
+        f"{tokens:,} tokens: {plain_seconds:.2f} s without offloading, {waiting:.2f} s without overlap, {hiding:.2f} s with overlap"
     )
     if tokens == 8_192:
         assert round(2 * size / each_way, 2) == 0.50 and round(plain_seconds, 1) == 1.0
         assert round(waiting, 1) == 1.5 and math.isclose(hiding, plain_seconds)
     else:
         assert hiding > 1.9 * plain_seconds
-assert round(rate / each_way, -2) == 6_200  # tokens from which on all of it hides
+assert round(rate / each_way, -2) == 6_200  # tokens that hide the copies completely
 assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-Half a second of wire beside a second of arithmetic, and 96 GB less on the card. With overlap nobody notices; with a
-quarter of the tokens the step takes twice as long as it should. From which batch on does all of it hide? When the
-forward pass, $2N$ FLOPs for each token, takes as long as $2N$ bytes: at rate / link tokens, some 6,200 here, *whatever*
-the model.
+The copies take half a second, the computation a second, and the GPU needs 96 GB less memory. With overlap the copies
+are hidden completely; but with a quarter of the tokens, the step takes twice as long as without offloading. How many
+tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take as long as moving $2N$ bytes. That's
+rate / link tokens, some 6,200 here, for *any* model.
 
-*Try it yourself:* a checkpoint whose one input is offloaded, too: wrap `checkpointed_loss` in the two functions. What
-is carried now?
+*Try it yourself:* offload the one input that each checkpoint keeps as well: wrap `checkpointed_loss` in the two
+functions. What is moved now?
 
 ## 4 · Fewer bytes for each parameter
 
-Lecture 08 asked the optimizers what they remember. Two of them remember less than AdamW. *Lion* (Chen and others,
-2023, arXiv:2302.06675) has one average of the gradients, and uses its sign. *Adafactor* (Shazeer and Stern, 2018,
-arXiv:1804.04235) has none of the gradients, and of their squares less than one number for each weight: of a matrix it
-keeps the mean of every row and the mean of every column, and makes up the rest from them. A vector has nothing to take
-means over. Its squares are averaged one by one, as AdamW does.
+In lecture 08 you met two optimizers that keep less state than AdamW. *Lion* (arXiv:2302.06675) keeps one average of the
+gradients and uses its sign. *Adafactor* (arXiv:1804.04235) keeps, for each matrix, the mean of every row and of every
+column of the squared gradients; for a vector it averages all squares, as AdamW does.
 
-Both of PyTorch's, AdamW and Adafactor, also count the steps of each parameter tensor, in a tensor of 4 bytes. The Lion
+PyTorch's AdamW and Adafactor also count the steps of each parameter tensor, in a tensor of 4 bytes. The Lion
 below needs no counter.
-
-**Predict.** How many bytes does Adafactor keep, for each of the 4 · $N$ bytes of parameters of the stack? Give a
-percentage.
 """
-
-# %%
-guess = None  # percent
 
 # %% [markdown]
 r"""
-A sum in place of a product: that is all of Adafactor's trick, and LoRA's below is the same one. As a function, counters
-included, for a model with parameters of these shapes (lecture 08 had you write it for six optimizers):
+Adafactor replaces a product of two sizes by their sum, and LoRA below does the same. Here's the state as a function,
+including counters, for a model with parameters of these shapes (in lecture 08 you wrote it for six optimizers):
 """
 
 
@@ -721,7 +711,7 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
 
 # %% [markdown]
 r"""
-Here is what it saves, for real, and whether the stack still learns. (A layer norm stands before it, so that there are
+Let's see what they save, and whether the stack still learns. (We add a layer norm in front, so that there are
 vectors.)
 """
 
@@ -773,7 +763,7 @@ for name, make in (
     assert losses[name][-1] < losses[name][0] / 2
 of_the_stack = [tuple(p.shape) for p in model.parameters()]
 share = optimizer_bytes(of_the_stack, "Adafactor") / (4 * numbers)
-reconcile("Adafactor's state", guess, 100 * share, "%")
+print(f"Adafactor's state: {share:.1%} of the stack's parameters")
 assert share < 0.05
 
 width, kv, hidden = llama.width, llama.kv_width, llama.hidden
@@ -787,28 +777,29 @@ assert [round(optimizer_bytes(shapes, name) / 1e9, 1) for name in losses] == [64
 
 # %% [markdown]
 r"""
-From 64 GB to 32, and to next to nothing. One learning rate does not fit all three; each has its own here. That is what
-they cost: another rule, to be tuned anew.
+The state shrinks from 64 GB to 32, and to almost nothing. But one learning rate doesn't fit all three; each has its own
+here. So the cost is a different update rule, which you have to tune again.
 
 ### LoRA: train something smaller
 
-When a trained model is only to be *adapted*, leave it as it is, and learn the change of each matrix as a product of two
-thin ones (Hu and others, 2021, arXiv:2106.09685):
+Suppose that you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, leaves its matrices unchanged
+and learns the change of each matrix as a product of two thin ones (Hu and others, 2021, arXiv:2106.09685):
 
 $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
 
-$W$ is frozen: no gradient, no state, no master copy. Only $D$ and $U$ are trained, and $r$, the **rank**, is small. $U$
-begins at zero, so that the first step begins at the model that was given. ($D$ must not be zero, too, or neither would
-ever get a gradient.) The factor $\alpha / r$ lets one change the rank without tuning the learning rate again. Once
-trained, the product can be added to $W$: a **merged** layer costs nothing more to run.
+$W$ is frozen, so it has no gradient, no state and no master weights. Only $D$ and $U$ are trained, and the **rank**
+$r$, the size between the two thin matrices, is small. $U$ starts at zero, so that training starts from the given model.
+($D$ must not be zero as well, or neither would ever get a gradient.) Thanks to the factor $\alpha / r$ you can change
+the rank without tuning the learning rate again. After training you can add the product to $W$; such a *merged* layer
+takes no extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `LoRALinear(base, rank, alpha)`: `base` is an `nn.Linear`, perhaps with a bias, that you freeze. Make two
-parameters, `down` of shape `[rank, in]` with random values (normal, of standard deviation $1/\sqrt{\text{in}}$) and
-`up` of shape `[out, rank]` with zeros, both of the base's dtype and on its device. The base's parameters belong to the
-layer, too, so that `.to` moves them and a checkpoint holds them. `forward` takes any number of leading dimensions, none
-included, and gradients reach `down`, `up` and $x$. `merged()` returns the weight $W + \tfrac{\alpha}{r} U D$, and
+Write `LoRALinear(base, rank, alpha)`. `base` is an `nn.Linear`, perhaps with a bias, which you freeze. Make two
+parameters, `down` of shape `[rank, in]` with random values (normal, with standard deviation $1/\sqrt{\text{in}}$) and
+`up` of shape `[out, rank]` with zeros, both in the base's dtype and on its device. The base's parameters belong to the
+layer too, so that `.to` moves them and a checkpoint contains them. `forward` takes any number of leading dimensions,
+including none, and gradients reach `down`, `up` and $x$. `merged()` returns the weight $W + \tfrac{\alpha}{r} U D$ and
 changes nothing.
 """
 
@@ -831,14 +822,14 @@ class LoRALinear(nn.Module):
         ### END SOLUTION
 
     def forward(self, x: Float[Tensor, "*B d_in"]) -> Float[Tensor, "*B d_out"]:
-        """The base's output, and the change."""
+        """The base's output plus the change."""
         ### BEGIN SOLUTION
         return self.base(x) + self.scale * (x @ self.down.T @ self.up.T)
         ### END SOLUTION
 
     @torch.no_grad()
     def merged(self) -> Float[Tensor, "d_out d_in"]:
-        """The one weight that does the same."""
+        """The single weight that does the same."""
         ### BEGIN SOLUTION
         return self.base.weight + self.scale * (self.up @ self.down)
         ### END SOLUTION
@@ -850,11 +841,11 @@ check("LoRALinear")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. So do <code>down</code> and <code>up</code>, one after the other.</details>
-<details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> does the random ones.</details>
+<details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> makes the random ones.</details>
 
-**Why it matters.** Most fine-tuning on single cards is this. The arithmetic says why, and also what it does *not* save.
+**Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't save everything.
 
-**Predict.** All matrices of the stack become LoRA layers of rank 4. By which factor do the *activations* shrink?
+**Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor do the *activations* shrink?
 """
 
 # %%
@@ -879,26 +870,27 @@ gradient_bytes = sum(storage_bytes(p.grad) for p in model.parameters() if p.grad
 enter("LoRA: gradients", 4 * thin, gradient_bytes)
 enter("LoRA: state", 8 * thin + 4 * len(trained), state_bytes(adamw))
 print(f"parameters that are trained: {thin:,} of {numbers:,}")
-reconcile("activations, plain against LoRA", guess, plain_kept / lora_kept, "times")
+reconcile("activations with LoRA", guess, plain_kept / lora_kept, "times smaller")
 
 assert gradient_bytes < numbers  # less than a quarter of the 4 · N bytes of the whole model's
 assert lora_kept >= plain_kept
 
 # %% [markdown]
 r"""
-They do not shrink at all. The frozen matrix no longer needs its input, but `down` does; and for each matrix the $r$
-numbers in between are kept on top. LoRA saves *per parameter*, checkpointing saves *per token*: they go well together.
+They don't shrink at all. The frozen matrix no longer needs its input, but `down` does, and for each matrix the $r$
+numbers in between are kept as well. LoRA saves memory *per parameter* and checkpointing saves it *per token*, so they
+complement each other.
 
-For Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
+Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
 
 # %%
 adapters = llama.layers * sum(16 * (rows + columns) for rows, columns in seven)
 everything = 16 * llama.parameters
 with_lora = 2 * llama.parameters + 16 * adapters
-print(f"{adapters:,} numbers are trained, {adapters / llama.parameters:.2%} of them all")
+print(f"{adapters:,} numbers are trained, {adapters / llama.parameters:.2%} of all")
 print(
-    f"per parameter bytes: {readable(everything, 'B')} for all, {readable(with_lora, 'B')} with LoRA"
+    f"without activations: {readable(everything, 'B')} to train all, {readable(with_lora, 'B')} with LoRA"
 )
 
 assert adapters == 41_943_040
@@ -906,20 +898,20 @@ assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
 
 # %% [markdown]
 r"""
-From two cards of 80 GB to one of 24.
+That takes us from two cards of 80 GB to one of 24.
 
-*Try it yourself:* freeze the frozen part in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What is the
+*Try it yourself:* store the frozen part in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
 sum then?
 """
 
 # %% [markdown]
 r"""
-## 5 · Fusion: fewer trips
+## 5 · Fusion
 
-The last trade is with the memory's *bandwidth*. An elementwise operation reads each number, computes next to nothing,
-and writes it back (lecture 05). A chain of them does that again and again, with a temporary tensor in between. **Fusion**
-makes one kernel of the chain: read once, compute all, write once. `torch.compile` does that. Here is GELU's usual
-approximation, written out.
+The last method saves memory *traffic*. An elementwise operation reads each number, computes almost nothing, and writes
+the result (lecture 05). A chain of them does that again and again, with a temporary tensor after each. **Fusion**
+combines the chain into one kernel that reads the input once, does all the computation, and writes once. `torch.compile`
+does this. Our example is the usual approximation of GELU, written out:
 
 $$\tfrac12\, x \left( 1 + \tanh\!\big( 0.798\, (x + 0.0447\, x^3) \big) \right)$$
 """
@@ -933,7 +925,7 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** How many kernels is that, one after the other? And how many times the bytes that one fused kernel needs?
+**Predict.** Run one operation at a time, how many times the bytes of a single fused kernel does this move?
 """
 
 # %%
@@ -943,19 +935,19 @@ guess = None  # times the bytes
 r"""
 ### Exercise 11.5 · chain_bytes &nbsp; ★☆☆ &nbsp; 8 minutes
 
-Write `chain_bytes(chain, size)`: the bytes that a chain of elementwise operations reads and writes, as a dict with
-`"eager"`, where each operation is a kernel of its own, and `"fused"`, where one kernel does them all. `chain` is a list of
-one or more `(result, operands)`, names of tensors of `size` bytes each: `[("a", ["x"]), ("b", ["a", "y"])]` makes `a` from
-`x`, and then `b` from `a` and `y`. The result of the last one is what is wanted; the others are temporary, used once,
-several times or never. An operation has one operand or more, all different; operands come from outside or from an earlier
-operation, and no two operations make the same name. (Plain numbers, as in `0.5 * x`, are in no list: they come with the
-kernel.)
+Write `chain_bytes(chain, size)`. It returns the bytes that a chain of elementwise operations reads and writes, as a
+dict with `"eager"`, where each operation is a separate kernel, and `"fused"`, where one kernel does them all. `chain`
+is a list of one or more `(result, operands)`, names of tensors of `size` bytes each: `[("a", ["x"]), ("b", ["a",
+"y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we want; the others are
+temporary and are used once, several times or never. An operation has one or more operands, all different; operands come
+from outside or from an earlier operation, and no two operations make the same name. (Plain numbers, as in `0.5 * x`,
+aren't listed: they're part of the kernel.)
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "chain_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def chain_bytes(chain: list[tuple[str, list[str]]], size: int) -> dict[str, int]:
-    """Bytes read and written, with one kernel for each operation and with one for all."""
+    """Bytes read and written, with one kernel per operation and with one for all."""
     ### BEGIN SOLUTION
     made = {result for result, _ in chain}
     read = {name for _, operands in chain for name in operands}
@@ -969,14 +961,14 @@ check("chain_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Eager: how many tensors does an operation with two operands move between memory and the kernel? Not two.</details>
-<details><summary>Hint 2</summary>Fused: which names does the kernel have to read, as no operation makes them? A set has each of them once. And what is written?</details>
+<details><summary>Hint 1</summary>Eager: how many tensors does an operation with two operands move between memory and the kernel? It's not two.</details>
+<details><summary>Hint 2</summary>Fused: which names does the kernel have to read because no operation makes them? A set contains each of them once. And what is written?</details>
 
-**Why it matters.** Elementwise operations take as long as their bytes do. So the quotient of the two numbers is the most
-that fusing a chain can win.
+**Why it matters.** Elementwise operations take as long as moving their bytes does. So the ratio of the two numbers is
+the largest speedup that fusion can give.
 
-To see it for real, here is somebody who stands between PyTorch and its kernels, and counts. GELU is eight operations, with
-their temporaries called `a` to `g`.
+To measure it, we put an object between PyTorch and its kernels that counts operations and bytes. GELU takes eight
+operations, with temporaries that we call `a` to `g`.
 """
 
 # %%
@@ -1018,7 +1010,7 @@ with Traffic() as eager:
 traffic = chain_bytes(gelu_chain, 4 * side**2)
 enter("one kernel for each: traffic of GELU", traffic["eager"], eager.bytes)
 reconcile(
-    "traffic against one read and one write", guess, eager.bytes / traffic["fused"], "times"
+    "the traffic of eight kernels", guess, eager.bytes / traffic["fused"], "times that of one"
 )
 
 assert eager.kernels == len(gelu_chain) == 8
@@ -1026,9 +1018,9 @@ assert eager.bytes == 9 * traffic["fused"]
 
 # %% [markdown]
 r"""
-Nine times. Now let PyTorch compile it, and read what it wrote: its kernels, and which tensors they read and write. (It
-needs a C++ compiler on a CPU. Where there is none, the cell says so, and what is claimed is what it would have written.
-The first compilation takes some ten seconds.)
+It moves nine times the bytes. Now let PyTorch compile the function, and look at the kernels that it generates and which
+tensors they read and write. (On a CPU this needs a C++ compiler. If there's none, the cell says so. The first
+compilation takes some ten seconds.)
 """
 
 # %%
@@ -1039,7 +1031,7 @@ from torch._inductor.utils import run_and_get_code
 
 
 def compiled_kernels(fn: Callable[..., Any], *args: Any) -> list[tuple[int, int]] | None:
-    """For each kernel that torch.compile writes for fn: tensors read, and written. None where it cannot compile."""
+    """For each kernel that torch.compile makes for fn: tensors read and written. None if it cannot compile."""
     torch._dynamo.reset()
     try:
         result, sources = run_and_get_code(torch.compile(fn), *args)
@@ -1066,7 +1058,7 @@ if kernels is not None:
 
 # %% [markdown]
 r"""
-Eight kernels became one, a ninth of the traffic. And since such a chain is bound by bandwidth, time follows:
+Eight kernels became one, with a ninth of the traffic. And since the chain is memory-bound, it gets faster as well:
 """
 
 # %% tags=["timed"]
@@ -1077,29 +1069,29 @@ if kernels is not None:
 
 # %% [markdown]
 r"""
-It saves memory, too: autograd would have kept an input for most of the eight, and the fused kernel's backward pass
-computes them again from $x$. A checkpoint, made by the compiler. What fusion does *not* help is a matmul: that is bound
-by FLOPs, and a good one is one kernel already.
+Fusion saves memory, too: autograd would have kept an input for most of the eight operations, but the fused kernel's
+backward pass recomputes them from $x$. That's a checkpoint made by the compiler. Fusion doesn't help a matrix product,
+which is compute-bound and already a single kernel.
 
 *Try it yourself:* give `compiled_kernels` a softmax, written out: subtract the maximum, `exp`, divide by the sum. How
-many kernels?
+many kernels do you get?
 """
 
 # %% [markdown]
 r"""
-## 6 · The result: the same training in a fraction of the memory
+## 6 · The same training in a fraction of the memory
 
-Now put your pieces together. We train the stack four times, each time with one idea more: plainly; in eight parts with
-your `accumulate`; with every block in your `Checkpoint` as well; and last with Adafactor instead of AdamW. The first
-three do the same arithmetic, so their losses have to agree. The fourth learns by a different rule.
+Now put your pieces together. We train the stack four times, each time with one more of them: without any; in eight
+parts with your `accumulate`; also with every block in your `Checkpoint`; and finally with Adafactor instead of AdamW.
+The first three do the same arithmetic, so their losses have to agree. The fourth uses a different update rule.
 
-**Predict.** Parameters, gradients, optimizer state and activations together: how many times fewer bytes does the last
-training hold than the first? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$
+**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
+training need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$
 parameters, and a checkpointed block keeps only its input.)
 """
 
 # %%
-guess = None  # times fewer
+guess = None  # times as many
 
 
 # %%
@@ -1139,7 +1131,9 @@ def train(checkpoints: bool, size: int, name: str) -> tuple[list[float], dict[st
         optimizer.step()
     return losses, {
         "parameters": sum(storage_bytes(p) for p in trained.parameters()),
-        "gradients": sum(storage_bytes(p.grad) for p in trained.parameters() if p.grad is not None),
+        "gradients": sum(
+            storage_bytes(p.grad) for p in trained.parameters() if p.grad is not None
+        ),
         "optimizer state": state_bytes(optimizer),
         "activations": kept,
     }
@@ -1163,17 +1157,19 @@ for way, (checkpoints, size, name) in ways.items():
     }
     assert bars[way] == planned
     enter(f"{way}: all four kinds", sum(planned.values()), sum(bars[way].values()))
-    print(f"    loss {courses[way][0]:.3f} at first, {courses[way][-1]:.3f} after {STEPS} steps")
+    print(
+        f"    loss {courses[way][0]:.3f} at first, {courses[way][-1]:.3f} after {STEPS} steps"
+    )
     assert courses[way][-1] < 0.9 * courses[way][0]
 for way in ("in parts", "+ checkpoints"):
     drift = max(abs(a - b) for a, b in zip(courses["plain"], courses[way], strict=True))
     assert drift < 1e-3 * courses["plain"][0]
 
 fewer = sum(bars["plain"].values()) / sum(bars["+ Adafactor"].values())
-reconcile("plain against all three ideas", guess, fewer, "times")
+reconcile("the first training", guess, fewer, "times the bytes of the last")
 
 # %%
-finding = f"Three ideas together: {fewer:.1f} times fewer bytes for the same training"
+finding = f"Three methods together reduce the bytes of a training by a factor of {fewer:.1f}"
 plots.show(
     plots.memory_stacks(bars, title=finding),
     alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: in parts the activations "
@@ -1185,8 +1181,10 @@ assert exact == len(ledger)
 
 # %% [markdown]
 r"""
-What's left is what none of the three touches: the parameters and their gradients. LoRA and the master copy decide about
-those. So back to the question of the beginning: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
+What's left is what none of the three reduces: the parameters and their gradients. For those, you'd use LoRA or give up
+the master weights.
+
+Back to our first question: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """
 
 # %%
@@ -1206,7 +1204,7 @@ ledgers = {
     "+ Adafactor": with_adafactor,
     "checkpoints, LoRA": adapted,
 }
-finding = "Llama 3.1 8B on one H100: only with a smaller optimizer, or fewer trained weights"
+finding = "Llama 3.1 8B fits on one H100 only with a smaller optimizer or fewer trained weights"
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
     alt=f"{finding}. Bars of five kinds: plain and checkpointed training exceed the card; with Adafactor or LoRA it fits.",
@@ -1215,27 +1213,30 @@ sums = {name: sum(ledger.values()) for name, ledger in ledgers.items()}
 for name, size in sums.items():
     print(f"{name:>18}: {readable(size, 'B')}")
 
-assert sums["plain"] > sums["checkpoints"] > card > sums["+ Adafactor"] > sums["checkpoints, LoRA"]
+assert (
+    sums["plain"] > sums["checkpoints"] > card > sums["+ Adafactor"] > sums["checkpoints, LoRA"]
+)
 
 # %% [markdown]
 r"""
-Checkpointing alone isn't enough, because AdamW's state and the master copy stay. Give up AdamW, and the card just about
-holds it. Give up training every weight, and most of the card is free. If you want to give up neither, you need a
+Checkpointing alone isn't enough, because AdamW's state and the master weights remain. If you give up AdamW, it just
+about fits. If you give up training every weight, most of the card is free. If you want to give up neither, you need a
 second card.
 
 ## Takeaways
 
 **Mechanics.** Accumulation: weight each part's loss by its fraction of the rows, then call `backward`. Checkpointing:
-keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: in each pass, the slower of link and compute
-decides. Adafactor: one number per row and one per column. LoRA: $r\,(\text{in} + \text{out})$ numbers instead of
-$\text{in} \cdot \text{out}$. Fusion: each input is read once and each result written once.
+keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: in each pass, the slower of link and
+computation decides. Adafactor: one number per row and one per column. LoRA: $r\,(\text{in} + \text{out})$ numbers
+instead of $\text{in} \cdot \text{out}$. Fusion: each input is read once and each result written once.
 
-**Mindset.** Ask three things of every trick: which kind of memory does it shrink, what do you pay, and is the result
-still the same? Then measure all three.
+**Mindset.** Ask three questions about every method: which kind of memory does it reduce, what does it cost, and is the
+result still the same? Then measure all three.
 
-**Intuitions.** Activations grow with the tokens and everything else grows with the parameters, so no single trick
-shrinks both. Don't keep what is cheap to recompute. An elementwise chain spends most of its time moving numbers
-between memory and the processor.
+**Intuitions.** Activations grow with the tokens and everything else grows with the parameters, so no single method
+reduces both. Don't keep what's cheap to recompute. A chain of elementwise operations spends most of its time moving
+numbers between memory and the processor.
 
-Next: [12 · Scale](../12_scale/12_scale.ipynb). Several devices share one model: what does each of them hold, and what do they have to send?
+Next: [12 · Scale](../12_scale/12_scale.ipynb). Several devices share one model. What does each of them hold, and what
+do they have to send?
 """
