@@ -4,18 +4,15 @@ r"""
 
 [← 12 · Scale](../12_scale/12_scale.ipynb)
 
-> **Can you say what a training will take, before you start it?**
+> **Can you say what a training run will take, before you start it?**
 
-Twelve lectures, and all of them were about one thing: numbers that can be known in advance. Now you plan a training from
-beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine, and
-how good it has to become. Then you write the model, train it on real text, and hold what came out beside the plan. By the
-end you will have shown it in one figure: parameters and FLOPs to the last one, memory within two percent, and time
-within twenty. And the model will write you some Python.
+Every lecture of this course was about numbers that you can know in advance. Now you'll plan a training run from
+beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
+and how good the model has to become. Then you'll write the model, train it on real text, and compare the result with
+the plan. On an idle machine the plan will be right to the last parameter and FLOP, within two percent for memory, and
+within twenty percent for time. And your model will write some Python.
 
-How to read: run the cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>). Where a cell says *predict*, write your
-number first; being wrong is how you find out what to look at. The cell below each exercise checks your answer and names
-the likely mistake; *Validate* in the toolbar runs them all. The training itself takes a few minutes on a CPU with two
-cores.
+The training itself takes a few minutes on a CPU with two cores.
 """
 
 # %%
@@ -57,12 +54,12 @@ show_progress()
 
 # %% [markdown]
 r"""
-## 1 · What is to be done
+## 1 · The task
 
-A decision comes first: how much do we want to spend? Here are four sizes. `default` is for a CPU with two cores, and
-takes a few minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is for testing this notebook, and
-learns little. The environment variable `COURSE_PRESET` chooses another one than your device would get. Or change a number:
-everything below follows.
+First, how much do you want to spend? There are four presets. `default` is for a CPU with two cores and takes a few
+minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is for testing this notebook and learns
+little. The environment variable `COURSE_PRESET` overrides the choice. You can also change any of the numbers;
+everything below adapts.
 """
 
 
@@ -104,17 +101,17 @@ print(f"{preset.steps * tokens_per_step:,} tokens, {tokens_per_step:,} in each s
 
 # %% [markdown]
 r"""
-### A text that you have already
+### A text that you already have
 
-Lecture 09 trained on Python's own standard library, whose sources lie on every machine that can run this notebook, under
-the license of Python itself (the PSF license, which allows it). Each byte is a token, so no tokenizer is needed. Every
-tenth file is **held out**: the model never trains on it. What it has learned by heart does not help it there.
+As in lecture 09, we train on Python's own standard library, which is on every machine that can run this notebook, under
+Python's license (the PSF license, which allows it). Each byte is a token, so we need no tokenizer. Every tenth file
+belongs to the validation set: the model never trains on it, so memorizing the training text doesn't help there.
 """
 
 
 # %%
 def read_sources(pattern: str, most: int) -> tuple[bytes, bytes]:
-    """The text to train on, at most so many bytes of it, and the text held out, a tenth of that."""
+    """The training text, at most this many bytes, and the validation text, a tenth of that."""
     root = Path(sysconfig.get_path("stdlib"))
     elsewhere = {"site-packages", "dist-packages", "test", "tests"}
     files = sorted(p for p in root.glob(pattern) if not elsewhere & set(p.parts))
@@ -134,7 +131,7 @@ train_tokens, held_out = (
     data.open_tokens(folder / f"{part}.npy", vocab_size=VOCABULARY)
     for part in ("train", "held_out")
 )
-print(f"{len(train_tokens):,} tokens to train on, {len(held_out):,} held out")
+print(f"{len(train_tokens):,} tokens to train on, {len(held_out):,} for validation")
 print(bytes(held_out[:60]).decode(errors="replace"))
 
 assert len(train_tokens) > 500_000 and len(held_out) > 50_000
@@ -142,15 +139,15 @@ assert train_tokens.dtype == np.uint8  # one byte on disk for each token
 
 # %% [markdown]
 r"""
-### The bar
+### The baseline
 
-A loss means little without something to compare it with. Who knows nothing gives each of 256 bytes the same chance, and
-has a loss of $\ln 256 = 5.55$ nats per byte. Who has counted how often each byte occurs does better. And so on: count
-which byte follows which, or follows each *pair* of bytes. Such a table needs no training, only counting, and is hard to
-beat with a few bytes of context. Our bar is the table that looks back as far as `preset.look_back` says: none, or two
-bytes. The model has to be better than that, on the text held out.
+A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes
+probability 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. You can do better by counting how often each byte
+occurs, and better still by counting which byte follows which, or follows each *pair* of bytes. Such a table needs no
+training, only counting, and with only a few bytes of context it's hard to beat. Our baseline is the table that looks
+back as many bytes as `preset.look_back` says: none, or two. The model's validation loss has to be lower.
 
-**Predict.** What is the loss of the table that looks back two bytes, in nats per byte?
+**Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
 
 # %%
@@ -159,10 +156,10 @@ guess = None  # nats per byte
 
 # %%
 def table_loss(train: NDArray[np.uint8], held: NDArray[np.uint8], look_back: int) -> float:
-    """Mean loss, in nats per byte, of predicting from how often each byte followed the last few."""
+    """Mean loss, in nats per byte, of predictions from how often each byte followed the last few."""
 
     def codes(ids: NDArray[np.uint8]) -> NDArray[np.int64]:
-        """The bytes looked back on and the next, as one number."""
+        """The previous bytes and the next one, as one number."""
         count = len(ids) - look_back
         digits = [ids[i : i + count].astype(np.int64) for i in range(look_back + 1)]
         return sum(d * 256 ** (look_back - i) for i, d in enumerate(digits))
@@ -184,36 +181,37 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 
 # %% [markdown]
 r"""
-(The 0.1 stands for what was never seen: without it the loss of one surprise would be infinite.)
+(The 0.1 is for sequences that were never seen: without it, a single surprise would make the loss infinite.)
 
-*Try it yourself:* look back three bytes. The table has $256^4$ numbers then; how many bytes are that?
+*Try it yourself:* look back three bytes. The table then has $256^4$ numbers; how many bytes is that?
 
 ## 2 · The plan
 
 ### Parameters and FLOPs
 
-The model is the Transformer of lecture 08, with one change: the table of tokens is also the head (the two are *tied*),
-so it is counted once, and it does multiply. For $V$ tokens, context $T$, width $d$ and $L$ layers:
+The model is the Transformer of lecture 08 with one change: the token embedding is also the output layer (the two are
+*tied*), so it counts once, and it does multiply. For a vocabulary of $V$ tokens, context length $T$, width $d$ and $L$
+layers:
 
 | part | shapes | remarks |
 |---|---|---|
-| table of tokens | $V \times d$ | looked up at the bottom, *multiplied* at the top |
-| table of places | $T \times d$ | looked up |
-| each layer: `qkv` | $d \times 3d$ | queries, keys and values at once |
+| token embedding | $V \times d$ | looked up at the input, *multiplied* at the output |
+| positional embedding | $T \times d$ | looked up |
+| each layer: `qkv` | $d \times 3d$ | queries, keys and values together |
 | each layer: `out` | $d \times d$ | |
-| each layer: `up`, `down` | $d \times 4d$, $4d \times d$ | GELU in between |
+| each layer: `up`, `down` | $d \times 4d$, $4d \times d$ | with a GELU between them |
 | each layer: two LayerNorms | $2d$ each | a scale and a shift |
 | at the end: a LayerNorm | $2d$ | |
 
-None of the matrices has a bias. For the FLOPs, lecture 06 has all you need: a weight that multiplies costs 2 FLOPs for
-each token forward and 4 backward. And attention multiplies what has no weights: queries with keys and chances with
-values, $2 \cdot 2 \cdot d \cdot T$ FLOPs for each token and layer, forward; twice as many backward. (By convention the
-half that the mask hides is counted in full.) Norms, GELU and softmax are elementwise, and are not counted.
+None of the linear layers has a bias. For the FLOPs, lecture 06 has everything you need: a weight that multiplies costs
+2 FLOPs per token forward and 4 backward. In addition, attention multiplies queries with keys and attention weights with
+values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token and layer forward, and twice as many backward. (By convention the
+half that the mask hides is counted in full.) Norms, GELU and softmax are elementwise and not counted.
 
 ### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `plan_work(layers, width, context, vocabulary)`: a dict with the number of `"parameters"`, and with `"FLOPs per
-token"`, those of forward and backward pass together. Both are whole numbers, and exact.
+Write `plan_work(layers, width, context, vocabulary)`. It returns a dict with the number of `"parameters"` and the
+`"FLOPs per token"` of the forward and backward pass together. Both are integers, and exact.
 """
 
 
@@ -236,10 +234,10 @@ check("plan_work")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the layers, and add the rows that occur once.</details>
-<details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it multiplies; the first row does, at the top. The text above has attention's FLOPs for one layer, forward.</details>
+<details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the number of layers, and add the rows that occur once.</details>
+<details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it multiplies; the first row does, at the output. The text above has attention's FLOPs for one layer, forward.</details>
 
-**Why it matters.** These two numbers decide the rest: bytes follow from the first, seconds from the second.
+**Why it matters.** The rest follows from these two numbers: bytes from the first, seconds from the second.
 """
 
 # %%
@@ -267,12 +265,12 @@ r"""
 ### Bytes, by kind
 
 We train in mixed precision, as in lecture 10: the parameters, their gradients and AdamW's two averages stay `float32`,
-and autocast turns what is multiplied into `bfloat16`. The activations are then of both kinds. For $N = B \cdot T$ tokens
-and $h$ heads, autograd keeps:
+and autocast converts the inputs of matrix products to `bfloat16`. So there are activations of both kinds. For $N = B
+\cdot T$ tokens and $h$ heads, autograd keeps:
 
 | in each layer | numbers | format under autocast |
 |---|---|---|
-| the inputs of the two LayerNorms: the sums that run through the model | $2Nd$ | `float32` |
+| the inputs of the two LayerNorms | $2Nd$ | `float32` |
 | their statistics, a mean and a scale for each token | $4N$ | `float32` |
 | their outputs, as inputs of `qkv` and of `up` | $2Nd$ | 16 bits |
 | queries, keys and values | $3Nd$ | 16 bits |
@@ -282,20 +280,21 @@ and $h$ heads, autograd keeps:
 
 | once | numbers | format under autocast |
 |---|---|---|
-| the last LayerNorm: its input, and its statistics | $Nd + 2N$ | `float32` |
-| its output, as the input of the head | $Nd$ | 16 bits |
-| the loss: the logarithms of all chances, and one number more | $NV + 1$ | `float32` |
-| a copy of each matrix that multiplies, the table included | $12Ld^2 + Vd$ | 16 bits |
+| the last LayerNorm: its input and its statistics | $Nd + 2N$ | `float32` |
+| its output, as the input of the output layer | $Nd$ | 16 bits |
+| the loss: the logarithms of all probabilities, and one more number | $NV + 1$ | `float32` |
+| a copy of each matrix that multiplies, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
 
-The last row is what autocast *adds*: in `float32` the weights themselves are there anyway, and no copy is made. The
-other rows are the same in `float32`, with 4 bytes throughout. There is no $T^2$ in either: attention will be one fused
-operation that never writes its weights down.
+The last row exists only under autocast: in `float32` the weights themselves are used, and there's no copy. The other
+rows are the same in `float32`, with 4 bytes throughout. There's no $T^2$ in either table, because we'll use a fused
+attention that doesn't store its weights.
 
 ### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed)`: a dict with the bytes of
-`"parameters"`, `"gradients"`, `"optimizer state"` (AdamW's; leave out its counters of steps) and `"activations"` (both
-tables, the copies included). If `mixed` is true, as in the tables; if not, all in `float32`. The bytes are exact.
+Write `plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed)`. It returns a dict with the
+bytes of `"parameters"`, `"gradients"`, `"optimizer state"` (AdamW's, without its step counters) and `"activations"`
+(both tables, including the copies). If `mixed` is true, follow the tables; if not, everything is in `float32`. The
+bytes are exact.
 """
 
 
@@ -332,11 +331,12 @@ check("plan_bytes")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>In each table add up the numbers of the <code>float32</code> rows and those of the 16-bit rows; then multiply each of these sums by its bytes.</details>
-<details><summary>Hint 2</summary>Only two things depend on <code>mixed</code>: how many bytes a number in the 16-bit rows has, and whether there are copies. What is in 16 bits is 14 d numbers for each token in a layer, and d once.</details>
+<details><summary>Hint 2</summary>Only two things depend on <code>mixed</code>: how many bytes a number in the 16-bit rows takes, and whether there are copies. The 16-bit rows have 14 d numbers for each token in a layer, and d once.</details>
 
-**Why it matters.** This decides which batch fits. And it says what to change where none does.
+**Why it matters.** This decides which batch size fits, and what to change if none does.
 
-**Predict.** By which factor do the *activations* shrink under autocast, for your preset? (Below 1: they grow.)
+**Predict.** By what factor do the *activations* shrink under autocast, for your preset? (If you think they grow, give a
+number below 1.)
 """
 
 # %%
@@ -366,7 +366,7 @@ for kind in in_mixed:
 assert 1 < shrinks < 64 / 36  # a layer's vectors: 16 · 4 = 64 bytes against 2 · 4 + 14 · 2 = 36
 
 in_all = readable(sum(in_mixed.values()), "B")
-finding = f"What a step holds: {in_all} in mixed precision, mostly activations"
+finding = f"A step needs {in_all} in mixed precision, mostly for activations"
 plots.show(
     plots.memory_stacks({"float32": in_float32, "mixed": in_mixed}, title=finding),
     alt=f"{finding}. Two bars of parameters, gradients, optimizer state and activations; only the "
@@ -376,13 +376,13 @@ assert in_mixed["activations"] > sum(in_mixed.values()) / 2
 
 # %% [markdown]
 r"""
-That is what mixed precision brings in memory: less than half is saved, and only of the activations. What it brings in
-time depends on your device.
+Mixed precision saves less than half of the activations, and nothing else. How much time it saves
+depends on your device.
 
 ### Seconds
 
-The run has a number of FLOPs, your device a rate. Lecture 05 showed how to measure the rate: multiply large matrices, and
-call the best that they reach a *measured ceiling*. In both formats:
+The run takes a number of FLOPs, and your device has a rate. As in lecture 05, we measure the rate with large matrix
+products and call the best one a *measured ceiling*. Here it is in both formats:
 """
 
 # %% tags=["timed"]
@@ -398,12 +398,12 @@ for dtype, rate in ceilings.items():
 
 # %% [markdown]
 r"""
-These times are *lower bounds*. No training runs at the ceiling: its matrices are smaller, and between the products there
-is all that counts no FLOPs and takes time. Which share of the ceiling is reached is the MFU of the run (measured
-against a ceiling instead of a promised peak), and it is the one number of the plan that no formula gives. Guess it now.
-In section 4 a rehearsal will tell, and will also choose between the two formats.
+These times are *lower bounds*. No training runs at the ceiling: its matrices are smaller, and between the matrix
+products sits everything that takes time without counting as FLOPs. The share of the ceiling that the run reaches is its
+MFU (relative to the measured ceiling instead of a promised peak). It's the only number in the plan that no formula
+gives. Guess it now; in section 4 you'll measure it in a rehearsal, which also chooses between the two formats.
 
-**Predict.** Which share of the ceiling will the training reach?
+**Predict.** What fraction of the ceiling will the training reach?
 """
 
 # %%
@@ -416,38 +416,40 @@ for share in (guess_of_share or 0.3, 1.0):
 
 # %% [markdown]
 r"""
-*Try it yourself:* how long would the `large` preset take on your device, at the same share?
+*Try it yourself:* how long would the `large` preset take on your device, at the same fraction of the ceiling?
 """
 
 # %% [markdown]
 r"""
 ## 3 · The model
 
-From ids to scores it is one straight road, of which you now write each part:
+From ids to logits the model is a simple sequence, and you'll write each part of it:
 
 | | shape |
 |---|---|
 | ids | `[b, t]` |
-| a vector for each token, plus one for its place | `[b, t, d]` |
-| $L$ blocks: attention adds what a token finds in earlier ones, the feed-forward part what it makes of that | `[b, t, d]` |
+| a vector for each token, plus one for its position | `[b, t, d]` |
+| $L$ blocks: attention adds information from earlier tokens, and the feed-forward block processes it | `[b, t, d]` |
 | a norm | `[b, t, d]` |
-| scores: products with the vectors of all tokens | `[b, t, V]` |
+| logits: products with the vectors of all tokens | `[b, t, V]` |
 
-Between the blocks runs one sum for each token, the **residual stream**: nothing on the road replaces it, everything adds
-to it. So gradients have a straight way down, past any number of layers; lecture 07 showed what happens without.
+For each token, the **residual stream** is the vector that runs from the embedding to the last norm: each part adds its
+output to it, and nothing replaces it. So gradients have a direct path back through any number of layers; in lecture 07
+you saw what happens without one.
 
 ### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width → width),
-made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all queries, all
-keys, all values; in each of these three a head is a run of neighboring numbers. Let the heads attend, causally: a
-token sees itself and what came before, in training as in evaluation. Merge the heads, and multiply by `out`. It works in
-any floating-point dtype and on any device, those of its weights, and lets gradients through to both weights and to `x`.
+Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width →
+width), made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all
+queries, all keys, all values; in each of these three a head consists of neighboring numbers. Let the heads attend,
+causally: a token sees itself and everything before it, in training and in evaluation. Merge the heads, and multiply by
+`out`. It works in any floating-point dtype and on any device, namely those of its weights, and lets gradients through
+to both weights and to `x`.
 
-`F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks; and given four dimensions, `[b, h, t, e]`, it
-is one fused operation that keeps no $T \times T$ weights for the backward pass. The plan of section 2 counts on that:
-autograd keeps what its table says, and no more. (`rearrange` with named dimensions splits and merges without a copy too
-many.)
+`F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions, `[b,
+h, t, e]`, it's a fused operation that keeps no $T \times T$ weights for the backward pass. The plan of section 2 relies
+on this: autograd keeps what its table says and no more. (`rearrange` with named dimensions splits and merges without
+unnecessary copies.)
 """
 
 
@@ -464,7 +466,7 @@ class Attention(nn.Module):
         ### END SOLUTION
 
     def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
-        """For each token what its heads gathered from the tokens so far."""
+        """For each token, the information that its heads collect from the tokens so far."""
         ### BEGIN SOLUTION
         q, k, v = rearrange(
             self.qkv(x), "b t (three h e) -> three b h t e", three=3, h=self.heads
@@ -479,20 +481,21 @@ check("Attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three: which of the three parts, which head, which number of it. Which of them runs slowest? What it returns can be unpacked into q, k, v if the part comes first.</details>
-<details><summary>Hint 2</summary>After the attention the dimensions are <code>b h t e</code>. Merging is the way back: the heads side by side again in the last dimension, in the order in which they were split.</details>
+<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three: which of the three parts, which head, which number of it. Which of them varies slowest? You can unpack the result into q, k, v if the part comes first.</details>
+<details><summary>Hint 2</summary>After the attention the dimensions are <code>b h t e</code>. Merging undoes the split: the heads are next to each other again in the last dimension, in the same order.</details>
 
-**Why it matters.** It is the only place in the model where tokens meet. Everything else treats each by itself.
+**Why it matters.** This is the only place in the model where tokens interact. Everything else treats each token
+separately.
 
-The rest of a layer you know from lecture 08. To `x` it adds the attention of the normed `x`; to that sum it adds what `down`
-makes of the GELU of `up` of the normed sum. `up` makes four times as many numbers of a token's $d$, and `down` brings them
-back.
+You know the rest of a layer from lecture 08. It adds to `x` the attention of the normed `x`. To that sum it adds the
+feed-forward block of the normed sum: `up` turns a token's $d$ numbers into four times as many, then come the GELU and
+`down`, which turns them back into $d$.
 """
 
 
 # %%
 class Block(nn.Module):
-    """One layer: attention, then a feed-forward part, each of the normed input and added to it."""
+    """One layer: attention, then a feed-forward block, each applied to the normed input and added to it."""
 
     def __init__(self, width: int, attention: nn.Module) -> None:
         super().__init__()
@@ -502,31 +505,33 @@ class Block(nn.Module):
         self.down = nn.Linear(4 * width, width, bias=False)
 
     def forward(self, x: Float[Tensor, "b t d"]) -> Float[Tensor, "b t d"]:
-        """x, with what this layer adds to it."""
+        """x plus what this layer adds to it."""
         x = x + self.attention(self.norm_1(x))
         return x + self.down(F.gelu(self.up(self.norm_2(x))))
 
 
 # %% [markdown]
 r"""
-### Exercise 14.4 · The whole &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 14.4 · The whole model &nbsp; ★★☆ &nbsp; 20 minutes
 
-Write the model, `Transformer(vocabulary, context, width, blocks)`. It has the two tables `tokens` and `places`
-(`nn.Embedding`), the `blocks` that it is given (any iterable of modules: a list, a generator), in that order, and a last
-`norm`, an `nn.LayerNorm`; nothing else is trained. PyTorch has to find the blocks: their parameters are called
-`blocks.0.…`, `blocks.1.…`, and so on. Its input is ids `[b, t]` with any $t$ from 1 up to `context`. Each token's vector,
-plus that of its place, goes through the blocks and the norm; the result for each token is its products with the vectors of
-*all* tokens in the table: one score for each. Gradients reach every parameter, and the table of tokens by both of its uses.
+Write the model, `Transformer(vocabulary, context, width, blocks)`. It has two tables, `tokens` (the token embedding)
+and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that it's given (any iterable of modules: a
+list, a generator), in that order; and a last `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to find
+the blocks: their parameters are called `blocks.0.…`, `blocks.1.…`, and so on. The input is ids `[b, t]` with any $t$
+from 1 up to `context`. Each token's vector, plus that of its position, goes through the blocks and the norm. The result
+for each token is its products with the vectors of *all* tokens in the table: one logit for each. Gradients reach every
+parameter, and they reach the token table through both of its uses.
 
-When the model is made, it draws every matrix in it, tables and whatever the blocks have included, from a normal distribution
-with mean 0 and a standard deviation of 0.02; vectors, as those of the norms, stay as they are. (With `nn.Embedding`'s own 1,
-the first scores would be of the size of $\sqrt d$; they should be about 0, all bytes alike.)
+When the model is made, it draws every matrix in it, including the tables and whatever the blocks contain, from a normal
+distribution with mean 0 and a standard deviation of 0.02; vectors, such as those of the norms, stay as they are. (With
+`nn.Embedding`'s own standard deviation, 1, the first logits would be about as large as $\sqrt d$; they should be about
+0, the same for all bytes.)
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "Transformer", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class Transformer(nn.Module):
-    """Scores for the next token, at each position."""
+    """Logits of the next token, at each position."""
 
     def __init__(
         self, vocabulary: int, context: int, width: int, blocks: Iterable[nn.Module]
@@ -554,19 +559,19 @@ check("Transformer")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and so does <code>F.linear</code> by any tensor of that shape: which shape has the table? The places of a sequence are the first rows of their table; they are added to each sequence of the batch.</details>
-<details><summary>Hint 2</summary>Which containers of <code>torch.nn</code> tell PyTorch about the modules in them? Once the blocks are in one, <code>self.parameters()</code> has theirs too; a matrix has two dimensions, a vector one.</details>
+<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and so does <code>F.linear</code> by any tensor of that shape: which shape does the table have? The positions of a sequence are the first rows of their table; they're added to each sequence of the batch.</details>
+<details><summary>Hint 2</summary>Which containers of <code>torch.nn</code> tell PyTorch about the modules in them? Once the blocks are in one, <code>self.parameters()</code> has theirs too. A matrix has two dimensions, a vector one.</details>
 
-**Why it matters.** That is the whole architecture, in some thirty lines. Llama differs in the norm, the places, the
-nonlinearity, the head, and the number of heads for keys; the frame is this one.
+**Why it matters.** That's the whole architecture, in some thirty lines. Llama has a different norm, positional
+encoding, nonlinearity and output layer, and fewer heads for keys and values, but the same structure.
 """
 
 # %% [markdown]
 r"""
 ### The assembled model
 
-This is what you have put together. The dashed part is one layer; there are $L$ of them, one after the other. Follow the top
-line and you see the residual stream: nothing ever replaces it, every part adds to it.
+Here's what you've put together. The dashed arrows lead through one layer; there are $L$ of them, one after the other.
+If you follow the top line, you see the residual stream.
 
 ```mermaid
 flowchart LR
@@ -586,8 +591,8 @@ flowchart LR
 
 ### The model against the plan
 
-Before a model is trained it is checked, with everything that is cheap. Parameters and FLOPs first. Neither needs
-a single number in memory: on the meta device tensors have shapes and nothing else (lecture 05).
+Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. Neither needs
+any memory: on the meta device tensors have only shapes (lecture 05).
 """
 
 
@@ -618,9 +623,11 @@ assert counted == work  # to the last one
 
 # %% [markdown]
 r"""
-**The first loss.** All scores are near 0, so the model gives each byte about the same chance. (A score is a product of $d$
-normed numbers with weights of std 0.02: its variance is $0.02^2 d$, and half of that comes on top of the loss.) **The
-future.** Change a token: nothing before it may change. (`float64`, so that equal means equal.)
+**The first loss.** All logits are near 0, so the model gives each byte about the same probability. (A logit is a
+product of $d$ normed numbers with weights of std 0.02. Its variance is $0.02^2 d$, and half of that is added to the
+loss.)
+
+**The future.** Change a token: nothing before it may change. (We use `float64` and compare exactly.)
 """
 
 # %%
@@ -656,14 +663,14 @@ with torch.no_grad(), torch.device("cpu"):
     ids[0, place] = (ids[0, place] + 1) % VOCABULARY
     changed = (exact(ids) - before).abs().amax(dim=-1)[0] > 1e-9
 assert not changed[:place].any() and changed[place:].all()
-print(f"token {place} changed: so did the scores from {place} on, and none before")
+print(f"changing token {place} changes the logits from {place} on, and none before")
 
 # %% [markdown]
 r"""
-**Bytes.** One step, and memory is asked after each part of it, as in lecture 08. The optimizer is PyTorch's AdamW in its
-fused form, which makes no temporaries. Matrices decay, vectors do not.
+**Bytes.** We run one step and measure the memory after each part of it, as in lecture 08. The optimizer is PyTorch's
+AdamW in its fused version, which makes no temporaries. Weight decay applies to matrices but not to vectors.
 
-**Predict.** The activations were planned from two tables. By how many percent will they be off, in mixed precision?
+**Predict.** The activations were planned from two tables. By how many percent will the plan be off, in mixed precision?
 """
 
 # %%
@@ -681,7 +688,7 @@ def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
 
 
 def bytes_of_a_step(mixed: bool) -> dict[str, int]:
-    """What appears in memory in each part of a model's first step, by kind."""
+    """The bytes that each part of a model's first step adds to memory, by kind."""
     batch = next_batch()
     with track(device) as memory:
         model = make_model().to(device)
@@ -716,26 +723,31 @@ for precision, kinds in step_bytes.items():
         if device.type != "mps":  # where attention is another operation, which keeps more
             assert abs(share) < 0.02
 more = measured_bytes[True]["activations"] - in_mixed["activations"]
-reconcile("activations, off by", guess, 100 * abs(more) / in_mixed["activations"], "%")
-print(f"{more / tokens_per_step:g} B more for each token")
+reconcile(
+    "the error of the plan for activations",
+    guess,
+    100 * abs(more) / in_mixed["activations"],
+    "%",
+)
+print(f"{more / tokens_per_step:g} B more per token")
 
 if device.type == "cpu":
     assert more == 8 * tokens_per_step
 
 # %% [markdown]
 r"""
-Almost to the byte. AdamW has its counters of steps, 4 bytes for each tensor. And the activations are more than planned by
-8 bytes for each token: those are the *targets*. A batch is cut from longer rows, so that to flatten the targets copies
-them, as `int64`, and the loss keeps the copy. No table had a row for that; a comparison to the byte found it. It is
-far below our two percent, so we leave the plan as it is: it was written before.
+The plan is almost exact. AdamW has step counters, 4 bytes for each tensor. And there are 8 bytes per token more
+activations than planned: the *targets*. A batch is cut from longer rows, so flattening the targets copies them, as
+`int64`, and the loss keeps the copy. Our tables have no row for that; only a comparison to the byte could find it. It's
+far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit your device?
 
 ## 4 · The loop
 
-The loop is that of 9.4, and four lines more. The forward pass and the loss stand under `torch.autocast`, where `mixed` is
-true; `bfloat16` needs no loss scale (lecture 10). `clip_grad_norm_` shrinks all gradients together where their common norm is
-more than 1: one strange batch must not throw the run. And every so often, and after the last step in any case, it saves.
+The loop is that of exercise 9.4 with four more lines. The forward pass and the loss run under `torch.autocast` if
+`mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of 1, so
+that one unusual batch can't ruin the run. And the loop saves a checkpoint at regular intervals and after the last step.
 """
 
 
@@ -751,7 +763,7 @@ def train_model(
     every: int,
     report: Callable[[float], None] = lambda loss: None,
 ) -> list[float]:
-    """Train for these steps, save on the way and at the end, and return the losses."""
+    """Train for these steps, save checkpoints on the way and at the end, and return the losses."""
     losses = []
     for step in steps:
         for group in optimizer.param_groups:
@@ -772,29 +784,32 @@ def train_model(
 
 # %% [markdown]
 r"""
-It would train a model of any size. What large runs add is speed, and more machines.
+This loop would train a model of any size. Large runs add speed and more machines.
 """
 
 # %% [markdown]
 r"""
 ### The rehearsal
 
-What is still missing in the plan is the share of the ceiling. So rehearse: train a model of *one* layer for a few steps,
-and one of $m$ layers, a little more than half of the real one's $L$. What the second takes longer is what $m - 1$ layers
-take, and everything else (tables, head, loss, batch) is in the first. From there to $L$ layers is a line:
+The plan still lacks the fraction of the ceiling. So we rehearse: train a model of *one* layer for a few steps, and one
+of $m$ layers, a little more than half of the real model's $L$. The difference in time is what $m - 1$ layers take;
+everything else (embedding, output layer, loss, batch) is in the first. From there we extrapolate to $L$ layers with a
+line:
 
 $$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1}$$
 
-Why not two layers? Every error in $t(m) - t(1)$ is multiplied by $(L - 1) / (m - 1)$: with two that is $L - 1$, here less
-than two. And the step that counts is the *mean*, not the median: a run pays for its slow steps too.
+Why not use two layers? Because every error in $t(m) - t(1)$ is multiplied by $(L - 1) / (m - 1)$. With two layers
+that's $L - 1$; here it's less than two. And we need the *mean* time of a step, not the median, because a run pays for
+its slow steps too.
 
-The rehearsal takes seconds, whatever the run will take. It is done in both formats, and the faster one is taken: what
-mixed precision brings *here* is another question than what it brings to one large product.
+The rehearsal takes seconds, however long the run is. We do it in both formats and choose the faster one, since
+mixed precision may gain less in this model than in one large product.
 
-One thing more is on the clock. Five times the run stops to look at the text held out, 16 batches each time, forward only:
-a third of a step's FLOPs each (lecture 06), so $5 \cdot 16 / 3 \approx 27$ steps.
+One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time, forward
+only: a third of a step's FLOPs each (lecture 06), so $5 \cdot 16 / 3 \approx 27$ steps.
 
-**Predict.** How many times as fast as in `float32` is a step in mixed precision? (For one large product section 2 has it.)
+**Predict.** How many times as fast as in `float32` is a step in mixed precision? (Section 2 has the ratio for one large
+product.)
 """
 
 # %%
@@ -812,7 +827,7 @@ def lr_at(step: int) -> float:
 
 
 def rehearse(layers: int, mixed: bool) -> float:
-    """Seconds of one step of a model with so many layers."""
+    """Seconds of one step of a model with this many layers."""
     model = make_model(layers).to(device)
     optimizer = make_optimizer(model)
 
@@ -840,7 +855,12 @@ for precision in (False, True):
     print(
         f"{few} layer {times[0]}, {many} layers {times[1]} → {preset.layers} layers {times[2]}"
     )
-reconcile("mixed precision, in steps", guess, step_seconds[False] / step_seconds[True], "times")
+reconcile(
+    "a step in mixed precision",
+    guess,
+    step_seconds[False] / step_seconds[True],
+    "times as fast",
+)
 
 mixed = step_seconds[True] < step_seconds[False]
 ceiling = ceilings[torch.bfloat16 if mixed else torch.float32]
@@ -853,18 +873,18 @@ print(
 
 # %% [markdown]
 r"""
-Less than the products alone would promise, most likely: norms, GELU, softmax and the loss are not multiplications, and
-autocast adds conversions. The smaller the model, the more they weigh; in a small one, or on a CPU without instructions
-for `bfloat16`, mixed precision may even lose. Then we train in `float32`. The memory would be less; but here time is
-short, and memory is not.
+Most likely the gain is smaller than for a single large product: norms, GELU, softmax and the loss aren't matrix
+products, and autocast adds conversions. The smaller the model, the more they count. In a small model, or on a CPU
+without instructions for `bfloat16`, mixed precision may even be slower. Then we train in `float32`, which takes more
+memory; but our limit is time, not memory.
 
-Now the plan is complete. **Commit to it: nothing above is changed from here on.**
+Now the plan is complete. *From here on we don't change it.*
 
 ## 5 · The run
 
-One more number to guess before you start it.
+One last guess before you start.
 
-**Predict.** Which loss will the model have on the text held out, in nats per byte? (The tables of section 1: above.)
+**Predict.** What will the model's validation loss be, in nats per byte? (Compare with the tables in section 1.)
 """
 
 # %%
@@ -872,16 +892,16 @@ guess_of_loss = None  # nats per byte
 
 # %% [markdown]
 r"""
-And it is stopped on the way. After two fifths of the steps the first process ends; all that is left is the file that
-`save` wrote (with the course's careful `checkpoint`, of lecture 09). A new process, with another seed, makes a model,
-loads, and goes on. In it is everything that the next step depends on: weights, averages, the step, the state of the
-generator that draws the batches.
+We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
+wrote (with the course's careful `checkpoint`, from lecture 09). A new process, with a different seed, makes a model,
+loads the file and continues. The file contains everything that the next step depends on: weights, averages, the step,
+and the state of the generator that draws the batches.
 """
 
 
 # %% tags=["timed"]
 def held_out_loss(model: nn.Module) -> float:
-    """Mean loss on windows of the text held out, the same windows each time."""
+    """Mean loss on windows of the validation text, the same windows each time."""
     windows = torch.Generator().manual_seed(1)
     with torch.no_grad(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=mixed):
         losses = [
@@ -901,7 +921,11 @@ def held_out_loss(model: nn.Module) -> float:
 
 
 path = folder / "run.pt"
-moments = (every := preset.steps // LOOKS, 3 * every, preset.steps)  # at which it will show what it writes
+moments = (
+    every := preset.steps // LOOKS,
+    3 * every,
+    preset.steps,
+)  # at which it will show what it writes
 held_out_losses: dict[int, float] = {}
 stop = 2 * every
 step_flops = work["FLOPs per token"] * tokens_per_step
@@ -927,20 +951,27 @@ def process(seed: int, steps: range) -> tuple[nn.Module, list[float], float]:
         if step in moments:
             torch.save(model.state_dict(), folder / f"weights-{step}.pt")
         held_out_losses[step] = held_out_loss(model)
-        progress.write(f"step {step:>5,}: validation loss {held_out_losses[step]:.3f}", file=sys.stdout)
+        progress.write(
+            f"step {step:>5,}: validation loss {held_out_losses[step]:.3f}", file=sys.stdout
+        )
 
     def report(loss: float) -> None:
         progress.update()
         seconds = time.perf_counter() - began
         share = step_flops * (progress.n - steps.start) / seconds / ceiling
         progress.set_postfix_str(
-            f"loss {loss:.2f}, {share:.0%} of the ceiling (planned: {planned_share:.0%})", refresh=False
+            f"loss {loss:.2f}, {share:.0%} of the ceiling (planned: {planned_share:.0%})",
+            refresh=False,
         )
 
     devices.synchronize(device)
-    with tqdm(total=preset.steps, initial=steps.start, unit="step", desc="training") as progress:
+    with tqdm(
+        total=preset.steps, initial=steps.start, unit="step", desc="training"
+    ) as progress:
         began = time.perf_counter()
-        losses = train_model(model, optimizer, next_batch, lr_at, steps, mixed, save, every, report)
+        losses = train_model(
+            model, optimizer, next_batch, lr_at, steps, mixed, save, every, report
+        )
         devices.synchronize(device)
         return model, losses, time.perf_counter() - began
 
@@ -951,7 +982,7 @@ print(f"{readable(first_seconds, 's')} so far, planned {readable(planned_so_far,
 
 # %% [markdown]
 r"""
-A new process. Nothing of the old one is used but the file:
+Here's the new process. It uses nothing from the old one except the file:
 """
 
 # %% tags=["item-86", "timed"]
@@ -959,7 +990,7 @@ model, more_losses, more_seconds = process(4_321, range(stop, preset.steps))
 losses = first_losses + more_losses
 run_seconds = first_seconds + more_seconds
 final_loss = held_out_losses[preset.steps]
-reconcile("loss on the text held out", guess_of_loss, final_loss, "nats per byte")
+reconcile("validation loss", guess_of_loss, final_loss, "nats per byte")
 print(
     f"the bar: {bar:.2f}; {readable(run_seconds, 's')}, planned {readable(planned_seconds, 's')}"
 )
@@ -986,26 +1017,26 @@ plots.show(
         ylabel="loss (nats per byte)",
         title=finding,
     ),
-    alt=f"Loss against step. {finding}. The held-out loss ends below the dashed bar of {bar:.2f}.",
+    alt=f"Loss against step. {finding}. The validation loss ends below the dashed baseline of {bar:.2f}.",
 )
 
 # %% [markdown]
 r"""
-(The first mark of the training loss is a mean over its first steps, while it fell fast.)
+(The first marker of the training loss is a mean over the first steps, when the loss fell quickly.)
 
-What has it learned? Let it write.
+What has the model learned? Let's have it write.
 
-### Exercise 14.5 · Let it write &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.5 · Generate text &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `generate(model, ids, count, context, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one after the
-other, and returns them all, `[b, t + count]`. `model` turns ids into scores, `[b, t, vocabulary]`. It has places for `context`
-tokens and no more: it gets the last `context` ones of all that there are by then, or all of them where there are fewer. Call it
-once for each new token. What comes next is told by the scores at the *last* place: `pick` gets these, `[b, vocabulary]`, and
-returns the next id of each row, `[b]`.
+Write `generate(model, ids, count, context, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one
+after the other, and returns the whole, `[b, t + count]`. `model` turns ids into logits, `[b, t, vocabulary]`. It has
+positions for `context` tokens and no more, so give it the last `context` of all the ids so far, or all of them if there
+are fewer. Call it once for each new token. The logits at the *last* position predict what comes next: `pick` receives
+these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
 
-Nothing is recorded for a backward pass. While it writes the model is in eval mode; afterwards it is in the mode that it was in
-before, also where an error ends the writing. (All of its modules are in the same mode.) `ids` is `int64`, has a row and a column
-at least, and stays as it is. `count` may be 0.
+Nothing is recorded for a backward pass. While generating, the model is in eval mode; afterwards it's in the mode that
+it was in before, even if an error ends the generation. (All of its modules are in the same mode.) `ids` is `int64`, has
+at least one row and one column, and isn't changed. `count` may be 0.
 """
 
 
@@ -1017,7 +1048,7 @@ def generate(
     context: int,
     pick: Callable[[Float[Tensor, "b vocabulary"]], Int[Tensor, "b"]],
 ) -> Int[Tensor, "b t_and_count"]:
-    """ids, and after them `count` more in each row, each picked by the scores at the last place."""
+    """ids, followed by `count` more in each row, each picked from the logits at the last position."""
     ### BEGIN SOLUTION
     training = model.training
     model.eval()
@@ -1037,12 +1068,13 @@ check("generate")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One loop: cut the window, ask the model, pick, and put the new column beside the others. Which slice has the last <code>context</code> columns, also where there are fewer?</details>
-<details><summary>Hint 2</summary>What has to happen whatever happens stands in a <code>finally</code>. And <code>model.train(mode)</code> takes the mode that you have kept.</details>
+<details><summary>Hint 1</summary>One loop: cut the window, call the model, pick, and append the new column. Which slice has the last <code>context</code> columns, even if there are fewer?</details>
+<details><summary>Hint 2</summary>Whatever must happen in any case belongs in a <code>finally</code>. And <code>model.train(mode)</code> takes the mode that you saved.</details>
 
-**Why it matters.** Every chat works like this: a model, asked once for each token, and a rule that picks.
+**Why it matters.** Chat programs work like this: they call a model once for each token, and a rule picks the next one.
 
-The rule here draws. Its *temperature* of 0.7 makes likely bytes more likely.
+Our rule draws from the predicted probabilities with a temperature (lecture 09) of 0.7, which makes likely bytes even
+more likely.
 """
 
 
@@ -1051,18 +1083,26 @@ speaker = torch.Generator().manual_seed(3)
 
 
 def draw(scores: Float[Tensor, "b vocabulary"], temperature: float = 0.7) -> Int[Tensor, "b"]:
-    """An id for each row, drawn by its scores."""
+    """An id for each row, drawn from the probabilities of its logits."""
     chances = (scores.float() / temperature).softmax(dim=-1).cpu()
     return torch.multinomial(chances, 1, generator=speaker)[:, 0].to(scores.device)
 
 
 def columns(texts: dict[str, str], width: int = 38) -> str:
-    """Texts side by side, under their names; of a run of blanks eight are shown, of empty lines one."""
+    """Texts side by side, under their names; at most eight blanks in a row and one empty line are shown."""
     cut = []
     for name, text in texts.items():
         shown = re.sub(r" {9,}", 8 * " ", text)
-        shown = re.sub(r"\n{3,}", "\n\n", "".join(c if c.isprintable() or c == "\n" else "·" for c in shown))
-        lines = [line[i : i + width] for line in shown.split("\n") for i in range(0, max(1, len(line)), width)]
+        shown = re.sub(
+            r"\n{3,}",
+            "\n\n",
+            "".join(c if c.isprintable() or c == "\n" else "·" for c in shown),
+        )
+        lines = [
+            line[i : i + width]
+            for line in shown.split("\n")
+            for i in range(0, max(1, len(line)), width)
+        ]
         cut.append([name, "─" * width, *lines])
     rows = itertools.zip_longest(*cut, fillvalue="")
     return "\n".join("   ".join(f"{cell:<{width}}" for cell in row).rstrip() for row in rows)
@@ -1074,29 +1114,32 @@ for step in moments:
     writer = make_model().to(device)
     writer.load_state_dict(torch.load(folder / f"weights-{step}.pt", map_location=device))
     written = generate(writer, start, 300, preset.context, draw)[0].tolist()
-    samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = bytes(written).decode(errors="replace")
+    samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = bytes(written).decode(
+        errors="replace"
+    )
     assert len(written) == start.numel() + 300
 print(columns(samples))
 
 # %% [markdown]
 r"""
-It has never been told what a word is, let alone an indent. All that it knows is which byte tends to come next; and that
-it learned in a few minutes, on a machine that you own.
+Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and
+it learned that in a few minutes on your own machine.
 
-*Try it yourself:* a temperature of 0.2, and one of 1.5. Then another start: `b"class "`, `b"import "`.
+*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try another start: `b"class "`, `b"import "`.
 
-## 6 · The reckoning
+## 6 · Plan and result
 
 ### Exercise 14.6 · What is off? &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `discrepancies(planned, measured, tolerances)`. All three are dicts by name. A number is off if it differs from the
-plan by *more* than its tolerance, in either direction. The tolerance is a share of what was *planned*: 0.02 stands for 2 %,
-and 0 for exactly. Rounding must not decide: at a tolerance of 0.1, 110 is not off from 100, although `110 / 100 - 1` is a
-little more than 0.1. And a measured NaN, as of a loss that has exploded, is off.
+Write `discrepancies(planned, measured, tolerances)`. All three are dicts with the same kind of names. A number is off
+if it differs from the plan by *more* than its tolerance, in either direction. The tolerance is a fraction of the
+*planned* number: 0.02 means 2%, and 0 means exactly equal. Rounding must not decide: at a tolerance of 0.1, 110 is not
+off from 100, although `110 / 100 - 1` is slightly more than 0.1. And a measured NaN, such as the loss of a run that
+diverged, is off.
 
-Return a dict of those that are off, with the share as value: −0.3 if 30 % less was measured than planned, NaN for a NaN. A
-name that was planned and not measured is off as well; its value is None. Planned numbers are positive, every planned
-name has a tolerance, and what was measured without a plan is left out.
+Return a dict of the numbers that are off, with their relative difference as the value: −0.3 if the measured number is
+30% less than planned, NaN for a NaN. A name that was planned but not measured is off as well; its value is None.
+Planned numbers are positive, every planned name has a tolerance, and numbers measured without a plan are ignored.
 """
 
 
@@ -1104,7 +1147,7 @@ name has a tolerance, and what was measured without a plan is left out.
 def discrepancies(
     planned: dict[str, float], measured: dict[str, float], tolerances: dict[str, float]
 ) -> dict[str, float | None]:
-    """By how much each number is off that is off by more than its tolerance, as a share of the plan."""
+    """The relative difference from the plan of each number that is off by more than its tolerance."""
     ### BEGIN SOLUTION
     off: dict[str, float | None] = {}
     for name, plan in planned.items():
@@ -1124,13 +1167,13 @@ check("discrepancies")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Go through <code>planned</code>, and ask first whether the name is in <code>measured</code>.</details>
-<details><summary>Hint 2</summary>A share that has been divided is rounded; the difference of the two numbers is not. And every comparison with NaN is False: which of two opposite questions gives the right answer then?</details>
+<details><summary>Hint 2</summary>A quotient is rounded; the difference of the two numbers isn't. And every comparison with NaN is False: which of two opposite questions gives the right answer then?</details>
 
-**Why it matters.** A plan that nobody holds against what came out is a wish.
+**Why it matters.** A plan is only useful if you compare it with the result.
 
-## 7 · The result: everything, planned and measured
+## 7 · Everything, planned and measured
 
-All numbers of the plan were written down before the first step of the run. Here they are, with what came out.
+All numbers of the plan were written down before the first step of the run. Here they are beside the measurements.
 """
 
 # %% tags=["timed"]
@@ -1160,15 +1203,15 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-Were the seconds off? Then something else was running, in the rehearsal or in the run, or the device got warm and slowed
-down. On an idle machine they agree within 20 %: run the rehearsal again, and see.
+Were the seconds off? Then another program was running during the rehearsal or the run, or the device got hot and slowed
+down. On an idle machine they agree within 20%: run the rehearsal again, and compare.
 
-And the share of the ceiling, which you guessed before there was a model:
+And this is the fraction of the ceiling, which you guessed before the model existed:
 """
 
 # %% tags=["timed"]
 share = run_flops / run_seconds / ceiling
-reconcile("share of the ceiling", guess_of_share, share, "of the ceiling")
+reconcile("the training reaches", guess_of_share, share, "of the ceiling")
 print(
     f"{readable(run_flops / run_seconds, 'FLOP/s')} of {readable(ceiling, 'FLOP/s')}: {share:.0%}"
 )
@@ -1196,31 +1239,31 @@ plots.show(
 
 # %% [markdown]
 r"""
-That is the answer to the question. What a training costs can be known before it starts: the most of it on paper, and the
-rest after a rehearsal of seconds. What it will be *worth*, the loss, is the one thing that you had to run for. (For that
-as well there are laws, from many small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022,
+So yes: you can know what a training run takes before it starts, most of it on paper and the
+rest after a rehearsal of a few seconds. Only the result, the loss, you had to run for. (Scaling laws predict even that,
+from many small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022,
 arXiv:2203.15556. That would be another course.)
 
 *Try it yourself:* half the width, twice the layers. Plan first: which of the numbers change, and by how much? Then run
 from the top.
 
-## 8 · What is left to gain
+## 8 · What more could you gain?
 
-The share of the ceiling is small. What would raise it? Here is one step of the same training, with one change after the
-other, each on top of those before it:
+The fraction of the ceiling is small. What would raise it? Here's one step of the same training, with one change after
+the other, each in addition to those before it:
 
 | change | what it does |
 |---|---|
-| `float32` | where we begin |
-| `tf32` | products of `float32` go through tensor cores, with 10 bits after the point (lecture 05; only on CUDA) |
+| `float32` | where we start |
+| `tf32` | products of `float32` use tensor cores, with 10 bits of mantissa (lecture 05; only on CUDA) |
 | `bfloat16` | autocast: faster products, and half the bytes between most of them (lecture 10) |
-| compiled | `torch.compile` fuses what lies between the products (lecture 11; here only on CUDA) |
-| twice the batch | larger products, and the optimizer's part of a step is smaller |
+| compiled | `torch.compile` fuses what's between the products (lecture 11; here only on CUDA) |
+| twice the batch | larger products, and a smaller share of time for the optimizer |
 
-Attention has no line: it has been one fused operation from the start. All shares are of one rate, the peak of `bfloat16`
-(where none is promised: the higher ceiling), so that they compare like the speed itself.
+Attention isn't in this table because it's been one fused operation from the start. All fractions refer to the same
+rate, the peak of `bfloat16` (or, if it's unknown, the higher ceiling), so they're proportional to speed.
 
-**Predict.** How many times the first share is the last one?
+**Predict.** How many times as fast as the first is the fastest of them?
 """
 
 # %%
@@ -1229,7 +1272,7 @@ guess = None  # times
 
 # %% tags=["timed"]
 class Rung(NamedTuple):
-    """How a step is done."""
+    """The settings of a training step."""
 
     precision: str  # of float32 products, for torch.set_float32_matmul_precision
     mixed: bool
@@ -1249,7 +1292,7 @@ top = promised or max(ceilings.values())
 
 
 def share_of(rung: Rung) -> float:
-    """The share of the top rate that a step reaches."""
+    """The fraction of the top rate that a step reaches."""
     torch.set_float32_matmul_precision(rung.precision)
     model = make_model().to(device)
     optimizer = make_optimizer(model)
@@ -1287,7 +1330,7 @@ for rung_name, rung in rungs.items():
 torch.set_float32_matmul_precision("highest")
 
 first, best = shares["float32"], max(shares.values())
-reconcile("the best step against float32", guess, best / first, "times")
+reconcile("the fastest step", guess, best / first, "times as fast as in float32")
 if promised is not None:
     record("training step of the capstone, at its best", best, "MFU")
 of_what = "bfloat16 peak" if promised else "measured ceiling"
@@ -1299,15 +1342,15 @@ plots.show(
 
 # %% [markdown]
 r"""
-Not one line of the model was touched. On a GPU the data sheets alone promise more than a factor of ten between the first line and
-the third (lecture 05). How much of it arrives depends on the width: what can be fused grows with $d$, the products with $d^2$. On a
-CPU there is little to climb.
+We didn't change a single line of the model. On a GPU the data sheets promise more than a factor of ten between the
+first line and the third (lecture 05). How much of it you get depends on the width: what can be fused grows with $d$,
+the products with $d^2$. On a CPU there's little to gain.
 
-*Try it yourself:* which rung falls if `d` is halved, and which does not?
+*Try it yourself:* which of the fractions falls if you halve `d`, and which doesn't?
 
 ## How well do you guess?
 
-For the last time: every number that you wrote into a *predict* cell, in thirteen lectures, against what was measured. Did
+For the last time, here are all the numbers that you wrote into *predict* cells in this course, beside the results. Did
 you get better?
 """
 
@@ -1318,18 +1361,19 @@ calibration()
 r"""
 ## Takeaways
 
-**Mechanics.** Parameters: $12Ld^2 + Vd + Td$ and some norms. FLOPs for each token: 6 for each weight that multiplies, and
-$12LdT$ for attention. Bytes: 16 for each parameter in `float32` or under autocast, and activations from a table of what
-each operation keeps. Seconds: FLOPs over ceiling times share; the share from a rehearsal with fewer layers.
-The loop is seven lines, and a checkpoint is all that the next step depends on.
+**Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
+$12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
+each operation keeps. Seconds: FLOPs divided by ceiling and MFU, with the MFU from a rehearsal with fewer layers.
+The loop is seven lines, and a checkpoint contains everything that the next step depends on.
 
-**Mindset.** Write the number down first. Check what is cheap before you pay for what is not: shapes on the meta device, the
-first loss, the mask, the bytes of one step. Give a loss something to be compared with. State a tolerance for each number,
-and hold the plan against what came out. If they differ, one of the two is wrong, and you learn something.
+**Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
+the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
+compare the plan with the result. If they differ, one of the two is wrong, and you'll learn something.
 
-**Intuitions.** Most of a step's bytes are activations, and most of its FLOPs are matrices. A small model is far from the
-ceiling, because what is not multiplied weighs more. Two points make a line. Counting gets you far, with no GPU at all.
+**Intuitions.** Most of a step's bytes are activations, and most of its FLOPs are matrix products. A small model is far
+from the ceiling, because the other operations count for more. You can measure two small models and extrapolate. And
+counting gets you far without any GPU at all.
 
-That was the course. You began with a napkin; you end with a model that you planned, wrote, trained and understood, **every
-byte, every FLOP**.
+That was the course. You started with a napkin, and you end with a model that you planned, wrote, trained and
+understood: every byte, every FLOP.
 """
