@@ -166,8 +166,8 @@ def table_loss(train: NDArray[np.uint8], held: NDArray[np.uint8], look_back: int
 
     counts = np.bincount(codes(train), minlength=256 ** (look_back + 1)).reshape(-1, 256) + 0.1
     before, following = np.divmod(codes(held), 256)
-    chances = counts[before, following] / counts.sum(axis=1)[before]
-    return float(-np.log(chances).mean())
+    probabilities = counts[before, following] / counts.sum(axis=1)[before]
+    return float(-np.log(probabilities).mean())
 
 
 table_losses = [table_loss(train_tokens, held_out, look_back) for look_back in range(3)]
@@ -844,7 +844,10 @@ def rehearse(layers: int, mixed: bool) -> float:
 
 
 few, many = 1, preset.layers // 2 + 1
-LOOKS, LOOK_BATCHES = 5, 16  # how often the run looks at the text held out, and at how much
+LOOKS, LOOK_BATCHES = (
+    5,
+    16,
+)  # how often the validation loss is computed, and on how many batches
 step_seconds = {}
 for precision in (False, True):
     short, long = (rehearse(layers, precision) for layers in (few, many))
@@ -1010,7 +1013,7 @@ means = {
 finding = f"From {losses[0]:.1f} to {final_loss:.2f} nats per byte; the seam in the middle does not show"
 plots.show(
     plots.loss_curves(
-        {"training": means, "held out": held_out_losses},
+        {"training": means, "validation": held_out_losses},
         {"the bar": {window: bar, preset.steps: bar}},
         events={"a new process": stop},
         names=("the model", "a table of counts"),
@@ -1079,13 +1082,13 @@ more likely.
 
 
 # %% tags=["timed"]
-speaker = torch.Generator().manual_seed(3)
+sampler = torch.Generator().manual_seed(3)
 
 
 def draw(scores: Float[Tensor, "b vocabulary"], temperature: float = 0.7) -> Int[Tensor, "b"]:
     """An id for each row, drawn from the probabilities of its logits."""
-    chances = (scores.float() / temperature).softmax(dim=-1).cpu()
-    return torch.multinomial(chances, 1, generator=speaker)[:, 0].to(scores.device)
+    probabilities = (scores.float() / temperature).softmax(dim=-1).cpu()
+    return torch.multinomial(probabilities, 1, generator=sampler)[:, 0].to(scores.device)
 
 
 def columns(texts: dict[str, str], width: int = 38) -> str:
