@@ -106,7 +106,9 @@ def enter(what: str, predicted: float, measured: float) -> None:
 llama = napkin.PUBLISHED["Llama 3.1 8B"]
 card = FACTS["H100 SXM memory"].value
 one_card = sum(napkin.memory(llama, napkin.Step(batch=1, context=8_192)).values())
-print(f"Llama 3.1 8B, one sequence of 8,192 tokens: {readable(one_card, 'B')} on one card of {readable(card, 'B')}")
+print(
+    f"Llama 3.1 8B, one sequence of 8,192 tokens: {readable(one_card, 'B')} on one card of {readable(card, 'B')}"
+)
 assert round(one_card / card, 1) == 2.2
 
 # %% [markdown]
@@ -1194,7 +1196,9 @@ predictions in this lecture were right as well:
 
 # %%
 exact = sum(predicted == measured for _, predicted, measured in ledger)
-print(f"{exact} of {len(ledger)} byte counts were predicted exactly; the messages' headers add up to 2% to the others")
+print(
+    f"{exact} of {len(ledger)} byte counts were predicted exactly; the messages' headers add up to 2% to the others"
+)
 assert all(predicted <= measured <= 1.02 * predicted for _, predicted, measured in ledger)
 
 # %% [markdown]

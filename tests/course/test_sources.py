@@ -1,10 +1,12 @@
 """Sources that cannot become notebooks: each is refused with its file, its line, and what to do."""
 
+import itertools
 from pathlib import Path
 
 import hand_made
 import pytest
 
+from autograder import project
 from autograder.grading import source
 
 META = (
@@ -113,3 +115,18 @@ def test_equal_cells_get_different_ids(tmp_path: Path) -> None:
     lecture = read(tmp_path, SOUND + "\n# %%\nprint(1)\n\n# %%\nprint(1)\n")
     ids = [cell.id for cell in lecture.notebook.cells]
     assert len(set(ids)) == len(ids)
+
+
+def test_a_lecture_links_to_the_one_before_and_the_one_after() -> None:
+    lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+    for before, after in itertools.pairwise(lectures):
+        texts = [cell.source for cell in before.notebook.cells if cell.cell_type == "markdown"]
+        link = f"(../{after.name}/{after.name}.ipynb)"
+        assert link in texts[0], f"{before.name} begins without a link to {after.name}"
+        assert f"Next: [{_title(after)}]{link}" in texts[-1], f"{before.name} ends without a link to {after.name}"
+        back = f"[← {_title(before)}](../{before.name}/{before.name}.ipynb)"
+        assert back in after.notebook.cells[0].source, f"{after.name} begins without a link to {before.name}"
+
+
+def _title(lecture: source.Lecture) -> str:
+    return lecture.notebook.cells[0].source.splitlines()[0].removeprefix("# ")
