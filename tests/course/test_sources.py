@@ -118,7 +118,8 @@ def test_equal_cells_get_different_ids(tmp_path: Path) -> None:
 
 
 def test_a_lecture_links_to_the_one_before_and_the_one_after() -> None:
-    lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+    paths = source.lectures(project.SOLUTIONS)
+    lectures = [source.parse(path, path.read_text(encoding="utf-8"), built=False) for path in paths]
     for before, after in itertools.pairwise(lectures):
         texts = [cell.source for cell in before.notebook.cells if cell.cell_type == "markdown"]
         link = f"(../{after.name}/{after.name}.ipynb)"
