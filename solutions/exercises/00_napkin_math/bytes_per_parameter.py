@@ -26,7 +26,7 @@ exercise.requirement(
     domain=st.builds(given, dtypes, dtypes, st.just("SGD"), dtypes, masters),
 )
 exercise.requirement(
-    "momentum keeps one more number, AdamW two; they are in the dtype state, float32 if nothing is said",
+    "momentum keeps one more number, AdamW two; they are in the dtype state, by default float32",
     points=1,
     visible=[
         given("float32", "float32", "AdamW"),
@@ -77,20 +77,20 @@ exercise.mistake(
     "* size[state] → * size[gradients]",
 )
 exercise.mistake(
-    "The argument `state` says what dtype the optimizer's numbers are in: it is not always float32.",
+    "The argument `state` says what dtype the optimizer's numbers are in: it isn't always float32.",
     "* size[state] → * 4",
 )
 exercise.mistake(
     "What the optimizer keeps is in the dtype `state`, whatever the master copy is in.",
     "* size[state] → * size[master or state]",
 )
-exercise.mistake("If nothing is said, the state is in float32.", 'state: str = "float32" → state: str = "bfloat16"')
+exercise.mistake("By default the state is in float32.", 'state: str = "float32" → state: str = "bfloat16"')
 exercise.mistake("The gradients are missing: there is one for each parameter.", " + size[gradients] → ")
 exercise.mistake("The gradients have a dtype of their own.", "size[gradients] → size[parameters]")
 exercise.mistake("The parameters themselves are missing.", "size[parameters] + size → size")
 exercise.mistake("The master copy is missing: it is kept beside the parameters.", "total += size[master] → pass")
 exercise.mistake("The master copy has a dtype of its own.", "total += size[master] → total += size[parameters]")
-exercise.mistake("The master copy is not always in float32.", "total += size[master] → total += 4")
+exercise.mistake("The master copy isn't always in float32.", "total += size[master] → total += 4")
 exercise.mistake(
     "The master copy is kept beside the parameters, not in their place.",
     "total += size[master] → total += size[master] - size[parameters]",
@@ -106,7 +106,7 @@ exercise.mistake(
     "total += size[master] → total += size[master or parameters]",
 )
 exercise.mistake(
-    "That is in bits; the result is in bytes.",
+    "Your result is in bits; return bytes.",
     "return total → return 8 * total",
 )
 exercise.mistake("There are four dtypes: one is missing.", '"float16": 2, "float8": 1 → "float16": 2')

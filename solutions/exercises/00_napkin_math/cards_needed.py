@@ -66,7 +66,7 @@ exercise.requirement(
     domain=plans(few, many),
 )
 exercise.requirement(
-    "the smallest number of cards, an int: what just fits needs no card more",
+    "the smallest number of cards, an int: a job that just fits needs no extra card",
     points=0.5,
     probe=number,
     visible=[ask(80e9, 5e9, 30, 9.895e14, 0.5, 80, 16), ask(2.88e9, 1e10, 1, 1e15, 0.5, 80, 16)],
@@ -87,22 +87,22 @@ exercise.requirement(
 )
 
 exercise.mistake(
-    "That is enough to be in time, but it does not hold the model.", "max(for_compute, for_memory) → for_compute"
+    "Your result is enough to be in time, but it doesn't hold the model.", "max(for_compute, for_memory) → for_compute"
 )
-exercise.mistake("That holds the model, but is not in time.", "max(for_compute, for_memory) → for_memory")
+exercise.mistake("Your code holds the model, but isn't in time.", "max(for_compute, for_memory) → for_memory")
 exercise.mistake(
     "The same cards do both, compute and hold: not the sum.", "max(for_compute, for_memory) → for_compute + for_memory"
 )
 part = "A part of a card cannot be had: round up."
 exercise.mistake(part, "math.ceil(6 → int(6", "math.ceil(parameters → int(parameters")
 exercise.mistake(part, "math.ceil(6 → round(6", "math.ceil(parameters → round(parameters")
-exercise.mistake("A part of a card cannot be had: round up what it takes to be in time.", "math.ceil(6 → int(6")
-exercise.mistake("A part of a card cannot be had: round up what it takes to be in time.", "math.ceil(6 → round(6")
+exercise.mistake("You can't rent a part of a card: round up what it takes to be in time.", "math.ceil(6 → int(6")
+exercise.mistake("You can't rent a part of a card: round up what it takes to be in time.", "math.ceil(6 → round(6")
 exercise.mistake(
-    "A part of a card cannot be had: round up what it takes to hold the model.", "math.ceil(parameters → int(parameters"
+    "You can't rent a part of a card: round up what it takes to hold the model.", "math.ceil(parameters → int(parameters"
 )
 exercise.mistake(
-    "A part of a card cannot be had: round up what it takes to hold the model.",
+    "You can't rent a part of a card: round up what it takes to hold the model.",
     "math.ceil(parameters → round(parameters",
 )
 exercise.mistake(
@@ -112,18 +112,18 @@ exercise.mistake(
     "The number is right, but return an int.", "max(for_compute, for_memory) → float(max(for_compute, for_memory))"
 )
 exercise.mistake(
-    "What just fits needs no card more: rounding up leaves a whole number as it is.",
+    "A job that just fits needs no extra card: rounding up leaves a integer as it is.",
     "math.ceil(6 → 1 + int(6",
     "math.ceil(parameters → 1 + int(parameters",
 )
-exercise.mistake("The MFU is missing: the cards reach a share of their peak.", "peak_flops * mfu → peak_flops")
+exercise.mistake("The MFU is missing: the cards reach only a fraction of their peak.", "peak_flops * mfu → peak_flops")
 exercise.mistake(
     "The MFU makes it slower: with a lower one it takes more cards.", "peak_flops * mfu → peak_flops / mfu"
 )
 exercise.mistake("Days have 24 · 3,600 seconds: the peak is in FLOP/s.", "days * 24 * 3600 → days")
 exercise.mistake("Days have 24 · 3,600 seconds, not 3,600.", "days * 24 * 3600 → days * 3600")
 exercise.mistake(
-    "The days are missing: what a card does in a single day is not enough to know.", "days * 24 * 3600 → 24 * 3600"
+    "The days are missing: what a card does in a single day isn't enough to know.", "days * 24 * 3600 → 24 * 3600"
 )
 exercise.mistake(
     "Training takes 6 FLOPs per parameter and token, not 2.", "6 * parameters * tokens → 2 * parameters * tokens"

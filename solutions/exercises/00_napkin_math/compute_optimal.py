@@ -64,7 +64,7 @@ exercise.requirement(
     domain=budgets() | toys() | st.integers(1, 9_999).map(lambda n: given(n * 1e22)),
 )
 exercise.requirement(
-    "the result is (parameters, tokens), with tokens_per_parameter tokens for each parameter; 20 if nothing is said",
+    "the result is (parameters, tokens), with tokens_per_parameter tokens for each parameter; the default is 20",
     points=1,
     probe=look,
     rules={WORK: "ignored"},
@@ -85,7 +85,7 @@ exercise.mistake(
 )
 exercise.mistake("The 6 is missing: each parameter takes 6 FLOPs for each token, not 1.", "(6 * tokens → (tokens")
 exercise.mistake(
-    "That takes 2 FLOPs per parameter and token, the forward pass alone; training takes 6.", "(6 * tokens → (2 * tokens"
+    "Your code takes 2 FLOPs per parameter and token, the forward pass alone; training takes 6.", "(6 * tokens → (2 * tokens"
 )
 exercise.mistake(
     "The 6 and the tokens per parameter belong under the root, too.", "flops / (6 * tokens_per_parameter) → flops"
@@ -101,7 +101,7 @@ exercise.mistake(
     "math.sqrt(flops / (6 * tokens_per_parameter)) → math.sqrt(flops / tokens_per_parameter) / 6",
 )
 exercise.mistake(
-    "That takes 20 tokens per parameter, whatever the second argument says.",
+    "Your code takes 20 tokens per parameter, whatever the second argument says.",
     "(6 * tokens_per_parameter) → 120",
     "tokens_per_parameter * parameters → 20 * parameters",
 )
@@ -113,7 +113,7 @@ exercise.mistake(
     "The tokens are 20 for each parameter there, whatever the second argument says.",
     "tokens_per_parameter * parameters → 20 * parameters",
 )
-exercise.mistake("If nothing is said, there are 20 tokens for each parameter.", "float = 20.0 → float = 10.0")
+exercise.mistake("By default there are 20 tokens for each parameter.", "float = 20.0 → float = 10.0")
 exercise.mistake(
     "Parameters first, then tokens.",
     "return parameters, tokens_per_parameter * parameters → return tokens_per_parameter * parameters, parameters",
@@ -129,7 +129,7 @@ exercise.mistake(
     "tokens_per_parameter * parameters → tokens_per_parameter",
 )
 exercise.mistake(
-    "Those are billions; return the plain numbers.",
+    "Your result is in billions; return the plain numbers.",
     "return parameters, tokens_per_parameter * parameters"
     " → return parameters / 1e9, tokens_per_parameter * parameters / 1e9",
 )

@@ -9,7 +9,7 @@ memories = st.integers(2, 1_000).map(lambda n: n / 2)
 sizes = st.integers(1, 40).map(lambda n: n / 2)
 
 exercise.requirement(
-    "sharded, as it is if nothing is said: the devices hold the model together",
+    "sharded (the default): the devices hold the model together",
     points=0.5,
     tolerance=1e-6,
     visible=[given(8, 80, 16), given(2, 141, 12), given(3, 24, 8, True)],
@@ -38,21 +38,21 @@ exercise.requirement(
 )
 
 every = "Without sharding every device keeps the whole model: the number of devices does not count."
-exercise.mistake("That takes a GB for 2³⁰ bytes; the label means 10⁹.", "memory_gb * 1e9 → memory_gb * 2**30")
+exercise.mistake("Your code takes a GB for 2³⁰ bytes; the label means 10⁹.", "memory_gb * 1e9 → memory_gb * 2**30")
 exercise.mistake("A GB is 10⁹ bytes; that takes it for 1024².", "memory_gb * 1e9 → memory_gb * 1024**2")
 exercise.mistake("A GB is 10⁹ bytes; that takes it for 10⁶.", "memory_gb * 1e9 → memory_gb * 1e6")
-exercise.mistake("Those are billions; return the plain number of parameters.", "memory_gb * 1e9 → memory_gb")
-exercise.mistake("Those are the bytes; each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9")
+exercise.mistake("Your result is in billions; return the plain number of parameters.", "memory_gb * 1e9 → memory_gb")
+exercise.mistake("Your result is the bytes; each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9")
 exercise.mistake(
     "More bytes for each parameter make the model smaller: divide by them.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
 )
-exercise.mistake("That is in bits: memory_gb and bytes_per_parameter both count bytes.", "* 1e9 / → * 8e9 /")
+exercise.mistake("Your result is in bits: memory_gb and bytes_per_parameter both count bytes.", "* 1e9 / → * 8e9 /")
 exercise.mistake("The bytes per parameter are an argument: not always 16.", "1e9 / bytes_per_parameter → 1e9 / 16")
-exercise.mistake("That is one device; sharded, they hold the model together.", "devices if sharded else 1 → 1")
+exercise.mistake("Your result is one device; sharded, they hold the model together.", "devices if sharded else 1 → 1")
 exercise.mistake(every, "devices if sharded else 1 → devices")
 exercise.mistake(
-    "That is the wrong way round: sharded, the devices' memory adds up; otherwise it doesn't.",
+    "It's the wrong way round: sharded, the devices' memory adds up; otherwise it doesn't.",
     "devices if sharded else 1 → 1 if sharded else devices",
 )
 exercise.mistake(

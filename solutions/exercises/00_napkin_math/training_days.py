@@ -52,7 +52,7 @@ exercise.requirement(
     domain=alone(),
 )
 exercise.requirement(
-    "the devices share the work, and each of them reaches the share mfu of its peak",
+    "the devices share the work, and each of them reaches a fraction mfu of its peak",
     points=0.5,
     visible=[ask(1.44e9, 3e10, 10, 1e14, 0.25), ask(4.32e9, 1e12, 3, 1e15, 0.5)],
     edges={
@@ -64,48 +64,48 @@ exercise.requirement(
     domain=together(),
 )
 
-exercise.mistake("The MFU is missing: the devices reach a share of their peak.", "* peak_flops * mfu → * peak_flops")
+exercise.mistake("The MFU is missing: the devices reach only a fraction of their peak.", "* peak_flops * mfu → * peak_flops")
 exercise.mistake("A lower MFU makes it take longer: divide by it.", "* peak_flops * mfu → * peak_flops / mfu")
-exercise.mistake("That is the forward pass alone, 2 FLOPs per parameter and token; it takes 6 in all.", "= 6 * → = 2 *")
-exercise.mistake("That is the backward pass alone; the forward pass adds 2.", "= 6 * → = 4 *")
-exercise.mistake("That is one FLOP per parameter and token; training takes 6.", "= 6 * → = 1 *")
-exercise.mistake("That is 8 FLOPs per parameter and token; training takes 2 + 4 = 6.", "= 6 * → = 8 *")
+exercise.mistake("Your result is the forward pass alone, 2 FLOPs per parameter and token; it takes 6 in all.", "= 6 * → = 2 *")
+exercise.mistake("Your result is the backward pass alone; the forward pass adds 2.", "= 6 * → = 4 *")
+exercise.mistake("Your result is one FLOP per parameter and token; training takes 6.", "= 6 * → = 1 *")
+exercise.mistake("Your result is 8 FLOPs per parameter and token; training takes 2 + 4 = 6.", "= 6 * → = 8 *")
 exercise.mistake("The number of tokens is missing.", "6 * parameters * tokens → 6 * parameters")
 exercise.mistake(
     "peak_flops is in FLOP/s already, not in TFLOP/s.", "devices * peak_flops → devices * peak_flops * 1e12"
 )
 exercise.mistake("A day has 86,400 seconds; 100,000 is for the napkin.", "(24 * 3600) → 1e5")
-exercise.mistake("That is in hours; the result is in days.", "(24 * 3600) → 3600")
-exercise.mistake("That is in minutes; the result is in days. An hour has 3,600 seconds.", "(24 * 3600) → 60")
+exercise.mistake("Your result is in hours; return days.", "(24 * 3600) → 3600")
+exercise.mistake("Your result is in minutes; return days. An hour has 3,600 seconds.", "(24 * 3600) → 60")
 exercise.mistake("A day has 24 · 60 · 60 seconds.", "(24 * 3600) → (24 * 60)")
-exercise.mistake("That is in seconds; the result is in days.", "/ (24 * 3600) → / 1")
-exercise.mistake("That is in weeks; the result is in days.", "(24 * 3600) → (7 * 24 * 3600)")
+exercise.mistake("Your result is in seconds; return days.", "/ (24 * 3600) → / 1")
+exercise.mistake("Your result is in weeks; return days.", "(24 * 3600) → (7 * 24 * 3600)")
 exercise.mistake("Brackets: a / b * c divides by b, but multiplies by c.", "rate / (24 * 3600) → rate / 24 * 3600")
-exercise.mistake("That is for one device: they share the work.", "devices * peak_flops → peak_flops")
+exercise.mistake("Your result is for one device: they share the work.", "devices * peak_flops → peak_flops")
 exercise.mistake("More devices make it faster: divide by their number.", "devices * peak_flops → peak_flops / devices")
 exercise.mistake(
     "Brackets: a / b * c divides by b, but multiplies by c.", "work / rate → work / devices * peak_flops * mfu"
 )
 exercise.mistake(
-    "That is upside down: the work is divided by the rate.", "work / rate / (24 * 3600) → rate * 86400 / work"
+    "Your quotient is upside down: the work is divided by the rate.", "work / rate / (24 * 3600) → rate * 86400 / work"
 )
 exercise.mistake(
-    "Do not round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600))"
+    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600))"
 )
 exercise.mistake(
-    "Do not round: return the number as it is.", "work / rate / (24 * 3600) → math.ceil(work / rate / (24 * 3600))"
+    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → math.ceil(work / rate / (24 * 3600))"
 )
 exercise.mistake(
-    "Do not round: return the number as it is.", "work / rate / (24 * 3600) → int(work / rate / (24 * 3600))"
+    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → int(work / rate / (24 * 3600))"
 )
 exercise.mistake(
-    "Do not round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 1)"
+    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 1)"
 )
 exercise.mistake(
-    "Do not round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 2)"
+    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → round(work / rate / (24 * 3600), 2)"
 )
 exercise.mistake(
-    "Do not round: return the number as it is.", "work / rate / (24 * 3600) → max(1, work / rate / (24 * 3600))"
+    "Don't round: return the number as it is.", "work / rate / (24 * 3600) → max(1, work / rate / (24 * 3600))"
 )
 
 # %% mistake: the sparse peak

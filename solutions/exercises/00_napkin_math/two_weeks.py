@@ -26,7 +26,7 @@ exercise.requirement(
     domain=st.builds(given, counts, peaks),
 )
 exercise.requirement(
-    "one_day: the FLOPs of the devices in a day, at the share mfu of their peak",
+    "one_day: the FLOPs of the devices in a day, at a fraction mfu of their peak",
     points=0.5,
     probe=one_day,
     visible=[
@@ -69,8 +69,8 @@ exercise.mistake(tera, "1e12 * seconds → 1 * seconds")
 exercise.mistake("Tera is 10¹², not 2⁴⁰.", "1e12 * seconds → 2**40 * seconds")
 exercise.mistake(everyone, "devices * peak_tflops * 1e12 * seconds → peak_tflops * 1e12 * seconds")
 exercise.mistake(day, "60 * 60 * 24 * 14 → 60 * 24 * 14")
-exercise.mistake("Those are hours; the peak is in FLOP/s, so the time is in seconds.", "60 * 60 * 24 * 14 → 24 * 14")
-exercise.mistake("That takes TFLOP/s for 10⁹ FLOP/s in one_day; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
+exercise.mistake("Your result is in hours; the peak is in FLOP/s, so the time is in seconds.", "60 * 60 * 24 * 14 → 24 * 14")
+exercise.mistake("Your code takes TFLOP/s for 10⁹ FLOP/s in one_day; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
 exercise.mistake("The peak of one_day comes in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e15 * mfu")
 exercise.mistake("The peak of one_day comes in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1 * mfu")
 exercise.mistake("Tera is 10¹² in one_day too, not 2⁴⁰.", "1e12 * mfu → 2**40 * mfu")
@@ -90,16 +90,16 @@ exercise.mistake(
     "Two mistakes are still there: whose memory is it, and how large is a GB on a label?",
     "return memory_gb * 1e9 → return 8 * memory_gb * 1024**3",
 )
-exercise.mistake("Those are billions; return the plain number.", "memory_gb * 1e9 → memory_gb")
+exercise.mistake("Your result is in billions; return the plain number.", "memory_gb * 1e9 → memory_gb")
 exercise.mistake(
-    "Those are the bytes of the card: each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9"
+    "Your result is the bytes of the card: each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9"
 )
 exercise.mistake(
     "More bytes for each parameter leave room for fewer of them.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
 )
 exercise.mistake(
-    "The bytes per parameter are an argument: they are not always 16.", "1e9 / bytes_per_parameter → 1e9 / 16"
+    "The bytes per parameter are an argument: they aren't always 16.", "1e9 / bytes_per_parameter → 1e9 / 16"
 )
 
 # %% mistake: as noted

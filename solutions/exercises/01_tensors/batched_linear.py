@@ -158,7 +158,7 @@ exercise.requirement(
     hint="Make a new tensor with PyTorch's operations: an operation that ends in _ writes into somebody else's.",
 )
 
-exercise.mistake("b is not added.", "x @ w + b → x @ w")
+exercise.mistake("b isn't added.", "x @ w + b → x @ w")
 exercise.mistake("b is subtracted; it has to be added.", "x @ w + b → x @ w - b")
 exercise.mistake("w is transposed: its first dimension is the one that is summed over.", "x @ w + b → x @ w.T + b")
 exercise.mistake(
@@ -182,13 +182,13 @@ exercise.mistake(
 )
 exercise.mistake("Leading dimensions of size 1 stay: the result is [..., d_out].", "x @ w + b → (x @ w + b).squeeze()")
 exercise.mistake(
-    "That works for matrices alone: x may have any number of leading dimensions.", "x @ w + b → torch.mm(x, w) + b"
+    "Your code works for matrices alone: x may have any number of leading dimensions.", "x @ w + b → torch.mm(x, w) + b"
 )
 exercise.mistake(
-    "That works for x with three dimensions alone.", "x @ w + b → torch.bmm(x, w.expand(x.shape[0], -1, -1)) + b"
+    "Your code works for x with three dimensions alone.", "x @ w + b → torch.bmm(x, w.expand(x.shape[0], -1, -1)) + b"
 )
 exercise.mistake(
-    "The arguments are somebody else's: b += … writes into it.",
+    "The arguments belong to the caller: b += … writes into it.",
     "x @ w + b → b.add_(x @ w) if b.numel() == 1 else x @ w + b",
 )
 exercise.mistake("The result has the dtype of the arguments.", "x @ w + b → (x.float() @ w.float()) + b.float()")

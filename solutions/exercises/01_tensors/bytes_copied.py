@@ -116,7 +116,7 @@ exercise.requirement(
     hint="A copy has as many elements, but each of them takes as many bytes as the new dtype says.",
 )
 exercise.requirement(
-    "another device, also one that is not in this machine: all elements, and nothing is copied to find out",
+    "another device, also one that isn't in this machine: all elements, and nothing is copied to find out",
     points=0.5,
     probe=moved,
     visible=[
@@ -192,19 +192,19 @@ same = "if x.device == device and x.dtype == dtype:"
 needless = "Nothing is copied if it is there already, with that dtype: .to returns x itself."
 exercise.mistake(needless, f"{same} → if False:")
 exercise.mistake(
-    "That counts the elements at their old size; the copy holds them at the new one.",
+    "Your code counts the elements at their old size; the copy holds them at the new one.",
     "* dtype.itemsize → * x.element_size()",
 )
-exercise.mistake("The device is the same, but the dtype is not: that takes a copy.", f"{same} → if x.device == device:")
-exercise.mistake("The dtype is the same, but the device is not: that takes a copy.", f"{same} → if x.dtype == dtype:")
+exercise.mistake("The device is the same, but the dtype isn't: that takes a copy.", f"{same} → if x.device == device:")
+exercise.mistake("The dtype is the same, but the device isn't: that takes a copy.", f"{same} → if x.dtype == dtype:")
 exercise.mistake("Both have to be as asked, not one of them.", "device and x.dtype → device or x.dtype")
 exercise.mistake(
-    "The size is the same, but the dtype is not: that takes a copy.",
+    "The size is the same, but the dtype isn't: that takes a copy.",
     "x.dtype == dtype: → x.dtype.itemsize == dtype.itemsize:",
 )
 exercise.mistake("cuda:0 and cuda:1 are two devices.", "x.device == device → x.device.type == device.type")
 exercise.mistake(
-    "x need not be on the CPU: compare with the device that it is on.", 'x.device == device → device.type == "cpu"'
+    "x needn't be on the CPU: compare with the device that it is on.", 'x.device == device → device.type == "cpu"'
 )
 exercise.mistake(
     "A view in any layout is returned as it is when device and dtype agree.",
@@ -218,8 +218,8 @@ exercise.mistake(
     "Every element of the result has a place of its own in the copy.",
     "x.numel() * dtype.itemsize → min(x.numel(), x.untyped_storage().nbytes() // x.element_size()) * dtype.itemsize",
 )
-exercise.mistake("That counts elements; each of them takes several bytes.", "x.numel() * dtype.itemsize → x.numel()")
-exercise.mistake("That is in bits.", "x.numel() * dtype.itemsize → x.numel() * dtype.itemsize * 8")
+exercise.mistake("Your code counts elements; each of them takes several bytes.", "x.numel() * dtype.itemsize → x.numel()")
+exercise.mistake("Your result is in bits.", "x.numel() * dtype.itemsize → x.numel() * dtype.itemsize * 8")
 exercise.mistake(
     "Only the copy is new memory; x had its own before.",
     "x.numel() * dtype.itemsize → x.numel() * (dtype.itemsize + x.element_size())",

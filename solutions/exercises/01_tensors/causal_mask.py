@@ -40,7 +40,7 @@ def windows(draw):
 
 
 exercise.requirement(
-    "a query may look at itself and at the keys before it, and at none after it; [query, key], for any t",
+    "a query may see itself and at the keys before it, and at none after it; [query, key], for any t",
     points=0.75,
     probe=entries,
     visible=[case(3), case(5), case(3, None)],
@@ -74,16 +74,16 @@ exercise.requirement(
 )
 
 numbers = "Those are numbers; masked_fill and where take truth values."
-exercise.mistake("That is the transpose: query 0 would see the whole text, the future included.", "tril() → triu()")
-exercise.mistake("A token may look at itself: the diagonal is True.", "tril() → tril(diagonal=-1)")
-exercise.mistake("That is upside down: True means that the query may look.", "tril() → triu(diagonal=1)")
-exercise.mistake("That lets every query look one token ahead.", "tril() → tril(diagonal=1)")
-exercise.mistake("Everybody may look at everybody there, at the future too.", ".tril() → ")
-exercise.mistake("That is the diagonal alone: a query may look at what came before, too.", "tril() → tril().triu()")
+exercise.mistake("Your result is the transpose: query 0 would see the whole text, the future included.", "tril() → triu()")
+exercise.mistake("A token may see itself: the diagonal is True.", "tril() → tril(diagonal=-1)")
+exercise.mistake("It's the wrong way round: True means that the query may see.", "tril() → triu(diagonal=1)")
+exercise.mistake("Your code lets every query look one token ahead.", "tril() → tril(diagonal=1)")
+exercise.mistake("Every query sees every key there, including the future.", ".tril() → ")
+exercise.mistake("Your result is the diagonal alone: a query may see what came before, too.", "tril() → tril().triu()")
 exercise.mistake("The window is ignored: it is an argument, use it.", "window is not None → False")
 exercise.mistake("A token itself is one of the keys in its window: that is one too many.", "1 - window → -window")
-exercise.mistake("That is one key too few: the token itself counts, and no more.", "1 - window → 2 - window")
-exercise.mistake("That cuts off the near keys and keeps the far ones.", "mask.triu(diagonal=1 - window) → mask.tril(diagonal=-window)")
+exercise.mistake("Your result is one key too few: the token itself counts, and no more.", "1 - window → 2 - window")
+exercise.mistake("Your code cuts off the near keys and keeps the far ones.", "mask.triu(diagonal=1 - window) → mask.tril(diagonal=-window)")
 exercise.mistake("The window lies before the token, not after it: the other diagonal.", "mask.triu(diagonal=1 - window) → mask.triu(diagonal=window - 1)")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.int64")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.uint8")

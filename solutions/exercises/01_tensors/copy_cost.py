@@ -121,17 +121,17 @@ exercise.requirement(
     hint="In float32 these sizes are nearly equal, and so are the seconds: compute in float64.",
 )
 
-exercise.mistake("That is plain least squares: each difference counts as a share of its copy's own time.",
+exercise.mistake("This is plain least squares: each difference counts as a share of its copy's own time.",
                  "weight = 1 / y**2 → weight = torch.ones_like(y)")  # fmt: skip
 exercise.mistake("It is the share that is squared, its time too: that weights by the time, not its square.",
                  "1 / y**2 → 1 / y")  # fmt: skip
-exercise.mistake("That gives most to the slowest copies: a difference is divided by its time.", "1 / y**2 → y**2")
-exercise.mistake("The shares are those of the copy's own time, not of its bytes.", "1 / y**2 → 1 / x.clamp(min=1) ** 2")
+exercise.mistake("Your code gives most to the slowest copies: a difference is divided by its time.", "1 / y**2 → y**2")
+exercise.mistake("The relative errors are those of the copy's own time, not of its bytes.", "1 / y**2 → 1 / x.clamp(min=1) ** 2")
 exercise.mistake("The slope of the line is seconds per byte; the bandwidth is bytes per second.", "1 / slope.item() → slope.item()")
 exercise.mistake("The order is (latency, bandwidth).",
                  "return latency.item(), 1 / slope.item() → return 1 / slope.item(), latency.item()")  # fmt: skip
-exercise.mistake("That is in GB/s; the bandwidth is in bytes per second.", "1 / slope.item() → 1 / slope.item() / 1e9")
-exercise.mistake("That is in milliseconds; the latency is in seconds.", "latency.item() → latency.item() * 1e3")
+exercise.mistake("Your result is in GB/s; the bandwidth is in bytes per second.", "1 / slope.item() → 1 / slope.item() / 1e9")
+exercise.mistake("Your result is in milliseconds; the latency is in seconds.", "latency.item() → latency.item() * 1e3")
 exercise.mistake("The latency is the time of a copy of 0 bytes, not of the quickest one measured.",
                  "latency = y_mean - slope * x_mean → latency = y.min()")  # fmt: skip
 exercise.mistake("The latency is where the line starts, not the mean of the times.",
@@ -140,7 +140,7 @@ exercise.mistake("The line passes through the point of means: the sign of what t
                  "latency = y_mean - slope * x_mean → latency = y_mean + slope * x_mean")  # fmt: skip
 exercise.mistake("The best line may start below 0: leave its latency as it is.",
                  "latency = y_mean - slope * x_mean → latency = (y_mean - slope * x_mean).clamp(min=0)")  # fmt: skip
-exercise.mistake("That is a line through the origin: it has no room for the latency.",
+exercise.mistake("Your result is a line through the origin: it has no room for the latency.",
                  "dx, dy = x - x_mean, y - y_mean → dx, dy = x, y")  # fmt: skip
 exercise.mistake("The means have weights as well.",
                  "x_mean, y_mean = (weight * x).sum(), (weight * y).sum() → x_mean, y_mean = x.mean(), y.mean()")  # fmt: skip
@@ -151,7 +151,7 @@ exercise.mistake("That joins the first and the last point; the best line looks a
 exercise.mistake("That joins the smallest and the largest copy; the best line looks at all of them.",
                  f"{SLOPE} → i, j = x.argmin(), x.argmax(); slope = (y[j] - y[i]) / (x[j] - x[i])",
                  f"{LATENCY} → latency = y[i] - slope * x[i]")  # fmt: skip
-exercise.mistake("That uses the first two points; the best line looks at all of them.",
+exercise.mistake("Your code uses the first two points; the best line looks at all of them.",
                  f"{SLOPE} → slope = (y[1] - y[0]) / (x[1] - x[0])", f"{LATENCY} → latency = y[0] - slope * x[0]")
 exercise.mistake("That fits bytes by seconds: the squares to be small are those of the seconds.",
                  f"{SLOPE} → slope = (weight * dy * dy).sum() / (weight * dx * dy).sum()")  # fmt: skip

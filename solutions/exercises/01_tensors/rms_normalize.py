@@ -95,7 +95,7 @@ exercise.requirement(
     domain=many(),
 )
 exercise.requirement(
-    "eps is added to the mean of the squares, under the root; 1e-6 if nothing is said",
+    "eps is added to the mean of the squares, under the root; the default is 1e-6",
     points=0.5,
     tolerance=1e-5,
     parts=["value"],
@@ -129,28 +129,28 @@ exercise.requirement(
 
 each = "each vector along the last dimension has its own"
 last = "mean(dim=-1, keepdim=True)"
-exercise.mistake("That divides by the root of the sum of squares; the formula takes their mean.", "mean(dim → sum(dim")
+exercise.mistake("Your code divides by the root of the sum of squares; the formula takes their mean.", "mean(dim → sum(dim")
 exercise.mistake("The divisors are laid along the wrong dimension: look at keepdim.", f"{last} → mean(dim=-1)")
 exercise.mistake(f"That takes one mean over the whole tensor; {each}.", f"{last} → mean()")
 exercise.mistake(
-    "That averages over the first dimension; the vectors lie along the last.", f"{last} → mean(dim=0, keepdim=True)"
+    "Your code averages over the first dimension; the vectors lie along the last.", f"{last} → mean(dim=0, keepdim=True)"
 )
 exercise.mistake(
-    "The vectors lie along the last dimension, which is not always the second.", f"{last} → mean(dim=1, keepdim=True)"
+    "The vectors lie along the last dimension, which isn't always the second.", f"{last} → mean(dim=1, keepdim=True)"
 )
 exercise.mistake(
     f"That averages over all dimensions but the first; {each}.",
     f"{last} → mean(dim=tuple(range(min(1, x.dim() - 1), x.dim())), keepdim=True)",
 )
 exercise.mistake("The root is missing: that divides by the mean square.", "x * torch.rsqrt( → x / (")
-exercise.mistake("That multiplies by the root; the vectors are divided by it.", "torch.rsqrt( → torch.sqrt(")
+exercise.mistake("Your code multiplies by the root; the vectors are divided by it.", "torch.rsqrt( → torch.sqrt(")
 exercise.mistake("The squares are missing: that takes the mean of the numbers themselves.", "x.pow(2) → x")
 exercise.mistake(
-    "That takes the mean of the absolute values, not the root of the mean of squares.",
+    "Your code takes the mean of the absolute values, not the root of the mean of squares.",
     f"torch.rsqrt(x.pow(2).{last} + eps) → 1 / (x.abs().{last} + eps)",
 )
 exercise.mistake(
-    "That is the sum of the squares, so the vector's length: the formula takes their mean.",
+    "Your result is the sum of the squares, so the vector's length: the formula takes their mean.",
     f"torch.rsqrt(x.pow(2).{last} + eps) → 1 / (x.norm(dim=-1, keepdim=True) + eps)",
 )
 exercise.mistake(
@@ -179,10 +179,10 @@ exercise.mistake(
     "eps is a smallest value there; it is added to the mean of the squares.",
     f"x.pow(2).{last} + eps → x.pow(2).{last}.clamp(min=eps)",
 )
-exercise.mistake("If nothing is said, eps is 1e-6.", "eps: float = 1e-6 → eps: float = 1e-5")
-exercise.mistake("If nothing is said, eps is 1e-6.", "eps: float = 1e-6 → eps: float = 1e-8")
+exercise.mistake("By default eps is 1e-6.", "eps: float = 1e-6 → eps: float = 1e-5")
+exercise.mistake("By default eps is 1e-6.", "eps: float = 1e-6 → eps: float = 1e-8")
 exercise.mistake(
-    "Leave x as it is: /= and operations that end in _ write into it.",
+    "Don't change x: /= and operations that end in _ write into it.",
     "x * torch.rsqrt( → x.mul_(torch.rsqrt(",
     "+ eps) → + eps))",
 )

@@ -149,22 +149,22 @@ exercise.requirement(
 elements = "That counts elements; each of them takes several bytes."
 exercise.mistake(elements, "x.numel() * x.element_size() → x.numel()")
 exercise.mistake(
-    "That is in bits; a byte has eight.", "x.numel() * x.element_size() → x.numel() * x.element_size() * 8"
+    "Your result is in bits; a byte has eight.", "x.numel() * x.element_size() → x.numel() * x.element_size() * 8"
 )
 exercise.mistake("Not every element takes four bytes: it depends on the dtype.", "x.numel() * x.element_size() → x.numel() * 4")
-exercise.mistake("That is the size of one element; x has several.", "x.numel() * x.element_size() → x.element_size()")
-exercise.mistake("That counts rows only.", "x.numel() * x.element_size() → len(x) * x.element_size()")
-exercise.mistake("That counts the dimensions, not the elements.", "x.numel() * x.element_size() → x.dim() * x.element_size()")
+exercise.mistake("Your result is the size of one element; x has several.", "x.numel() * x.element_size() → x.element_size()")
+exercise.mistake("Your code counts rows only.", "x.numel() * x.element_size() → len(x) * x.element_size()")
+exercise.mistake("Your code counts the dimensions, not the elements.", "x.numel() * x.element_size() → x.dim() * x.element_size()")
 exercise.mistake(
-    "That multiplies two sizes; x may have fewer dimensions, or more.", "x.numel() * x.element_size() → x.shape[0] * x.shape[1] * x.element_size()"
+    "Your code multiplies two sizes; x may have fewer dimensions, or more.", "x.numel() * x.element_size() → x.shape[0] * x.shape[1] * x.element_size()"
 )
 exercise.mistake("The sizes are multiplied, not added.", "x.numel() * x.element_size() → sum(x.shape) * x.element_size()")
 exercise.mistake(
-    "That is the whole storage; the view shows only a part of its elements.",
+    "Your result is the whole storage; the view shows only a part of its elements.",
     "x.numel() * x.element_size() → x.untyped_storage().nbytes()",
 )
 exercise.mistake(
-    "That is the whole storage where the view is contiguous; it shows only a part of the elements.",
+    "Your result is the whole storage where the view is contiguous; it shows only a part of the elements.",
     "x.numel() * x.element_size() → x.contiguous().untyped_storage().nbytes()",
 )
 exercise.mistake(
@@ -172,11 +172,11 @@ exercise.mistake(
     "x.numel() * x.element_size() → min(x.nbytes, x.untyped_storage().nbytes())",
 )
 exercise.mistake(
-    "finfo knows floats alone; x may hold whole numbers or truth values.",
+    "finfo knows floats alone; x may hold integers or truth values.",
     "x.element_size() → torch.finfo(x.dtype).bits // 8",
 )
 exercise.mistake(
-    "Nothing is returned: print shows a number, return hands it on.",
+    "Your function returns nothing: print shows a number, return passes it on.",
     "return x.numel() * x.element_size() → print(x.numel() * x.element_size())",
 )
 exercise.mistake(
@@ -190,12 +190,12 @@ exercise.mistake("A tensor without dimensions has one element.",
                  "x.numel() * x.element_size() → (x.numel() if x.dim() else 0) * x.element_size()")  # fmt: skip
 exercise.mistake("A tensor with a dimension of size 0 has no elements, and takes no bytes.",
                  "x.numel() * x.element_size() → max(x.numel(), 1) * x.element_size()")  # fmt: skip
-exercise.mistake("Where a dtype is given, that one counts, not the dtype of x.", "dtype.itemsize → x.element_size()")
-exercise.mistake("Where a dtype is given, that one counts alone.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
-exercise.mistake("That makes the tensor to find out; count its elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
-exercise.mistake("That makes the tensor to find out; count its elements instead.",
+exercise.mistake("If a dtype is given, that one counts, not the dtype of x.", "dtype.itemsize → x.element_size()")
+exercise.mistake("If a dtype is given, that one counts alone.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
+exercise.mistake("Your code makes the tensor to find out; count its elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
+exercise.mistake("Your code makes the tensor to find out; count its elements instead.",
                  "x.numel() * dtype.itemsize → torch.empty(x.shape, dtype=dtype).nbytes")  # fmt: skip
-exercise.mistake("finfo knows floats alone; the other dtype may be one of whole numbers.",
+exercise.mistake("finfo knows floats alone; the other dtype may be one of integers.",
                  "dtype.itemsize → torch.finfo(dtype).bits // 8")  # fmt: skip
 
 # %% wrong: the size of the Python object

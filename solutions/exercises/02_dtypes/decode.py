@@ -157,7 +157,7 @@ exercise.requirement(
     hint="finite=True bends one rule: only one pattern with all exponent bits set is special, and that one is NaN.",
 )  # fmt: skip
 exercise.requirement(
-    "whole numbers and Python's floats are enough: no tensor is made",
+    "integers and Python's floats are enough: no tensor is made",
     points=0.25,
     probe=with_tensors,
     tolerance=0,
@@ -194,7 +194,7 @@ exercise.mistake(no_sign, "-1.0 if bits >> (exponent_bits + mantissa_bits) else 
 exercise.mistake("The sign is the wrong way round: a set bit means a negative number.",
                  "-1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0 → 1.0 if bits >> (exponent_bits + mantissa_bits) else -1.0")  # fmt: skip
 exercise.mistake("Infinity has a sign too.", "sign * math.inf → math.inf")
-exercise.mistake("All exponent bits set is a special case: infinity, or NaN where the mantissa is not 0.",
+exercise.mistake("All exponent bits set is a special case: infinity, or NaN where the mantissa isn't 0.",
                  "if not finite: → if False:")  # fmt: skip
 exercise.mistake("All exponent bits set is infinity only where the mantissa is 0; else it is NaN.",
                  "math.nan if mantissa else sign * math.inf → sign * math.inf")  # fmt: skip

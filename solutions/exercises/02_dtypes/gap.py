@@ -133,27 +133,27 @@ exercise.requirement(
 RETURNED = "return following.double().item() - here.double().item()"
 exercise.mistake("eps is the gap at 1; the gap grows and shrinks with the number.",
                  f"{RETURNED} → return torch.finfo(dtype).eps")  # fmt: skip
-exercise.mistake("The gap is the same from one power of two to the next; it does not grow with each number.",
+exercise.mistake("The gap is the same from one power of two to the next; it doesn't grow with each number.",
                  f"{RETURNED} → return here.double().item() * torch.finfo(dtype).eps")  # fmt: skip
-exercise.mistake("That is the gap below; wanted is the one above, which is twice that at a power of two.",
+exercise.mistake("Your result is the gap below; the exercise asks for the one above, which is twice that at a power of two.",
                  "(here.view(whole) + 1) → (here.view(whole) - 1)",
                  f"{RETURNED} → return here.double().item() - following.double().item()")  # fmt: skip
 exercise.mistake("Take the distance from the rounded x, not from x itself.", "- here.double().item() → - x")
-exercise.mistake("That is the next larger number; wanted is the distance to it.", " - here.double().item() → ")
-exercise.mistake("That is half of the gap.", f"{RETURNED} → return ({RETURNED[7:]}) / 2")
+exercise.mistake("Your result is the next larger number; the exercise asks for the distance to it.", " - here.double().item() → ")
+exercise.mistake("Your result is half of the gap.", f"{RETURNED} → return ({RETURNED[7:]}) / 2")
 exercise.mistake("PyTorch has no arithmetic for 8-bit floats: convert both numbers before you subtract.",
                  f"{RETURNED} → return (following - here).item()")  # fmt: skip
-exercise.mistake("float32 cannot hold every float64: subtract where nothing gets lost.",
+exercise.mistake("float32 can't hold every float64: subtract where nothing gets lost.",
                  f"{RETURNED} → return following.float().item() - here.float().item()")  # fmt: skip
-exercise.mistake("That is the gap of float32: nextafter takes the dtype of what it is given.",
+exercise.mistake("Your result is the gap of float32: nextafter takes the dtype of what it is given.",
                  "following = (here.view(whole) + 1).view(dtype) → here = here.float(); following = torch.nextafter(here, torch.tensor(math.inf))")  # fmt: skip
 exercise.mistake("Rounding to float16 on the way loses what wider formats hold.",
                  "torch.tensor(x, dtype=dtype) → torch.tensor(x, dtype=torch.float16).to(dtype)")  # fmt: skip
-exercise.mistake("That rounds to float32 on the way, and a float64 holds more.",
+exercise.mistake("Your code rounds to float32 on the way, and a float64 holds more.",
                  "torch.tensor(x, dtype=dtype) → torch.tensor(x).to(dtype)")  # fmt: skip
-exercise.mistake("The smallest normal number is not what follows 0: the subnormal numbers lie between.",
+exercise.mistake("The smallest normal number isn't what follows 0: the subnormal numbers lie between.",
                  f"{RETURNED} → return max({RETURNED[7:]}, torch.finfo(dtype).tiny if x == 0 else 0)")  # fmt: skip
-exercise.mistake("The whole number has to have as many bytes as the dtype: two are right for 16 bits alone.",
+exercise.mistake("The integer has to have as many bytes as the dtype: two are right for 16 bits alone.",
                  "{1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize] → torch.int16")  # fmt: skip
 
 # %% mistake: nothing below the smallest normal number

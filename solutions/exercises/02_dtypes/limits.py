@@ -113,7 +113,7 @@ exercise.mistake("The exponent of the smallest normal number is that of the fiel
 exercise.mistake("Field 1 is where the normal numbers begin: both smallest numbers have the exponent 1 - bias.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** -bias',
                  "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")  # fmt: skip
-exercise.mistake("That is a subnormal number: a normal one has an exponent field of at least 1.",
+exercise.mistake("Your result is a subnormal number: a normal one has an exponent field of at least 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * eps')  # fmt: skip
 exercise.mistake("A mantissa of 0 is the smallest: the implicit one is there all the same.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * (1 + eps)')  # fmt: skip
@@ -128,7 +128,7 @@ whole = "eps is one step of the mantissa at 1."
 exercise.mistake(whole, '"eps": eps → "eps": 2 * eps')
 exercise.mistake(whole, '"eps": eps → "eps": 2.0 ** (1 - bias) * eps')
 exercise.mistake(whole, '"eps": eps → "eps": 1 / (2**mantissa_bits - 1)')
-exercise.mistake("Wanted is the distance from 1 to the next larger number, not that number.", '"eps": eps → "eps": 1 + eps')
+exercise.mistake("The exercise asks for the distance from 1 to the next larger number, not that number.", '"eps": eps → "eps": 1 + eps')
 exercise.mistake("The bias is 2**(exponent_bits - 1) - 1.", "bias = 2 ** (exponent_bits - 1) - 1 → bias = min(2 ** (exponent_bits - 1), 1022)")
 
 # %% mistake: a tuple

@@ -216,19 +216,19 @@ NOISE = "torch.randint(\n        0, 2**16, x.shape, generator=generator, dtype=t
 BITS = "bits = x.view(torch.int32) + noise"
 own = "Each element draws for itself, not each row or each column."
 exercise.mistake("Cutting off always takes the neighbor nearer to zero: nothing is random there.", f"{BITS} → bits = x.view(torch.int32)")
-exercise.mistake("That tosses a fair coin; the nearer neighbor has to come more often.",
+exercise.mistake("Your code tosses a fair coin; the nearer neighbor has to come more often.",
                  f"{BITS} → bits = x.view(torch.int32) + (noise >= 2**15) * (x.view(torch.int32) & 0xFFFF != 0) * 2**16")  # fmt: skip
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, x.shape[-1:]")
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, [n if d == 0 else 1 for d, n in enumerate(x.shape)]")
 exercise.mistake("All randomness comes from the generator that is handed in: pass it to what draws.", "generator=generator, → ")
 exercise.mistake("The result is a bfloat16 tensor.", ".to(torch.bfloat16) → ")
 exercise.mistake("The result is one of bfloat16 numbers, not of their bits.", ".view(torch.float32).to(torch.bfloat16) → ")
-exercise.mistake("x is somebody else's: make a new tensor.", f"{BITS} → bits = x.view(torch.int32); bits += noise")
+exercise.mistake("x belongs to the caller: make a new tensor.", f"{BITS} → bits = x.view(torch.int32); bits += noise")
 exercise.mistake("Even a neighbor that is 65,535/65,536 of a gap away comes now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
 exercise.mistake("What bfloat16 holds exactly stays as it is: the largest draw may not carry by itself.", "0, 2**16, x.shape → 0, 2**16 + 1, x.shape")
 exercise.mistake("Where the lower bits are all set but one draw in 65,536, the next number has to come: draw 65,535 too.",
                  "0, 2**16, x.shape → 0, 2**16 - 1, x.shape")  # fmt: skip
-exercise.mistake("A second call must draw anew: the generator is not to be seeded again.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
+exercise.mistake("A second call must draw again: the generator isn't to be seeded again.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
 exercise.mistake("A copy of the generator draws the same each time: draw from the one that is handed in.",
                  "generator=generator → generator=generator.clone_state() if hasattr(generator, 'clone_state') else torch.Generator().manual_seed(generator.initial_seed())")  # fmt: skip
 exercise.mistake("Adding to the bits moves a number away from zero, a negative one too: it needs no case of its own.",

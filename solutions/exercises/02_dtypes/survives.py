@@ -80,7 +80,7 @@ def ends(*numbers_of):
 
 
 exercise.requirement(
-    "a value that becomes infinite does not survive, nor one that is infinite or NaN already",
+    "a value that becomes infinite doesn't survive, nor one that is infinite or NaN already",
     points=0.25,
     visible=[
         values([0.1, 70000.0, -70000.0, -1.0], torch.float16),
@@ -105,7 +105,7 @@ exercise.requirement(
     hint="A value too large becomes infinite, and does not survive; negative ones overflow as well.",
 )  # fmt: skip
 exercise.requirement(
-    "a value that becomes 0 does not survive; one that was 0 does, and so do subnormal numbers",
+    "a value that becomes 0 doesn't survive; one that was 0 does, and so do subnormal numbers",
     points=0.25,
     visible=[
         values([0.1, 1e-8, -1e-8, 0.0], torch.float16),
@@ -174,7 +174,7 @@ exact = "It need not come through exactly: 0.1 becomes the nearest number there 
 not_finite = "What is infinite or NaN already does not survive."
 rounding = "What counts is what the number is rounded to: the edges are halfway to 0, and halfway beyond the largest."
 exercise.mistake(exact, f"{REST} → converted.to(values.dtype) == values")
-exercise.mistake("A number too small becomes 0: it does not survive.", " & ((converted != 0) | (values == 0)) → ")
+exercise.mistake("A number too small becomes 0: it doesn't survive.", " & ((converted != 0) | (values == 0)) → ")
 exercise.mistake(over, "converted.isfinite() & → ~converted.isnan() &")
 exercise.mistake("0 stays 0: it has nothing to lose, and survives.", "((converted != 0) | (values == 0)) → (converted != 0)")
 exercise.mistake("Negative numbers overflow as well.", "converted.isfinite() → (converted < torch.inf)")
@@ -186,7 +186,7 @@ exercise.mistake(rounding, "(converted != 0) → (values.abs() >= torch.finfo(dt
 exercise.mistake("eps is the gap at 1, and not the smallest number: far smaller ones survive.",
                  "(converted != 0) → (converted.abs() > torch.finfo(dtype).eps)")  # fmt: skip
 exercise.mistake(not_finite, "converted.isfinite() → ~converted.isinf()")
-exercise.mistake("What is infinite already does not survive: it is no finite number.",
+exercise.mistake("What is infinite already doesn't survive: it isn't a finite number.",
                  "converted.isfinite() → (converted.isfinite() | values.isinf())")  # fmt: skip
 exercise.mistake("True means that it survives.", f"{REST} → ~({REST})")
 exercise.mistake("The conversion is to `dtype`, and not always to float16: bfloat16 has exponents like float32.",
@@ -202,7 +202,7 @@ exercise.mistake("Join conditions on tensors with & and |: `and` and `or` want a
                  f"{REST} → converted.isfinite() and (converted != 0 or values == 0)")  # fmt: skip
 exercise.mistake("A float64 may be 0 in float32 and not before: ask the values themselves whether they were 0.",
                  "converted = values.to(dtype) → values = values.float(); converted = values.to(dtype)")  # fmt: skip
-exercise.mistake("values is somebody else's: change nothing in it.",
+exercise.mistake("values belongs to the caller: change nothing in it.",
                  f"return {REST} → result = {REST}; values.detach()[~result] = 0; return result")  # fmt: skip
 
 # %% wrong: close is good enough

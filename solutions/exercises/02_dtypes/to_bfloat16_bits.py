@@ -179,33 +179,33 @@ exercise.mistake("A tie goes to the even neighbor, not always up.", f"{SUM} → 
 exercise.mistake("A tie goes to the even neighbor, not always down.", f"{SUM} → bits + 0x7FFF")
 exercise.mistake("A tie goes to the even neighbor: the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
 exercise.mistake("It goes up only if the lower bits are more than a half.", f"{SUM} → bits + 0xFFFF")
-exercise.mistake("That is always the next neighbor: it goes up only if that one is nearer.", f"{SUM} → bits + 0x10000")
+exercise.mistake("Your code always takes the next neighbor: it goes up only if that one is nearer.", f"{SUM} → bits + 0x10000")
 exercise.mistake(in_range, "& 0xFFFFFFFF → + 0")
 exercise.mistake("The sign bit is lost: it is the uppermost of the 16.", "0xFFFFFFFF → 0x7FFFFFFF")
 exercise.mistake(nan, f"{LAST} → return rounded & 0xFFFF")
 exercise.mistake(nan, f"{LAST} → return torch.where(x.isnan(), bits >> 16, rounded)")
-exercise.mistake("0x7F80 is infinity: a NaN has a mantissa that is not 0.", "0x7FC0 → 0x7F80")
+exercise.mistake("0x7F80 is infinity: a NaN has a mantissa that isn't 0.", "0x7FC0 → 0x7F80")
 exercise.mistake("A NaN becomes a NaN, and not 0.", "0x7FC0 → 0")
 exercise.mistake("If the mantissa overflows, the carry goes into the exponent: that is right, let it.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, (bits >> 16 & 0xFF80) | (rounded & 0x7F))")  # fmt: skip
 exercise.mistake("What lies more than half a gap beyond the largest number becomes infinite, by the same rule.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded - (x.isfinite() & (rounded & 0x7FFF == 0x7F80)).long())")  # fmt: skip
-exercise.mistake("Subnormal numbers follow the same rule: they are not 0.",
+exercise.mistake("Subnormal numbers follow the same rule: they aren't 0.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, torch.where(rounded & 0x7F80 == 0, rounded & 0x8000, rounded))")  # fmt: skip
-exercise.mistake("Infinity is no NaN: all its exponent bits are set as well, but its mantissa is 0.",
+exercise.mistake("Infinity isn't a NaN: all its exponent bits are set as well, but its mantissa is 0.",
                  "x.isnan() → bits & 0x7F800000 == 0x7F800000")  # fmt: skip
 exercise.mistake("The result has the shape of x.", f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded).flatten()")
 exercise.mistake("A tensor without dimensions stays one without dimensions.",
                  f"{LAST} → return torch.atleast_1d(torch.where(x.isnan(), 0x7FC0, rounded))")  # fmt: skip
 exercise.mistake(in_range, f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded).to(torch.int16)")
-exercise.mistake("Wanted are the upper 16 bits as a number of their own: move them down.",
+exercise.mistake("The exercise asks for the upper 16 bits as a number of their own: move them down.",
                  "+ odd\n    ) >> 16 → + odd\n    ) & 0xFFFF0000", "0x7FC0 → 0x7FC00000")  # fmt: skip
-exercise.mistake("Return whole numbers: floats are not what was asked for.", f"{LAST} → {LAST}.float()")
+exercise.mistake("Return integers: floats aren't what was asked for.", f"{LAST} → {LAST}.float()")
 exercise.mistake("int() takes the whole part of a number; look at the bits with view.", "x.view(torch.int32) → x.int()")
-exercise.mistake("x is somebody else's: work on a number of your own.",
+exercise.mistake("x belongs to the caller: work on a number of your own.",
                  "odd = (bits >> 16) & 1 → odd = (bits >> 16) & 1; x.detach().view(torch.int32).bitwise_and_(-65536)",
                  "x.isnan() → (bits & 0x7FFFFFFF > 0x7F800000)")  # fmt: skip
-exercise.mistake("Every one of the lower 16 bits counts: a little above the half is no tie.",
+exercise.mistake("Every one of the lower 16 bits counts: a little above the half isn't a tie.",
                  f"{SUM} → (bits & -256) + 0x7FFF + odd")  # fmt: skip
 
 # %% mistake: PyTorch's own

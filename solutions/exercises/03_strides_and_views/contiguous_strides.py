@@ -66,10 +66,10 @@ exercise.mistake("The right numbers in the wrong order: the last dimension has t
                  "tuple(reversed(strides)) → tuple(strides)")  # fmt: skip
 exercise.mistake("Each dimension steps over everything to its right, not only over its neighbor.", "step *= size → step = size")
 exercise.mistake("Sizes are multiplied, not added.", "step *= size → step += size")
-exercise.mistake("That is in bytes; strides count elements.", "step = [], 1 → step = [], 4")
+exercise.mistake("Your result is in bytes; strides count elements.", "step = [], 1 → step = [], 4")
 exercise.mistake("One stride is missing: the last dimension has one too.", "tuple(reversed(strides)) → tuple(reversed(strides))[:-1]")
-exercise.mistake("That is the number of elements; wanted are the steps.", "return tuple(reversed(strides)) → return step")
-exercise.mistake("A float loses digits above 2**53: stay with whole numbers.", "step = [], 1 → step = [], 1.0",
+exercise.mistake("Your result is the number of elements; the exercise asks for the steps.", "return tuple(reversed(strides)) → return step")
+exercise.mistake("A float loses digits above 2**53: stay with integers.", "step = [], 1 → step = [], 1.0",
                  "strides.append(step) → strides.append(int(step))")  # fmt: skip
 
 # %% mistake: the number of elements as well

@@ -61,7 +61,7 @@ def without_elements(draw):
 
 
 exercise.requirement(
-    "True where reading order is storage order without gaps, else False",
+    "True where row-major order is storage order without gaps, else False",
     points=0.75,
     visible=[given((4, 4), (4, 1)), given((4, 4), (1, 4)), given((4, 3), (4, 1)), given((3, 4), (0, 1))],
     edges={
@@ -142,12 +142,12 @@ exercise.mistake("A tensor without elements has none out of order: it is contigu
 exercise.mistake("A size of 0 in any place leaves no elements, not only the first.", "if 0 in shape: → if shape and shape[0] == 0:")
 exercise.mistake("A size of 0 in any place leaves no elements, not only the last.", "if 0 in shape: → if shape and shape[-1] == 0:")
 exercise.mistake("There the first dimension would vary fastest; in PyTorch it is the last.", "reversed(range(len(shape))) → range(len(shape))")
-exercise.mistake("Larger steps to the left are not enough: a step must be exactly what lies to its right, or there are gaps.",
+exercise.mistake("Larger steps to the left aren't enough: a step must be exactly what lies to its right, or there are gaps.",
                  "strides[dim] != step → strides[dim] < step")  # fmt: skip
 exercise.mistake("Each step goes over everything to its right, not only over its neighbor.", "step *= shape[dim] → step = shape[dim]")
 exercise.mistake("The last dimension must step by 1, if it has more than one element.",
                  "step = 1 → step = next((s for n, s in zip(shape[::-1], strides[::-1], strict=True) if n != 1), 1)")  # fmt: skip
-exercise.mistake("A stride of 0 repeats elements; reading order is not storage order then.", "strides[dim] != step → strides[dim] not in (0, step)")
+exercise.mistake("A stride of 0 repeats elements; row-major order isn't storage order then.", "strides[dim] != step → strides[dim] not in (0, step)")
 
 # %% mistake: upside down
 # says: The other way round: True means that it is contiguous.

@@ -140,7 +140,7 @@ exercise.mistake("Address 0 means: no memory at all. A storage of 0 bytes is sha
 exercise.mistake("They are shared only if the addresses of both storages are equal.", " and address == b.untyped_storage().data_ptr() → ")
 exercise.mistake(by_value, "address == b.untyped_storage().data_ptr() → torch.equal(a, b)")
 exercise.mistake(by_value, "address == b.untyped_storage().data_ptr() → bytes(a.untyped_storage()) == bytes(b.untyped_storage())")
-exercise.mistake("Storages of equal size are not the same one.", "address == b.untyped_storage().data_ptr() → a.untyped_storage().nbytes() == b.untyped_storage().nbytes()")
+exercise.mistake("Storages of equal size aren't the same one.", "address == b.untyped_storage().data_ptr() → a.untyped_storage().nbytes() == b.untyped_storage().nbytes()")
 exercise.mistake(cut, f"{SAME} → return min(a.numel(), b.numel()) > 0 and address == b.untyped_storage().data_ptr()")
 exercise.mistake("Two tensors may be two objects and look at one storage.", f"{SAME} → return a is b")
 exercise.mistake("The other way round: True means that the storage is the same.",

@@ -83,7 +83,7 @@ def with_gaps(n, size, dilation):
 
 grid = torch.arange(20).view(4, 5)
 exercise.requirement(
-    "row i is x[i : i + size] if nothing is said of a dilation, from the window that begins at x[0] to the one that ends with the last element",
+    "row i is x[i : i + size] with the default dilation, from the window that begins at x[0] to the one that ends with the last element",
     points=0.5,
     visible=[of(torch.arange(8), 4, "torch.arange(8)"), of(torch.arange(3), 3, "torch.arange(3)"),
              of(torch.tensor([5.0, 7.0, 6.0]), 1, "torch.tensor([5.0, 7.0, 6.0])")],
@@ -155,20 +155,20 @@ SHAPE = "(count, size), (step, dilation * step)"
 COUNT = "len(x) - (size - 1) * dilation"
 exercise.mistake("The last window is missing: it ends with the last element.", f"{COUNT} → max({COUNT} - 1, 1)")
 exercise.mistake("One window too many: it would reach beyond the last element.", f"{COUNT} → {COUNT} + 1")
-exercise.mistake("That is the transpose: one window per row.", f"{SHAPE} → (size, count), (dilation * step, step)")
-exercise.mistake("x need not have stride 1: one element of x further may be several slots further.", f"{SHAPE} → (count, size), (1, dilation)")
+exercise.mistake("Your result is the transpose: one window per row.", f"{SHAPE} → (size, count), (dilation * step, step)")
+exercise.mistake("x needn't have stride 1: one element of x further may be several slots further.", f"{SHAPE} → (count, size), (1, dilation)")
 both = "Both steps are counted in slots, and x need not have stride 1: neither from window to window nor within one."
 exercise.mistake(both, "(step, dilation * step) → (1, dilation * step)")
 exercise.mistake(both, "(step, dilation * step) → (step, dilation)")
-exercise.mistake("If nothing is said, the dilation is 1.", "dilation: int = 1 → dilation: int = 2")
+exercise.mistake("By default the dilation is 1.", "dilation: int = 1 → dilation: int = 2")
 exercise.mistake("The dilation is ignored: it is an argument, use it.", f"{COUNT} → len(x) - size + 1", "(step, dilation * step) → (step, step)")
 exercise.mistake("The next window begins one element later, however far apart the elements of a window are.",
                  "(step, dilation * step) → (dilation * step, dilation * step)")  # fmt: skip
 exercise.mistake("A window with gaps reaches farther: there are fewer of them.", f"{COUNT} → len(x) - size + 1")
 exercise.mistake("Between size elements there are size - 1 gaps.", f"{COUNT} → len(x) - size * dilation + 1")
-exercise.mistake("Those windows do not overlap: the next one begins one element later, not size elements later.",
+exercise.mistake("Those windows don't overlap: the next one begins one element later, not size elements later.",
                  f"return x.as_strided({SHAPE}) → return x.unfold(0, (size - 1) * dilation + 1, size)[:, ::dilation]")  # fmt: skip
-exercise.mistake("x need not begin at slot 0 of its storage.", "dilation * step)) → dilation * step), 0)")
+exercise.mistake("x needn't begin at slot 0 of its storage.", "dilation * step)) → dilation * step), 0)")
 exercise.mistake("The numbers are right, but they are copies: the result must look at the storage of x.", "dilation * step)) → dilation * step)).clone()")
 exercise.mistake("`contiguous` copies an x with gaps: the result must look at the storage of x itself.",
                  f"x.as_strided({SHAPE}) → x.contiguous().as_strided((count, size), (1, dilation))")  # fmt: skip

@@ -130,13 +130,13 @@ exercise.requirement(
 
 from_end = "A negative index counts from the end: -1 is the last, which is size - 1."
 outside = "Row 0 has no column 4: raise IndexError, or the answer is an element of row 1."
-exercise.mistake("The walk does not begin at slot 0: the offset is missing.", "slot = x.storage_offset() → slot = 0")
-exercise.mistake("That is in bytes; slots hold one element each, and strides count slots.",
+exercise.mistake("The walk doesn't begin at slot 0: the offset is missing.", "slot = x.storage_offset() → slot = 0")
+exercise.mistake("Your result is in bytes; slots hold one element each, and strides count slots.",
                  "int(slot) → int(slot) * x.element_size()")  # fmt: skip
-exercise.mistake("That is the value stored there; wanted is the number of its slot.", "return int(slot) → return x[tuple(index)].item()")
-exercise.mistake("That is the position when you read x row by row; the strides say where it lies.",
+exercise.mistake("Your result is the value stored there; the exercise asks for the number of its slot.", "return int(slot) → return x[tuple(index)].item()")
+exercise.mistake("Your result is the position when you read x row by row; the strides say where it lies.",
                  "x.stride(dim) → x.shape[dim + 1 :].numel()")  # fmt: skip
-exercise.mistake("That is the position when you read x row by row, from its first element: neither offset nor strides are in it.",
+exercise.mistake("Your result is the position when you read x row by row, from its first element: neither offset nor strides are in it.",
                  "slot = x.storage_offset() → slot = 0", "x.stride(dim) → x.shape[dim + 1 :].numel()")  # fmt: skip
 exercise.mistake(from_end, "(i % size) → i")
 exercise.mistake(from_end, "(i % size) → abs(i)")

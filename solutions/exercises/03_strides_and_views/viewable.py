@@ -237,11 +237,11 @@ TEST = "not merge and count not in edges"
 straddle = "One new dimension takes elements from both sides of a place where the walk breaks."
 exercise.mistake("The numbers of elements differ: a view neither adds nor drops any.",
                  "if math.prod(shape) != math.prod(new_shape): → if False:")  # fmt: skip
-exercise.mistake("A walk of which nothing merges may break: as many elements are not enough.", f"{TEST} → False")
+exercise.mistake("A walk of which nothing merges may break: as many elements aren't enough.", f"{TEST} → False")
 exercise.mistake("A dimension can always be split, and others may stay apart: only those that are merged must fit together.", f"{TEST} → not merge")
-exercise.mistake("Dimensions that fit together may be merged: the break is only where they do not.", f"{TEST} → count not in edges")
+exercise.mistake("Dimensions that fit together may be merged: the break is only where they don't.", f"{TEST} → count not in edges")
 exercise.mistake("Leave dimensions of size 1 out: nobody steps along them.", " if shape[dim] != 1] → ]")
-exercise.mistake("The left one steps over the whole right one: its own size does not matter.",
+exercise.mistake("The left one steps over the whole right one: its own size doesn't matter.",
                  "strides[right] * shape[right] → strides[right] * shape[left]")  # fmt: skip
 exercise.mistake("Steps of 0 merge as well: 0 is 0 times anything.",
                  "merge = strides[left] == → merge = strides[left] != 0 and strides[left] ==")  # fmt: skip
@@ -249,7 +249,7 @@ exercise.mistake("Without elements there is nothing to move: every shape of 0 el
 exercise.mistake("Without elements there is nothing to move: every shape of 0 elements will do.",
                  "if 0 in shape:\n        return True → if 0 in shape:\n        return False")  # fmt: skip
 exercise.mistake("The pieces on both sides have to be counted from the same end.", "for size in new_shape: → for size in reversed(new_shape):")
-exercise.mistake("Count the pieces over all new dimensions so far: a break need not cut off a single one.",
+exercise.mistake("Count the pieces over all new dimensions so far: a break needn't cut off a single one.",
                  "count *= size\n        edges → count = size\n        edges")  # fmt: skip
 exercise.mistake("Count the pieces over all old dimensions so far.", "count *= shape[left] → count = shape[left]")
 

@@ -139,8 +139,8 @@ finite = "A finite number is no -inf: a real score can be smaller still, and the
 other_length = "The root of the wrong size: e is the length of a query."
 another_dtype = "The result has the dtype of q: a step of yours leaves it."
 no_way_back = "The way back for gradients is cut: detach and no_grad do that."
-exercise.mistake("The scores are not scaled: divide them by the root of e.", f"/ {root} → ")
-exercise.mistake("That divides by e; the scale is its root.", f"{root} → q.shape[-1]")
+exercise.mistake("The scores aren't scaled: divide them by the root of e.", f"/ {root} → ")
+exercise.mistake("Your code divides by e; the scale is its root.", f"{root} → q.shape[-1]")
 exercise.mistake("The scores are multiplied by the root of e; they have to be divided.", f"/ {root} → * {root}")
 exercise.mistake(other_length, f"{root} → math.sqrt(k.shape[-2])")
 exercise.mistake(other_length, f"{root} → math.sqrt(v.shape[-1])")
@@ -150,11 +150,11 @@ exercise.mistake("Softmax is missing: the weights of a query must add up to 1.",
 exercise.mistake(
     "Softmax runs over the wrong dimension: one query's weights add up to 1, over the keys.", "softmax(dim=-1) → softmax(dim=-2)"
 )
-exercise.mistake("The future is not masked: with causal=True a query sees keys up to its own position.", "if causal → if False")
+exercise.mistake("The future isn't masked: with causal=True a query sees keys up to its own position.", "if causal → if False")
 exercise.mistake("The future is masked although causal is False.", "if causal → if True")
 exercise.mistake(leaks, "~may_look → may_look")
 exercise.mistake(
-    "A score of 0 is not the weight 0, for exp(0) is 1: what must not be seen has the score -inf.", "-torch.inf → 0"
+    "A score of 0 isn't the weight 0, for exp(0) is 1: what must not be seen has the score -inf.", "-torch.inf → 0"
 )
 exercise.mistake(
     "The mask comes too late: after softmax, what is left adds up to less than 1.",
@@ -175,7 +175,7 @@ exercise.mistake(
 exercise.mistake(
     "A mask that you make lies on the CPU unless you say where: it belongs on the device of q.", ", device=q.device → "
 )
-exercise.mistake("That writes into q, which is the caller's.", f"/ {root} → ", f"scores = einsum(q, k, → q /= {root}; scores = einsum(q, k,")
+exercise.mistake("Your code writes into q, which is the caller's.", f"/ {root} → ", f"scores = einsum(q, k, → q /= {root}; scores = einsum(q, k,")
 exercise.mistake(no_way_back, "einsum(q, k, → einsum(q.detach(), k.detach(),")
 exercise.mistake(no_way_back, "scores.softmax(dim=-1) → scores.softmax(dim=-1).detach()")
 exercise.mistake(another_dtype, "einsum(q, k, → einsum(q.float(), k.float(),", "-1), v, → -1), v.float(),")  # fmt: skip

@@ -93,7 +93,7 @@ exercise.requirement(
     domain=fitting(),
 )
 exercise.requirement(
-    "a number demands its size, else ValueError, and does not enter the dictionary",
+    "a number demands its size, else ValueError, and doesn't enter the dictionary",
     points=0.25,
     parts=["value"],
     visible=[given("b 12 d", (2, 12, 4), {}), given("b 5", (2, 3), {}), given("b 5", (2, 1), {})],
@@ -222,7 +222,7 @@ exercise.mistake(
     "if size != expected → known |= {} if name.isdigit() else {name: size}\n        if size != expected",
 )
 exercise.mistake(
-    "A size of 1 is a size like any other here: names do not broadcast.",
+    "A size of 1 is a size like any other here: names don't broadcast.",
     "if size != expected → if size != expected and 1 not in (size, expected)",
 )
 exercise.mistake(
@@ -235,7 +235,7 @@ exercise.mistake(
     "wanted = wanted[len(wanted) - len(shape) :]",
 )
 exercise.mistake(
-    "A number is no name: it demands that size, and does not enter the dictionary.",
+    "A number isn't a name: it demands that size, and doesn't enter the dictionary.",
     "int(name) if name.isdigit() else known → known",
 )
 exercise.mistake(
@@ -251,7 +251,7 @@ exercise.mistake(
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[1:]",
 )
 exercise.mistake(
-    "... is no name: it stands for dimensions of which none enters the dictionary.",
+    "... isn't a name: it stands for dimensions of which none enters the dictionary.",
     'if wanted[:1] == ["..."] → if False',
 )
 exercise.mistake(

@@ -193,7 +193,7 @@ exercise.mistake(
     "Only NaN is replaced, and 0 · inf is NaN too: replace whatever is padded.",
     'x.masked_fill(~rearrange(mask, "b t -> b t 1"), 0) → x.masked_fill(x.isnan(), 0) * rearrange(mask, "b t -> b t 1")',
 )
-exercise.mistake("That writes into x, which is the caller's: make a new tensor.", "x.masked_fill(~ → x.masked_fill_(~")
+exercise.mistake("Your code writes into x, which is the caller's: make a new tensor.", "x.masked_fill(~ → x.masked_fill_(~")
 exercise.mistake(
     "Nothing flows back: detach and no_grad cut the way to x.", "real = x.masked_fill → real = x.detach().masked_fill"
 )

@@ -156,10 +156,10 @@ no_way_back = "The way back for gradients is cut: detach and no_grad do that."
 finite = "A finite number is no -inf: a real score can be smaller still, and then a token sees the future."
 one_head = "That is attention with one head: split q, k and v before they are compared."
 another_dtype = "The result has the dtype of x: a step of yours leaves it."
-exercise.mistake("The future is not masked: token 0 may see itself only.", "scores.masked_fill(future, -torch.inf) → scores")
-exercise.mistake("That lets a token see the future and hides the past.", "masked_fill(future → masked_fill(~future")
+exercise.mistake("The future isn't masked: token 0 may see itself only.", "scores.masked_fill(future, -torch.inf) → scores")
+exercise.mistake("Your code lets a token see the future and hides the past.", "masked_fill(future → masked_fill(~future")
 exercise.mistake(
-    "A score of 0 is not the weight 0, for exp(0) is 1: what must not be seen has the score -inf.", "-torch.inf → 0"
+    "A score of 0 isn't the weight 0, for exp(0) is 1: what must not be seen has the score -inf.", "-torch.inf → 0"
 )
 exercise.mistake("A token sees itself too: mask what lies above the diagonal only.", ".triu(1) → .triu()")
 exercise.mistake(
@@ -175,9 +175,9 @@ exercise.mistake(
 exercise.mistake(
     "Softmax runs over the wrong dimension: one query's weights add up to 1, over the keys.", "softmax(dim=-1) → softmax(dim=-2)"
 )
-exercise.mistake("The scores are not scaled.", "/ math.sqrt(q.shape[-1]) → ")
+exercise.mistake("The scores aren't scaled.", "/ math.sqrt(q.shape[-1]) → ")
 exercise.mistake("Divide by the root of a head's length, not by the length itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
-exercise.mistake("That is the root of all heads together: take that of one.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
+exercise.mistake("Your result is the root of all heads together: take that of one.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
 exercise.mistake("The width of x says nothing about a head's length.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)")
 exercise.mistake("Queries and keys are exchanged: the queries are x @ wq.", "(wq, wk, wv)) → (wk, wq, wv))")
 exercise.mistake("wo is missing: the merged heads are multiplied by it.", f'{MERGE}") @ wo → {MERGE}")')
@@ -197,7 +197,7 @@ exercise.mistake(
 exercise.mistake(one_head, "h=heads → h=1")
 exercise.mistake("`heads` says how many heads there are, not how long each is.", "h=heads → e=heads")
 exercise.mistake(
-    "The products need not be as wide as x: a head's length is that of the product over the heads.",
+    "The products needn't be as wide as x: a head's length is that of the product over the heads.",
     "h=heads → h=heads, e=x.shape[-1] // heads",
 )
 exercise.mistake(
@@ -206,7 +206,7 @@ exercise.mistake(
 exercise.mistake(no_way_back, "einsum(q, k, → einsum(q.detach(), k.detach(),")
 exercise.mistake(another_dtype, "rearrange(x @ w → rearrange(x.float() @ w.float()", ") @ wo → ) @ wo.float()")
 exercise.mistake(
-    "That writes into a weight, which is the caller's.",
+    "Your code writes into a weight, which is the caller's.",
     "/ math.sqrt(q.shape[-1]) → ",
     "q, k, v = → wq /= math.sqrt(wq.shape[1] // heads)\n    q, k, v =",
 )

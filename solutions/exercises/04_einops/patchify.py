@@ -88,7 +88,7 @@ EDGES = {
     "a part of a storage": given(numbers(2, 3, 7, 9)[:, :2, 1:5, 2:8], 2),
 }
 exercise.requirement(
-    "patchify: the patches come in reading order, row after row",
+    "patchify: the patches come in row-major order, row after row",
     points=0.5,
     probe=order,
     visible=[
@@ -100,7 +100,7 @@ exercise.requirement(
     domain=pictures(),
 )
 exercise.requirement(
-    "patchify: within a patch the pixels come in reading order, the channels of each side by side",
+    "patchify: within a patch the pixels come in row-major order, the channels of each side by side",
     points=0.5,
     probe=inside,
     visible=[
@@ -170,7 +170,7 @@ exercise.mistake(dealt, "b c (y p) (x q) -> → b c (p y) (q x) ->", "-> b c (y 
 exercise.mistake(dealt, "-> b c (y p) (x q) → -> b c (p y) (q x)")
 exercise.mistake("The patches are one dimension: [b, patches, numbers].", "-> b (y x) (p q c) → -> b y x (p q c)")
 exercise.mistake(
-    "Images need not be square: how many rows of patches there are, follows from the height.",
+    "Images needn't be square: how many rows of patches there are, follows from the height.",
     "y=height // size → y=int(patches.shape[1] ** 0.5)",
 )
 exercise.mistake(cut, "rearrange(images, → rearrange(images.detach(),")

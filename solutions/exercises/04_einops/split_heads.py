@@ -143,7 +143,7 @@ copied = "Right numbers, but splitting needs no copy: the result has to look at 
 no_way_back = "The way back for gradients is cut: stay with operations on x itself."
 back_first = "The tokens have to come back in front of the heads before the two are merged."
 exercise.mistake(dealt, "b t (h e) -> → b t (e h) ->")
-exercise.mistake("That merges as (e h); the heads were split as (h e).", "-> b t (h e) → -> b t (e h)")
+exercise.mistake("Your code merges as (e h); the heads were split as (h e).", "-> b t (h e) → -> b t (e h)")
 exercise.mistake(dealt, "b t (h e) -> → b t (e h) ->", "-> b t (h e) → -> b t (e h)")
 exercise.mistake(
     scrambled, 'rearrange(x, "b t (h e) -> b h t e", h=heads) → x.reshape(x.shape[0], heads, x.shape[1], -1)'
@@ -155,12 +155,12 @@ exercise.mistake(copied, "h=heads) → h=heads).contiguous()")
 exercise.mistake(copied, "h=heads) → h=heads).clone()")
 exercise.mistake(copied, 'rearrange(x, "b t (h e) -> b h t e", h=heads) → torch.stack(x.chunk(heads, dim=-1), dim=1)')
 exercise.mistake(
-    "That copies wherever x isn't contiguous; its last dimension can be split whatever the strides are.",
+    "Your code copies wherever x isn't contiguous; its last dimension can be split whatever the strides are.",
     "rearrange(x, \"b t (h e) -> → rearrange(x.contiguous(), \"b t (h e) ->",
 )
 exercise.mistake(back_first, 'rearrange(x, "b h t e -> b t (h e)") → x.reshape(x.shape[0], x.shape[2], -1)')
 exercise.mistake(back_first, '-> b t (h e) → -> b (h t) e')
-exercise.mistake("That is [b, t, h, e]: the last two dimensions are to become one.", "-> b t (h e) → -> b t h e")
+exercise.mistake("Your result is [b, t, h, e]: the last two dimensions are to become one.", "-> b t (h e) → -> b t h e")
 exercise.mistake(
     "view can't merge what was transposed: for that the numbers have to be copied, which merging may do.",
     'rearrange(x, "b h t e -> b t (h e)") → x.transpose(1, 2).view(x.shape[0], x.shape[2], -1)',

@@ -88,12 +88,12 @@ words = "Return the word 'memory' or the word 'compute'."
 ridge = "Compare the intensity with the ridge point, peak / bandwidth."
 exercise.mistake("The result has to be written, too: that counts x and w only.", f"{moved} → bytes_per_element * (b * d + d * k)")
 exercise.mistake("The weights have to be read, too: that counts x and y only.", f"{moved} → bytes_per_element * (b * d + b * k)")
-exercise.mistake("That counts the weights only; x is read and y is written, too.", f"{moved} → bytes_per_element * d * k")
-exercise.mistake("That counts the result only; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
-exercise.mistake("That is per element; each of them takes several bytes.", f"{moved} → b * d + d * k + b * k")
+exercise.mistake("Your code counts the weights only; x is read and y is written, too.", f"{moved} → bytes_per_element * d * k")
+exercise.mistake("Your code counts the result only; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
+exercise.mistake("Your result is per element; each of them takes several bytes.", f"{moved} → b * d + d * k + b * k")
 exercise.mistake("The bytes of y count for all three matrices.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
 exercise.mistake("A multiply-add is two FLOPs.", "return 2 * b → return b")
-exercise.mistake("That is upside down: FLOPs per byte, not bytes per FLOP.", "return 2 * b * d * k / moved → return moved / (2 * b * d * k)")
+exercise.mistake("Your quotient is upside down: FLOPs per byte, not bytes per FLOP.", "return 2 * b * d * k / moved → return moved / (2 * b * d * k)")
 exercise.mistake("More bytes for each element make the intensity smaller, not larger.", f"{moved} → (b * d + d * k + b * k) / bytes_per_element")
 exercise.mistake(
     "Python divides and multiplies from left to right: put the bytes in parentheses.",
@@ -101,10 +101,10 @@ exercise.mistake(
 )
 exercise.mistake("// throws away the fraction.", "k / moved → k // moved")
 exercise.mistake("The sizes of the matrices add up; that multiplies them.", f"{moved} → bytes_per_element * b * d * d * k * b * k")
-exercise.mistake("That is the count of FLOPs; divide it by the bytes moved.", "k / moved → k")
+exercise.mistake("Your result is the count of FLOPs; divide it by the bytes moved.", "k / moved → k")
 exercise.mistake(reverse, '"memory" if intensity * bandwidth < peak else "compute" → "compute" if intensity * bandwidth < peak else "memory"')
 exercise.mistake("Compare the intensity with the ridge point, not with 1.", "intensity * bandwidth < peak → intensity < 1")
-exercise.mistake("That is the ridge point upside down: it is in FLOP per byte.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
+exercise.mistake("Your result is the ridge point upside down: it is in FLOP per byte.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
 exercise.mistake("Work is FLOPs per byte: times the bandwidth it can be compared with the peak, not divided by it.",
                  "intensity * bandwidth < peak → intensity / bandwidth < peak")  # fmt: skip
 exercise.mistake("Where both take equally long, moving the data takes no longer.", "bandwidth < peak → bandwidth <= peak")

@@ -86,7 +86,7 @@ exercise.requirement(
 )
 
 exercise.mistake("Each product is also added to a sum: a multiply-add is two FLOPs.", "return 2 * batch → return batch")
-exercise.mistake("That is two for each output; each output needs d products and d additions.", "b * d * k → b * k")
+exercise.mistake("Your result is two for each output; each output needs d products and d additions.", "b * d * k → b * k")
 exercise.mistake("d is counted twice: it is the same dimension on both sides.", "b * d * k → b * d * d * k")
 exercise.mistake(
     "The first addition of each sum counts as well: by convention a multiply-add is always two.",
@@ -108,7 +108,7 @@ exercise.mistake(
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → w_batch",
 )
 exercise.mistake("Nothing was raised: compare the inner sizes first.", "if d != inner → if False")
-exercise.mistake("That is another error: the statement asks for a ValueError.", "raise ValueError( → raise RuntimeError(")
+exercise.mistake("You raised a different error: the statement asks for a ValueError.", "raise ValueError( → raise RuntimeError(")
 
 # %% mistake: the error that PyTorch raises
 # says: That is another error: the statement asks for a ValueError.

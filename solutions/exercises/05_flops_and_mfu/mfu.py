@@ -118,17 +118,17 @@ exercise.requirement(
 unknown = "Nothing is promised for this dtype: the answer is None, and no number."
 another = "That is the rate of another dtype than that of the work."
 theirs = "The sheet is somebody else's: look the rate up, and write nothing into it."
-exercise.mistake("That divides by the sparse rate; dense matrices get half of it.", "rate / 2 if sparse else rate → rate")
-exercise.mistake("That halves a rate that is dense already.", "rate / 2 if sparse else rate → rate / 2")
+exercise.mistake("Your code divides by the sparse rate; dense matrices get half of it.", "rate / 2 if sparse else rate → rate")
+exercise.mistake("Your code halves a rate that is dense already.", "rate / 2 if sparse else rate → rate / 2")
 exercise.mistake("It is the sparse rate that has to be halved, and not the dense one.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
 exercise.mistake("Dense matrices get half of the sparse rate, not twice as much.", "rate / 2 if → rate * 2 if")
-exercise.mistake("That is in percent; wanted is a share.", "flops / seconds / peak → 100 * flops / seconds / peak")
-exercise.mistake("That is upside down: achieved divided by promised.", "flops / seconds / peak → peak / (flops / seconds)")
+exercise.mistake("Your result is in percent; the exercise asks for a share.", "flops / seconds / peak → 100 * flops / seconds / peak")
+exercise.mistake("Your quotient is upside down: achieved divided by promised.", "flops / seconds / peak → peak / (flops / seconds)")
 exercise.mistake("The seconds are missing: FLOPs is a count, the promise is a rate.", "flops / seconds / peak → flops / peak")
 exercise.mistake(
-    "That multiplies by the seconds; a rate is FLOPs divided by seconds.", "flops / seconds / peak → flops * seconds / peak"
+    "Your code multiplies by the seconds; a rate is FLOPs divided by seconds.", "flops / seconds / peak → flops * seconds / peak"
 )
-exercise.mistake("That is the achieved rate; divide it by the promised one.", "flops / seconds / peak → flops / seconds")
+exercise.mistake("Your result is the achieved rate; divide it by the promised one.", "flops / seconds / peak → flops / seconds")
 exercise.mistake("The share is cut off at 1: above 1 it says that some number is wrong.",
                  "flops / seconds / peak → min(1.0, flops / seconds / peak)")  # fmt: skip
 exercise.mistake("Rounding loses what was measured.", "flops / seconds / peak → round(flops / seconds / peak, 1)")

@@ -253,7 +253,7 @@ exercise.mistake(
     "The batch has more leading dimensions than one, or none: every vector goes through the layer, not only one per row.",
     "inputs[0].numel() → len(inputs[0]) * layer.in_features",
 )
-exercise.mistake("That is for one vector; a layer gets a whole batch of them.", "inputs[0].numel() → layer.in_features")
+exercise.mistake("Your result is for one vector; a layer gets a whole batch of them.", "inputs[0].numel() → layer.in_features")
 exercise.mistake(
     "The inputs hold vectors · in_features numbers already: in_features counts twice there.",
     "inputs[0].numel() → inputs[0].numel() * layer.in_features",

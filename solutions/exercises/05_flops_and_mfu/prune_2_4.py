@@ -119,7 +119,7 @@ exercise.requirement(
     hint="A threshold keeps more than two, or fewer: choose places, not values.",
 )
 exercise.requirement(
-    "a last dimension that is no multiple of four raises a ValueError",
+    "a last dimension that isn't a multiple of four raises a ValueError",
     points=0.25,
     parts=["error"],
     visible=[given(torch.ones(2, 3)), given(torch.ones(4, 2)), given(torch.ones(1, 12)), given(torch.ones(6))],
@@ -157,7 +157,7 @@ another = "That is another error: the statement asks for a ValueError."
 in_place = "That writes into w, which is somebody else's."
 exercise.mistake("Nothing is pruned.", "smallest, 0) → smallest[:, :0], 0)")
 exercise.mistake("A large negative number is large, too: compare magnitudes.", "fours.abs().topk → fours.topk")
-exercise.mistake("Those are the two smallest of each four; keep the largest.", "topk(2, largest=False) → topk(2)")
+exercise.mistake("Your result is the two smallest of each four; keep the largest.", "topk(2, largest=False) → topk(2)")
 exercise.mistake("One of each four is left; keep two.", "topk(2, → topk(3,")
 exercise.mistake("Three of each four are left; keep two.", "topk(2, → topk(1,")
 exercise.mistake("The signs are lost: compare magnitudes, but keep the values.", "fours.scatter → fours.abs().scatter")

@@ -93,16 +93,16 @@ exercise.mistake("Below the lowest trained layer nobody needs a gradient: the wa
 exercise.mistake("A frozen layer makes no gradient of its weights.", "(trained + needed_before) → (1 + needed_before)")
 exercise.mistake("A frozen layer still passes the gradient back if something below it needs one.",
                  "(trained + needed_before) → trained * (1 + needed_before)")  # fmt: skip
-exercise.mistake("That is the weights' gradients only; a gradient is also passed back, layer by layer.",
+exercise.mistake("Your result is the weights' gradients only; a gradient is also passed back, layer by layer.",
                  "(trained + needed_before) → trained")  # fmt: skip
-exercise.mistake("That is what is passed back only; trained weights need their gradients, too.",
+exercise.mistake("Your result is what is passed back only; trained weights need their gradients, too.",
                  "(trained + needed_before) → needed_before")  # fmt: skip
 exercise.mistake("A multiply-add is two FLOPs.", "product = 2 * tokens → product = tokens")
-exercise.mistake("That is for one token.", "product = 2 * tokens → product = 2")
+exercise.mistake("Your result is for one token.", "product = 2 * tokens → product = 2")
 exercise.mistake("Ask of everything before a layer, not only of the layer next to it.", "needed_before or trained → trained")
 exercise.mistake("The input comes before every layer, not only before the first.",
                  "needed_before or trained → any(trainable[: layer + 1])")  # fmt: skip
-exercise.mistake("A layer passes back what something before it needs; what is trained after it does not matter.",
+exercise.mistake("A layer passes back what something before it needs; what is trained after it doesn't matter.",
                  "(trained + needed_before) → (trained + (input_needs_grad or any(trainable[layer + 1 :])))")  # fmt: skip
 exercise.mistake("To pass back is the business of the layer itself, with a product of its own size, not that of the layer before.",
                  "product * (trained + needed_before) → product * trained + (product if layer == 0 and input_needs_grad "
@@ -110,7 +110,7 @@ exercise.mistake("To pass back is the business of the layer itself, with a produ
 exercise.mistake("That includes the forward pass.", "(trained + needed_before) → (1 + trained + needed_before)")
 exercise.mistake("Ask of everything before a layer, not only of the layer next to it.",
                  "needed_before or trained → input_needs_grad or trained")  # fmt: skip
-exercise.mistake("Where all is trained that is not twice the forward pass: x is data, and nobody needs its gradient.",
+exercise.mistake("Where all is trained that isn't twice the forward pass: x is data, and nobody needs its gradient.",
                  "(trained + needed_before) → (2 if all(trainable) else trained + needed_before)")  # fmt: skip
 
 # %% wrong: one product where both are needed

@@ -139,7 +139,7 @@ exercise.mistake("A mean over all outputs divides by B · K, not by B alone.", "
 exercise.mistake("A mean over all outputs divides by B · K, not by K alone.", "h2.numel() → h2.shape[1]")
 exercise.mistake("The slope of a square depends on what is squared: that is h2 times something.",
                  "2 * h2 / h2.numel() → 2 * torch.ones_like(h2) / h2.numel()")  # fmt: skip
-exercise.mistake("That is (w2, w1): wanted is the gradient of w1 first.", "return grad_w1, grad_w2 → return grad_w2, grad_w1")
+exercise.mistake("Your result is (w2, w1): the exercise asks for the gradient of w1 first.", "return grad_w1, grad_w2 → return grad_w2, grad_w1")
 exercise.mistake("A gradient has the shape of its tensor: yours are the transposes.",
                  "return grad_w1, grad_w2 → return grad_w1.T, grad_w2.T")  # fmt: skip
 exercise.mistake("A gradient has the shape of its tensor: that of w1 is the transpose.", "return grad_w1, → return grad_w1.T,")
@@ -155,7 +155,7 @@ exercise.mistake("A gradient has the dtype of its tensor: compute in the dtype t
                  "h1 = x @ w1 → x, w1, w2 = x.float(), w1.float(), w2.float()\n    h1 = x @ w1")  # fmt: skip
 exercise.mistake("A gradient has the dtype of its tensor, also where you compute in double precision.",
                  "h1 = x @ w1 → x, w1, w2 = x.double(), w1.double(), w2.double()\n    h1 = x @ w1")  # fmt: skip
-exercise.mistake("Leave the weights as they are: no step is taken here.",
+exercise.mistake("Don't change the weights: no step is taken here.",
                  "return grad_w1, grad_w2 → w1 -= 0.1 * grad_w1; w2 -= 0.1 * grad_w2; return grad_w1, grad_w2")  # fmt: skip
 
 # %% mistake: autograd

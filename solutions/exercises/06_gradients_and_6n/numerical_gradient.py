@@ -150,15 +150,15 @@ exercise.requirement(
     hint="x is somebody else's: work on a copy. Converting float64 to float64 copies nothing.",
 )
 
-exercise.mistake("That is the forward difference: take a step to both sides.", "down[index] -= step → pass", "/ (2 * step) → / step")
-exercise.mistake("That is a backward difference: take a step to both sides.", "up[index] += step → pass", "/ (2 * step) → / step")
+exercise.mistake("Your result is the forward difference: take a step to both sides.", "down[index] -= step → pass", "/ (2 * step) → / step")
+exercise.mistake("Your result is a backward difference: take a step to both sides.", "up[index] += step → pass", "/ (2 * step) → / step")
 exercise.mistake("The two points are 2 · step apart: divide by that.", "/ (2 * step) → / step")
 exercise.mistake("The two points are 2 · step apart, and that is what the difference is divided by.", "/ (2 * step) → / 2 * step")
 exercise.mistake("Python divides before it subtracts: the whole difference is divided, by all of 2 · step.",
                  "(f(up) - f(down)) / (2 * step) → f(up) - f(down) / 2 * step")  # fmt: skip
-exercise.mistake("That is the difference of the two values: divide it by how far apart they are.", " / (2 * step) → ")
+exercise.mistake("Your result is the difference of the two values: divide it by how far apart they are.", " / (2 * step) → ")
 exercise.mistake("The sign is wrong: the value a step up comes first.", "f(up) - f(down) → f(down) - f(up)")
-exercise.mistake("That is the exact slope, or another step: use the step that is given, on both sides of x.", "gradient = torch → step = 1e-5\n    gradient = torch")
+exercise.mistake("You used the exact slope, or a different step: use the step that is given, on both sides of x.", "gradient = torch → step = 1e-5\n    gradient = torch")
 exercise.mistake("All elements moved at once: move one, with the others where they were.", "up[index] += step → up += step",
                  "down[index] -= step → down -= step")  # fmt: skip
 exercise.mistake("Each element must be back in its place before the next one moves.",

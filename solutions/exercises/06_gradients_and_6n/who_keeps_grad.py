@@ -154,7 +154,7 @@ exercise.requirement(
 )
 hidden = case(begin + "h = w * v; h.retain_grad(); w.grad = torch.ones(2)\nloss = h.sum()", ("v", "h"))
 exercise.requirement(
-    "afterwards each .grad holds what it held, also of a tensor that is not in tensors",
+    "afterwards each .grad holds what it held, also of a tensor that isn't in tensors",
     points=0.25,
     probe=touch,
     rules={"what loss.backward() adds to .grad": "ignored"},
@@ -174,23 +174,23 @@ exercise.requirement(
     hint="Look, and do not touch: call neither retain_grad() nor requires_grad_(), and leave the graph as it is.",
 )
 
-exercise.mistake("A leaf that does not require a gradient gets none.",
+exercise.mistake("A leaf that doesn't require a gradient gets none.",
                  "name: tensor.requires_grad → name: tensor.is_leaf or tensor.requires_grad",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")  # fmt: skip
 exercise.mistake("Not each leaf is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")
-exercise.mistake("A tensor in between that was asked to keep its gradient is not always reached: does loss depend on it?",
+exercise.mistake("A tensor in between that was asked to keep its gradient isn't always reached: does loss depend on it?",
                  "tensor.grad_fn in reached → True")  # fmt: skip
 exercise.mistake("Not each of them is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "tensor.grad_fn in reached → True")  # fmt: skip
 exercise.mistake("A tensor in between requires a gradient, too, but keeps it only if asked to.", "tensor.retains_grad and tensor → tensor")
-exercise.mistake("A tensor in between requires a gradient, too, but that alone does not make it keep one. And is each of them reached?",
+exercise.mistake("A tensor in between requires a gradient, too, but that alone doesn't make it keep one. And is each of them reached?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf", "tensor.retains_grad and tensor → tensor",
                  "tensor.grad_fn in reached → True")  # fmt: skip
 exercise.mistake("Some tensors in between were asked to retain_grad().", "or (tensor.retains_grad and tensor.grad_fn in reached) → ")
 exercise.mistake("Some tensors in between were asked to retain_grad(). And not each leaf is reached: does loss depend on it?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "or (tensor.retains_grad and tensor.grad_fn in reached) → ")  # fmt: skip
-exercise.mistake("That is just the other way round.", "name: tensor.requires_grad → name: not (tensor.requires_grad",
+exercise.mistake("It's the wrong way round.", "name: tensor.requires_grad → name: not (tensor.requires_grad",
                  "and tensor.grad_fn in reached)\n        ) → and tensor.grad_fn in reached)))")  # fmt: skip
 exercise.mistake("loss may keep its gradient, too: the walk begins at loss.grad_fn itself.",
                  "waiting: list[Any] = [loss.grad_fn] → waiting: list[Any] = [n for n, _ in loss.grad_fn.next_functions]")  # fmt: skip

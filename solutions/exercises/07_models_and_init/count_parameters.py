@@ -47,7 +47,7 @@ def models(draw, buffers=False, tied=False, devices=("cpu",)):
 
 
 exercise.requirement(
-    "the pair (trainable, frozen), through all modules in modules: numbers that require a gradient, and that do not",
+    "the pair (trainable, frozen), through all modules in modules: numbers that require a gradient, and that don't",
     points=0.5,
     probe=count,
     visible=[case("model = nn.Linear(3, 4)\nmodel.bias.requires_grad_(False)"), case("model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 3, bias=False)))")],
@@ -75,7 +75,7 @@ exercise.requirement(
     domain=models(),
 )  # fmt: skip
 exercise.requirement(
-    "buffers do not count, nor what PyTorch does not know about",
+    "buffers don't count, nor what PyTorch doesn't know about",
     points=0.25,
     probe=count,
     visible=[case("model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))")],
@@ -124,9 +124,9 @@ exercise.mistake("Is every parameter trained? Ask each for requires_grad.",
                  "trainable = sum(p.numel() for p in model.parameters() if p.requires_grad) → "
                  "trainable = sum(p.numel() for p in model.parameters())",
                  "frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad) → frozen = 0")  # fmt: skip
-exercise.mistake("The second number is all of them; wanted is frozen.", "model.parameters() if not p.requires_grad → model.parameters()")
-exercise.mistake("The first number is all of them; wanted is trainable.", "model.parameters() if p.requires_grad → model.parameters()")
-exercise.mistake("That is (frozen, trainable): wanted is trainable first.", "return trainable, frozen → return frozen, trainable")
+exercise.mistake("The second number is all of them; the exercise asks for frozen.", "model.parameters() if not p.requires_grad → model.parameters()")
+exercise.mistake("The first number is all of them; the exercise asks for trainable.", "model.parameters() if p.requires_grad → model.parameters()")
+exercise.mistake("Your result is (frozen, trainable): the exercise asks for trainable first.", "return trainable, frozen → return frozen, trainable")
 exercise.mistake("Return a pair, (trainable, frozen), and not one number.", "return trainable, frozen → return trainable")
 exercise.mistake("Return a pair, (trainable, frozen), and not one number.", "return trainable, frozen → return trainable + frozen")
 twice = "That counts a parameter with two names twice."
@@ -137,11 +137,11 @@ exercise.mistake("Modules in modules have parameters, too.", "model.parameters()
 exercise.mistake("A model knows the parameters of modules in modules by itself: ask it alone, or each counts several times.",
                  "for p in model.parameters() if p → for m in model.modules() for p in m.parameters() if p",
                  "for p in model.parameters() if not → for m in model.modules() for p in m.parameters() if not")  # fmt: skip
-exercise.mistake("A buffer is no parameter, frozen or not.",
+exercise.mistake("A buffer isn't a parameter, frozen or not.",
                  "frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad) → frozen = "
                  "sum(p.numel() for p in model.parameters() if not p.requires_grad) + sum(b.numel() for b in model.buffers())")  # fmt: skip
-exercise.mistake("That counts tensors; wanted are numbers.", "trainable = sum(p.numel() → trainable = sum(1", "frozen = sum(p.numel() → frozen = sum(1")
-exercise.mistake("That is in bytes; wanted are numbers.", "trainable = sum(p.numel() → trainable = sum(p.nbytes", "frozen = sum(p.numel() → frozen = sum(p.nbytes")
+exercise.mistake("Your code counts tensors; the exercise asks for numbers.", "trainable = sum(p.numel() → trainable = sum(1", "frozen = sum(p.numel() → frozen = sum(1")
+exercise.mistake("Your result is in bytes; the exercise asks for numbers.", "trainable = sum(p.numel() → trainable = sum(p.nbytes", "frozen = sum(p.numel() → frozen = sum(p.nbytes")
 
 # %% mistake: from the state dict
 # says: state_dict() lists each name, buffers as well, and its tensors require no gradient.

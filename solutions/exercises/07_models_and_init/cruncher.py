@@ -247,30 +247,30 @@ exercise.requirement(
 )
 
 new, many = "torch.randn(d_in, d_out) / math.sqrt(d_in)", "nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))"
-exercise.mistake("PyTorch does not look into a plain list: nobody knows about the layers in it.",
+exercise.mistake("PyTorch doesn't look into a plain list: nobody knows about the layers in it.",
                  f"{many} → [Linear(dim, dim) for _ in range(num_layers)]")  # fmt: skip
-exercise.mistake("That is one layer, used several times: make a new one for each place.",
+exercise.mistake("This is one layer, used several times: make a new one for each place.",
                  f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
 exercise.mistake("The std of the outputs would be √d_in: divide the weights by that.", f"{new} → torch.randn(d_in, d_out)")
 exercise.mistake("Divided by d_in: it is the root of d_in.", f"{new} → torch.randn(d_in, d_out) / d_in")
-exercise.mistake("That is for d_out: each output is a sum over d_in terms.", f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)")
-exercise.mistake("That is Kaiming's; there is no ReLU here that halves.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
-exercise.mistake("That is Glorot's; wanted is LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
-exercise.mistake("That is nn.Linear's: uniform, and √3 too small.",
+exercise.mistake("Your std is for d_out: each output is a sum over d_in terms.", f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)")
+exercise.mistake("This is Kaiming's; there is no ReLU here that halves.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
+exercise.mistake("This is Glorot's; the exercise asks for LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
+exercise.mistake("This is nn.Linear's default: uniform, and √3 too small.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) / math.sqrt(d_in)")  # fmt: skip
-exercise.mistake("That is a uniform distribution; wanted is a normal one.",
+exercise.mistake("This is a uniform distribution; the exercise asks for a normal one.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) * math.sqrt(3 / d_in)")  # fmt: skip
-exercise.mistake("Cut at ±2 std the weights are 12 % too small: at ±3, or not at all.",
+exercise.mistake("Cut at ±2 std the weights are 12% too small: at ±3, or not at all.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), a=-2, b=2) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("All weights are alike: then all outputs are.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
-exercise.mistake("Layers, or models, begin alike: do not set a seed inside.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
-exercise.mistake("weight is not registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.",
+exercise.mistake("Layers, or models, begin alike: don't set a seed inside.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
+exercise.mistake("weight isn't registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.",
                  f"nn.Parameter({new}) → nn.Parameter(torch.randn(d_in, d_out)) / math.sqrt(d_in)")  # fmt: skip
-exercise.mistake("weight is not registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.", f"nn.Parameter({new}) → ({new}).requires_grad_()")
+exercise.mistake("weight isn't registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.", f"nn.Parameter({new}) → ({new}).requires_grad_()")
 exercise.mistake("`super().__init__()` has to come first.", "super().__init__()\n        self.weight → self.weight")
 exercise.mistake("x @ weight wants [d_in, d_out]; PyTorch's own nn.Linear stores the transpose.",
                  "torch.randn(d_in, d_out) / → torch.randn(d_out, d_in) /", "x @ self.weight → x @ self.weight.T")  # fmt: skip
-exercise.mistake("Those are nn.Linear: use your own Linear, without biases.", "(Linear(dim, dim) for → (nn.Linear(dim, dim) for",
+exercise.mistake("This is nn.Linear: use your own Linear, without biases.", "(Linear(dim, dim) for → (nn.Linear(dim, dim) for",
                  "= Linear(dim, 1) → = nn.Linear(dim, 1)")  # fmt: skip
 exercise.mistake("Linear has no bias.", "self.weight = nn → self.bias = nn.Parameter(torch.zeros(d_out))\n        self.weight = nn",
                  "x @ self.weight → x @ self.weight + self.bias")  # fmt: skip
@@ -278,7 +278,7 @@ exercise.mistake("x may have any number of leading dimensions, not one only.", "
 exercise.mistake("The weights are scaled when they are made, not at each use.", f"{new} → torch.randn(d_in, d_out)",
                  "x @ self.weight → x @ self.weight / math.sqrt(len(self.weight))")  # fmt: skip
 exercise.mistake("squeeze() drops every dimension of size 1, the batch too.", "squeeze(-1) → squeeze()")
-exercise.mistake("That is [B, 1]: drop the last dimension.", "self.final(x).squeeze(-1) → self.final(x)")
+exercise.mistake("Your result is [B, 1]: drop the last dimension.", "self.final(x).squeeze(-1) → self.final(x)")
 exercise.mistake("There is no ReLU in it.", "x = layer(x) → x = torch.relu(layer(x))")
 exercise.mistake("The result of each layer has to go into the next.", "x = layer(x) → layer(x)")
 exercise.mistake("The layers come in order, the first one first.", "for layer in self.layers → for layer in reversed(self.layers)")

@@ -157,10 +157,10 @@ both = "[*model.parameters(), *model.buffers()]"
 exercise.mistake("Buffers take memory, too.", f"{both} → list(model.parameters())")
 exercise.mistake("Parameters take memory, too, not only buffers.", f"{both} → list(model.buffers())")
 exercise.mistake("Not each number takes four bytes: ask for its dtype.", "t.element_size() → 4")
-exercise.mistake("That counts numbers; wanted are bytes.", "t.numel() * t.element_size() → t.numel()")
-exercise.mistake("That adds up the sizes of single elements: each tensor has many.", "t.numel() * t.element_size() → t.element_size()")
-exercise.mistake("That is in bits.", "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()")
-exercise.mistake("The dtype of one tensor does not say what the others have.", "t.element_size() → tensors[0].element_size()")
+exercise.mistake("Your code counts numbers; the exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
+exercise.mistake("Your code adds up the sizes of single elements: each tensor has many.", "t.numel() * t.element_size() → t.element_size()")
+exercise.mistake("Your result is in bits.", "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()")
+exercise.mistake("The dtype of one tensor doesn't say what the others have.", "t.element_size() → tensors[0].element_size()")
 exercise.mistake("A tensor with two names was counted twice.",
                  f"{both} → [t for m in (model.named_parameters, model.named_buffers) for _, t in m(remove_duplicate=False)]")  # fmt: skip
 exercise.mistake("A frozen parameter takes memory as well.", f"{both} → [*(p for p in model.parameters() if p.requires_grad), *model.buffers()]")
@@ -169,7 +169,7 @@ exercise.mistake("Modules in modules have parameters and buffers, too.", f"{both
 exercise.mistake(saved, f"{both} → list(model.state_dict().values())")
 exercise.mistake(saved,
                  f"{both} → [*model.parameters(), *(b for n, b in model.named_buffers() if n in model.state_dict())]")  # fmt: skip
-exercise.mistake("On the meta device each address is 0: it does not tell which tensors are the same.",
+exercise.mistake("On the meta device each address is 0: it doesn't tell which tensors are the same.",
                  "for t in tensors → for t in {(t.data_ptr(), t.shape): t for t in tensors}.values()")  # fmt: skip
 exercise.mistake("Two tensors of the same shape are still two.", "for t in tensors → for t in {t.shape: t for t in tensors}.values()")
 exercise.mistake("There may be nothing but what is on a device that has no storages: ask for what a tensor's shape and dtype say.",

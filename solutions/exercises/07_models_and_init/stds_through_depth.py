@@ -75,8 +75,8 @@ exercise.requirement(
 
 THERE, BACK = "mean_square *= widths[layer] * std**2", "mean_square *= widths[layer + 1] * weight_stds[layer] ** 2"
 ROOTS = "stds.append(math.sqrt(mean_square))\n    return stds\n    ### END"
-exercise.mistake("Those are mean squares; the std is the root.", f"{ROOTS} → stds.append(mean_square)\n    return stds\n    ### END")
-exercise.mistake("The data have not been through a ReLU: nothing is halved in the first layer.", "if relu and layer > 0 → if relu")
+exercise.mistake("You returned mean squares; the std is the root.", f"{ROOTS} → stds.append(mean_square)\n    return stds\n    ### END")
+exercise.mistake("The data haven't been through a ReLU: nothing is halved in the first layer.", "if relu and layer > 0 → if relu")
 exercise.mistake("A ReLU between two layers halves the mean square.", "if relu and layer > 0 → if False")
 exercise.mistake("Without ReLU nothing is halved.", "if relu and layer > 0 → if layer > 0")
 exercise.mistake("The next layer needs the mean of the squares, ½, not the variance of what leaves a ReLU.",
@@ -84,24 +84,24 @@ exercise.mistake("The next layer needs the mean of the squares, ½, not the vari
 exercise.mistake("A ReLU halves the mean square, not the std: that is a factor of √½.", f"mean_square /= 2\n        {THERE} → mean_square /= 4\n        {THERE}")
 exercise.mistake("Forward each output is a sum over the layer's inputs: widths[i].", f"{THERE} → mean_square *= widths[layer + 1] * std**2")
 exercise.mistake("The data's own std is in the list: begin with the outputs of the first layer.", "mean_square, stds = 1.0, [] → mean_square, stds = 1.0, [1.0]")
-exercise.mistake("That is each layer alone: factors multiply with depth.",
+exercise.mistake("Your result is each layer alone: factors multiply with depth.",
                  f"        if relu and layer > 0:\n            mean_square /= 2\n        {THERE} →         mean_square = widths[layer] * std**2 / (2 if relu and layer > 0 else 1)")  # fmt: skip
 exercise.mistake("The variance of the weights counts: std squared.", f"{THERE} → mean_square *= widths[layer] * std")
 exercise.mistake("A std of each layer's outputs is asked for, and the last is only one of them.",
                  f"{ROOTS} → stds = [math.sqrt(mean_square)]\n    return stds\n    ### END")  # fmt: skip
-exercise.mistake("What each layer puts out counts before its ReLU: the half belongs to the next layer.",
+exercise.mistake("What each layer outputs counts before its ReLU: the half belongs to the next layer.",
                  "        if relu and layer > 0: →         if relu and layer < len(weight_stds) - 1:")  # fmt: skip
 
-exercise.mistake("That begins with the last layer: wanted is the order of the layers.", "return stds[::-1] → return stds")
+exercise.mistake("Your code begins with the last layer: the exercise asks for the order of the layers.", "return stds[::-1] → return stds")
 exercise.mistake("Going back, each sum runs over the layer's outputs: widths[i + 1].", f"{BACK} → mean_square *= widths[layer] * weight_stds[layer] ** 2")
 exercise.mistake("Where a ReLU was off no gradient passes: that halves the mean square.", "if relu:\n            mean_square /= 2 → if False:\n            mean_square /= 2")
 exercise.mistake("Without ReLU every gradient passes: nothing is halved.", "if relu:\n            mean_square /= 2 → if True:\n            mean_square /= 2")
 exercise.mistake("A ReLU halves the mean square of the gradient, not its std: that is a factor of √½.", "if relu:\n            mean_square /= 2 → if relu:\n            mean_square /= 4")
 exercise.mistake("The gradient of a layer's outputs comes back through the weights of the layer after it, not through its own.",
                  f"{BACK} → mean_square *= widths[layer] * weight_stds[layer - 1] ** 2")  # fmt: skip
-exercise.mistake("One number for each layer: the gradient of the data is not asked for.", "in reversed(range(1, len(weight_stds))) → in reversed(range(len(weight_stds)))")
+exercise.mistake("One number for each layer: the gradient of the data isn't asked for.", "in reversed(range(1, len(weight_stds))) → in reversed(range(len(weight_stds)))")
 exercise.mistake("There is no ReLU after the last layer: its gradient is 1.", "mean_square, stds = 1.0, [1.0] → mean_square, stds = (0.5, [0.5**0.5]) if relu else (1.0, [1.0])")
-exercise.mistake("Those are mean squares of the gradients; the std is the root.", "stds.append(math.sqrt(mean_square))\n    return stds[::-1] → stds.append(mean_square)\n    return stds[::-1]")
+exercise.mistake("You returned mean squares of the gradients; the std is the root.", "stds.append(math.sqrt(mean_square))\n    return stds[::-1] → stds.append(mean_square)\n    return stds[::-1]")
 
 # %% mistake: the gradient of what leaves the ReLU
 # says: That is the gradient of what leaves the ReLU; before it, half of the squares are gone.

@@ -181,7 +181,7 @@ exercise.mistake("Many lie exactly at the edge: clamping moves the tails there. 
 exercise.mistake("Those drawn again may lie outside once more: look again until none does.",
                  loop + "if (outside := numbers.abs() > 3).any():")  # fmt: skip
 exercise.mistake("No number comes near 3 std: the cut is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
-exercise.mistake("That has been scaled to std 1: wanted is the cut distribution as it is.", "numbers * std → numbers * std / 0.98658")
+exercise.mistake("Your numbers were scaled to std 1: the exercise asks for the cut distribution as it is.", "numbers * std → numbers * std / 0.98658")
 exercise.mistake("Multiply by std: it is the variance that would get its square.", "numbers * std → numbers * std**0.5")
 exercise.mistake("Each number is to be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
 exercise.mistake("What lies outside has to be drawn again, not set to a value.", f"{more} → 0")
@@ -189,10 +189,10 @@ exercise.mistake("Random numbers come from the global generator: pass generator=
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
 exercise.mistake("Random numbers come from the global generator: pass generator=generator on wherever you draw.",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
-exercise.mistake("Two calls in a row agree: do not seed the generator again.",
+exercise.mistake("Two calls in a row agree: don't seed the generator again.",
                  "numbers = torch → generator.manual_seed(generator.initial_seed())\n    numbers = torch")  # fmt: skip
-exercise.mistake("Wanted is a tensor, no parameter yet.", "return numbers * std → return nn.Parameter(numbers * std)")
-exercise.mistake("Wanted is float32.", "return numbers * std → return numbers.double() * std")
+exercise.mistake("The exercise asks for a tensor, no parameter yet.", "return numbers * std → return nn.Parameter(numbers * std)")
+exercise.mistake("The exercise asks for float32.", "return numbers * std → return numbers.double() * std")
 
 # %% mistake: uniform
 # says: That is uniform between -3 and 3 std; wanted is a normal distribution.

@@ -209,7 +209,7 @@ exercise.requirement(
     hint="In self.state[p] stands one tensor, under 'sum': the squares of p's gradients, added up for each of its numbers.",
 )  # fmt: skip
 exercise.requirement(
-    "the parameter changes in place, and the gradient does not change",
+    "the parameter changes in place, and the gradient doesn't change",
     points=0.25,
     probe=look,
     rules=dict.fromkeys(KEPT, "ignored"),
@@ -224,19 +224,19 @@ root = '(state["sum"].sqrt() + group["eps"])'
 start = 'if "sum" not in state:\n                    state["sum"] = torch.zeros_like(p)'
 exercise.mistake("AdaGrad adds up the squares; that is their average.",
                  f'{add} → state["n"] = state.get("n", 0) + 1; state["sum"] += (p.grad**2 - state["sum"]) / state["n"]')  # fmt: skip
-exercise.mistake("AdaGrad adds up the squares; those before do not fade.", f'{add} → state["sum"].mul_(0.9).add_(0.1 * p.grad**2)')
+exercise.mistake("AdaGrad adds up the squares; those before don't fade.", f'{add} → state["sum"].mul_(0.9).add_(0.1 * p.grad**2)')
 exercise.mistake("The sum is forgotten: the squares of all steps count.", f'{add} → state["sum"] = p.grad**2')
 exercise.mistake("The sum is that of *squares*.", "p.grad**2 → p.grad")
 exercise.mistake("The sum is that of squares, not of sizes.", "p.grad**2 → p.grad.abs()")
-exercise.mistake("That divides by the sum; the step is divided by its root.", 'state["sum"].sqrt() → state["sum"]')
-exercise.mistake("eps stands outside the root: as a square it counts for something else.",
+exercise.mistake("Your code divides by the sum; the step is divided by its root.", 'state["sum"].sqrt() → state["sum"]')
+exercise.mistake("eps is outside the root: as a square it counts for something else.",
                  f'{root} → (state["sum"] + group["eps"]).sqrt()')  # fmt: skip
 exercise.mistake("eps is missing.", f'{root} → state["sum"].sqrt()')
-exercise.mistake("eps is added; it is no lower limit.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
+exercise.mistake("eps is added; it isn't a lower limit.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
 exercise.mistake("The gradient points uphill: the step is subtracted.", "p -= → p +=")
 exercise.mistake("This step's square counts already: add it before you divide.",
                  f"{add} → pass", f'p -= group["lr"] * p.grad / {root} → p -= group["lr"] * p.grad / {root}; {add}')  # fmt: skip
-exercise.mistake("That is SGD: nothing is divided.", f" / {root} → ")
+exercise.mistake("This is SGD: nothing is divided.", f" / {root} → ")
 exercise.mistake("lr is missing.", 'p -= group["lr"] * → p -=')
 exercise.mistake("lr comes from the group, and may change.", 'p -= group["lr"] → p -= self.defaults["lr"]')
 exercise.mistake("eps comes from the group, and may change.", '+ group["eps"] → + self.defaults["eps"]')
@@ -249,17 +249,17 @@ exercise.mistake("A parameter without a gradient keeps its sum as it is.",
 exercise.mistake("Each number of p has a sum of its own; that is one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()")
 exercise.mistake("Each number is divided by the root of its own sum, not by that of the whole tensor.",
                  'state["sum"].sqrt() → state["sum"].sum().sqrt()')  # fmt: skip
-exercise.mistake("Keep the sum itself, and take its root in each step anew.",
+exercise.mistake("Keep the sum itself, and take its root again in each step.",
                  f'{add} → state["sum"] = (state["sum"] ** 2 + p.grad**2).sqrt()', 'state["sum"].sqrt() → state["sum"]')  # fmt: skip
-exercise.mistake("One tensor for each parameter is enough; whatever else you need, compute anew.",
+exercise.mistake("One tensor for each parameter is enough; whatever else you need, compute again.",
                  f'{add} → {add}; state["root"] = state["sum"].sqrt()')  # fmt: skip
 exercise.mistake("Keep no copy of the gradient: the sum is the only tensor.", f'{add} → {add}; self.last = p.grad.clone()')
 exercise.mistake("The sum is a tensor like p, of its dtype too.", "torch.zeros_like(p) → torch.zeros(p.shape)")
 exercise.mistake("A parameter that never had a gradient needs no state.",
                  'if p.grad is None: → self.state[p].setdefault("sum", torch.zeros_like(p))\n                if p.grad is None:')  # fmt: skip
-exercise.mistake("Leave p.grad as it is.", f"{add} → g = p.grad.clone(); state[\"sum\"] += p.grad.pow_(2)",
+exercise.mistake("Don't change p.grad.", f"{add} → g = p.grad.clone(); state[\"sum\"] += p.grad.pow_(2)",
                  f"p.grad / {root} → g / {root}")  # fmt: skip
-exercise.mistake("Leave p.grad as it is, it belongs to whoever computed it.", f"{root} → {root}; p.grad = None")
+exercise.mistake("Don't change p.grad, it belongs to whoever computed it.", f"{root} → {root}; p.grad = None")
 exercise.mistake("`p.data = …` gives the parameter new memory; change what is there.", "p -= → p.data = p.data -")
 
 # %% mistake: keeps the sums elsewhere

@@ -248,7 +248,7 @@ exercise.requirement(
     hint="In self.state[p]: 'step' (an int), 'exp_avg' and 'exp_avg_sq' (like p, uncorrected), and no more.",
 )
 exercise.requirement(
-    "the parameter changes in place, and the gradient does not change",
+    "the parameter changes in place, and the gradient doesn't change",
     points=0.25,
     probe=look,
     rules=dict.fromkeys(KEPT, "ignored"),
@@ -265,10 +265,10 @@ exercise.mistake("v starts at 0 as well: it is corrected as m is.", "(v / (1 - b
 exercise.mistake("Correct v before its root is taken.", "(v / (1 - beta2**t)).sqrt() → v.sqrt() / (1 - beta2**t)")
 exercise.mistake("In the first step t is 1: 1 - beta ** 0 would be 0.", "(1 - beta2**t) → (1 - beta2**(t - 1))",
                  "(1 - beta1**t) → (1 - beta1**(t - 1))")  # fmt: skip
-exercise.mistake("The step does not count up.", 'state["step"] += 1 → state["step"] = 1')
+exercise.mistake("The step doesn't count up.", 'state["step"] += 1 → state["step"] = 1')
 exercise.mistake("Settings come from the group, the betas too.", 'group["betas"] → self.defaults["betas"]')
-exercise.mistake("lr comes from the group, in each step anew.", 'p -= group["lr"] → p -= self.defaults["lr"]')
-exercise.mistake("lr may change: it is read from the group in each step anew.",
+exercise.mistake("lr comes from the group, again in each step.", 'p -= group["lr"] → p -= self.defaults["lr"]')
+exercise.mistake("lr may change: it is read from the group again in each step.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; lr = group.setdefault("first", group["lr"])',
                  'p -= group["lr"] → p -= lr')  # fmt: skip
 exercise.mistake("eps comes from the group.", 'root + group["eps"] → root + 1e-8')
@@ -280,30 +280,30 @@ exercise.mistake("v is an average of squares: its root is what the step is divid
                  "(v / (1 - beta2**t)).sqrt() → v / (1 - beta2**t)")  # fmt: skip
 exercise.mistake("The step goes along m, the average, and not along the gradient.", "(m / (1 - beta1**t)) → p.grad")
 exercise.mistake("The gradient points uphill: the step is subtracted.", "p -= → p +=")
-exercise.mistake("eps stands outside the root.", "(v / (1 - beta2**t)).sqrt() → (v / (1 - beta2**t) + group[\"eps\"]).sqrt()",
+exercise.mistake("eps is outside the root.", "(v / (1 - beta2**t)).sqrt() → (v / (1 - beta2**t) + group[\"eps\"]).sqrt()",
                  'root + group["eps"] → root')  # fmt: skip
-exercise.mistake("eps stands beside the corrected root.", '(root + group["eps"]) → (root + group["eps"] / (1 - beta2**t) ** 0.5)')
-exercise.mistake("That adds the decay to the gradient (L2). Decoupled decay leaves the gradient alone and shrinks p itself.",
+exercise.mistake("eps is beside the corrected root.", '(root + group["eps"]) → (root + group["eps"] / (1 - beta2**t) ** 0.5)')
+exercise.mistake("Your code adds the decay to the gradient (L2). Decoupled decay leaves the gradient alone and shrinks p itself.",
                  'm.mul_(beta1).add_(p.grad, alpha → grad = p.grad + group["weight_decay"] * p; m.mul_(beta1).add_(grad, alpha',
                  "p.grad**2 → grad**2", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')  # fmt: skip
 exercise.mistake("The decay is multiplied by lr.", '1 - group["lr"] * group["weight_decay"] → 1 - group["weight_decay"]')
-exercise.mistake("The weights have not shrunk.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')
+exercise.mistake("The weights haven't shrunk.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')
 exercise.mistake("p grew: it shrinks by the factor 1 *minus* lr · weight_decay.", '1 - group["lr"] * group["weight → 1 + group["lr"] * group["weight')
 exercise.mistake("Shrink first, then step.", 'p *= 1 - group["lr"] * group["weight_decay"] → pass',
                  '(root + group["eps"]) → (root + group["eps"]); p *= 1 - group["lr"] * group["weight_decay"]')  # fmt: skip
 exercise.mistake("Each parameter counts its own steps, and only those with a gradient.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; group["t"] = group.get("t", 0) + 1',
                  'state["step"] += 1 → state["step"] = group["t"]')  # fmt: skip
-exercise.mistake("A parameter without a gradient rests: its weights do not shrink either.",
+exercise.mistake("A parameter without a gradient rests: its weights don't shrink either.",
                  "continue → p *= 1 - group[\"lr\"] * group[\"weight_decay\"]; continue")  # fmt: skip
 exercise.mistake("The averages are kept as they are; what is corrected is a copy.",
                  "(m / (1 - beta1**t)) → m.div_(1 - beta1**t)")  # fmt: skip
 exercise.mistake("Keep step as a plain int: a tensor costs bytes.", 'state["step"] = 0 → state["step"] = torch.tensor(0.0)',
                  't = state["exp_avg"], state["exp_avg_sq"], state["step"] → t = state["exp_avg"], state["exp_avg_sq"], state["step"].item()')  # fmt: skip
-exercise.mistake("Two tensors for each parameter are enough; what else you need, compute anew.",
+exercise.mistake("Two tensors for each parameter are enough; what else you need, compute again.",
                  'root = (v → root = state["corrected"] = (v')  # fmt: skip
 exercise.mistake("A parameter that never had a gradient needs no state.", "if p.grad is None: → self.state[p].setdefault(\"exp_avg\", torch.zeros_like(p)) if p.grad is None else 0\n                if p.grad is None:",)
-exercise.mistake("Leave p.grad as it is.", "p.grad**2 → p.grad.pow_(2)")
+exercise.mistake("Don't change p.grad.", "p.grad**2 → p.grad.pow_(2)")
 exercise.mistake("`p.data = …` gives the parameter new memory; change what is there.",
                  "p -= → p.data = p.data -")  # fmt: skip
 

@@ -203,25 +203,25 @@ move = 'p -= group["lr"] * p.grad'
 exercise.mistake("The gradient points uphill: subtract it.", "p -= → p +=")
 exercise.mistake("The gradient is multiplied by the learning rate.", 'group["lr"] * p.grad → p.grad')
 exercise.mistake("Only the sign of the gradient is used; its size counts too.", '* p.grad → * p.grad.sign()')
-exercise.mistake("The gradient's length counts too: it is not normalized.", "* p.grad → * p.grad / p.grad.norm()")
+exercise.mistake("The gradient's length counts too: it isn't normalized.", "* p.grad → * p.grad / p.grad.norm()")
 exercise.mistake("The step is added to what is there; that replaces it.", f'{move} → p.copy_(-group["lr"] * p.grad)')
-exercise.mistake("That shrinks p in proportion to itself; the step does not depend on p.", "* p.grad → * p * p.grad")
+exercise.mistake("Your code shrinks p in proportion to itself; the step doesn't depend on p.", "* p.grad → * p * p.grad")
 exercise.mistake("Each group has its own learning rate, and it may change.", 'group["lr"] → self.defaults["lr"]')
 exercise.mistake("Each group has its own learning rate, not only the first.", 'group["lr"] → self.param_groups[0]["lr"]')
-exercise.mistake("lr may change between steps: read the group's in each step anew.",
+exercise.mistake("lr may change between steps: read the group's again in each step.",
                  'group["lr"] → group.setdefault("initial_lr", group["lr"])')  # fmt: skip
 exercise.mistake("Only the first group has moved.", "in self.param_groups → in self.param_groups[:1]")
 exercise.mistake("Only the first parameter of each group has moved.", 'in group["params"] → in group["params"][:1]')
 exercise.mistake("PyTorch records what you do to a parameter, and refuses to change one in place.",
                  "with torch.no_grad(): → if True:")  # fmt: skip
-exercise.mistake("That makes a new tensor and calls it p: the model's parameter has not moved.",
+exercise.mistake("Your code makes a new tensor and calls it p: the model's parameter hasn't moved.",
                  f'{move} → p = p - group["lr"] * p.grad')  # fmt: skip
 exercise.mistake("A parameter may have no gradient: p.grad is None then.", "if p.grad is not None: → if True:")
 exercise.mistake("After a parameter without a gradient the others still have to move.",
                  "if p.grad is not None: → if p.grad is None:\n                        return\n                    else:")  # fmt: skip
 exercise.mistake("After a parameter without a gradient the rest of its group still has to move.",
                  "if p.grad is not None: → if p.grad is None:\n                        break\n                    else:")  # fmt: skip
-exercise.mistake("Leave p.grad as it is: lr · p.grad is computed beside it.", '-= group["lr"] * p.grad → -= p.grad.mul_(group["lr"])')
+exercise.mistake("Don't change p.grad: lr · p.grad is computed beside it.", '-= group["lr"] * p.grad → -= p.grad.mul_(group["lr"])')
 exercise.mistake("The gradient is still needed: somebody else clears it.", f"{move} → {move}; p.grad = None")
 exercise.mistake("The gradient is still needed: somebody else sets it to zero.", f"{move} → {move}; p.grad.zero_()")
 exercise.mistake("A new tensor in p.data means new memory. Change the numbers that are there.", 'p -= → p.data = p.data -')

@@ -107,23 +107,23 @@ exercise.mistake("Momentum is kept: one number for each parameter.", '"momentum"
 exercise.mistake("AdaGrad keeps its sum: one number for each parameter.", '"AdaGrad": parameters → "AdaGrad": 0')
 exercise.mistake("Momentum is one number for each parameter.", '"momentum": parameters → "momentum": 2 * parameters')
 exercise.mistake("Plain SGD keeps nothing.", '"SGD": 0 → "SGD": parameters')
-exercise.mistake("Adafactor does not keep a number for each of a matrix.", '"Adafactor": factored → "Adafactor": parameters')
+exercise.mistake("Adafactor doesn't keep a number for each of a matrix.", '"Adafactor": factored → "Adafactor": parameters')
 exercise.mistake("Adafactor keeps something too: rows and columns.", '"Adafactor": factored → "Adafactor": 0')
 exercise.mistake("Adafactor keeps a number for each column too.", "sum(sum(shape) for → sum(shape[0] for")
 exercise.mistake("Adafactor keeps a number for each row too.", "sum(sum(shape) for → sum(shape[-1] for")
 exercise.mistake("A row and a column share no number: there are rows + columns.", "sum(sum(shape) for → sum(sum(shape) - (len(shape) == 2) for")
-exercise.mistake("A vector cannot be factored: each of its numbers is kept.",
+exercise.mistake("A vector can't be factored: each of its numbers is kept.",
                  "sum(sum(shape) for → sum(sum(shape) * (len(shape) == 2) for")  # fmt: skip
-exercise.mistake("A vector is no matrix of one column: its numbers are all that is kept.",
+exercise.mistake("A vector isn't a matrix of one column: its numbers are all that is kept.",
                  "sum(sum(shape) for → sum(sum(shape) + (len(shape) == 1) for")  # fmt: skip
 exercise.mistake("A vector's numbers are kept once.", "sum(sum(shape) for → sum(sum(shape) * (3 - len(shape)) for")
 exercise.mistake("Equal shapes count each time.", "parameters = sum(math.prod(shape) for shape in shapes) → shapes = set(shapes); parameters = sum(math.prod(shape) for shape in shapes)")
-exercise.mistake("That is what is needed; what is left is asked for.", "memory - 4 → 4")
+exercise.mistake("Your result is what is needed; the exercise asks for what is left.", "memory - 4 → 4")
 exercise.mistake("The sign is the other way round: negative is what is missing.",
                  "memory - 4 * (2 * parameters + state) → 4 * (2 * parameters + state) - memory")  # fmt: skip
-exercise.mistake("Where it does not fit, say by how much.",
+exercise.mistake("Where it doesn't fit, say by how much.",
                  "memory - 4 * (2 * parameters + state) → max(0, memory - 4 * (2 * parameters + state))")  # fmt: skip
-exercise.mistake("That is how much is left, or is missing, without its sign.",
+exercise.mistake("Your result is how much is left, or is missing, without its sign.",
                  "memory - 4 * (2 * parameters + state) → abs(memory - 4 * (2 * parameters + state))")  # fmt: skip
 exercise.mistake("A parameter is a number, also in a matrix: its sizes are multiplied.",
                  "parameters = sum(math.prod(shape) for → parameters = sum(sum(shape) for")  # fmt: skip

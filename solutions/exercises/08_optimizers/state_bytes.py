@@ -149,7 +149,7 @@ exercise.requirement(
     hint="Ask of each value whether it is a tensor.",
 )  # fmt: skip
 exercise.requirement(
-    "parameters and gradients do not count, and an optimizer that keeps nothing has 0",
+    "parameters and gradients don't count, and an optimizer that keeps nothing has 0",
     points=0.5,
     probe=of_pytorchs,
     visible=[
@@ -171,20 +171,20 @@ exercise.requirement(
 
 size = "value.numel() * value.element_size()"
 test = "if isinstance(value, Tensor)"
-exercise.mistake("That counts elements; each of them takes several bytes.", f"{size} → value.numel()")
+exercise.mistake("Your code counts elements; each of them takes several bytes.", f"{size} → value.numel()")
 exercise.mistake("Not every element takes 4 bytes: ask the tensor.", "value.element_size() → 4")
-exercise.mistake("Elements of the state need not have the parameter's dtype.", "value.element_size() → parameter.element_size()",
+exercise.mistake("Elements of the state needn't have the parameter's dtype.", "value.element_size() → parameter.element_size()",
                  "for kept in optimizer.state.values() → for parameter, kept in optimizer.state.items()")  # fmt: skip
 exercise.mistake("A tensor without dimensions is a tensor too: it holds one number.", f"{test} → {test} and value.dim() > 0")
 exercise.mistake("Counters count too.", "for value in kept.values() → for name, value in kept.items()", f'{test} → {test} and name != "step"')
-exercise.mistake("Tensors of every dtype count, whole numbers too.", f"{test} → {test} and value.is_floating_point()")
+exercise.mistake("Tensors of every dtype count, integers too.", f"{test} → {test} and value.is_floating_point()")
 exercise.mistake("Values may be something else than tensors; those count nothing.", f"{test} → if True")
 exercise.mistake("Only tensors count: plain numbers take none of the tensors' memory.",
                  f"{test} → if isinstance(value, (Tensor, int, float))", f"{size} → {size} if isinstance(value, Tensor) else 4")  # fmt: skip
 exercise.mistake("A text counts nothing: only tensors do.",
                  f"{test} → if isinstance(value, (Tensor, str))", f"{size} → {size} if isinstance(value, Tensor) else len(value)")  # fmt: skip
-exercise.mistake("None counts nothing: it is no tensor.", f"{test} → if not isinstance(value, (int, float, str))")
-exercise.mistake("The parameters themselves are not the optimizer's.",
+exercise.mistake("None counts nothing: it isn't a tensor.", f"{test} → if not isinstance(value, (int, float, str))")
+exercise.mistake("The parameters themselves aren't the optimizer's.",
                  'return sum( → return sum(p.nbytes for g in optimizer.param_groups for p in g["params"]) + sum(')  # fmt: skip
 exercise.mistake("Neither the parameters nor their gradients are the optimizer's.",
                  'return sum( → return sum(2 * p.nbytes for g in optimizer.param_groups for p in g["params"]) + sum(')  # fmt: skip
@@ -192,10 +192,10 @@ exercise.mistake("Only what is kept for the first parameter is counted.",
                  "in optimizer.state.values() → in list(optimizer.state.values())[:1]")  # fmt: skip
 exercise.mistake("Tensors of any name count.", "for value in kept.values() → for name, value in kept.items()",
                  f'{test} → {test} and name in ("step", "exp_avg", "exp_avg_sq")')  # fmt: skip
-exercise.mistake("That counts tensors; their bytes are asked for.", f"{size} → 1")
-exercise.mistake("Those are bits; a byte has eight.", f"{size} → 8 * {size}")
+exercise.mistake("Your code counts tensors; the exercise asks for their bytes.", f"{size} → 1")
+exercise.mistake("Your result is bits; a byte has eight.", f"{size} → 8 * {size}")
 exercise.mistake("Tensors of equal size each count.", "return sum( → return sum({", f"{test} → {test}\n    }}")
-exercise.mistake("That is what Python's object takes; the numbers lie elsewhere.", f"{size} → value.__sizeof__()")
+exercise.mistake("Your result is what Python's object takes; the numbers lie elsewhere.", f"{size} → value.__sizeof__()")
 
 # %% mistake: twice the parameters
 # says: Ask the optimizer what it keeps: not each of them keeps two averages.

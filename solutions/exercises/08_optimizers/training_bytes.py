@@ -58,7 +58,7 @@ exercise.requirement(
     hint="How many parameter tensors does the chain have? The head is one too.",
 )
 exercise.requirement(
-    "activations: what the backward pass needs of the layers, the head and the loss; data does not count",
+    "activations: what the backward pass needs of the layers, the head and the loss; data doesn't count",
     points=1.25,
     rules=but("activations"),
     visible=[given(2, 4, 2, 1), given(7, 5, 3, 2, 4)],
@@ -79,7 +79,7 @@ exercise.mistake("The head is a tensor of its own: it has parameters too.", "lay
 exercise.mistake("The head is width × 1.", "width * width + width → width * width + width * width")
 exercise.mistake("There are no biases here.", "width * width + width → width * (width + 1) + width + 1")
 exercise.mistake("There are `layers` layers, and the head.", "layers * width * width + width → (layers + 1) * width * width + width")
-exercise.mistake("Those are numbers; in float32 each takes 4 bytes.", '"parameters": 4 * → "parameters":', '"gradients": 4 * → "gradients":',
+exercise.mistake("Your result is numbers; in float32 each takes 4 bytes.", '"parameters": 4 * → "parameters":', '"gradients": 4 * → "gradients":',
                  "4 * moments → moments", f"{inner} → batch * width * layers + batch")  # fmt: skip
 exercise.mistake("A gradient is as large as its parameter.", '"gradients": 4 * numbers → "gradients": 4 * batch * numbers')
 exercise.mistake("The head has a gradient too.", '"gradients": 4 * numbers → "gradients": 4 * (numbers - width)')

@@ -232,7 +232,7 @@ exercise.requirement(
     hint="A text of n tokens has n - context windows: each of them needs a target for its last token.",
 )
 exercise.requirement(
-    "all chance comes from generator: the same state gives the same batch, and the second call another",
+    "all randomness comes from generator: the same state gives the same batch, and the second call another",
     points=0.25,
     probe=sources,
     visible=[
@@ -244,7 +244,7 @@ exercise.requirement(
     hint="Every function of PyTorch that draws takes generator=…; without it, it draws from the global one.",
 )
 exercise.requirement(
-    "where there is not a single window, a ValueError is raised",
+    "where there isn't a single window, a ValueError is raised",
     points=0.25,
     probe=tried,
     parts=["error"],
@@ -286,31 +286,31 @@ both = "return rows[:, :-1], rows[:, 1:]"
 exercise.mistake("The last window is never drawn.", "torch.randint(windows, → torch.randint(max(windows - 1, 1),")
 exercise.mistake("The first window is never drawn.", f"starts = {draw} → starts = torch.randint(min(1, windows - 1), windows, (batch, 1), generator=generator)")
 exercise.mistake("The targets are the inputs themselves; they should be one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1]")
-exercise.mistake("That is the other way round: the targets come one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, 1:], rows[:, :-1]")
+exercise.mistake("It's the wrong way round: the targets come one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, 1:], rows[:, :-1]")
 exercise.mistake("torch.roll wraps around: the last target is the row's first token.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1].roll(-1, 1)")
 exercise.mistake("Each position has a target, not only the last one.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, -1]")
 exercise.mistake("A window takes context + 1 tokens: one was lost.", "torch.arange(context + 1) → torch.arange(context)")
 exercise.mistake("Rows are windows: that is transposed.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1].T, rows[:, 1:].T")
 exercise.mistake("Each row is a window: neighbors in the text, in its order.", "starts + torch.arange(context + 1) → starts + 2 * torch.arange(context + 1) % (context + 1)")
 exercise.mistake("An embedding and cross_entropy take int64; that is the dtype of the file.", "].astype(np.int64) → ].copy()")
-exercise.mistake("An embedding takes int32, cross_entropy does not: use int64.", "].astype(np.int64) → ].astype(np.int32)")
-exercise.mistake("Ids are whole numbers; those are floats.", "].astype(np.int64) → ].astype(np.float64)")
-exercise.mistake("Ids of 16 bits do not fit into int16: large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
+exercise.mistake("An embedding takes int32, cross_entropy doesn't: use int64.", "].astype(np.int64) → ].astype(np.int32)")
+exercise.mistake("Ids are integers; those are floats.", "].astype(np.int64) → ].astype(np.float64)")
+exercise.mistake("Ids of 16 bits don't fit into int16: large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
                  unseen="needs ids above 32,767")  # fmt: skip
-exercise.mistake("PyTorch's global generator was asked: all chance has to come from the one given.", "(batch, 1), generator=generator) → (batch, 1))")
-exercise.mistake("A generator that starts anew in each call gives the same batch each time.",
+exercise.mistake("PyTorch's global generator was asked: all randomness has to come from the one given.", "(batch, 1), generator=generator) → (batch, 1))")
+exercise.mistake("A generator that starts again in each call gives the same batch each time.",
                  "(batch, 1), generator=generator) → (batch, 1), generator=torch.Generator().manual_seed(generator.initial_seed()))")  # fmt: skip
 exercise.mistake("The global generator was seeded from the given one: leave the global ones alone.",
                  f"{draw} → (torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator))), torch.randint(windows, (batch, 1)))[1]")  # fmt: skip
-exercise.mistake("NumPy's global generator was asked: all chance has to come from the one given.",
+exercise.mistake("NumPy's global generator was asked: all randomness has to come from the one given.",
                  f"{draw} → torch.from_numpy(np.random.randint(windows, size=(batch, 1)))")  # fmt: skip
-exercise.mistake("That takes memory for the whole text: pick the windows, then convert.", f"{rows} → rows = torch.from_numpy(tokens.astype(np.int64)[places.numpy()])")
+exercise.mistake("Your code takes memory for the whole text: pick the windows, then convert.", f"{rows} → rows = torch.from_numpy(tokens.astype(np.int64)[places.numpy()])")
 exercise.mistake("PyTorch refuses, with another error: look at the number of windows before you draw.", "if windows < 1: → if False:")
 exercise.mistake("With one window there is something to draw: no error then.", "if windows < 1: → if windows < 2:")
 exercise.mistake("Without a window there is nothing to draw: context + 1 tokens are the least.",
                  "if windows < 1: → if windows < 0:", f"starts = {draw} → starts = torch.randint(max(windows, 1), (batch, 1), generator=generator)",
                  "tokens[places.numpy()] → tokens[places.numpy() % len(tokens)]")  # fmt: skip
-exercise.mistake("That is another error: a ValueError is asked for.", "raise ValueError(f\"{len(tokens)} → raise IndexError(f\"{len(tokens)}")
+exercise.mistake("You raised a different error: it should be a ValueError.", "raise ValueError(f\"{len(tokens)} → raise IndexError(f\"{len(tokens)}")
 exercise.mistake("Rows are drawn independently, and not one after the other.",
                  f"{draw} → (torch.randint(windows, (1, 1), generator=generator) + torch.arange(batch)[:, None]) % windows")  # fmt: skip
 exercise.mistake("All rows are the same window: draw one for each.", f"{draw} → torch.randint(windows, (1, 1), generator=generator).expand(batch, 1)")

@@ -363,15 +363,15 @@ exercise.requirement(
 save = "torch.save(contents, partial)"
 put = "os.replace(partial, path)"
 exercise.mistake("Loaded, but not restored: the model is the new run's.", 'model.load_state_dict(contents["model"]) → pass')
-exercise.mistake("state_dict() holds buffers as well; parameters alone are not the model.",
+exercise.mistake("state_dict() holds buffers as well; parameters alone aren't the model.",
                  '"model": model.state_dict() → "model": dict(model.named_parameters())', 'contents["model"]) → contents["model"], strict=False)')  # fmt: skip
-exercise.mistake("The optimizer is not restored.", 'optimizer.load_state_dict(contents["optimizer"]) → pass')
+exercise.mistake("The optimizer isn't restored.", 'optimizer.load_state_dict(contents["optimizer"]) → pass')
 exercise.mistake("The optimizer's settings belong to it too: the learning rate has changed since.",
                  'optimizer.load_state_dict(contents["optimizer"]) → optimizer.load_state_dict({**optimizer.state_dict(), "state": contents["optimizer"]["state"]})')  # fmt: skip
 exercise.mistake("The step is the one that was saved: the caller passes the next one already.", 'return int(contents["step"]) → return int(contents["step"]) + 1')
 exercise.mistake("The step has to be returned.", 'return int(contents["step"]) → pass')
-exercise.mistake("The data's generator is not restored: batches are repeated or left out.", 'generator.set_state(contents["data"]) → pass')
-exercise.mistake("PyTorch's global generator is not restored: dropout draws other numbers.", 'torch.set_rng_state(contents["global"]) → pass')
+exercise.mistake("The data's generator isn't restored: batches are repeated or left out.", 'generator.set_state(contents["data"]) → pass')
+exercise.mistake("PyTorch's global generator isn't restored: dropout draws other numbers.", 'torch.set_rng_state(contents["global"]) → pass')
 exercise.mistake("No generator is restored.", 'generator.set_state(contents["data"]) → pass', 'torch.set_rng_state(contents["global"]) → pass')
 exercise.mistake("A seed says where a generator began, and not where it stands.",
                  '"data": generator.get_state() → "data": generator.initial_seed()', 'generator.set_state(contents["data"]) → generator.manual_seed(contents["data"])')  # fmt: skip
@@ -384,7 +384,7 @@ exercise.mistake("Only plain data and tensors load as they are: no object with c
                  "torch.load(path) → torch.load(path, weights_only=False)", 'contents["model"]) → contents["model"].state_dict())')  # fmt: skip
 exercise.mistake("Only plain data and tensors load as they are: no object with code, and no array of NumPy's.", '"global": torch.get_rng_state() → "global": torch.get_rng_state().numpy()',
                  "torch.load(path) → torch.load(path, weights_only=False)", 'contents["global"]) → torch.from_numpy(contents["global"]))')  # fmt: skip
-exercise.mistake("That writes into the old file: when it stops, there is neither.", f"{save} → torch.save(contents, path)", f"{put} → pass")
+exercise.mistake("Your code writes into the old file: when it stops, there is neither.", f"{save} → torch.save(contents, path)", f"{put} → pass")
 exercise.mistake("The error has to be passed on: somebody must make room on that disk.",
                  f"{save} → try:\n        torch.save(contents, partial)\n    except OSError:\n        partial.unlink(missing_ok=True)\n        return")  # fmt: skip
 exercise.mistake("The old file is gone before the new one is there.", f"{save} → path.unlink(missing_ok=True)\n    {save}")
@@ -393,7 +393,7 @@ exercise.mistake("The old file itself is written to, and the copy is left behind
 exercise.mistake("The file at path is written to, and a power cut would leave half of it: rename one that is whole.", f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()")
 exercise.mistake("The file at path is written to, and a power cut would leave half of it: rename one that is whole.",
                  f"{save} → buffer = io.BytesIO()\n    torch.save(contents, buffer)", f"{put} → path.write_bytes(buffer.getvalue())")  # fmt: skip
-exercise.mistake("Write it in the same folder: a rename cannot cross from one file system to another.",
+exercise.mistake("Write it in the same folder: a rename can't cross from one file system to another.",
                  'partial = path.with_name(f"{path.name}.partial") → partial = Path(tempfile.mkdtemp()) / path.name',
                  f"{put} → os.replace(partial, path)\n    partial.parent.rmdir()")  # fmt: skip
 exercise.mistake("Saving is no reason to clear the gradients.", "contents = { → optimizer.zero_grad()\n    contents = {")

@@ -150,7 +150,7 @@ exercise.requirement(
     domain=texts(),
 )
 exercise.requirement(
-    "an id that the vocabulary does not have, or a negative one, raises a ValueError",
+    "an id that the vocabulary doesn't have, or a negative one, raises a ValueError",
     points=0.25,
     probe=checked,
     parts=["error"],
@@ -252,14 +252,14 @@ exercise.requirement(
 dtype = "dtype=np.min_scalar_type(vocab_size - 1)"
 save = f"np.save(path, np.array(tokens, {dtype}))"
 look = "if min(tokens) < 0 or max(tokens) >= vocab_size:"
-exercise.mistake("That is int64, NumPy's default: up to eight times the bytes.", f"np.array(tokens, {dtype}) → np.array(tokens)")
-exercise.mistake("The ids that happen to occur do not decide: the largest id of the vocabulary does.",
+exercise.mistake("The dtype is int64, NumPy's default: up to eight times the bytes.", f"np.array(tokens, {dtype}) → np.array(tokens)")
+exercise.mistake("The ids that happen to occur don't decide: the largest id of the vocabulary does.",
                  f"{dtype} → dtype=np.min_scalar_type(max(tokens))")  # fmt: skip
 exercise.mistake("A vocabulary of 256 has the ids 0 to 255, and those fit into a byte.", f"{dtype} → dtype=np.min_scalar_type(vocab_size)",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.min_scalar_type(vocab_size)")  # fmt: skip
 exercise.mistake("Two bytes hold 65,536 ids: not every vocabulary is of that kind.", f"{dtype} → dtype=np.uint16",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.uint16")  # fmt: skip
-exercise.mistake("That is a signed type: half of its range is for negative numbers.", f"{dtype} → dtype=np.int32")
+exercise.mistake("The dtype is signed: half of its range is for negative numbers.", f"{dtype} → dtype=np.int32")
 exercise.mistake("A byte holds 256 ids, not 128: the type is unsigned.",
                  f"{dtype} → dtype=np.uint8 if vocab_size <= 128 else np.uint16 if vocab_size <= 32768 else np.uint32",
                  unseen="the visible sizes are the powers of two that students ask about")  # fmt: skip
@@ -269,12 +269,12 @@ exercise.mistake("The array has one dimension.", "np.array(tokens, → np.array(
 exercise.mistake("Nothing was raised: compare the ids with 0 and vocab_size before you write them.",
                  f"{look} → if False:", f"np.array(tokens, {dtype}) → np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))")  # fmt: skip
 exercise.mistake("Negative ids go unnoticed, or somebody else notices them.", "min(tokens) < 0 or → ")
-exercise.mistake("vocab_size itself is no id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) > vocab_size")
+exercise.mistake("vocab_size itself isn't an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) > vocab_size")
 exercise.mistake("vocab_size - 1 is an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) >= vocab_size - 1")
 exercise.mistake("The statement asks for another error: a ValueError.", 'raise ValueError(f"there is an id → raise IndexError(f"there is an id')
 exercise.mistake("A file was written before all ids were looked at.", f"{look} → {save.replace(f'np.array(tokens, {dtype})', 'np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))')}\n    {look}")
 exercise.mistake("A file was written before all ids were looked at.", f"{look} → open(path, \"wb\").close()\n    {look}")
-exercise.mistake("That reads the whole file; map it.", 'np.load(path, mmap_mode="r") → np.load(path)')
+exercise.mistake("Your code reads the whole file; map it.", 'np.load(path, mmap_mode="r") → np.load(path)')
 exercise.mistake("It can be written to: one slip would change the data set.", 'mmap_mode="r") → mmap_mode="r+")')
 exercise.mistake("It can be written to: one slip would change the data set.", 'mmap_mode="r") → mmap_mode="c")')
 exercise.mistake("Nothing was raised for a file of another dtype.", "if tokens.dtype != wanted: → if False:")

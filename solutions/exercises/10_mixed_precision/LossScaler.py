@@ -200,7 +200,7 @@ exercise.requirement(
 )  # fmt: skip
 good, bad = ([2.0, 2.0], [2.0, 2.0]), ([2.0, 2.0], [math.inf, 2.0])
 exercise.requirement(
-    "an overflow halves the factor, growth_interval good steps in a row double it; then counting begins anew",
+    "an overflow halves the factor, growth_interval good steps in a row double it; then counting starts again",
     points=1,
     probe=story,
     rules=only(*ADAPTED),
@@ -239,7 +239,7 @@ exercise.requirement(
     hint="What would a scaler have to know to go on in the same way? The state must hold that, and keep it.",
 )  # fmt: skip
 
-exercise.mistake("That is the loss as it was.", "return loss * self.factor → return loss")
+exercise.mistake("Your result is the loss as it was.", "return loss * self.factor → return loss")
 exercise.mistake("scale has to return a tensor that still belongs to the graph.",
                  "return loss * → return loss.item() *")  # fmt: skip
 exercise.mistake("scale has to return a tensor that still belongs to the graph.",
@@ -267,19 +267,19 @@ exercise.mistake("A parameter without a gradient is left as it is, without one."
 exercise.mistake("After a good step .grad holds the true gradient: leave it there.",
                  "optimizer.step() → optimizer.step(); optimizer.zero_grad()")  # fmt: skip
 exercise.mistake("Look at all groups, the second too.", "optimizer.param_groups → optimizer.param_groups[:1]")
-exercise.mistake("Only the last gradient decides; one that is not finite is enough, wherever it is.",
+exercise.mistake("Only the last gradient decides; one that isn't finite is enough, wherever it is.",
                  "finite = finite and bool → finite = bool")  # fmt: skip
 exercise.mistake("Some gradients are finite, but all have to be.", ".isfinite().all() → .isfinite().any()")
 exercise.mistake("It steps although a gradient is infinite or NaN.", "if not finite → if False")
-exercise.mistake("NaN is not finite either: infinity minus infinity may have happened on the way.",
+exercise.mistake("NaN isn't finite either: infinity minus infinity may have happened on the way.",
                  "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isinf().any())")  # fmt: skip
-exercise.mistake("Infinity is not finite either.",
+exercise.mistake("Infinity isn't finite either.",
                  "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isnan().any())")  # fmt: skip
 exercise.mistake("It steps although a gradient is infinite or NaN.",
                  f"{unscaled} → {unscaled}; parameter.grad.nan_to_num_(0.0, 0.0, 0.0)")  # fmt: skip
-exercise.mistake("A skipped step is one in which the optimizer does not step at all: its own state would change.",
+exercise.mistake("A skipped step is one in which the optimizer doesn't step at all: its own state would change.",
                  "return False → optimizer.zero_grad(); optimizer.step(); return False")  # fmt: skip
-exercise.mistake("Large gradients are finite although their sum is not.",
+exercise.mistake("Large gradients are finite although their sum isn't.",
                  "bool(parameter.grad.isfinite().all()) → math.isfinite(parameter.grad.abs().sum().item())",
                  unseen="gradients that large are rare: an edge")  # fmt: skip
 exercise.mistake("Return whether the optimizer stepped.", "return True → return None", "return False → return None")
@@ -287,7 +287,7 @@ exercise.mistake("True is for a step that took place.",
                  "return True → return None", "return False → return True", "return None → return False")  # fmt: skip
 
 grows, shrinks = "self.factor * 2, 0", "self.factor / 2, 0"
-exercise.mistake("Good steps are counted in a row: an overflow begins the count anew.",
+exercise.mistake("Good steps are counted in a row: an overflow restarts the count.",
                  f"{shrinks} → self.factor / 2, self.good_steps")  # fmt: skip
 exercise.mistake("The factor grows after growth_interval good steps in a row, not after each.",
                  "self.good_steps == self.growth_interval → self.good_steps")  # fmt: skip
@@ -295,7 +295,7 @@ exercise.mistake("The factor never grows: growth_interval good steps in a row do
 exercise.mistake("The factor never changes.", f"{grows} → self.factor, 0", f"{shrinks} → self.factor, 0")
 exercise.mistake("The factor is halved after an overflow.", f"{shrinks} → self.factor, 0")
 exercise.mistake("An overflow says that the factor is too large: halve it.", f"{shrinks} → self.factor * 2, 0")
-exercise.mistake("When the factor has doubled, counting begins anew.", f"{grows} → self.factor * 2, self.good_steps")
+exercise.mistake("When the factor has doubled, counting starts again.", f"{grows} → self.factor * 2, self.good_steps")
 exercise.mistake("The factor doubles a step late: the step that makes growth_interval of them counts.",
                  "self.good_steps == self.growth_interval → self.good_steps > self.growth_interval")  # fmt: skip
 exercise.mistake("The factor may fall below 1.", f"{shrinks} → max(self.factor / 2, 1.0), 0")

@@ -160,7 +160,7 @@ exercise.mistake("What was lost is forgotten: it is what was to be added, minus 
                  f"{MOVED} → torch.zeros_like(lost)")
 exercise.mistake("What was lost is forgotten: it is what was to be added, minus what really was.",
                  f"{WANTED} → wanted = update", f"{MOVED} → lost")
-exercise.mistake("That has the wrong sign: new_lost is what is still missing, so that adding it puts things right.",
+exercise.mistake("Your code has the wrong sign: new_lost is what is still missing, so that adding it puts things right.",
                  f"{MOVED} → (new_weight - weight) - wanted")
 exercise.mistake("Add what was lost before, too: it is part of what this addition owes.",
                  f"{WANTED} → wanted = update")
@@ -179,7 +179,7 @@ exercise.mistake("What is owed has a sign: a weight may have moved too far.",
                  f"{MOVED} → (new_weight - weight - wanted).abs()")
 exercise.mistake("The tensor `update` that was passed in has changed: make new tensors.",
                  f"{WANTED} → wanted = update.add_(lost)")
-exercise.mistake("That is in the wrong order: new_weight comes first.",
+exercise.mistake("Your result is in the wrong order: new_weight comes first.",
                  f"return new_weight, {MOVED} → return {MOVED}, new_weight")
 exercise.mistake("new_weight is where the weight is now, not how far it has moved.", f"{MOVED} → wanted - new_weight")
 

@@ -63,7 +63,7 @@ exercise.requirement(
     domain=weights([BF16, F16, F32], [1]),
 )
 
-exercise.mistake("That is a whole gap: it leads to the next number. Rounding tips half way.",
+exercise.mistake("Your result is a whole gap: it leads to the next number. Rounding tips half way.",
                  "(above - weight) / 2 → (above - weight)",
                  "if weight + update != weight → if False")  # fmt: skip
 exercise.mistake("Half way is a tie, and this w is odd: the tie goes up.", "if weight + update != weight → if False")
@@ -73,7 +73,7 @@ exercise.mistake("The parity is the wrong way round: a tie goes to the number wh
                  "if weight + update != weight → if weight + update == weight")  # fmt: skip
 exercise.mistake("The gap below a power of two is half the gap above, and the update goes up.",
                  "(above - weight) / 2 → (weight - torch.nextafter(weight, torch.zeros_like(weight))) / 2")  # fmt: skip
-exercise.mistake("That is swallowed, but it is not the largest: halving or doubling skips most numbers.",
+exercise.mistake("Your result is swallowed, but it isn't the largest: halving or doubling skips most numbers.",
                  "torch.nextafter(update, torch.zeros_like(update)) → update / 2")  # fmt: skip
 exercise.mistake("The result has to be swallowed; this one is the smallest update that moves w.",
                  "if weight + update != weight → if weight + update == weight", "torch.zeros_like(update) → torch.full_like(update, math.inf)")  # fmt: skip

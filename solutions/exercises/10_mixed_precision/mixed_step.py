@@ -182,7 +182,7 @@ exercise.mistake("model(x) has to run under autocast in float16, for the device 
                  ", dtype=torch.float16 → ")  # fmt: skip
 exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
                  'x.device.type → "cuda"')  # fmt: skip
-exercise.mistake("That is the scaled loss: the factor is for the backward pass only.",
+exercise.mistake("Your result is the scaled loss: the factor is for the backward pass only.",
                  "F.mse_loss(model(x), y) → scaler.scale(F.mse_loss(model(x), y))",
                  "scaler.scale(loss).backward() → loss.backward()")  # fmt: skip
 exercise.mistake("Return a Python float, not a tensor.", "loss.item() → loss.detach()")
@@ -195,12 +195,12 @@ exercise.mistake("The scaled gradients were clipped; max_norm is for the true on
                  "scaler.unscale_(optimizer) → pass")  # fmt: skip
 exercise.mistake("The scaled gradients were clipped; max_norm is for the true ones.",
                  "scaler.unscale_(optimizer) → pass", f"{clip} → {clip}; scaler.unscale_(optimizer)")  # fmt: skip
-exercise.mistake("The gradients are not clipped when the optimizer steps.", f"{clip} → pass")
-exercise.mistake("The gradients are not clipped when the optimizer steps.",
+exercise.mistake("The gradients aren't clipped when the optimizer steps.", f"{clip} → pass")
+exercise.mistake("The gradients aren't clipped when the optimizer steps.",
                  f"{clip} → pass", f"scaler.step(optimizer) → scaler.step(optimizer); {clip}")  # fmt: skip
 exercise.mistake("Weights and bias were clipped one by one: max_norm is for the norm of all gradients together.",
                  f"{clip} → [nn.utils.clip_grad_norm_(p, max_norm) for p in model.parameters()]")  # fmt: skip
-exercise.mistake("That cuts each number by itself; max_norm is for the norm of all together.",
+exercise.mistake("Your code cuts each number by itself; max_norm is for the norm of all together.",
                  "clip_grad_norm_ → clip_grad_value_")  # fmt: skip
 exercise.mistake("Gradients shorter than max_norm stay as they are.",
                  f"{clip} → total = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])\n"
@@ -211,13 +211,13 @@ exercise.mistake("The factor was divided out, but the loss had not been multipli
                  "scaler.scale(loss).backward() → scaler.scale(loss); loss.backward()")  # fmt: skip
 exercise.mistake("The factor is still in the gradients.", "scaler.unscale_(optimizer) → pass",
                  "scaler.step(optimizer) → optimizer.step()", "scaler.update() → pass", f"{clip} → pass")  # fmt: skip
-exercise.mistake("The weights do not move: the gradients are cleared before the step.", "optimizer.zero_grad() → pass",
+exercise.mistake("The weights don't move: the gradients are cleared before the step.", "optimizer.zero_grad() → pass",
                  "scaler.step(optimizer) → optimizer.zero_grad(set_to_none=False); scaler.step(optimizer)")  # fmt: skip
 exercise.mistake("Something overflowed, and the optimizer stepped all the same.",
                  "scaler.step(optimizer) → optimizer.step()")  # fmt: skip
 exercise.mistake("A finite loss is no proof that the gradients are: their factor may be too large.",
                  "scaler.step(optimizer) → optimizer.step() if loss.isfinite() else None")  # fmt: skip
-exercise.mistake("The scaler never learns that a step is over, so it is not ready for the next one and keeps its factor.",
+exercise.mistake("The scaler never learns that a step is over, so it isn't ready for the next one and keeps its factor.",
                  "scaler.update() → pass")  # fmt: skip
 exercise.mistake("The factor adapts only if there was no overflow; it has to be halved after one.",
                  "scaler.update() → if all(p.isfinite().all() for p in model.parameters()) and loss < 1e6: scaler.update()")  # fmt: skip

@@ -79,7 +79,7 @@ exercise.requirement(
     hint="scale is a Python float, or a float32 tensor without dimensions, with x ≈ codes · scale.",
 )
 exercise.requirement(
-    "codes has that 8-bit dtype and the shape of x, and is x / scale rounded to the nearest; x is not changed",
+    "codes has that 8-bit dtype and the shape of x, and is x / scale rounded to the nearest; x isn't changed",
     points=0.75,
     probe=quantized,
     rules=only(CODES),
@@ -119,9 +119,9 @@ exercise.requirement(
 
 scale = "torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)"
 exercise.mistake("No scale at all: small numbers vanish, large ones don't fit.", f"{scale} → torch.tensor(1.0)")
-exercise.mistake("That is the reciprocal: x ≈ codes · scale.",
+exercise.mistake("Your result is the reciprocal: x ≈ codes · scale.",
                  "(x / scale).to(dtype), scale → (x / scale).to(dtype), 1 / scale")  # fmt: skip
-exercise.mistake("That makes the largest magnitude 1; the format goes further.",
+exercise.mistake("Your code makes the largest magnitude 1; the format goes further.",
                  "largest / torch.finfo(dtype).max → largest")  # fmt: skip
 exercise.mistake("The largest in magnitude counts: it may be negative.", "x.abs().max() → x.max()")
 exercise.mistake("The largest in magnitude counts: it may be negative.", "x.abs().max() → x.max().abs()")
@@ -130,7 +130,7 @@ exercise.mistake("The largest in magnitude counts, not the width of the range.",
 exercise.mistake("The largest element counts, not the mean.", "x.abs().max() → x.abs().mean()")
 exercise.mistake("One scale for the whole tensor, not one for each row.",
                  "x.abs().max() → x.abs().amax(dim=-1, keepdim=True)")  # fmt: skip
-exercise.mistake("One number is wanted: a float, or a tensor without dimensions.",
+exercise.mistake("Return one number: a float, or a tensor without dimensions.",
                  "return (x / scale).to(dtype), scale → return (x / scale).to(dtype), scale.reshape(1)")  # fmt: skip
 exercise.mistake("The formats have different largest numbers.", "torch.finfo(dtype).max → 448.0")
 exercise.mistake("codes has the dtype that was asked for.", ".to(dtype) → .to(torch.float8_e4m3fn)")
@@ -145,12 +145,12 @@ exercise.mistake("A sum of 0 doesn't mean that all are 0.", "largest > 0 → x.s
 exercise.mistake("The codes are already multiplied back; return them as they are, in 8 bits.",
                  ".to(dtype), scale → .to(dtype).float() * scale, scale")  # fmt: skip
 exercise.mistake("x is divided by the scale; that multiplies.", "(x / scale) → (x * scale)")
-exercise.mistake("The codes are not scaled.", "(x / scale).to → x.to")
+exercise.mistake("The codes aren't scaled.", "(x / scale).to → x.to")
 exercise.mistake("Return two things, codes and scale, in this order.",
                  "return (x / scale).to(dtype), scale → return (x / scale).to(dtype)")  # fmt: skip
 exercise.mistake("Return two things, codes and scale, in this order.",
                  "return (x / scale).to(dtype), scale → return scale, (x / scale).to(dtype)")  # fmt: skip
-exercise.mistake("The format has fractions, and not all whole numbers: leave the rounding to the conversion.",
+exercise.mistake("The format has fractions, and not all integers: leave the rounding to the conversion.",
                  "(x / scale).to → (x / scale).round().to")  # fmt: skip
 exercise.mistake("Rounded twice: go from float32 to 8 bits directly.", "(x / scale).to → (x / scale).half().to")
 exercise.mistake("x itself was changed: divide into a new tensor.", "(x / scale).to → x.div_(scale).to")

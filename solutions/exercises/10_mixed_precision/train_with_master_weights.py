@@ -230,21 +230,21 @@ exercise.mistake("The model lacks the last step's result: it gets the masters af
 exercise.mistake("The model is still float32.", "model.bfloat16() → pass")
 exercise.mistake("The model is converted only after the training, so it never computes in bfloat16.",
                  "model.bfloat16() → pass", "return losses, masters → model.bfloat16()\n    return losses, masters")  # fmt: skip
-exercise.mistake("That trains a copy of the model: the model itself is converted and trained, in place.",
+exercise.mistake("Your code trains a copy of the model: the model itself is converted and trained, in place.",
                  'model.bfloat16() → import copy; model = copy.deepcopy(model).bfloat16()')  # fmt: skip
 exercise.mistake("Make the optimizer once: its state belongs to the whole training.",
                  "optimizer = make_optimizer(masters) → pass", "loss = loss_of → optimizer = make_optimizer(masters); loss = loss_of")  # fmt: skip
-exercise.mistake("That is the loss after the step, and a second forward pass; take the one before.",
+exercise.mistake("Your result is the loss after the step, and a second forward pass; take the one before.",
                  "loss.item() → loss_of(model, batch).item()")  # fmt: skip
-exercise.mistake("The losses are tensors; Python floats are wanted.", "loss.item() → loss.detach()")
+exercise.mistake("The losses are tensors; return Python floats.", "loss.item() → loss.detach()")
 exercise.mistake("The masters are rounded after each step, so small updates are lost after all.",
                  f"{back} → {back}; masters[i].copy_(parameters[i].data)")  # fmt: skip
 exercise.mistake("Return two lists: the losses and the masters.", "return losses, masters → return losses")
-exercise.mistake("Those are the model's rounded weights; return the masters.",
+exercise.mistake("Your result is the model's rounded weights; return the masters.",
                  "return losses, masters → return losses, [p.detach() for p in parameters]")  # fmt: skip
 exercise.mistake("The optimizer has no gradients to work with: they are given to the masters, not to the model.",
                  "masters[i].grad = gradients[i].float() → parameters[i].grad = gradients[i]")  # fmt: skip
-exercise.mistake("batches may be any iterable: it need not have a length.",
+exercise.mistake("batches may be any iterable: it needn't have a length.",
                  "losses = [] → losses = []; count = len(batches)")  # fmt: skip
 
 # %% mistake: the optimizer knows the model's parameters

@@ -253,7 +253,7 @@ exercise.mistake(
 factor = "The change is multiplied by alpha / rank."
 exercise.mistake(factor, "base, alpha / rank → base, 1.0")
 exercise.mistake("alpha is divided by the rank.", "base, alpha / rank → base, alpha")
-exercise.mistake("alpha / rank may lie between two whole numbers.", "base, alpha / rank → base, alpha // rank")
+exercise.mistake("alpha / rank may lie between two integers.", "base, alpha / rank → base, alpha // rank")
 exercise.mistake("The factor is alpha / rank, and not its inverse.", "base, alpha / rank → base, rank / alpha")
 exercise.mistake(factor, "+ self.scale * (x @ → + (x @")
 exercise.mistake(
@@ -275,11 +275,11 @@ exercise.mistake(
     "(self.up @ self.down) → (self.up @ self.down); return self.base.weight",
 )  # fmt: skip
 exercise.mistake(
-    "down gets no gradient: what is computed with `.data` or detached is not recorded.",
+    "down gets no gradient: what is computed with `.data` or detached isn't recorded.",
     "self.down.T → self.down.data.T",
 )  # fmt: skip
 exercise.mistake(
-    "up gets no gradient: what is computed with `.data` or detached is not recorded.",
+    "up gets no gradient: what is computed with `.data` or detached isn't recorded.",
     "self.up.T → self.up.detach().T",
 )  # fmt: skip
 exercise.mistake(
@@ -302,7 +302,7 @@ exercise.mistake(
     "torch.randn_like(weight[:1].expand(rank, -1)) → torch.randn(rank, weight.shape[1], dtype=weight.dtype)",
     "weight.new_zeros(weight.shape[0], rank) → torch.zeros(weight.shape[0], rank, dtype=weight.dtype)",
 )  # fmt: skip
-exercise.mistake("The base's parameters are not the layer's: `.to` and state_dict pass them by.",
+exercise.mistake("The base's parameters aren't the layer's: `.to` and state_dict pass them by.",
                  "self.base, self.scale = base, alpha / rank → self.bases, self.scale = [base], alpha / rank",
                  "self.base(x) → self.bases[0](x)", "self.base.weight + → self.bases[0].weight +")  # fmt: skip
 

@@ -164,7 +164,7 @@ exercise.requirement(
 late = "Several parts' activations are kept at once: call backward part by part, and retain no graph."
 share = "loss(model(rows), targets) * len(rows) / len(x) → loss(model(rows), targets)"
 exercise.mistake("Each part's loss is the mean of *its* rows: weight it with its share of all rows.", share)
-exercise.mistake("The parts are not of one size: each counts with its share of the rows.",
+exercise.mistake("The parts aren't of one size: each counts with its share of the rows.",
                  f"{share} / math.ceil(len(x) / size)")  # fmt: skip
 exercise.mistake("The last part may have fewer rows than `size`, and then counts less.", f"{share} * size / len(x)")
 exercise.mistake("The loss returned is right; the gradients come from losses without the parts' weights.",
@@ -194,10 +194,10 @@ exercise.mistake(
     "Each row passes once: the loss is already known from the pass that has a backward.",
     "total += share.item() → total += loss(model(rows).detach().requires_grad_(), targets).item() * len(rows) / len(x)",
 )  # fmt: skip
-exercise.mistake("Gradients add up over the parts: do not clear them in between.",
+exercise.mistake("Gradients add up over the parts: don't clear them in between.",
                  "share.backward() → model.zero_grad(); share.backward()")  # fmt: skip
 exercise.mistake(
-    "Let the gradients add to what is in .grad: do not clear it.",
+    "Let the gradients add to what is in .grad: don't clear it.",
     "total = 0.0 → total = 0.0; model.zero_grad()",
 )  # fmt: skip
 exercise.mistake(

@@ -70,7 +70,7 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("Some operations read two tensors: count the operands.", "sum(len(operands) + 1 for → sum(2 for")
 exercise.mistake("Some operations read one tensor only: count the operands.", "sum(len(operands) + 1 for → sum(3 for")
-exercise.mistake("Each kernel reads its operands anew, also a tensor that an earlier one has read or written.",
+exercise.mistake("Each kernel reads its operands again, also a tensor that an earlier one has read or written.",
                  "sum(len(operands) + 1 for _, operands in chain) → len(made | read)")  # fmt: skip
 exercise.mistake(
     "Each operation writes a result of its own, temporaries too.",
@@ -97,7 +97,7 @@ exercise.mistake("The last result has to be written.", "(len(read - made) + 1) *
 inside = "In one kernel a temporary never gets to memory: it is neither written nor read."
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read - made) + len(made))")
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read) + 1)")
-exercise.mistake("What a kernel needs from outside is read: writing alone is not all.", "(len(read - made) + 1) → 1")
+exercise.mistake("What a kernel needs from outside is read: writing alone isn't all.", "(len(read - made) + 1) → 1")
 elements = "Each of these tensors takes `size` bytes: that counts tensors."
 exercise.mistake(elements, 'eager * size → eager', "(len(read - made) + 1) * size → len(read - made) + 1")
 

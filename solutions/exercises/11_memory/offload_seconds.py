@@ -77,7 +77,7 @@ exercise.mistake("With overlap nobody waits for the other: a pass takes as long 
 exercise.mistake("Without overlap the times add up.", "max(times) if overlap else sum(times) → max(times)")
 exercise.mistake("It is the other way round: without overlap one waits for the other.", "if overlap → if not overlap")
 exercise.mistake(
-    "What was late in the forward pass is not caught up in the backward pass: take the slower of the two in each pass.",
+    "What was late in the forward pass isn't caught up in the backward pass: take the slower of the two in each pass.",
     "((carry, forward), (carry, 2 * forward)) → ((2 * carry, 3 * forward),)",
 )
 exercise.mistake("A pass is over when *both* are done: the slower one decides.", "max(times) → min(times)")

@@ -241,21 +241,21 @@ exercise.mistake("The two functions are swapped: x is the same on all ranks, and
                  "SumBackward.apply(x, self.group) @ → SumForward.apply(x, self.group) @",
                  "SumForward.apply(hidden @ → SumBackward.apply(hidden @")  # fmt: skip
 exercise.mistake(
-    "all_reduce alone is no operation of autograd: the gradient ends there.",
+    "all_reduce alone isn't an operation of autograd: the gradient ends there.",
     "SumForward.apply(hidden @ self.down.T, self.group) → self.group.all_reduce(hidden @ self.down.T)",
 )  # fmt: skip
 exercise.mistake(
-    "The hidden numbers of different ranks are different numbers: they are not to be added.",
+    "The hidden numbers of different ranks are different numbers: they aren't to be added.",
     "SumBackward.apply(x, self.group) @ self.up.T → SumForward.apply(SumBackward.apply(x, self.group) @ self.up.T, "
     "self.group)",
 )  # fmt: skip
 exercise.mistake(
-    "GELU does not come after the sum: it is for the hidden numbers, between the two matrices.",
+    "GELU doesn't come after the sum: it is for the hidden numbers, between the two matrices.",
     "nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T) → SumBackward.apply(x, self.group) @ self.up.T",
     "SumForward.apply(hidden @ self.down.T, self.group) → nn.functional.gelu(SumForward.apply(hidden @ "
     "self.down.T, self.group))",
 )  # fmt: skip
-exercise.mistake("That is an approximation of GELU.", "@ self.up.T) → @ self.up.T, approximate=\"tanh\")")
+exercise.mistake("This is an approximation of GELU.", "@ self.up.T) → @ self.up.T, approximate=\"tanh\")")
 exercise.mistake(
     "All ranks have the same x already: nothing has to be sent before up.",
     "SumBackward.apply(x, self.group) @ → SumBackward.apply(x + 0 * self.group.all_reduce(x), self.group) @",

@@ -189,7 +189,7 @@ exercise.requirement(
 )  # fmt: skip
 
 exercise.mistake(
-    "The gradients are summed over the ranks: the average is wanted.",
+    "The gradients are summed over the ranks: average them.",
     "self.group.reduce_scatter(gradients) / self.group.size → self.group.reduce_scatter(gradients)",
 )  # fmt: skip
 exercise.mistake(
@@ -199,7 +199,7 @@ exercise.mistake(
 exercise.mistake("Nothing has moved: copy the gathered numbers into the parameters.",
                  "p.copy_(whole[start : start + p.numel()].view_as(p)) → pass")  # fmt: skip
 exercise.mistake(
-    "That is this rank's part only: gather everybody's, and copy them back.",
+    "Your result is this rank's part only: gather everybody's, and copy them back.",
     "whole = self.group.all_gather(self.part) → whole = self.padded(self.params); n = len(self.part); "
     "whole[self.group.rank * n :][:n] = self.part",
 )  # fmt: skip
@@ -212,7 +212,7 @@ exercise.mistake(
     "p.copy_(whole[start : start + p.numel()].view_as(p)) → p.data = whole[start : start + p.numel()].view_as(p)",
 )  # fmt: skip
 exercise.mistake(
-    "Leave the parameters' own .grad as they are: these have been overwritten.",
+    "Don't change the parameters' own .grad: these have been overwritten.",
     "gradients = self.padded( → for p in self.params: p.grad.mul_(1 / self.group.size)\n        gradients = "
     "self.group.size * self.padded(",
 )  # fmt: skip

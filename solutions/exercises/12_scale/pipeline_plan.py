@@ -87,15 +87,15 @@ exercise.mistake(
     "The stages wait in the forward *and* in the backward direction.",
     f"{bubble} last / (2 * microbatches + last)",
 )  # fmt: skip
-exercise.mistake("That counts the dots of a line; wanted is their share of all ticks.", f"{bubble} 2 * last")
+exercise.mistake("Your code counts the dots of a line; the exercise asks for their share of all ticks.", f"{bubble} 2 * last")
 exercise.mistake(
-    "That is the share of the work; the bubble is the rest.",
+    "Your result is the share of the work; the bubble is the rest.",
     f"{bubble} microbatches / (microbatches + last)",
 )  # fmt: skip
 exercise.mistake("A share lies between 0 and 1.", f"{bubble} 100 * last / (microbatches + last)")
 kept = "min(stages - stage, microbatches) for stage in range(stages) →"
 exercise.mistake(
-    "That is with all forward passes first; with 1F1B backward passes begin earlier.",
+    "This is the schedule with all forward passes first; with 1F1B backward passes begin earlier.",
     f"{kept} microbatches for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(

@@ -98,18 +98,18 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("reduce_scatter is one half of an all_reduce, as all_gather is.", '== "all_reduce" → != "all_gather"')
 exercise.mistake(
-    "That is one piece, sent once. How many rounds are there?",
+    "Your result is one piece, sent once. How many rounds are there?",
     "piece = size / ranks → piece = size / ranks / max(ranks - 1, 1)",
 )  # fmt: skip
 exercise.mistake("Both halves of an all_reduce have n - 1 rounds: the second begins where the first has ended.",
                  "rounds = 2 * rounds → rounds = 2 * rounds + 1")  # fmt: skip
-exercise.mistake("The pieces need not have a whole number of bytes.", "size / ranks → size // ranks")
+exercise.mistake("The pieces needn't be a whole number of bytes.", "size / ranks → size // ranks")
 exercise.mistake(
-    "The pieces need not have a whole number of bytes: round nothing up.",
+    "The pieces needn't be a whole number of bytes: round nothing up.",
     "size / ranks → math.ceil(size / ranks)",
 )  # fmt: skip
 exercise.mistake(
-    "The two halves of an all_reduce come one after the other: their rounds add up, and are not multiplied.",
+    "The two halves of an all_reduce come one after the other: their rounds add up, and aren't multiplied.",
     "rounds = 2 * rounds → rounds = rounds**2",
 )  # fmt: skip
 exercise.mistake("The latency comes in every round, not once.",
@@ -117,8 +117,8 @@ exercise.mistake("The latency comes in every round, not once.",
 exercise.mistake("In ring_seconds an all_reduce has the rounds of both its halves.", '{"all_reduce": 2} → {}')
 exercise.mistake("In ring_seconds only an all_reduce has two halves.", "get(collective, 1) → get(collective, 2)")
 exercise.mistake("In a round a piece is sent, not the whole vector.", "bandwidth / ranks → bandwidth")
-exercise.mistake("That leaves out the latency.", "latency + size / bandwidth → size / bandwidth")
-exercise.mistake("That takes a round for every rank; there is one less.", "halves * (ranks - 1) → halves * ranks")
+exercise.mistake("Your code leaves out the latency.", "latency + size / bandwidth → size / bandwidth")
+exercise.mistake("Your code takes a round for every rank; there is one less.", "halves * (ranks - 1) → halves * ranks")
 exercise.mistake("Bytes pass at so many per second: divide by the bandwidth.", "size / bandwidth → size * bandwidth")
 exercise.mistake("In a round all ranks send at the same time: their messages don't wait for each other.",
                  "halves * (ranks - 1) → halves * ranks * (ranks - 1)")  # fmt: skip

@@ -61,7 +61,7 @@ exercise.requirement(
     hint="What does each stage divide, and what have the stages before it divided already?",
 )
 exercise.requirement(
-    "what is divided is padded: each rank holds the same whole number of parameters' worth",
+    "what is divided is padded: each rank holds the same whole number of parameters",
     points=0.5,
     probe=divided,
     visible=[
@@ -102,7 +102,7 @@ exercise.mistake(
 )  # fmt: skip
 padded = "Each rank holds a whole number of parameters, rounded up: the vector is padded."
 exercise.mistake(padded, "part = -(-parameters // ranks) → part = parameters // ranks")
-exercise.mistake("Parameters' worth are whole numbers, and bytes are ints: round the parameters of a rank up.",
+exercise.mistake("Parameters' worth are integers, and bytes are ints: round the parameters of a rank up.",
                  "part = -(-parameters // ranks) → part = parameters / ranks")  # fmt: skip
 exercise.mistake("Where the ranks divide the parameters, nothing is padded.",
                  "part = -(-parameters // ranks) → part = parameters // ranks + 1")  # fmt: skip
@@ -113,7 +113,7 @@ exercise.mistake(
     "kind: each * (part if stage >= divided_from[kind] else parameters) → kind: -(-each * parameters // ranks) if "
     "stage >= divided_from[kind] else each * parameters",
 )  # fmt: skip
-exercise.mistake("That counts parameters: each takes `recipe[kind]` bytes.", "kind: each * (part → kind: (part")
+exercise.mistake("Your code counts parameters: each takes `recipe[kind]` bytes.", "kind: each * (part → kind: (part")
 exercise.mistake("The vector is padded to a multiple of ranks as a whole; a rank holds a part of it.",
                  "part = -(-parameters // ranks) → part = -(-parameters // ranks) * ranks")  # fmt: skip
 

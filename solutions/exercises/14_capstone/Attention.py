@@ -229,9 +229,9 @@ exercise.mistake(neighbors, "(three h e) → (three e h)", '(h e)") → (e h)")'
 exercise.mistake("Merging is more than another shape: first the heads of a token have to lie side by side.",
                  'rearrange(gathered, "b h t e -> b t (h e)") → gathered.reshape(x.shape)')  # fmt: skip
 exercise.mistake("The product with out is missing: it mixes what the heads found.", "return self.out( → return (")
-exercise.mistake("Those are not several heads, but one of the whole width.",
+exercise.mistake("Your result isn't several heads, but one of the whole width.",
                  f'{SPLIT}, three=3, h=self.heads → "b t (three h e) -> three b h t e", three=3, h=1')  # fmt: skip
-exercise.mistake("The scores are not scaled by the root of a head's length.", "is_causal=True → is_causal=True, scale=1.0")
+exercise.mistake("The scores aren't scaled by the root of a head's length.", "is_causal=True → is_causal=True, scale=1.0")
 exercise.mistake("The scores are scaled twice: the attention of PyTorch scales already.",
                  f"{CALL} → F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=1 / q.shape[-1])")  # fmt: skip
 exercise.mistake("The scores are scaled twice: the attention of PyTorch scales already.",
@@ -261,7 +261,7 @@ exercise.mistake("A mask of T × T is kept for the backward pass: let the fused 
                  f"{CALL} → F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, device=x.device).tril())")  # fmt: skip
 exercise.mistake(copied,
                  f"{CALL} → F.scaled_dot_product_attention(q / q.shape[-1] ** 0.5, k, v, is_causal=True, scale=1.0)")  # fmt: skip
-exercise.mistake("Given three dimensions the operation is not fused: T × T weights are kept.",
+exercise.mistake("Given three dimensions the operation isn't fused: T × T weights are kept.",
                  f"{CALL} → F.scaled_dot_product_attention(q.flatten(0, 1), k.flatten(0, 1), v.flatten(0, 1), is_causal=True).unflatten(0, q.shape[:2])")  # fmt: skip
 
 # %% mistake: three layers in place of one

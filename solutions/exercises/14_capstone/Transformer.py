@@ -217,7 +217,7 @@ exercise.requirement(
     hint="Go through all parameters once the blocks are there. Which are matrices?",
 )
 exercise.requirement(
-    "gradients reach every parameter, and the table of tokens by both of its uses",
+    "gradients reach every parameter, and the token embedding by both of its uses",
     points=0.5,
     probe=reached,
     visible=[
@@ -235,16 +235,16 @@ exercise.requirement(
     hint="Nothing on the road is detached; weights are used, and not their .data.",
 )  # fmt: skip
 
-exercise.mistake("PyTorch does not look into a plain list: use a container of torch.nn.",
+exercise.mistake("PyTorch doesn't look into a plain list: use a container of torch.nn.",
                  "nn.Sequential(*blocks) → list(blocks)",
                  "self.norm(self.blocks(x)) → self.norm(nn.Sequential(*self.blocks)(x))")  # fmt: skip
-exercise.mistake("The head is the table of tokens: it has no matrix of its own.",
+exercise.mistake("The output layer is the token embedding: it has no matrix of its own.",
                  "self.norm = nn.LayerNorm(width) → self.norm = nn.LayerNorm(width); self.head = nn.Linear(width, vocabulary, bias=False)",
                  "F.linear(self.norm(self.blocks(x)), self.tokens.weight) → self.head(self.norm(self.blocks(x)))")  # fmt: skip
-exercise.mistake("The places are missing: each position has a vector of its own.", "+ self.places.weight[: ids.shape[1]] →")
-exercise.mistake("Places begin at 0: the first t rows of the table.", "weight[: ids.shape[1]] → weight[-ids.shape[1] :]")
-exercise.mistake("A place is a position, not a token.", "self.places.weight[: ids.shape[1]] → self.places(ids % self.places.num_embeddings)")
-exercise.mistake("Both vectors are added: the token's and that of its place.", "self.tokens(ids) + → self.tokens(ids) *")
+exercise.mistake("The positional embedding is missing: each position has a vector of its own.", "+ self.places.weight[: ids.shape[1]] →")
+exercise.mistake("Positions begin at 0: the first t rows of the table.", "weight[: ids.shape[1]] → weight[-ids.shape[1] :]")
+exercise.mistake("Positions are looked up by position, not by token.", "self.places.weight[: ids.shape[1]] → self.places(ids % self.places.num_embeddings)")
+exercise.mistake("Both vectors are added: the token's and that of its position.", "self.tokens(ids) + → self.tokens(ids) *")
 exercise.mistake("Nothing else is trained: the scores are the products as they are.",
                  "self.norm = nn.LayerNorm(width) → self.norm = nn.LayerNorm(width); self.gain = nn.Parameter(torch.ones(1))",
                  "self.tokens.weight) → self.tokens.weight) * self.gain")  # fmt: skip
@@ -259,24 +259,24 @@ exercise.mistake("Return scores: the loss makes probabilities of them.", "self.t
 exercise.mistake("Return scores: the loss makes probabilities of them.", "self.tokens.weight) → self.tokens.weight).log_softmax(dim=-1)")
 exercise.mistake("Scores are the products as they are, not scaled.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
 exercise.mistake("The vectors of the tokens are taken as they are, not scaled.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
-exercise.mistake("Nothing is drawn anew: nn.Embedding starts with a std of 1.", "nn.init.normal_(p, std=0.02) → pass")
-exercise.mistake("Matrices of the blocks are as nn.Linear made them: draw them anew too.",
+exercise.mistake("Nothing is drawn again: nn.Embedding starts with a std of 1.", "nn.init.normal_(p, std=0.02) → pass")
+exercise.mistake("Matrices of the blocks are as nn.Linear made them: draw them again too.",
                  "for p in self.parameters() → for p in (self.tokens.weight, self.places.weight)")  # fmt: skip
-exercise.mistake("The tables are as nn.Embedding made them, with a std of 1: draw them anew too.",
+exercise.mistake("The tables are as nn.Embedding made them, with a std of 1: draw them again too.",
                  "for p in self.parameters() → for p in self.blocks.parameters()")  # fmt: skip
 exercise.mistake("0.02 is the standard deviation, not the variance.", "std=0.02 → std=0.02**0.5")
-exercise.mistake("0.02 is the standard deviation: it is not squared.", "std=0.02 → std=0.02**2")
+exercise.mistake("0.02 is the standard deviation: it isn't squared.", "std=0.02 → std=0.02**2")
 exercise.mistake("0.02 is the standard deviation, and the mean is 0.", "(p, std=0.02) → (p, 0.02)")
-exercise.mistake("A normal distribution is wanted, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02 * 3**0.5, 0.02 * 3**0.5)")
-exercise.mistake("A normal distribution is wanted, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02, 0.02)")
+exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02 * 3**0.5, 0.02 * 3**0.5)")
+exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02, 0.02)")
 exercise.mistake("A normal distribution has tails: these are cut off.", "nn.init.normal_(p, std=0.02) → nn.init.trunc_normal_(p, std=0.02, a=-0.04, b=0.04)")
-exercise.mistake("Leave vectors as they are made: the norms' scales of 1, shifts of 0.", "if p.dim() == 2: → if True:")
+exercise.mistake("Don't change vectors made: the norms' scales of 1, shifts of 0.", "if p.dim() == 2: → if True:")
 exercise.mistake("Every model has the same weights: leave the seed to the caller.",
                  "for p in self.parameters(): → torch.manual_seed(0)\n        for p in self.parameters():")  # fmt: skip
 exercise.mistake("All matrices of a shape have the same numbers: seed nothing.", "if p.dim() == 2: → torch.manual_seed(0)\n            if p.dim() == 2:")
-exercise.mistake("Used as a head, the table gets no gradient: its .data have none.", "(self.blocks(x)), self.tokens.weight) → (self.blocks(x)), self.tokens.weight.data)")
+exercise.mistake("Used as the output layer, the table gets no gradient: its .data has none.", "(self.blocks(x)), self.tokens.weight) → (self.blocks(x)), self.tokens.weight.data)")
 exercise.mistake("Used for looking up, the table gets no gradient.", "self.tokens(ids) → self.tokens.weight.data[ids]")
-exercise.mistake("The places get no gradient: .data have none.", "self.places.weight[ → self.places.weight.data[")
+exercise.mistake("The positional embedding gets no gradient: .data has none.", "self.places.weight[ → self.places.weight.data[")
 exercise.mistake("What is below the blocks gets no gradient through them.", "self.norm(self.blocks(x)) → self.norm(self.blocks(x.detach()))")
 
 # %% wrong: draws the layers that it knows, and leaves a matrix of the block's own

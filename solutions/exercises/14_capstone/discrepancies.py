@@ -57,7 +57,7 @@ def says(planned, measured, tolerance):
 
 
 exercise.requirement(
-    "off is what differs by more than its tolerance, above or below; rounding does not decide, and NaN is off",
+    "off is what differs by more than its tolerance, above or below; rounding doesn't decide, and NaN is off",
     points=0.5,
     probe=named,
     visible=[
@@ -147,17 +147,17 @@ exercise.mistake("Shares are of what was planned, not of what was measured.",
 exercise.mistake("Keep the sign: less than planned is negative.", "difference / plan → abs(difference) / plan")
 exercise.mistake("The sign is turned around: less than planned is negative.", "difference / plan → -difference / plan")
 exercise.mistake("The value is a share: divide by what was planned.", "difference / plan → difference")
-exercise.mistake("That is measured ÷ planned: 1 would be as planned.", "difference / plan → measured[name] / plan")
-exercise.mistake("A share, not percent: 0.02 stands for 2 %.", "difference / plan → 100 * difference / plan")
+exercise.mistake("Your result is measured ÷ planned: 1 would be as planned.", "difference / plan → measured[name] / plan")
+exercise.mistake("A share, not percent: 0.02 stands for 2%.", "difference / plan → 100 * difference / plan")
 exercise.mistake("The value is the share in which the two differ, not what was measured.",
                  "difference / plan → measured[name]")  # fmt: skip
-exercise.mistake("*More* than its tolerance: at the edge a number is not off, and an equal one never is.",
+exercise.mistake("*More* than its tolerance: at the edge a number isn't off, and an equal one never is.",
                  f"{OFF} → not abs(difference) < tolerances[name] * plan")  # fmt: skip
 exercise.mistake("Only those are wanted that are off by more than their tolerance.", f"{OFF} → True")
 exercise.mistake("A tolerance is a share of the plan: compare like with like.", "tolerances[name] * plan → tolerances[name]")
 exercise.mistake("Rounding decides here: 110 / 100 - 1 is a little more than 0.1.",
                  f"{OFF} → not abs(measured[name] / plan - 1) <= tolerances[name]")  # fmt: skip
-exercise.mistake("Rounding decides here, and NaN is not found: every comparison with it is False.",
+exercise.mistake("Rounding decides here, and NaN isn't found: every comparison with it is False.",
                  f"{OFF} → abs(measured[name] / plan - 1) > tolerances[name]")  # fmt: skip
 exercise.mistake("NaN is off as well, and every comparison with it is False.",
                  f"{OFF} → abs(difference) > tolerances[name] * plan")  # fmt: skip

@@ -85,26 +85,26 @@ exercise.mistake("There is no master copy here: the parameters themselves are fl
                  "8 * parameters → (12 if mixed else 8) * parameters")  # fmt: skip
 exercise.mistake("The optimizer state is what AdamW adds: the parameters themselves have a kind of their own.",
                  "8 * parameters → 12 * parameters")  # fmt: skip
-exercise.mistake("Those are numbers of parameters; the bytes of each are asked for.",
+exercise.mistake("Your result is numbers of parameters; the exercise asks for the bytes of each.",
                  f'{PARAMETERS} → "parameters": parameters', f'{GRADIENTS} → "gradients": parameters',
                  "8 * parameters → 2 * parameters")  # fmt: skip
-exercise.mistake("Those are numbers, not bytes: each of them has 4 bytes, or 2.",
+exercise.mistake("You counted numbers, not bytes: each of them has 4 bytes, or 2.",
                  "layer = 4 * → layer =", "+ size * tokens * 14 → + tokens * 14", "once = 4 * → once =",
                  "+ size * tokens * width → + tokens * width", "copies = 2 * → copies =")  # fmt: skip
 exercise.mistake("Autocast keeps a 16-bit copy of each matrix that multiplies: the last row of the table.",
                  f"{COPIES} → copies = 0")  # fmt: skip
 exercise.mistake("Without autocast nobody copies the weights.", "vocabulary * width) if mixed else 0 → vocabulary * width)")
 exercise.mistake("The copies have 16 bits each.", "copies = 2 * → copies = 4 *")
-exercise.mistake("The table of tokens multiplies as well: autocast copies it too.",
+exercise.mistake("The token embedding multiplies as well: autocast copies it too.",
                  "(12 * layers * width**2 + vocabulary * width) → (12 * layers * width**2)")  # fmt: skip
 exercise.mistake("Every layer's matrices are copied.", "12 * layers * width**2 → 12 * width**2")
-exercise.mistake("Only the matrices that multiply are copied: no places and no norms.",
+exercise.mistake("Only the matrices that multiply are copied: no positional embedding and no norms.",
                  f"{COPIES} → copies = 2 * parameters if mixed else 0")  # fmt: skip
 exercise.mistake("Not everything is 16 bits under autocast: the third column says what stays float32.",
                  "layer = 4 * → layer = size *", "once = 4 * → once = size *")  # fmt: skip
 exercise.mistake("Look at mixed: with it some rows have half the bytes, and there are copies.",
                  "size = 2 if mixed else 4 → size = 4", f"{COPIES} → copies = 0")  # fmt: skip
-exercise.mistake("Those are numbers, not bytes: each of them has 4 bytes, or 2.",
+exercise.mistake("You counted numbers, not bytes: each of them has 4 bytes, or 2.",
                  "layer = 4 * → layer =", "+ size * tokens * 14 → + tokens * 14", "once = 4 * → once =",
                  "+ size * tokens * width → + tokens * width", f"{COPIES} → copies = 0")  # fmt: skip
 exercise.mistake("Look at mixed: it halves the bytes of some rows.", "size = 2 if mixed else 4 → size = 4")
@@ -122,7 +122,7 @@ exercise.mistake("N counts tokens: B sequences with T tokens each.", "tokens = b
 exercise.mistake("The loss keeps one number more than the logarithms.", "tokens * vocabulary + 1) → tokens * vocabulary)")
 exercise.mistake("The loss is computed in float32, under autocast as well.",
                  "tokens * vocabulary + 1) → 1)", "+ size * tokens * width → + size * tokens * (width + vocabulary)")  # fmt: skip
-exercise.mistake("Missing: the logarithms of all chances, which the loss keeps.", "tokens * vocabulary + 1) → 1)")
+exercise.mistake("Missing: the logarithms of all probabilities, which the loss keeps.", "tokens * vocabulary + 1) → 1)")
 exercise.mistake("Missing: the statistics of the last LayerNorm.", "(width + 2) → width")
 exercise.mistake("Missing: the input of the last LayerNorm.", "(width + 2) → 2")
 exercise.mistake("Missing: the output of the last LayerNorm, which is the input of the head.", "+ size * tokens * width →")

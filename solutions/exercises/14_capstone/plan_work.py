@@ -42,11 +42,11 @@ exercise.requirement(
 PARAMETERS = '"parameters": matrices + table + context * width + norms'
 FLOPS = "6 * (matrices + table) + 12 * layers * width * context"
 both = "layers * 12 * width**2 →"
-exercise.mistake("The table of tokens is the head as well: count it once.",
+exercise.mistake("The token embedding is also the output layer: count it once.",
                  f"{PARAMETERS} → {PARAMETERS} + table")  # fmt: skip
-exercise.mistake("The table of tokens is missing: it is trained, and counts once.",
+exercise.mistake("The token embedding is missing: it is trained, and counts once.",
                  f'{PARAMETERS} → "parameters": matrices + context * width + norms')  # fmt: skip
-exercise.mistake("The table of places is missing: it is trained as well.",
+exercise.mistake("The positional embedding is missing: it is trained as well.",
                  f'{PARAMETERS} → "parameters": matrices + table + norms')  # fmt: skip
 exercise.mistake("The norms are missing: they have few numbers, but they are trained.", "+ norms → + 0")
 exercise.mistake("The LayerNorm at the end is missing.", "2 * layers + 1 → 2 * layers")
@@ -68,28 +68,28 @@ exercise.mistake("Attention multiplies too, though it has no weights: its FLOPs 
 exercise.mistake("6 FLOPs for every parameter is a rule of thumb: what is only looked up, or a norm, multiplies nothing; "
                  "and attention is missing.",
                  f"{FLOPS} → 6 * (matrices + table + context * width + norms)")  # fmt: skip
-exercise.mistake("A weight counts if it multiplies: places are only looked up, and norms are elementwise.",
+exercise.mistake("A weight counts if it multiplies: the positional embedding is only looked up, and norms are elementwise.",
                  f"{FLOPS} → {FLOPS} + 6 * (context * width + norms)")  # fmt: skip
-exercise.mistake("Places are only looked up: they multiply nothing.", f"{FLOPS} → {FLOPS} + 6 * context * width")
-exercise.mistake("Norms are elementwise, and are not counted.", f"{FLOPS} → {FLOPS} + 6 * norms")
-exercise.mistake("The table of tokens multiplies as well, at the top: it is the head.",
+exercise.mistake("The positional embedding is only looked up: it multiplies nothing.", f"{FLOPS} → {FLOPS} + 6 * context * width")
+exercise.mistake("Norms are elementwise, and aren't counted.", f"{FLOPS} → {FLOPS} + 6 * norms")
+exercise.mistake("The token embedding multiplies as well, at the output: it is the output layer.",
                  "6 * (matrices + table) → 6 * matrices")  # fmt: skip
-exercise.mistake("The table of tokens multiplies once; at the bottom it is only looked up.",
+exercise.mistake("The token embedding multiplies once; at the input it is only looked up.",
                  "6 * (matrices + table) → 6 * (matrices + 2 * table)")  # fmt: skip
 exercise.mistake("Attention has a backward pass too, twice its forward pass.", "12 * layers * width → 4 * layers * width")
-exercise.mistake("That is attention's backward pass alone: its forward pass comes on top.",
+exercise.mistake("Your result is attention's backward pass alone: its forward pass comes on top.",
                  "12 * layers * width → 8 * layers * width")  # fmt: skip
 exercise.mistake("Attention multiplies twice: queries with keys, and the weights of attention with values.",
                  "12 * layers * width → 6 * layers * width")  # fmt: skip
 exercise.mistake("By convention the half that the mask hides is counted in full.",
                  "12 * layers * width * context → 6 * layers * width * (context + 1)")  # fmt: skip
 exercise.mistake("Every layer has attention.", "12 * layers * width → 12 * width")
-exercise.mistake("Those are attention's FLOPs for all tokens of a sequence; one token is asked for.",
+exercise.mistake("Your result is attention's FLOPs for all tokens of a sequence; the exercise asks for one token.",
                  "12 * layers * width * context → 12 * layers * width * context**2")  # fmt: skip
-exercise.mistake("That is the forward pass alone; the backward pass costs twice as much again.", f"{FLOPS} → ({FLOPS}) // 3")
-exercise.mistake("That is the backward pass alone; the forward pass comes on top.", f"{FLOPS} → ({FLOPS}) // 3 * 2")
+exercise.mistake("Your result is the forward pass alone; the backward pass costs twice as much again.", f"{FLOPS} → ({FLOPS}) // 3")
+exercise.mistake("Your result is the backward pass alone; the forward pass comes on top.", f"{FLOPS} → ({FLOPS}) // 3 * 2")
 exercise.mistake("A multiplication and an addition are 2 FLOPs.", f"{FLOPS} → ({FLOPS}) // 2")
-exercise.mistake("That is for a whole sequence; one token is asked for.", f"{FLOPS} → context * ({FLOPS})")
+exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", f"{FLOPS} → context * ({FLOPS})")
 
 # %% mistake: a pair
 # says: Return a dict with the two keys "parameters" and "FLOPs per token".
