@@ -1093,8 +1093,18 @@ papers.
 
 # %%
 rates = [warmup_cosine(step, 10, 120, 3e-3, 3e-4) for step in range(121)]
-for step in (0, 4, 9, 30, 65, 120):
-    print(f"step {step:>3}: {rates[step]:.1e}", "▇" * round(rates[step] * 1e4))
+finding = "Ten steps of warm-up, then a cosine down to a tenth of the peak"
+plots.show(
+    plots.loss_curves(
+        {},
+        {"learning rate": dict(enumerate(rates))},
+        names=("", "computed"),
+        ylabel="learning rate",
+        log=False,
+        title=finding,
+    ),
+    alt=f"{finding}. The learning rate rises linearly from 0.0003 to 0.003 and falls along half a cosine to 0.0003.",
+)
 assert np.allclose([rates[0], rates[9], max(rates), rates[120]], [3e-4, 3e-3, 3e-3, 3e-4])
 
 # %% [markdown]
@@ -1571,6 +1581,7 @@ plots.show(
         {"one run": before_cut | after_cut},
         {"one run": never_stopped},
         events={"last checkpoint": 60, "power cut": 75},
+        spans={"done twice": (60, 75)},
         names=("interrupted", "never stopped"),
         ylabel="loss (nats per byte)",
         title=finding,

@@ -1377,6 +1377,20 @@ compare the plan with the result. If they differ, one of the two is wrong, and y
 from the ceiling, because the other operations count for more. You can measure two small models and extrapolate. And
 counting gets you far without any GPU at all.
 
+## What to do next
+
+Four projects, from an evening to a month. Each starts with a plan, and you have the tools to check it.
+
+- *Make it a Llama.* Replace LayerNorm by RMSNorm, the positional embedding by rotations, GELU by a gated feed-forward
+  block, and let heads share keys and values (lecture 06 has such a layer). Predict the new parameters, FLOPs and bytes,
+  then assert them.
+- *Find a scaling law.* Train three or four sizes, each for 20 tokens per parameter, and plot the validation loss
+  against FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
+- *Check somebody's claim.* Take a training run from a paper or a model card, compute its implied MFU (lecture 00), and
+  find out which number is missing.
+- *Train something you want.* Choose your own text, write it with `write_tokens`, decide what you can afford, and commit
+  to the plan.
+
 That was the course. You started with a napkin, and you end with a model that you planned, wrote, trained and
 understood: every byte, every FLOP.
 """

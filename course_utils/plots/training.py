@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from course_utils.plots.axes import chart, label_ends, legend, log_ticks, mark, note, positive
-from course_utils.plots.style import CONTEXT, INK, MARKERS, styled
+from course_utils.plots.style import CONTEXT, HIGHLIGHT, MARKERS, MEASURED, PREDICTED, styled
 
 _MARKS = 12  # along one curve
 
@@ -19,19 +19,23 @@ def loss_curves(
     predicted: Mapping[str, Mapping[int, float]] = {},
     *,
     events: Mapping[str, int] = {},
+    spans: Mapping[str, tuple[int, int]] = {},
     names: tuple[str, str] = ("measured", "predicted"),
     xlabel: str = "step",
     ylabel: str = "loss",
+    log: bool = True,
     title: str,
 ) -> Figure:
-    """Draw losses over steps, the loss logarithmic: what was measured filled, what was predicted hollow and dashed.
+    """Draw losses over steps: measurements as filled markers on a line, predictions as hollow ones, dashed.
 
     Args:
         measured: For each label the loss at each step, ``{"lr 0.1": dict(enumerate(losses))}``.
         predicted: The same for what was expected; a label that is also measured has the same marker.
         events: What happened before which step: a vertical line each, with the name above it.
+        spans: From which step to which something holds: a shaded band each, with the name at its foot.
         names: What filled and hollow marks mean, if not that.
         xlabel, ylabel: What the axes show.
+        log: Whether the vertical axis is logarithmic; if not, it begins at 0.
         title: The finding.
 
     Raises:
@@ -53,10 +57,12 @@ def loss_curves(
     with styled():
         fig, ax = chart(8.9, 4.8, title, left=1.0, right=0.4 + 0.085 * max(map(len, markers)))
         factor = (max(losses) / min(losses)) ** 0.06 * 1.1
-        ax.set(yscale="log", xlabel=xlabel, ylabel=ylabel)
-        ax.set(xlim=(first - room, last + room), ylim=(min(losses) / factor, max(losses) * factor))
+        low = min(losses) / factor if log else 0.0
+        ax.set(yscale="log" if log else "linear", xlabel=xlabel, ylabel=ylabel)
+        ax.set(xlim=(first - room, last + room), ylim=(low, max(losses) * factor))
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-        log_ticks(ax.yaxis, *ax.get_ylim(), "", most=8)
+        if log:
+            log_ticks(ax.yaxis, *ax.get_ylim(), "", most=8)
         ax.grid(True)
         every = max(1, round((last - first) / _MARKS))
         for label, is_measured, points in drawn:
@@ -64,14 +70,16 @@ def loss_curves(
             ax.plot(
                 at,
                 [points[step] for step in at],
-                color=INK,
-                linewidth=1.2,
-                alpha=0.7,
+                color=MEASURED if is_measured else PREDICTED,
+                linewidth=1.6,
                 zorder=2,
                 linestyle="-" if is_measured else "--",
             )
             for step in (step for step in at if (step - first) % every == 0):  # so that marks of two curves meet
                 mark(ax, step, points[step], markers[label], measured=is_measured, gid=label)
+        for name, (start, stop) in spans.items():
+            ax.axvspan(start, stop, color=HIGHLIGHT, alpha=0.12, linewidth=0, zorder=0, gid=f"span {name}")
+            note(ax, name, (start, low), (4, 6), annotation_clip=False)
         for number, (name, step) in enumerate(sorted(events.items(), key=lambda event: event[1])):
             ax.axvline(step, color=CONTEXT, linewidth=1.5, linestyle=":", zorder=1, gid=f"event {name}")
             note(ax, name, (step, max(losses) * factor), (4, -12 - 14 * number), annotation_clip=False)
