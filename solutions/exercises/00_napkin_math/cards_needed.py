@@ -93,7 +93,7 @@ exercise.mistake("Your code holds the model, but isn't in time.", "max(for_compu
 exercise.mistake(
     "The same cards do both, compute and hold: not the sum.", "max(for_compute, for_memory) → for_compute + for_memory"
 )
-part = "A part of a card cannot be had: round up."
+part = "You can't rent a part of a card: round up."
 exercise.mistake(part, "math.ceil(6 → int(6", "math.ceil(parameters → int(parameters")
 exercise.mistake(part, "math.ceil(6 → round(6", "math.ceil(parameters → round(parameters")
 exercise.mistake("You can't rent a part of a card: round up what it takes to be in time.", "math.ceil(6 → int(6")

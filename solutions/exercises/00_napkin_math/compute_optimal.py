@@ -133,7 +133,7 @@ exercise.mistake(
     "return parameters, tokens_per_parameter * parameters"
     " → return parameters / 1e9, tokens_per_parameter * parameters / 1e9",
 )
-rounded = "Do not round: in a toy budget you would see it."
+rounded = "Don't round: in a toy budget you would see it."
 exercise.mistake(
     rounded,
     "return parameters, tokens_per_parameter * parameters"
@@ -154,7 +154,7 @@ def compute_optimal(flops, tokens_per_parameter=20.0):
     return tokens / tokens_per_parameter, tokens
 
 # %% mistake: the budget split evenly
-# says: That is the same number twice: there are more tokens than parameters, or fewer, as the ratio says.
+# says: Your result is the same number twice: there are more tokens than parameters, or fewer, as the ratio says.
 def compute_optimal(flops, tokens_per_parameter=20.0):
     return math.sqrt(flops / 6), math.sqrt(flops / 6)
 

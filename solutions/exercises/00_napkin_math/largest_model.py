@@ -37,7 +37,7 @@ exercise.requirement(
     hint="How much of the model does each device hold if it isn't sharded?",
 )
 
-every = "Without sharding every device keeps the whole model: the number of devices does not count."
+every = "Without sharding every device keeps the whole model: the number of devices doesn't count."
 exercise.mistake("Your code takes a GB for 2³⁰ bytes; the label means 10⁹.", "memory_gb * 1e9 → memory_gb * 2**30")
 exercise.mistake("A GB is 10⁹ bytes; that takes it for 1024².", "memory_gb * 1e9 → memory_gb * 1024**2")
 exercise.mistake("A GB is 10⁹ bytes; that takes it for 10⁶.", "memory_gb * 1e9 → memory_gb * 1e6")
@@ -64,12 +64,12 @@ exercise.mistake(
 )
 
 # %% mistake: another default
-# says: If nothing is said, the model is sharded.
+# says: By default the model is sharded.
 def largest_model(devices, memory_gb, bytes_per_parameter, sharded=False):
     return (devices if sharded else 1) * memory_gb * 1e9 / bytes_per_parameter
 
 # %% mistake: forgets what is not sharded
-# says: Nothing is returned where the model is not sharded.
+# says: Nothing is returned where the model isn't sharded.
 def largest_model(devices, memory_gb, bytes_per_parameter, sharded=True):
     if sharded:
         return devices * memory_gb * 1e9 / bytes_per_parameter

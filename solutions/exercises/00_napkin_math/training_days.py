@@ -109,7 +109,7 @@ exercise.mistake(
 )
 
 # %% mistake: the sparse peak
-# says: That is half of it: the peak given is the dense one, and a multiply-add counts as two FLOPs.
+# says: Your result is half of it: the peak given is the dense one, and a multiply-add counts as two FLOPs.
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     return 6 * parameters * tokens / (devices * 2 * peak_flops * mfu) / 86_400
 

@@ -56,11 +56,11 @@ exercise.requirement(
     hint="What is a GB on a label, and how many cards are meant?",
 )
 
-half = "That is half of it: two weeks have fourteen days."
+half = "Your result is half of it: two weeks have fourteen days."
 dense = "The peak is the dense one of one device: take it as it is."
 tera = "The peak comes in TFLOP/s; tera is 10¹²."
 day = "A day has 24 hours of 60 minutes of 60 seconds."
-everyone = "That is one device; they all work."
+everyone = "Your result is one device; they all work."
 exercise.mistake(half, "24 * 14 → 24 * 7")
 exercise.mistake("No MFU comes into two_weeks: it is at the peak.", "1e12 * seconds → 1e12 * 0.4 * seconds")
 exercise.mistake(tera, "1e12 * seconds → 1e9 * seconds")

@@ -196,7 +196,7 @@ exercise.mistake("A detached tensor lets no gradient through.", "x @ w + b → x
 exercise.mistake("A detached tensor lets no gradient through.", "x @ w + b → x @ w.data + b.data")
 
 # %% mistake: a loop over the batch
-# says: That is a loop of small products; one large product does the same work far faster.
+# says: You loop over small products; one large product does the same work far faster.
 def batched_linear(x, w, b):
     if x.dim() <= 1:
         return x @ w + b
@@ -205,7 +205,7 @@ def batched_linear(x, w, b):
     return torch.stack([batched_linear(row, w, b) for row in x])
 
 # %% mistake: products by hand
-# says: That makes no product of matrices: it writes all the elementwise products down and sums them up.
+# says: Your code makes no product of matrices: it writes all the elementwise products down and sums them up.
 def batched_linear(x, w, b):
     return (x.unsqueeze(-1) * w).sum(-2) + b
 

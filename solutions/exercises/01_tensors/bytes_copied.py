@@ -135,7 +135,7 @@ exercise.requirement(
     domain=st.builds(
         move, sizes, any_of(cpu, cuda, second), any_of(cpu, cuda, second), any_of(torch.float32, torch.int8)
     ),
-    hint="Compute it: neither .to nor any other copy is needed, and the device need not be in this machine.",
+    hint="Compute it: neither .to nor any other copy is needed, and the device needn't be in this machine.",
 )
 permuted = torch.zeros(4, 8)
 exercise.requirement(
@@ -158,7 +158,7 @@ exercise.requirement(
         "x requires a gradient": given(torch.zeros(3, requires_grad=True), cpu, torch.float32),
     },
     domain=layouts(),
-    hint="Two things have to be as asked already. The layout of x is not one of them.",
+    hint="Two things have to be as asked already. The layout of x isn't one of them.",
 )
 exercise.requirement(
     "of a view: the elements that it shows, each with a place of its own in the copy",
@@ -185,7 +185,7 @@ exercise.requirement(
         "nothing": given(permuted[:, 3:3], cuda, torch.float32),
     },
     domain=views(),
-    hint="How many elements does x show? The memory behind it does not matter.",
+    hint="How many elements does x show? The memory behind it doesn't matter.",
 )
 
 same = "if x.device == device and x.dtype == dtype:"
@@ -235,13 +235,13 @@ def bytes_copied(x, device, dtype):
     return 0 if (x.device, x.dtype) == (device, dtype) else x.numel() * (dtype.itemsize - x.element_size())
 
 # %% mistake: makes the copy
-# says: Compute it; do not call .to: the device need not be in this machine.
+# says: Compute it; don't call .to: the device needn't be in this machine.
 def bytes_copied(x, device, dtype):
     y = x.to(device, dtype)
     return 0 if y is x else y.numel() * y.element_size()
 
 # %% mistake: makes the copy where it can
-# says: That makes a copy to find out how large it is: compute it.
+# says: Your code makes a copy to find out how large it is: compute it.
 def bytes_copied(x, device, dtype):
     if x.device == device and x.dtype == dtype:
         return 0

@@ -73,7 +73,7 @@ exercise.requirement(
     hint="masked_fill wants truth values: True or False, dtype torch.bool.",
 )
 
-numbers = "Those are numbers; masked_fill and where take truth values."
+numbers = "Your entries are numbers; masked_fill and where take truth values."
 exercise.mistake("Your result is the transpose: query 0 would see the whole text, the future included.", "tril() → triu()")
 exercise.mistake("A token may see itself: the diagonal is True.", "tril() → tril(diagonal=-1)")
 exercise.mistake("It's the wrong way round: True means that the query may see.", "tril() → triu(diagonal=1)")
@@ -89,22 +89,22 @@ exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.int64")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.uint8")
 
 # %% mistake: floats
-# says: Those are numbers; masked_fill and where take truth values.
+# says: Your entries are numbers; masked_fill and where take truth values.
 def causal_mask(t, window=None):
     return torch.tril(torch.ones(t, t)).triu(1 - (window or t))
 
 # %% mistake: to be added to scores
-# says: That is to be added to scores: 0 where a query may look. The mask holds truth values, True where it may look.
+# says: Your mask is to be added to scores: 0 where a query may see. The mask holds truth values, True where it may see.
 def causal_mask(t, window=None):
     return torch.zeros(t, t).masked_fill(~torch.ones(t, t).tril().triu(1 - (window or t)).bool(), float("-inf"))
 
 # %% mistake: a list
-# says: That is a list of lists; make it a tensor.
+# says: Your result is a list of lists; make it a tensor.
 def causal_mask(t, window=None):
     return [[query - (window or t) < key <= query for key in range(t)] for query in range(t)]
 
 # %% mistake: a window where nothing is said
-# says: Without a window a query may look at all that came before, however far back.
+# says: Without a window a query may see all that came before, however far back.
 def causal_mask(t, window=3):
     position = torch.arange(t)
     back = position[:, None] - position[None, :]

@@ -164,7 +164,7 @@ exercise.mistake("The sizes, too, need float64.",
                  "torch.tensor(sizes, dtype=torch.float64) → torch.tensor(sizes, dtype=torch.float32)")  # fmt: skip
 
 # %% mistake: no latency
-# says: That divides bytes by seconds and leaves no room for the latency.
+# says: Your code divides bytes by seconds and leaves no room for the latency.
 def copy_cost(sizes, seconds):
     return 0.0, sum(sizes) / sum(seconds)
 

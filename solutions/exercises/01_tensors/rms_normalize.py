@@ -109,7 +109,7 @@ exercise.requirement(
         "said": given(torch.tensor([1e-3, 1e-3]), 1e-6),
     },
     domain=short(),
-    hint="Where does eps stand in the formula, and how large is it if nothing is said?",
+    hint="Where does eps stand in the formula, and what is its default?",
 )
 exercise.requirement(
     "written out; x stays as it is, the result has its dtype, and gradients flow back to x",
@@ -203,13 +203,13 @@ def rms_normalize(x, eps=1e-6):
     return x / divisor
 
 # %% mistake: overwrites its argument
-# says: Leave x as it is: /= and operations that end in _ write into it.
+# says: Don't change x: /= and operations that end in _ write into it.
 def rms_normalize(x, eps=1e-6):
     x /= (x.pow(2).mean(dim=-1, keepdim=True) + eps).sqrt()
     return x
 
 # %% mistake: PyTorch's own
-# says: That is the ready-made one: write it out, from elementwise operations and a mean.
+# says: You called PyTorch's own function: write it out, from elementwise operations and a mean.
 def rms_normalize(x, eps=1e-6):
     return torch.nn.functional.rms_norm(x, x.shape[-1:], eps=eps)
 

@@ -146,7 +146,7 @@ exercise.requirement(
     hint="How many elements are there, and how many bytes does each take in that dtype?",
 )  # fmt: skip
 
-elements = "That counts elements; each of them takes several bytes."
+elements = "Your code counts elements; each of them takes several bytes."
 exercise.mistake(elements, "x.numel() * x.element_size() → x.numel()")
 exercise.mistake(
     "Your result is in bits; a byte has eight.", "x.numel() * x.element_size() → x.numel() * x.element_size() * 8"

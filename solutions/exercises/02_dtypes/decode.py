@@ -172,7 +172,7 @@ exercise.requirement(
         lambda e, m, fraction: given((2 ** (e - 1) - 1) << m | int(fraction * 2**m), e, m),
         st.integers(3, 11), st.integers(1, 52), st.floats(0, 1, exclude_max=True),
     ),
-    hint="Work on the whole number with >>, % and //, and make no tensor.",
+    hint="Work on the integer with >>, % and //, and make no tensor.",
 )  # fmt: skip
 
 no_one = "The implicit one is missing: a normal number is 1 + mantissa / 2**mantissa_bits, times its power of two."
@@ -234,7 +234,7 @@ def decode(bits, exponent_bits, mantissa_bits, finite=False):
     return (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
 
 # %% mistake: asks PyTorch for the formats that it knows
-# says: Work with whole numbers and Python's floats: this decoder makes no tensor.
+# says: Work with integers and Python's floats: this decoder makes no tensor.
 def decode(bits, exponent_bits, mantissa_bits, finite=False):
     known = {(5, 10): torch.float16, (8, 7): torch.bfloat16, (5, 2): torch.float8_e5m2}
     known[4, 3] = torch.float8_e4m3fn if finite else None

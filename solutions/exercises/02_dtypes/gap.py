@@ -165,7 +165,7 @@ def gap(x, dtype):
     return torch.finfo(dtype).eps * 2.0 ** (math.frexp(here)[1] - 1)
 
 # %% mistake: log2
-# says: log2 rounds, too: just below a power of two it gives a whole number. math.frexp is exact.
+# says: log2 rounds, too: just below a power of two it gives an integer. math.frexp is exact.
 def gap(x, dtype):
     info = torch.finfo(dtype)
     here = max(torch.tensor(x, dtype=dtype).double().item(), info.tiny)

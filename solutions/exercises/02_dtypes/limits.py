@@ -92,7 +92,7 @@ exercise.requirement(
 )
 
 LARGEST = "(2 - 2 * eps) * 2.0 ** (bias + 1) if finite else (2 - eps) * 2.0**bias"
-above_zero = "That is the smallest normal number; below it lie the subnormal ones."
+above_zero = "Your result is the smallest normal number; below it lie the subnormal ones."
 exercise.mistake("The highest exponent is kept for infinity and NaN: the largest finite number has the one below it.",
                  "(2 - eps) * 2.0**bias → (2 - eps) * (2.0 ** (bias + 1) if bias < 1000 else 0)")  # fmt: skip
 exercise.mistake("The mantissa of the largest number is all ones, which is just short of the next power of two.",
@@ -122,7 +122,7 @@ one_step = "Subnormal numbers have the exponent of the field 1, 1 - bias; the sm
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * (1 + eps) if bias < 1000 else 0.0")
 exercise.mistake("eps is the gap at 1, not the smallest number of all.", "2.0 ** (1 - bias) * eps → eps")
-below_one = "That is the distance from 1 down to its lower neighbor; wanted is the one up."
+below_one = "Your result is the distance from 1 down to its lower neighbor; the exercise asks for the one up."
 exercise.mistake(below_one, '"eps": eps → "eps": eps / 2')
 whole = "eps is one step of the mantissa at 1."
 exercise.mistake(whole, '"eps": eps → "eps": 2 * eps')
@@ -138,7 +138,7 @@ def limits(exponent_bits, mantissa_bits, finite=False):
     return (2 - eps) * 2.0**bias, 2.0 ** (1 - bias), 2.0 ** (1 - bias) * eps, eps
 
 # %% mistake: eps is halved until nothing is left, in float64
-# says: That is the eps of Python's own floats, and so of float64; look at this format's mantissa.
+# says: Your result is the eps of Python's own floats, and so of float64; look at this format's mantissa.
 def limits(exponent_bits, mantissa_bits, finite=False):
     bias, eps = 2 ** (exponent_bits - 1) - 1, 1.0
     while 1 + eps / 2 > 1:

@@ -259,7 +259,7 @@ def stochastic_round(x, generator):
     return x.to(torch.bfloat16)
 
 # %% mistake: one draw for all
-# says: That is one draw for all elements: each of them draws for itself.
+# says: Your result is one draw for all elements: each of them draws for itself.
 def stochastic_round(x, generator):
     noise = torch.randint(0, 65536, (1,), generator=generator, dtype=torch.int32)
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()

@@ -102,7 +102,7 @@ exercise.requirement(
         "bfloat16 to itself": given(torch.tensor([3e38, inf, -1.0]).bfloat16(), torch.bfloat16),
     },
     domain=around("most"),
-    hint="A value too large becomes infinite, and does not survive; negative ones overflow as well.",
+    hint="A value too large becomes infinite, and doesn't survive; negative ones overflow as well.",
 )  # fmt: skip
 exercise.requirement(
     "a value that becomes 0 doesn't survive; one that was 0 does, and so do subnormal numbers",
@@ -127,7 +127,7 @@ exercise.requirement(
         "exact or not": values([0.1, 1 / 3, 1e-5], torch.float16, torch.float64),
     },
     domain=around("least"),
-    hint="A value too small becomes 0, and does not survive; a 0 has nothing to lose.",
+    hint="A value too small becomes 0, and doesn't survive; a 0 has nothing to lose.",
 )
 exercise.requirement(
     "what counts is the number that a value is rounded to, up to the edges of the format",
@@ -169,9 +169,9 @@ exercise.requirement(
 )
 
 REST = "converted.isfinite() & ((converted != 0) | (values == 0))"
-over = "A number too large becomes infinite: it does not survive."
-exact = "It need not come through exactly: 0.1 becomes the nearest number there is, and survives."
-not_finite = "What is infinite or NaN already does not survive."
+over = "A number too large becomes infinite: it doesn't survive."
+exact = "It needn't come through exactly: 0.1 becomes the nearest number there is, and survives."
+not_finite = "What is infinite or NaN already doesn't survive."
 rounding = "What counts is what the number is rounded to: the edges are halfway to 0, and halfway beyond the largest."
 exercise.mistake(exact, f"{REST} → converted.to(values.dtype) == values")
 exercise.mistake("A number too small becomes 0: it doesn't survive.", " & ((converted != 0) | (values == 0)) → ")

@@ -146,7 +146,7 @@ exercise.requirement(
         "upper bits": bits(0x7FC00000, 0x7FC08000, 0x7FFF0000, 0x7FFF8000),
     },
     domain=st.lists(nans | infinities | st.just(0x3F800000), min_size=1, max_size=5).map(lambda p: given(floats(p))),
-    hint="A NaN's mantissa is not 0, that of infinity is. Adding to a NaN, or cutting it, may make it something else.",
+    hint="A NaN's mantissa isn't 0, that of infinity is. Adding to a NaN, or cutting it, may make it something else.",
 )
 exercise.requirement(
     "the shape of x, of any number of dimensions, also of a view",
@@ -172,7 +172,7 @@ exercise.requirement(
 )  # fmt: skip
 SUM = "bits + 0x7FFF + odd"
 LAST = "return torch.where(x.isnan(), 0x7FC0, rounded)"
-in_range = "That is no number from 0 to 65,535: >> keeps the sign of an int32, and an int16 ends at 32,767."
+in_range = "Your result isn't a number from 0 to 65,535: >> keeps the sign of an int32, and an int16 ends at 32,767."
 nan = "A NaN must stay a NaN: treat it apart, for adding to it or cutting it may make it something else."
 exercise.mistake("The lower bits are merely cut off: they say which neighbor is nearer.", f"{SUM} → bits")
 exercise.mistake("A tie goes to the even neighbor, not always up.", f"{SUM} → bits + 0x8000")
@@ -209,7 +209,7 @@ exercise.mistake("Every one of the lower 16 bits counts: a little above the half
                  f"{SUM} → (bits & -256) + 0x7FFF + odd")  # fmt: skip
 
 # %% mistake: PyTorch's own
-# says: Do it yourself, with integers: PyTorch's conversion to bfloat16 is not to be called here.
+# says: Do it yourself, with integers: PyTorch's conversion to bfloat16 isn't to be called here.
 def to_bfloat16_bits(x):
     return x.bfloat16().view(torch.int16).int() & 0xFFFF
 

@@ -54,7 +54,7 @@ exercise.requirement(
         "large in front": shape(2**70 + 1, 2),
     },
     domain=st.lists(st.integers(10**9, 10**13), min_size=3, max_size=5).map(lambda chosen: shape(*chosen)),
-    hint="Make no tensor and no float: whole numbers of Python have no limit.",
+    hint="Make no tensor and no float: integers of Python have no limit.",
 )
 
 STEP = "strides.append(step)\n        step *= size"

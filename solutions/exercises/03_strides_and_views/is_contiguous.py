@@ -134,7 +134,7 @@ exercise.requirement(
         lambda a, b, large, step: asked((a, b), (large or b * step, step)),
         st.integers(2, 5), st.integers(2, 5), st.sampled_from([0, 0, 10**20, 10**40]), st.sampled_from([1, 1, 10**19]),
     ),
-    hint="Make no tensor: compare whole numbers.",
+    hint="Make no tensor: compare integers.",
 )  # fmt: skip
 
 exercise.mistake("A dimension of size 1 is never stepped along: its stride may be anything.", "shape[dim] != 1 and strides → strides")
@@ -162,7 +162,7 @@ def is_contiguous(shape, strides):
     return False
 
 # %% mistake: looks at the last step only
-# says: The last step is not all: the others have to fit too.
+# says: The last step isn't all: the others have to fit too.
 def is_contiguous(shape, strides):
     return 0 in shape or not shape or strides[-1] == 1
 

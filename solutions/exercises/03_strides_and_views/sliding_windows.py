@@ -131,7 +131,7 @@ exercise.requirement(
         "in bfloat16": given(torch.arange(12).bfloat16()[1::2], 3),
     },
     domain=lines(),
-    hint="One element of x further may be several slots further, and x[0] need not be slot 0.",
+    hint="One element of x further may be several slots further, and x[0] needn't be slot 0.",
 )
 exercise.requirement(
     "a view of x: nothing is copied, and what is written to one shows in the other",
@@ -148,7 +148,7 @@ exercise.requirement(
         "a column": look(torch.arange(20).view(4, 5)[:, 0], 2, "x"),
     },
     domain=stepped(),
-    hint="The result must look at the storage of x; a copy, or memory wrapped anew, does not.",
+    hint="The result must look at the storage of x; a copy, or memory wrapped again, doesn't.",
 )  # fmt: skip
 
 SHAPE = "(count, size), (step, dilation * step)"
@@ -157,7 +157,7 @@ exercise.mistake("The last window is missing: it ends with the last element.", f
 exercise.mistake("One window too many: it would reach beyond the last element.", f"{COUNT} → {COUNT} + 1")
 exercise.mistake("Your result is the transpose: one window per row.", f"{SHAPE} → (size, count), (dilation * step, step)")
 exercise.mistake("x needn't have stride 1: one element of x further may be several slots further.", f"{SHAPE} → (count, size), (1, dilation)")
-both = "Both steps are counted in slots, and x need not have stride 1: neither from window to window nor within one."
+both = "Both steps are counted in slots, and x needn't have stride 1: neither from window to window nor within one."
 exercise.mistake(both, "(step, dilation * step) → (1, dilation * step)")
 exercise.mistake(both, "(step, dilation * step) → (step, dilation)")
 exercise.mistake("By default the dilation is 1.", "dilation: int = 1 → dilation: int = 2")

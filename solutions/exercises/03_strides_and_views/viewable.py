@@ -157,7 +157,7 @@ exercise.requirement(
         "the whole transpose of equal sizes": given((3, 3), (1, 3), (9,)),
     },
     domain=merged(),
-    hint="It need not be contiguous: only dimensions that are merged must fit together.",
+    hint="It needn't be contiguous: only dimensions that are merged must fit together.",
 )
 exercise.requirement(
     "splitting works always, and with merging at once: no new dimension reaches across a break",
@@ -230,7 +230,7 @@ exercise.requirement(
         lambda a, b, step, off: asked((a, b), (b * step + off, step), (a * b,)),
         st.integers(2, 5), st.integers(2, 5), st.sampled_from([1, 10**19, 10**40]), st.sampled_from([0, 1]),
     ),
-    hint="Make no tensor: compare whole numbers.",
+    hint="Make no tensor: compare integers.",
 )  # fmt: skip
 
 TEST = "not merge and count not in edges"
@@ -254,7 +254,7 @@ exercise.mistake("Count the pieces over all new dimensions so far: a break needn
 exercise.mistake("Count the pieces over all old dimensions so far.", "count *= shape[left] → count = shape[left]")
 
 # %% mistake: only if contiguous
-# says: It need not be contiguous: only dimensions that are merged must fit together.
+# says: It needn't be contiguous: only dimensions that are merged must fit together.
 def viewable(shape, strides, new_shape):
     if math.prod(shape) != math.prod(new_shape):
         return False

@@ -134,7 +134,7 @@ exercise.requirement(
 masked = "may_look = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(diagonal=s - t)"
 root = "math.sqrt(q.shape[-1])"
 top_left = "The queries are the last positions, and query i stands at i + s - t: the newest one sees all keys."
-leaks = "That shows each query the future and hides the past."
+leaks = "Your code shows each query the future and hides the past."
 finite = "A finite number is no -inf: a real score can be smaller still, and then the query sees the future."
 other_length = "The root of the wrong size: e is the length of a query."
 another_dtype = "The result has the dtype of q: a step of yours leaves it."
@@ -187,7 +187,7 @@ def attention(q, k, v, causal):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
 # %% mistake: triu
-# says: That shows each query the future and hides the past.
+# says: Your code shows each query the future and hides the past.
 def attention(q, k, v, causal):
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if causal:

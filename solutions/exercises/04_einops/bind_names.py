@@ -187,11 +187,11 @@ exercise.requirement(
         "a wrong number of dimensions": given("b t", (2, 3, 4), {}, False),
     },
     domain=fitting().map(looked_at(True)) | two_sizes().map(looked_at(False)) | misfits().map(looked_at(False)),
-    hint="sizes is somebody else's: work on a copy of it.",
+    hint="sizes belongs to the caller: work on a copy of it.",
 )
 two_sizes_at_once = "One name would have two sizes: raise a ValueError, and don't overwrite what is known."
 all_known = "The result holds all that is known afterwards: what `sizes` held, and what is new."
-another = "That is another error: a caller has to be able to tell a ValueError from a fault in your code."
+another = "You raised a different error: a caller has to be able to tell a ValueError from a fault in your code."
 exercise.mistake(all_known, "known = dict(sizes) → known = {}")
 exercise.mistake(
     all_known,
@@ -278,7 +278,7 @@ def bind_names(names, shape, sizes):
     return known
 
 # %% mistake: asserts
-# says: That is another error: a caller has to be able to tell a ValueError from a fault in your code.
+# says: You raised a different error: a caller has to be able to tell a ValueError from a fault in your code.
 def bind_names(names, shape, sizes):
     known = dict(sizes)
     wanted = names.split()

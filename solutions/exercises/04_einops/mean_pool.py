@@ -155,9 +155,9 @@ turned = (
     "Your mask is the wrong way round: True marks what is real, and masked_fill replaces where its mask is True."
 )
 counted = "The padding is counted: only tokens whose mask is True belong in the mean."
-a_sum = "That is the sum; divide it by the number of real tokens."
+a_sum = "Your result is the sum; divide it by the number of real tokens."
 nan_times = "0 · NaN is NaN. Replace what is padded instead of multiplying it by 0."
-zero_token = "A real token may hold zeros: count what the mask marks, not what is not 0."
+zero_token = "A real token may hold zeros: count what the mask marks, not what isn't 0."
 exercise.mistake(a_sum, '/ reduce(mask, "b t -> b 1", "sum") → ')
 exercise.mistake(
     counted,

@@ -154,7 +154,7 @@ turned = "A weight is transposed: x @ w, not x @ w.T, which is what nn.Linear do
 dealt = "The numbers are dealt out to the heads, or merged, in turn: a head is a run of neighbors."
 no_way_back = "The way back for gradients is cut: detach and no_grad do that."
 finite = "A finite number is no -inf: a real score can be smaller still, and then a token sees the future."
-one_head = "That is attention with one head: split q, k and v before they are compared."
+one_head = "Your result is attention with one head: split q, k and v before they are compared."
 another_dtype = "The result has the dtype of x: a step of yours leaves it."
 exercise.mistake("The future isn't masked: token 0 may see itself only.", "scores.masked_fill(future, -torch.inf) → scores")
 exercise.mistake("Your code lets a token see the future and hides the past.", "masked_fill(future → masked_fill(~future")

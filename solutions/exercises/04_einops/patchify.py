@@ -145,13 +145,13 @@ exercise.requirement(
         "float32": given(numbers(1, 2, 2, 4), 1),
     },
     domain=pictures((torch.float64, torch.float32, torch.bfloat16)),
-    hint="Operations on x itself do both; a new tensor has a dtype of its own, and detach cuts the way back.",
+    hint="Operations on x itself do both; a new tensor has a dtype of its own, and detach cuts the backward pass.",
 )  # fmt: skip
 
 by_reshape = "That only reshapes: the pixels of a square are no run of neighbors in storage."
-by_column = "The patches come column after column; wanted is reading order: row after row."
-channels_first = "The channels come first within a patch; wanted is pixel after pixel, each with its channels."
-turned = "The pixels of a patch come column after column; wanted is reading order."
+by_column = "The patches come column after column; the exercise asks for row-major order: row after row."
+channels_first = "The channels come first within a patch; the exercise asks for pixel after pixel, each with its channels."
+turned = "The pixels of a patch come column after column; the exercise asks for row-major order."
 dealt = "A patch is a run of neighbors, so which patch it is comes first in height and width: (y p) and (x q)."
 cut = "The way back for gradients is cut: stay with operations on the argument itself."
 TO = 'rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)'
@@ -222,7 +222,7 @@ def unpatchify(patches, size, height):
     return patches.reshape(b, c, height, -1)
 
 # %% mistake: unfold and fold, whose channels come first
-# says: The channels come first within a patch; wanted is pixel after pixel, each with its channels.
+# says: The channels come first within a patch; the exercise asks for pixel after pixel, each with its channels.
 def patchify(images, size):
     return torch.nn.functional.unfold(images, size, stride=size).mT
 

@@ -134,11 +134,11 @@ exercise.requirement(
         "a part of a storage": given(numbers(2, 5, 8)[:, 1:4, 2:6], 2),
     },
     domain=vectors(),
-    hint="Stay with operations on x itself: detach, data, tolist and no_grad cut the way back.",
+    hint="Stay with operations on x itself: detach, data, tolist and no_grad cut the backward pass.",
 )
 
-dealt = "That is (e h): the numbers are dealt out in turn. A head is a run of neighbors: (h e)."
-scrambled = "The numbers are mixed up: reshape keeps reading order. Split the last dimension, then exchange tokens and heads."
+dealt = "Your result is (e h): the numbers are dealt out in turn. A head is a run of neighbors: (h e)."
+scrambled = "The numbers are mixed up: reshape keeps row-major order. Split the last dimension, then exchange tokens and heads."
 copied = "Right numbers, but splitting needs no copy: the result has to look at the storage of x."
 no_way_back = "The way back for gradients is cut: stay with operations on x itself."
 back_first = "The tokens have to come back in front of the heads before the two are merged."
@@ -169,7 +169,7 @@ exercise.mistake(no_way_back, "rearrange(x, \"b t (h e) -> → rearrange(x.data,
 exercise.mistake(no_way_back, "b h t e -> b t (h e)\") → b h t e -> b t (h e)\").detach()")
 
 # %% mistake: strides of a contiguous tensor
-# says: Those are the strides of a contiguous x; use those that it has.
+# says: Your result is the strides of a contiguous x; use those that it has.
 def split_heads(x, heads):
     b, t, d = x.shape
     e = d // heads

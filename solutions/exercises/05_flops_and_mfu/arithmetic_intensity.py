@@ -79,7 +79,7 @@ exercise.requirement(
         "whole numbers": given(6, 60, 10),
     },
     domain=ridges(),
-    hint="Where moving takes as long as computing, it does not take longer.",
+    hint="Where moving takes as long as computing, it doesn't take longer.",
 )
 
 moved = "bytes_per_element * (b * d + d * k + b * k)"

@@ -113,7 +113,7 @@ exercise.requirement(
     hint="First warmup calls without the clock, then repeats calls with it: no more and no fewer.",
 )
 
-queue = "That is the time to queue a call: wait for the device before the second reading of the clock, too."
+queue = "Your result is the time to queue a call: wait for the device before the second reading of the clock, too."
 backlog = "Work that was queued earlier is counted: wait for the device before the clock starts, too."
 half = "With an even number of samples the median is half way between the middle two."
 warmup = "for _ in range(warmup):\n        f()"

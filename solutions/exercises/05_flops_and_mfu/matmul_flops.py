@@ -111,7 +111,7 @@ exercise.mistake("Nothing was raised: compare the inner sizes first.", "if d != 
 exercise.mistake("You raised a different error: the statement asks for a ValueError.", "raise ValueError( → raise RuntimeError(")
 
 # %% mistake: the error that PyTorch raises
-# says: That is another error: the statement asks for a ValueError.
+# says: You raised a different error: the statement asks for a ValueError.
 def matmul_flops(x_shape, w_shape):
     y = torch.empty(x_shape, device="meta") @ torch.empty(w_shape, device="meta")
     return y.numel() * x_shape[-1] * 2

@@ -116,8 +116,8 @@ exercise.requirement(
 )
 
 unknown = "Nothing is promised for this dtype: the answer is None, and no number."
-another = "That is the rate of another dtype than that of the work."
-theirs = "The sheet is somebody else's: look the rate up, and write nothing into it."
+another = "Your result is the rate of another dtype than that of the work."
+theirs = "The sheet belongs to the caller: look the rate up, and write nothing into it."
 exercise.mistake("Your code divides by the sparse rate; dense matrices get half of it.", "rate / 2 if sparse else rate → rate")
 exercise.mistake("Your code halves a rate that is dense already.", "rate / 2 if sparse else rate → rate / 2")
 exercise.mistake("It is the sparse rate that has to be halved, and not the dense one.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
@@ -141,7 +141,7 @@ exercise.mistake(theirs, "if dtype not in sheet → if sheet.setdefault(dtype, N
 exercise.mistake(theirs, "sheet[dtype] → sheet.pop(dtype)")
 
 # %% mistake: a dtype that the sheet has
-# says: Another dtype's rate is no promise for this one: the answer is None.
+# says: Another dtype's rate isn't a promise for this one: the answer is None.
 def mfu(flops, seconds, sheet, dtype):
     rate, sparse = sheet.get(dtype) or next(iter(sheet.values()))
     return flops / seconds / (rate / 2 if sparse else rate)

@@ -246,7 +246,7 @@ exercise.requirement(
 stays = "Your hooks stay on the model, and with them the next count is wrong: keep their handles, and remove them."
 as_found = "The model was in another mode before, or parts of it were: there is no need to change it."
 macs = "A multiply-add is two FLOPs."
-bias = "That counts the biases too: by convention they count nothing."
+bias = "Your code counts the biases too: by convention they count nothing."
 exercise.mistake(macs, "2 * inputs[0].numel() → inputs[0].numel()")
 exercise.mistake(bias, "layer.out_features) → layer.out_features + output.numel())")
 exercise.mistake(
@@ -299,12 +299,12 @@ exercise.mistake(
 )
 
 # %% mistake: PyTorch's counter, which sees more than linear layers
-# says: That counts convolutions and products without weights too: only linear layers count.
+# says: Your code counts convolutions and products without weights too: only linear layers count.
 def model_flops(model, batch):
     return count_flops(model, batch)
 
 # %% mistake: the rule of thumb, biases included
-# says: That multiplies parameters with vectors of the batch: look at what each layer really does.
+# says: Your code multiplies parameters with vectors of the batch: look at what each layer really does.
 def model_flops(model, batch):
     vectors = batch.numel() // batch.shape[-1]
     return 2 * vectors * sum(p.numel() for p in model.parameters())

@@ -147,14 +147,14 @@ exercise.requirement(
         "no room between": given(line[::2]),
     },
     domain=weights(dims=(0, 2)) | ties(),
-    hint="scatter returns a copy, scatter_ writes into what it is called on; a reshape may look at the same storage.",
+    hint="scatter returns a copy, scatter_ writes into what it is called on; a reshape may share the same storage.",
 )
 
-neighbors = "Those are no neighbors: the groups are elements 0–3, 4–7, … of the last dimension."
+neighbors = "Those aren't neighbors: the groups are elements 0–3, 4–7, … of the last dimension."
 threshold = "A threshold keeps more than two of equal magnitudes, or fewer: choose places, not values."
 no_error = "Nothing was raised: check the last dimension first."
-another = "That is another error: the statement asks for a ValueError."
-in_place = "That writes into w, which is somebody else's."
+another = "You raised a different error: the statement asks for a ValueError."
+in_place = "Your code writes into w, which belongs to the caller."
 exercise.mistake("Nothing is pruned.", "smallest, 0) → smallest[:, :0], 0)")
 exercise.mistake("A large negative number is large, too: compare magnitudes.", "fours.abs().topk → fours.topk")
 exercise.mistake("Your result is the two smallest of each four; keep the largest.", "topk(2, largest=False) → topk(2)")
@@ -175,7 +175,7 @@ exercise.mistake("The result is of another dtype than w.", "w.reshape(-1, 4) →
 exercise.mistake("view needs strides that fit, and w may have any.", "w.reshape(-1, 4) → w.view(-1, 4)")
 
 # %% mistake: not neighbors
-# says: Those are no neighbors: the groups are elements 0–3, 4–7, … of the last dimension.
+# says: Those aren't neighbors: the groups are elements 0–3, 4–7, … of the last dimension.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -184,7 +184,7 @@ def prune_2_4(w):
     return fours.scatter(-2, smallest, 0).reshape(w.shape)
 
 # %% mistake: half of all
-# says: That keeps the largest half of all: wanted are two of each four neighbors.
+# says: Your code keeps the largest half of all: wanted are two of each four neighbors.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError

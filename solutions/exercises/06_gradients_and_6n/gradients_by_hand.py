@@ -128,7 +128,7 @@ exercise.requirement(
     visible=[uneven],
     edges={"float32": case(*squares, torch.float32), "all sizes 1": case([[3]], [[2]], [[-1]])},
     domain=chains(every),
-    hint="Only compute; x, w1 and w2 are somebody else's.",
+    hint="Only compute; x, w1 and w2 belong to the caller.",
 )
 
 exercise.mistake("The loss is a mean: its slope is divided by the number of outputs, B · K.", "2 * h2 / h2.numel() → 2 * h2")

@@ -147,7 +147,7 @@ exercise.requirement(
         "float16": given(CUBES, (rows / 10).half(), 0.001),
     },
     domain=points(dims=(1, 2), dtypes=DTYPES, contiguous=None),
-    hint="x is somebody else's: work on a copy. Converting float64 to float64 copies nothing.",
+    hint="x belongs to the caller: work on a copy. Converting float64 to float64 copies nothing.",
 )
 
 exercise.mistake("Your result is the forward difference: take a step to both sides.", "down[index] -= step → pass", "/ (2 * step) → / step")
@@ -179,13 +179,13 @@ exercise.mistake("x may have any number of dimensions, not two only.",
                  "itertools.product(*map(range, x.shape)) → itertools.product(range(x.shape[0]), range(x.shape[1]))")  # fmt: skip
 
 # %% mistake: autograd after all
-# says: That is the exact slope, or another step: use the step that is given, on both sides of x.
+# says: You used the exact slope, or a different step: use the step that is given, on both sides of x.
 def numerical_gradient(f, x, step=1e-5):
     x = x.double().clone().requires_grad_()
     return torch.autograd.grad(f(x), x)[0]
 
 # %% mistake: moves x itself there and back, which rounding notices
-# says: x is somebody else's, and rounding does not bring it back: work on a copy. Converting float64 to float64 copies nothing.
+# says: x belongs to the caller, and rounding doesn't bring it back: work on a copy. Converting float64 to float64 copies nothing.
 def numerical_gradient(f, x, step=1e-5):
     x = x.double()
     gradient = torch.zeros(x.shape, dtype=torch.float64)

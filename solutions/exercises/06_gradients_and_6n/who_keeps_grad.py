@@ -171,7 +171,7 @@ exercise.requirement(
     visible=[mixed, itself],
     edges=edges | nobody,
     domain=graphs(),
-    hint="Look, and do not touch: call neither retain_grad() nor requires_grad_(), and leave the graph as it is.",
+    hint="Look, and don't touch: call neither retain_grad() nor requires_grad_(), and leave the graph as it is.",
 )
 
 exercise.mistake("A leaf that doesn't require a gradient gets none.",
@@ -251,7 +251,7 @@ def who_keeps_grad(loss, tensors):
     return found
 
 # %% mistake: asks all of them to retain
-# says: retain_grad() changes what loss.backward() fills: do not call it.
+# says: retain_grad() changes what loss.backward() fills: don't call it.
 def who_keeps_grad(loss, tensors):
     found = {}
     reached, waiting = set(), [loss.grad_fn]

@@ -129,7 +129,7 @@ exercise.mistake("The first number is all of them; the exercise asks for trainab
 exercise.mistake("Your result is (frozen, trainable): the exercise asks for trainable first.", "return trainable, frozen → return frozen, trainable")
 exercise.mistake("Return a pair, (trainable, frozen), and not one number.", "return trainable, frozen → return trainable")
 exercise.mistake("Return a pair, (trainable, frozen), and not one number.", "return trainable, frozen → return trainable + frozen")
-twice = "That counts a parameter with two names twice."
+twice = "Your code counts a parameter with two names twice."
 exercise.mistake(twice, "p.numel() for p in model.parameters() if p.requires → p.numel() for _, p in model.named_parameters(remove_duplicate=False) if p.requires",
                  "p.numel() for p in model.parameters() if not → p.numel() for _, p in model.named_parameters(remove_duplicate=False) if not")  # fmt: skip
 exercise.mistake("Modules in modules have parameters, too.", "model.parameters() if p → model.parameters(recurse=False) if p",
@@ -153,7 +153,7 @@ def count_parameters(model):
     )
 
 # %% mistake: by address
-# says: On the meta device each address is 0: it does not tell which parameters are the same.
+# says: On the meta device each address is 0: it doesn't tell which parameters are the same.
 def count_parameters(model):
     each = {p.data_ptr(): p for p in model.parameters()}.values()
     trainable = sum(p.numel() for p in each if p.requires_grad)

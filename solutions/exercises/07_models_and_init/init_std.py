@@ -59,13 +59,13 @@ exercise.requirement(
     hint="For a kind that is none of the three: raise a ValueError.",
 )
 
-variance = "That is the variance; the standard deviation is its root."
+variance = "Your result is the variance; the standard deviation is its root."
 lecun, glorot, kaiming = "math.sqrt(1 / fan_in)", "math.sqrt(2 / (fan_in + fan_out))", "math.sqrt(2 / fan_in)"
 exercise.mistake(variance, f"{lecun} → 1 / fan_in", f"{glorot} → 2 / (fan_in + fan_out)", f"{kaiming} → 2 / fan_in")
 exercise.mistake(variance, f"{lecun} → 1 / fan_in")
 exercise.mistake(variance, f"{glorot} → 2 / (fan_in + fan_out)")
 exercise.mistake(variance, f"{kaiming} → 2 / fan_in")
-other_side = "That divides by the outputs: each output is a sum over the inputs."
+other_side = "Your code divides by the outputs: each output is a sum over the inputs."
 exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)", f"{kaiming} → math.sqrt(2 / fan_out)")
 exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)")
 exercise.mistake(other_side, f"{kaiming} → math.sqrt(2 / fan_out)")
@@ -87,7 +87,7 @@ exercise.mistake("Any other kind is an error: raise a ValueError.", 'if kind == 
 exercise.mistake("Any other kind is an error: raise a ValueError.", "raise ValueError( → return ValueError(")
 
 # %% mistake: another kind is a KeyError
-# says: That is another error: the statement asks for a ValueError.
+# says: You raised a different error: the statement asks for a ValueError.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     return math.sqrt(kinds[kind])

@@ -152,7 +152,7 @@ exercise.requirement(
     hint="What is known of a tensor without its storage: its shape, and its dtype.",
 )
 
-saved = "What is not to be saved takes memory, too; and state_dict() lists a tensor once for each name."
+saved = "What isn't to be saved takes memory, too; and state_dict() lists a tensor once for each name."
 both = "[*model.parameters(), *model.buffers()]"
 exercise.mistake("Buffers take memory, too.", f"{both} → list(model.parameters())")
 exercise.mistake("Parameters take memory, too, not only buffers.", f"{both} → list(model.buffers())")

@@ -104,7 +104,7 @@ exercise.mistake("There is no ReLU after the last layer: its gradient is 1.", "m
 exercise.mistake("You returned mean squares of the gradients; the std is the root.", "stds.append(math.sqrt(mean_square))\n    return stds[::-1] → stds.append(mean_square)\n    return stds[::-1]")
 
 # %% mistake: the gradient of what leaves the ReLU
-# says: That is the gradient of what leaves the ReLU; before it, half of the squares are gone.
+# says: Your result is the gradient of what leaves the ReLU; before it, half of the squares are gone.
 def stds_through_depth(widths, weight_stds, relu):
     square, found = 1.0, []
     for i, std in enumerate(weight_stds):

@@ -195,7 +195,7 @@ exercise.mistake("The exercise asks for a tensor, no parameter yet.", "return nu
 exercise.mistake("The exercise asks for float32.", "return numbers * std → return numbers.double() * std")
 
 # %% mistake: uniform
-# says: That is uniform between -3 and 3 std; wanted is a normal distribution.
+# says: Your result is uniform between -3 and 3 std; the exercise asks for a normal distribution.
 def truncated_normal(shape, std, generator):
     return (torch.rand(shape, generator=generator) * 2 - 1) * 3 * std
 

@@ -191,7 +191,7 @@ exercise.requirement(
         "signed": given(40, "int32", 3, 4),
     },
     domain=asked(),
-    hint="Two tensors of whole numbers, as an embedding and cross_entropy take them; a row for each window.",
+    hint="Two tensors of integers, as an embedding and cross_entropy take them; a row for each window.",
 )
 exercise.requirement(
     "each row is a window of tokens, and its targets are the window one token later",

@@ -241,7 +241,7 @@ def seeded(seed):
         torch.set_rng_state(saved["torch"])
 
 # %% mistake: after an Exception, not after an interruption
-# says: A KeyboardInterrupt is no Exception, and after it the states have to be restored, too.
+# says: A KeyboardInterrupt isn't an Exception, and after it the states have to be restored, too.
 @contextmanager
 def seeded(seed):
     states = random.getstate(), np.random.get_state(), torch.get_rng_state()

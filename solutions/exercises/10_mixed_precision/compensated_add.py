@@ -224,7 +224,7 @@ def compensated_add(weight, lost, update):
     return new_weight, lost - (new_weight - weight)
 
 # %% mistake: bfloat16, whatever was given
-# says: bfloat16 is not the only dtype: round to the one that weight has.
+# says: bfloat16 isn't the only dtype: round to the one that weight has.
 def compensated_add(weight, lost, update):
     exact = weight.double() + lost.double() + update.double()
     new = exact.bfloat16()

@@ -84,12 +84,12 @@ def largest_swallowed_update(w, dtype):
     return w * torch.finfo(dtype).eps / 2
 
 # %% mistake: half of eps, everywhere
-# says: That is half the gap at 1. The gap grows with w.
+# says: Your result is half the gap at 1. The gap grows with w.
 def largest_swallowed_update(w, dtype):
     return torch.finfo(dtype).eps / 2
 
 # %% mistake: bfloat16, whatever was asked
-# says: That is bfloat16; dtype may be another format, with more bits of mantissa.
+# says: You computed in bfloat16; dtype may be another format, with more bits of mantissa.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=torch.bfloat16)
     half = (torch.nextafter(x, torch.tensor(math.inf, dtype=x.dtype)) - x) / 2
@@ -98,14 +98,14 @@ def largest_swallowed_update(w, dtype):
     return half.item()
 
 # %% mistake: float32, whatever was asked
-# says: That is float32; the sum has to be rounded to the dtype given.
+# says: You computed in float32; the sum has to be rounded to the dtype given.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w)
     half = (torch.nextafter(x, torch.tensor(math.inf)) - x) / 2
     return (torch.nextafter(half, torch.tensor(0.0)) if x + half != x else half).item()
 
 # %% mistake: powers of two only
-# says: That is swallowed, but it is not the largest: halving or doubling skips most numbers.
+# says: Your result is swallowed, but it isn't the largest: halving or doubling skips most numbers.
 def largest_swallowed_update(w, dtype):
     x, u = torch.tensor(w, dtype=dtype), torch.tensor(2.0 ** (math.frexp(w)[1] - 40))
     while x + (2 * u).to(dtype) == x:
@@ -113,7 +113,7 @@ def largest_swallowed_update(w, dtype):
     return u.item()
 
 # %% mistake: halves w until it is swallowed
-# says: That is swallowed, but it is not the largest: halving or doubling skips most numbers.
+# says: Your result is swallowed, but it isn't the largest: halving or doubling skips most numbers.
 def largest_swallowed_update(w, dtype):
     x = torch.tensor(w, dtype=dtype)
     u = x.clone()

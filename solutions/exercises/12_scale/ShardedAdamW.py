@@ -150,7 +150,7 @@ exercise.requirement(
     ],
     edges=edges(),
     domain=runs(),
-    hint="self.part.grad is as long as self.part. A collective that sums does not average.",
+    hint="self.part.grad is as long as self.part. A collective that sums doesn't average.",
 )
 exercise.requirement(
     "after each step every rank has the same parameters, those of AdamW for the whole model",

@@ -182,7 +182,7 @@ exercise.requirement(
         "on another device": given(*[x.to("meta") if torch.is_tensor(x) else x for x in a_model([[2, 0]], 3, 4, 4)]),
     },
     domain=models(),
-    hint="tokens + places, the blocks, the norm, and then the products with every row of the table of tokens.",
+    hint="tokens + places, the blocks, the norm, and then the products with every row of the token embedding.",
 )  # fmt: skip
 exercise.requirement(
     "trained are tokens, places, norm and what is in the blocks, under these names, and nothing else",

@@ -93,7 +93,7 @@ exercise.requirement(
         "no plan": given({}, {}, {}),
     },
     domain=all_measured(),
-    hint="More than its tolerance is off, on either side; at the edge a number is not.",
+    hint="More than its tolerance is off, on either side; at the edge a number isn't.",
 )  # fmt: skip
 exercise.requirement(
     "the value is the difference as a share of the plan: negative for less, NaN for NaN",

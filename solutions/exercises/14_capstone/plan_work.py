@@ -98,7 +98,7 @@ def plan_work(layers, width, context, vocabulary):
     return matrices + table + context * width + norms, 6 * (matrices + table) + 12 * layers * width * context
 
 # %% mistake: the places multiplied in the head's stead
-# says: The head is the table of tokens, not that of places.
+# says: The output layer is the token embedding, not the positional one.
 def plan_work(layers, width, context, vocabulary):
     matrices, table, norms = layers * 12 * width**2, vocabulary * width, (4 * layers + 2) * width
     return {"parameters": matrices + table + context * width + norms, "FLOPs per token": 6 * (matrices + context * width) + 12 * layers * width * context}
