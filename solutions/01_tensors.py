@@ -4,7 +4,7 @@ r"""
 
 [← 00 · Napkin math](../00_napkin_math/00_napkin_math.ipynb) · [02 · Dtypes →](../02_dtypes/02_dtypes.ipynb)
 
-> **How many bytes is a model, where do they live, and what does it cost to move them?**
+> **How many bytes is a model, where are they, and what does it cost to move them?**
 
 Deep learning stores everything in tensors: parameters, gradients, optimizer state, activations, data. So the first
 thing you need to know about a training run is how large its tensors are. In this lecture you'll write the code that

@@ -5,7 +5,7 @@ r"""
 [← 06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb) · [08 · Optimizers
 →](../08_optimizers/08_optimizers.ipynb)
 
-> **Which numbers should a model start with, and why does it depend on the depth?**
+> **What should the weights of a model be before training, and why does depth matter?**
 
 You know what a model costs; now you'll build one. Before training, its parameters need values, and the choice of these
 values is called **initialization**. They have to be random, but how large? If they're slightly too large, the numbers

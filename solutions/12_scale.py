@@ -4,7 +4,7 @@ r"""
 
 [← 11 · Memory](../11_memory/11_memory.ipynb) · [14 · Capstone: train a small Transformer →](../14_capstone/14_capstone.ipynb)
 
-> **One card isn't enough. How do several share one model, and what do they have to send each other?**
+> **One card isn't enough. How do several share one model, and what do they send each other?**
 
 Lecture 11 made a training step smaller on a single device. When that isn't enough, or isn't fast enough, you divide the
 work among several devices. You can divide the batch, the optimizer state, the matrices or the layers. Each choice saves

@@ -4,7 +4,7 @@ r"""
 
 [← 12 · Scale](../12_scale/12_scale.ipynb)
 
-> **Can you say what a training run will take, before you start it?**
+> **Can you say what a training run will take before you start it?**
 
 Every lecture of this course was about numbers that you can know in advance. Now you'll plan a training run from
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,

@@ -112,7 +112,7 @@ exercise.mistake(
     "The number is right, but return an int.", "max(for_compute, for_memory) → float(max(for_compute, for_memory))"
 )
 exercise.mistake(
-    "A job that just fits needs no extra card: rounding up leaves a integer as it is.",
+    "A job that just fits needs no extra card: rounding up leaves a whole number as it is.",
     "math.ceil(6 → 1 + int(6",
     "math.ceil(parameters → 1 + int(parameters",
 )
