@@ -815,7 +815,7 @@ assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  #
 # %% [markdown]
 r"""
 It costs 14 million dollars for one run, if the run works. At the cheapest price in the table it would be 9.5 million,
-at the highest 24 million. Failed runs, earlier experiments and salaries come on top. (DeepSeek's much-quoted 5.6
+at the highest 24 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6
 million is a number of this kind, and their report says so: it's the rent for the final run.)
 
 We can put a price on each resource:
@@ -1009,8 +1009,7 @@ assert round(lowest) == 184 and round(highest) == 30_840
 # %% [markdown]
 r"""
 The longest run took 170 times as many GPU-hours as the shortest. Over that whole range, a formula that fits on a napkin
-predicts seven of nine to within a quarter. That's how far you can trust it for well-run trainings; teams with poor
-utilization rarely publish it. The two that don't fit, and some that do, have more to teach us:
+predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; teams with poor utilization rarely publish it. The two that don't fit, and some that do, have more to teach us:
 
 - *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card doesn't say why.
   Perhaps these hours include more than one run. We don't know.
@@ -1087,8 +1086,7 @@ Every lecture ends with takeaways at three levels: *mechanics* (how it works), *
 
 **Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (GPUs · dense peak · MFU · 86,400). For a budget
 of $C$ FLOPs, the compute-optimal size is $N = \sqrt{C / 120}$ with $D = 20 N$. AdamW takes 16 bytes per parameter,
-either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one. Activations come on top
-and grow with the batch. A GB is $10^9$ bytes.
+either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one. Activations add to this and grow with the batch. A GB is $10^9$ bytes.
 
 **Mindset.** Write the unit beside the number. State your assumptions with the answer: dense or sparse, which MFU, which
 recipe, sharded or not. Ask which resource is the limit. Compute the number a second time in another way, and if it's

@@ -711,7 +711,7 @@ multiplies by the *transposed* weights, whose groups of four run along the other
 train densely, set weights to zero, train a little more to repair the damage, and then serve the model.
 
 > **Trap: two different halves.** You may read that people halve the 1,979 because "in practice only 50% is reached".
-> No: they halve it because their matrices are dense. What's lost in practice comes on top of that.
+> No: they halve it because their matrices are dense. What's lost in practice is lost in addition.
 
 ### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 10 minutes
 

@@ -1382,7 +1382,7 @@ print(
 
 # %% [markdown]
 r"""
-The optimizer comes on top. Its operations are elementwise, so PyTorch's counter ignores them. Let's count AdamW's by
+The optimizer's work is added to that. Its operations are elementwise, so PyTorch's counter ignores them. Let's count AdamW's by
 hand, for one parameter:
 """
 

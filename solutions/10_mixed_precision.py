@@ -146,7 +146,7 @@ assert torch.finfo(torch.bfloat16).eps == 2**-7  # 0.8% of 1, and 0.4% of a numb
 # %% [markdown]
 r"""
 > **Trap: low precision isn't mixed precision.** People say: "mixed precision means calling `model.bfloat16()`, and
-> training takes half the memory and a fraction of the time." That's *low* precision, the fourth of our four trainings.
+> training takes half the memory and a fraction of the time." That's *low* precision, the fourth of our four runs.
 > What makes it *mixed* is what this sentence leaves out: weights and averages in `float32`, and for `float16` a scaled
 > loss.
 

@@ -12,7 +12,7 @@ learn less. For each method we do the same three things: write down what it save
 both.
 
 This lecture stays on one device. By the end you'll have trained a model four times, each time with one more of your
-own pieces, and you'll have predicted every byte that each of the trainings holds.
+own pieces, and you'll have predicted every byte that each of these runs needs.
 """
 
 # %%
@@ -45,7 +45,7 @@ r"""
 Let's train Llama 3.1 8B in the usual way: weights and gradients in bfloat16, master weights and
 AdamW's two averages in float32 (lecture 10), with one sequence of 8,192 tokens, on one H100.
 
-**Predict.** How many times the card's 80 GB does this need?
+**Predict.** How many times the card's 80 GB does this take?
 """
 
 # %%
@@ -433,10 +433,10 @@ assert saved_bytes(their_loss, data, goal, exclude=model) == kept
 r"""
 ### How many checkpoints?
 
-A checkpoint around every block keeps $L$ inputs and, at the worst moment, the inside of one block. A checkpoint around
-every $k$ blocks keeps $L / k$ inputs and, at the worst moment, the insides of $k$. In units of $B \cdot d$ numbers:
+A checkpoint around every block keeps $L$ inputs and, at the peak, the intermediate results of one block. A checkpoint
+around every $k$ blocks keeps $L / k$ inputs and, at the peak, the intermediate results of $k$ blocks. In units of $B \cdot d$ numbers:
 
-$$\text{worst}(k) = \frac{L}{k} + 9 k$$
+$$\text{peak}(k) = \frac{L}{k} + 9 k$$
 
 Which $k$ is best for a stack of 36 blocks?
 """
@@ -462,8 +462,8 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 # %% [markdown]
 r"""
 The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$, and then both grow with $\sqrt L$: a model four
-times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then a layer's inside
-is most of what's left.
+times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then a layer's intermediate results are
+most of what's left.
 
 ### What a Transformer layer keeps
 
@@ -637,7 +637,7 @@ r"""
 The same calculation works for the optimizer *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
 master weights and both averages in the CPU's memory and lets the CPU do the optimizer step. In each step the new
 weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
-them: 2 bytes each for every parameter. (The CPU's own work comes on top, unless it's hidden too.)
+them: 2 bytes each for every parameter. (The CPU's own work adds to this, unless it's hidden too.)
 
 **Predict.** For Llama 3.1 8B and an H100, with the PCIe bandwidth of its data sheet, how many seconds do these copies
 take in each step?
@@ -925,7 +925,7 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** Run one operation at a time, how many times the bytes of a single fused kernel does this move?
+**Predict.** If PyTorch runs one operation at a time, how many times as many bytes does this move as a single fused kernel?
 """
 
 # %%
