@@ -359,7 +359,7 @@ def formgrader(folder: _Folder, arguments: typer.Context) -> None:
     """
     with _plain_errors():
         if not (folder / CONFIG).is_file():  # nbgrader finds a class by the folder that it is started in
-            raise CourseError(f"{folder} is no class's folder\n  → `course init {folder}` makes it one")
+            raise CourseError(f"{folder} is not a class folder\n  → `course init {folder}` makes it one")
         from jupyterlab.labapp import LabApp
 
         settings = [str(Path(__file__).with_name("jupyter")), os.environ.get("JUPYTER_CONFIG_PATH", "")]

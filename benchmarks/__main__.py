@@ -97,7 +97,7 @@ def main() -> int:
     options = parser.parse_args()
     for name, least in (("rounds", 1), ("most", 100)):
         if (given := getattr(options, name)) is not None and given < least:
-            parser.error(f"--{name} was given {given}; wanted {least} or more")
+            parser.error(f"--{name} was given {given}; expected {least} or more")
     for name in options.only:
         if not options.draw:
             measure(name, {"rounds": options.rounds, "most": options.most})

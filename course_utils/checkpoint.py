@@ -151,7 +151,7 @@ def _read(path: Path) -> dict[str, Any]:
         contents = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError, KeyError) as error:
         raise CheckpointError(
-            f"{path} holds more than plain data, or was not written by torch.save: wanted {_WHAT}. "
+            f"{path} holds more than plain data, or was not written by torch.save: expected {_WHAT}. "
             "Do not set weights_only=False for a file whose source you do not know: it would run the file's code."
         ) from error
     if not isinstance(contents, dict) or contents.get("format") != _FORMAT or contents.keys() != _PARTS:

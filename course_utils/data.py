@@ -1,6 +1,6 @@
 """Tokens on disk and the batches taken from them, with every assumption checked.
 
-A file is a ``.npy`` array of whole numbers in one dimension. Its header records dtype, byte order and length, so that
+A file is a ``.npy`` array of integers in one dimension. Its header records dtype, byte order and length, so that
 what is read can be compared with what was meant; it is mapped, read-only, and only the pages in use are in memory.
 """
 
@@ -29,7 +29,7 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
     for size, name in ((2**8, "u1"), (2**16, "<u2"), (2**32, "<u4")):
         if 1 <= vocab_size <= size:
             return np.dtype(name)
-    raise ValueError(f"token_dtype was given vocab_size={vocab_size}; wanted 1 to 2**32.")
+    raise ValueError(f"token_dtype was given vocab_size={vocab_size}; expected 1 to 2**32.")
 
 
 def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size: int) -> None:
@@ -47,13 +47,13 @@ def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size:
     path = Path(path)
     if path.suffix != ".npy":
         raise ValueError(
-            f"write_tokens was given {path.name!r}; wanted a name ending in .npy, which is what it writes."
+            f"write_tokens was given {path.name!r}; expected a name ending in .npy, which is what it writes."
         )
     dtype = token_dtype(vocab_size)
     ids = np.asanyarray(tokens)
     if ids.ndim != 1 or ids.dtype.kind not in "ui" or not ids.size:
         raise ValueError(
-            f"write_tokens was given {ids.dtype} of shape {ids.shape}; wanted one or more whole numbers in one "
+            f"write_tokens was given {ids.dtype} of shape {ids.shape}; expected one or more integers in one "
             "dimension. Make the text ids first; np.frombuffer(text, np.uint8) takes bytes as ids."
         )
     _check_ids(ids, vocab_size, "write_tokens")
@@ -82,7 +82,7 @@ def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: boo
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError(
-                f"{path} does not begin like a .npy file, whatever its name: it may be raw bytes from tofile(), which "
+                f"{path} does not start like a .npy file, whatever its name: it may be raw bytes from tofile(), which "
                 "records no dtype. Read it with np.fromfile and the dtype it was written in, then write_tokens."
             )
         file.seek(0)
@@ -96,21 +96,21 @@ def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: boo
     if dtype != wanted:
         order = "" if dtype.newbyteorder("<") != wanted else ": the bytes of each number in the other order"
         raise ValueError(
-            f"{path} holds {dtype.str}{order}; wanted {wanted.str}, which {vocab_size:,} ids take. It was written for "
+            f"{path} holds {dtype.str}{order}; expected {wanted.str}, which {vocab_size:,} ids take. It was written for "
             "another vocabulary or by another program: convert it with write_tokens."
         )
     if len(shape) != 1:
         raise ValueError(
-            f"{path} holds an array of shape {shape}; wanted one dimension. Flatten it, then write_tokens."
+            f"{path} holds an array of shape {shape}; expected one dimension. Flatten it, then write_tokens."
         )
     recorded, present = start + shape[0] * dtype.itemsize, path.stat().st_size
     if recorded != present:
         raise ValueError(
-            f"{path} has {present:,} bytes; wanted {recorded:,} for the {shape[0]:,} tokens that its header records. "
+            f"{path} has {present:,} bytes; expected {recorded:,} for the {shape[0]:,} tokens that its header records. "
             f"It is {'cut short' if present < recorded else 'longer than it says'}: copy or write it again."
         )
     if shape[0] == 0:
-        raise ValueError(f"{path} holds no tokens; wanted one or more. Write it again.")
+        raise ValueError(f"{path} holds no tokens; expected one or more. Write it again.")
     tokens = np.load(path, mmap_mode="r", allow_pickle=False)
     if check_ids:
         _check_ids(tokens, vocab_size, str(path))
@@ -141,13 +141,13 @@ def get_batch(
         ValueError: batch or context is not positive, the tokens are not in one dimension, or too few for the context.
     """
     if batch < 1 or context < 1:
-        raise ValueError(f"get_batch was given batch={batch}, context={context}; wanted 1 or more of each.")
+        raise ValueError(f"get_batch was given batch={batch}, context={context}; expected 1 or more of each.")
     if tokens.ndim != 1:
-        raise ValueError(f"get_batch was given tokens of shape {tokens.shape}; wanted one dimension.")
+        raise ValueError(f"get_batch was given tokens of shape {tokens.shape}; expected one dimension.")
     count = len(tokens) - context  # of the windows
     if count < 1:
         raise ValueError(
-            f"get_batch was given {len(tokens):,} tokens for context={context}; wanted {context + 1:,} or more, since "
+            f"get_batch was given {len(tokens):,} tokens for context={context}; expected {context + 1:,} or more, since "
             "the last input needs a target. Take a shorter context or a longer text."
         )
     starts = torch.randint(count, (batch, 1), generator=generator)
@@ -165,6 +165,6 @@ def _check_ids(ids: NDArray[Any], vocab_size: int, who: str) -> None:
         if outside.size:
             place = int(outside[0])
             raise ValueError(
-                f"{who}: token {start + place:,} is {int(block[place])}; wanted 0 to {vocab_size - 1:,} for "
+                f"{who}: token {start + place:,} is {int(block[place])}; expected 0 to {vocab_size - 1:,} for "
                 f"vocab_size={vocab_size:,}. Check the tokenizer, or give the vocabulary's true size."
             )

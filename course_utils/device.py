@@ -34,7 +34,7 @@ def pick_device(name: str | None = None) -> torch.device:
         device = None
     if device is None or device.type not in ("cpu", "cuda", "mps"):
         raise ValueError(
-            f"{asked_by} was given {name!r}; wanted 'cpu', 'cuda', 'cuda:1', … or 'mps'. "
+            f"{asked_by} was given {name!r}; expected 'cpu', 'cuda', 'cuda:1', … or 'mps'. "
             "Leave it out to take the fastest device that this machine has."
         )
     if device.type == "cuda":
@@ -79,7 +79,7 @@ def require(dtype: torch.dtype, device: torch.device | str) -> None:
         >>> require(torch.bfloat16, "cpu")
     """
     if not isinstance(dtype, torch.dtype):
-        raise TypeError(f"require was given {dtype!r} as a dtype; wanted a torch.dtype, such as torch.bfloat16.")
+        raise TypeError(f"require was given {dtype!r} as a dtype; expected a torch.dtype, such as torch.bfloat16.")
     device = torch.device(device)
     try:
         torch.ones(1, device=device).to(dtype).float()
@@ -104,7 +104,7 @@ def synchronize(device: torch.device | str) -> None:
     elif device.type == "mps":
         torch.mps.synchronize()
     elif device.type != "cpu":
-        raise ValueError(f"synchronize was given {str(device)!r}; wanted a cpu, cuda or mps device.")
+        raise ValueError(f"synchronize was given {str(device)!r}; expected a cpu, cuda or mps device.")
 
 
 def device_name(device: torch.device | str) -> str:

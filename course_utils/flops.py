@@ -38,7 +38,7 @@ def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     (pytorch/pytorch issue 195460) and is supplied here.
     """
     if not callable(fn):
-        raise TypeError(f"count_flops was given a {type(fn).__name__}; wanted a function: count_flops(lambda: x @ w).")
+        raise TypeError(f"count_flops was given a {type(fn).__name__}; expected a function: count_flops(lambda: x @ w).")
     from torch.utils import flop_counter  # where triton is installed, this import is slow
 
     aten = torch.ops.aten
@@ -83,7 +83,7 @@ def mfu(flops: float, seconds: float, peak: float | None) -> float | None:
     Source: Chowdhery et al. 2022 (PaLM), appendix B.
     """
     if not math.isfinite(flops) or flops < 0:
-        raise ValueError(f"mfu was given flops={flops}; wanted a count, 0 or more.")
+        raise ValueError(f"mfu was given flops={flops}; expected a count, 0 or more.")
     _check_positive("mfu", "seconds", seconds)
     if peak is None:
         return None
@@ -106,7 +106,7 @@ def arithmetic_intensity(flops: float, bytes_moved: float) -> float:
         ValueError: flops is negative or bytes_moved is not a positive number.
     """
     if not math.isfinite(flops) or flops < 0:
-        raise ValueError(f"arithmetic_intensity was given flops={flops}; wanted a count, 0 or more.")
+        raise ValueError(f"arithmetic_intensity was given flops={flops}; expected a count, 0 or more.")
     _check_positive("arithmetic_intensity", "bytes_moved", bytes_moved)
     return flops / bytes_moved
 
@@ -125,7 +125,7 @@ def attainable_flops(intensity: float, peak: float, bandwidth: float) -> float:
     Source: Williams, Waterman and Patterson 2009.
     """
     if not math.isfinite(intensity) or intensity < 0:
-        raise ValueError(f"attainable_flops was given intensity={intensity}; wanted FLOP per byte, 0 or more.")
+        raise ValueError(f"attainable_flops was given intensity={intensity}; expected FLOP per byte, 0 or more.")
     _check_positive("attainable_flops", "peak", peak)
     _check_positive("attainable_flops", "bandwidth", bandwidth)
     return min(peak, intensity * bandwidth)
@@ -133,4 +133,4 @@ def attainable_flops(intensity: float, peak: float, bandwidth: float) -> float:
 
 def _check_positive(function: str, name: str, value: float | None) -> None:
     if value is None or not math.isfinite(value) or value <= 0:
-        raise ValueError(f"{function} was given {name}={value}; wanted a positive number.")
+        raise ValueError(f"{function} was given {name}={value}; expected a positive number.")

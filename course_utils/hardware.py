@@ -316,7 +316,7 @@ def peak_flops(device_or_name: torch.device | str, dtype: torch.dtype | str) -> 
     """
     if not isinstance(dtype, torch.dtype) and dtype != "tf32":
         raise ValueError(
-            f"peak_flops was given dtype={dtype!r}; wanted a torch dtype such as torch.bfloat16, or 'tf32'."
+            f"peak_flops was given dtype={dtype!r}; expected a torch dtype such as torch.bfloat16, or 'tf32'."
         )
     card = _card(device_or_name)
     return None if card is None else card.peak.get(dtype)
@@ -377,14 +377,14 @@ def measured_ceiling(
     device = torch.device(device)
     if dtype not in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
         raise ValueError(
-            f"measured_ceiling was given dtype={dtype}; wanted torch.float64, float32, bfloat16 or float16."
+            f"measured_ceiling was given dtype={dtype}; expected torch.float64, float32, bfloat16 or float16."
         )
     if sizes is None:
         sizes = (1024, 2048, 4096, 8192, 16384) if devices.on_gpu(device) else (256, 512, 768, 1024, 1536, 2048)
     if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1:
-        raise ValueError(f"measured_ceiling was given sizes={sizes}; wanted positive sizes in ascending order.")
+        raise ValueError(f"measured_ceiling was given sizes={sizes}; expected positive sizes in ascending order.")
     if not (math.isfinite(max_seconds) and max_seconds > 0):
-        raise ValueError(f"measured_ceiling was given max_seconds={max_seconds}; wanted a positive number.")
+        raise ValueError(f"measured_ceiling was given max_seconds={max_seconds}; expected a positive number.")
 
     deadline = time.perf_counter() + max_seconds
     best: Ceiling | None = None
@@ -428,7 +428,7 @@ def measured_bandwidth(device: torch.device | str, *, nbytes: int | None = None)
     if nbytes is None:
         nbytes = 2**30 if devices.on_gpu(device) else 2**28
     if nbytes < 1:
-        raise ValueError(f"measured_bandwidth was given nbytes={nbytes}; wanted 1 or more.")
+        raise ValueError(f"measured_bandwidth was given nbytes={nbytes}; expected 1 or more.")
     source = torch.ones(nbytes, dtype=torch.uint8, device=device)  # written, so that it has memory of its own
     target = torch.zeros_like(source)
     copy = timing.benchmark(lambda: target.copy_(source), device=device, min_seconds=0.3)

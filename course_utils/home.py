@@ -36,7 +36,7 @@ def read_lecture(path: Path) -> Lecture:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: it is no whole notebook, or no lecture.
+        ValueError: it is not a complete notebook, or no lecture.
     """
     exercises = tuple(exercise.name for exercise in read_exercises(path))
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

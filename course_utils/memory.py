@@ -59,7 +59,7 @@ def saved_bytes(
         TypeError: `fn` cannot be called.
     """
     if not callable(fn):
-        raise TypeError(f"saved_bytes was given a {type(fn).__name__}; wanted a function or a module.")
+        raise TypeError(f"saved_bytes was given a {type(fn).__name__}; expected a function or a module.")
     others = [exclude] if isinstance(exclude, torch.Tensor | torch.nn.Module) else list(exclude)
     known = []
     for leaf in tree_leaves([fn, args, others]):
@@ -263,10 +263,10 @@ class _WatchOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _storage(x: Any, function: str) -> torch.UntypedStorage:
     if not isinstance(x, torch.Tensor):
-        raise TypeError(f"{function} was given a {type(x).__name__}; wanted a tensor.")
+        raise TypeError(f"{function} was given a {type(x).__name__}; expected a tensor.")
     if x.layout != torch.strided:
         raise TypeError(
             f"{function} was given a tensor of layout {x.layout}, which has no single storage; "
-            "wanted a dense tensor: look at its parts (x.indices(), x.values(), …) one by one."
+            "expected a dense tensor: look at its parts (x.indices(), x.values(), …) one by one."
         )
     return x.untyped_storage()

@@ -53,7 +53,7 @@ def read_exercises(path: Path) -> list[Exercise]:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: it is no whole notebook, or has no exercises.
+        ValueError: it is not a complete notebook, or has no exercises.
     """
     found = []
     try:
@@ -71,7 +71,7 @@ def read_exercises(path: Path) -> list[Exercise]:
                 )
                 title, place = "", ""
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("it is no whole notebook") from error
+        raise ValueError("it is not a complete notebook") from error
     if not found:
         raise ValueError("it has no exercises")
     return found
@@ -91,7 +91,7 @@ def read_cells(path: Path) -> list[Cell]:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: it is no whole notebook.
+        ValueError: it is not a complete notebook.
     """
     exercises = {exercise.name: exercise for exercise in read_exercises(path)}
     found = []

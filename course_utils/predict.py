@@ -1,7 +1,7 @@
 """Predict, then see: a reader's guess beside the answer, kept, and drawn for the whole course at its end.
 
 The first guess at each answer is kept in ``predictions.json`` beside the lectures' folders (the environment
-variable COURSE_PREDICTIONS names another file). It stays on this machine; delete it to begin anew.
+variable COURSE_PREDICTIONS names another file). It stays on this machine; delete it to start again.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def predictions(path: Path | None = None) -> list[Prediction]:
         return []
     except (OSError, ValueError, TypeError) as error:
         raise ValueError(
-            f"{path} should hold your guesses and cannot be read ({error}). Move it away to begin anew."
+            f"{path} should hold your guesses and cannot be read ({error}). Move it away to start again."
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 `show_progress` draws a panel below the setup cell. It changes whenever a check cell has run, and is kept in
 ``progress.json`` beside the lectures' folders (the environment variable COURSE_PROGRESS names another file, ``off``
-turns the panel off). The file stays on this machine; delete it to begin anew. Grading neither reads nor writes it.
+turns the panel off). The file stays on this machine; delete it to start again. Grading neither reads nor writes it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def load(path: Path) -> tuple[dict[str, dict[str, bool]], str]:
         while (aside := path.with_name(f"{path.stem}.damaged-{count}{path.suffix}")).exists():
             count += 1
         os.replace(path, aside)
-        return {}, f"{path.name} was damaged ({error}). It is now {aside.name}, and your progress begins anew."
+        return {}, f"{path.name} was damaged ({error}). It is now {aside.name}, and your progress starts again."
 
 
 class _Panel:

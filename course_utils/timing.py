@@ -103,12 +103,12 @@ def benchmark(
     (events, flush) on CUDA.
     """
     if not callable(fn):
-        raise TypeError(f"benchmark was given a {type(fn).__name__}; wanted a function: benchmark(lambda: x @ w).")
+        raise TypeError(f"benchmark was given a {type(fn).__name__}; expected a function: benchmark(lambda: x @ w).")
     for name, value in (("warmup_seconds", warmup_seconds), ("min_seconds", min_seconds)):
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"benchmark was given {name}={value}; wanted a number of seconds, 0 or more.")
+            raise ValueError(f"benchmark was given {name}={value}; expected a number of seconds, 0 or more.")
     if min_samples < 1:
-        raise ValueError(f"benchmark was given min_samples={min_samples}; wanted 1 or more.")
+        raise ValueError(f"benchmark was given min_samples={min_samples}; expected 1 or more.")
 
     place = None if device is None else torch.device(device)
     use_events = place is not None and place.type == "cuda" and clock is time.perf_counter and synchronize is None

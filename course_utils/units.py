@@ -59,7 +59,7 @@ def format_bytes(n: float) -> str:
         ValueError: n is not a finite number.
     """
     if not math.isfinite(n):
-        raise ValueError(f"format_bytes was given {n}; wanted a finite number of bytes.")
+        raise ValueError(f"format_bytes was given {n}; expected a finite number of bytes.")
     if abs(n) < 1024:
         return f"{n:g} B"
     size, binary, rank = n / 1000, n / 1024, 0

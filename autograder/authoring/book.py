@@ -42,7 +42,7 @@ def make_book(
     ``destination`` holds something else.
     """
     if destination.exists() and any(destination.iterdir()) and not (destination / "searchindex.js").is_file():
-        raise build.BuildError(f"{destination} holds something that is no book; name an empty folder or a new one")
+        raise build.BuildError(f"{destination} holds something that is not a book; name an empty folder or a new one")
     with tempfile.TemporaryDirectory() as scratch:
         # A mirror of the project, so that the links between its pages hold.
         pages, html = Path(scratch, "pages"), Path(scratch, "html")

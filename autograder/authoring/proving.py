@@ -143,7 +143,7 @@ class Prover:
             (self.spec.of("right"), RIGHT_PROGRAMS, "right programs"),
         ):
             if len(found) < least:
-                self.say(f"only {len(found)} {what}, {least} wanted")
+                self.say(f"only {len(found)} {what}, expected {least}")
         for promise in self.spec.promises:
             if not promise.visible:
                 self.say(f"{promise.text!r} has no visible case")

@@ -35,7 +35,7 @@ _HEADLINES = {
 }
 _NOTES = {
     State.NEEDS_REVIEW: "A person will look at this submission; the points may change.",
-    State.FAILED_HERE: "This is no fault of yours and costs no points. There is no need to hand in again.",
+    State.FAILED_HERE: "This is not your fault and costs no points. You do not need to hand in again.",
 }
 _SIGNS = {"met": "✓", "not tried yet": "○"}  # of course_utils.testing.rubric.Met; all others are ✗
 ON_OTHER_INPUTS = "It does what the tests ask that you can see. On an input that they don't try, it does not."

@@ -56,7 +56,7 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
     path = folder.result(student, lecture_name)
     try:
         if path.exists() and not path.is_file():
-            raise ValueError("it is no file")  # a pipe would keep us waiting
+            raise ValueError("it is not a file")  # a pipe would keep us waiting
         content = json.loads(path.read_bytes())
         # Whatever has the digest of what was written has its types, too.
         if not isinstance(content, dict) or content.pop(_DIGEST, "") != _digest(content):

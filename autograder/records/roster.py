@@ -45,7 +45,7 @@ def read(path: Path) -> list[Student]:
             rows = list(reader)
             columns = [name.strip().lower() for name in reader.fieldnames or ()]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise RosterError(f"{path} is no CSV in UTF-8 ({error})\n  → save it as such") from error
+        raise RosterError(f"{path} is not a CSV file in UTF-8 ({error})\n  → save it as such") from error
     column = next((name for name in ("id", "student_id", "student") if name in columns), None)
     if column is None:
         raise RosterError(f"{path} has no column `id`\n  → its first line names the columns; one is id")
@@ -86,7 +86,7 @@ def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict
 def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
     """For each folder in ``submitted/`` that no command can take for a student's: which, and what to do."""
     return [
-        f"{name!a} in submitted/ is no name for a student, and is not graded: rename the folder (no dot at the "
+        f"{name!a} in submitted/ cannot be a student's name, so it is not graded: rename the folder (no dot at the "
         "beginning, no control characters, none that hide or turn the text)"
         for name in sorted(filter(_odd, folder.present(lecture_name)))
     ]

@@ -108,13 +108,13 @@ def _number(text: str) -> float:
     try:
         return float(match[1]) * _SIZES[match[2]] if match else float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number; wanted one such as 0.4, 15e12 or 15T") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number; expected one such as 0.4, 15e12 or 15T") from None
 
 
 def _count(text: str) -> int:
     number = _number(text)
     if not number.is_integer() or number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count; wanted 1, 2, 3, …")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count; expected 1, 2, 3, …")
     return int(number)
 
 
@@ -177,7 +177,7 @@ def _traced(given: argparse.Namespace) -> tuple[Traced, Step, str]:
 def _function(name: str) -> Any:
     module, _, function = name.partition(":")
     if not function:
-        raise ValueError(f"--module {name}: wanted MODULE:FUNCTION, such as my_package.model:make")
+        raise ValueError(f"--module {name}: expected MODULE:FUNCTION, such as my_package.model:make")
     try:
         found = importlib.import_module(module)
     except ImportError as error:
@@ -194,7 +194,7 @@ def _tensor(text: str) -> torch.Tensor:
     match = re.fullmatch(r"(\w+)\[([\d\s,_]*)\]", text.strip())
     dtype = getattr(torch, match[1], None) if match else None
     if match is None or not isinstance(dtype, torch.dtype):
-        raise ValueError(f'--input {text}: wanted a dtype and a shape, such as "int64[1, 8192]"')
+        raise ValueError(f'--input {text}: expected a dtype and a shape, such as "int64[1, 8192]"')
     return torch.empty([int(size) for size in match[2].split(",") if size.strip()], dtype=dtype, device="meta")
 
 

@@ -201,7 +201,7 @@ class Step:
                 raise ValueError(f"{name} is {getattr(self, name)}: it must be at least 1")
         for name, known in (("recipe", RECIPES), ("optimizer", OPTIMIZERS), ("zero", SHARDED)):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} is {getattr(self, name)!r}: wanted one of {', '.join(map(str, known))}")
+                raise ValueError(f"{name} is {getattr(self, name)!r}: expected one of {', '.join(map(str, known))}")
 
 
 def activations(model: Transformer, step: Step) -> dict[str, int]:

@@ -80,7 +80,7 @@ def trace(
     from course_utils.memory import saved_bytes
 
     if recipe not in RECIPES:
-        raise ValueError(f"recipe is {recipe!r}: wanted one of {', '.join(RECIPES)}")
+        raise ValueError(f"recipe is {recipe!r}: expected one of {', '.join(RECIPES)}")
     dtype = torch.bfloat16 if RECIPES[recipe].activations == 2 else torch.float32
     module = _build(build)
     for tensor in [*module.parameters(), *module.buffers()]:
@@ -139,7 +139,7 @@ def _build(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
     except Exception as error:
         raise ValueError(f"the module cannot be built on the meta device: {error}; {advice}") from error
     if not isinstance(module, torch.nn.Module):
-        raise TypeError(f"trace was given a function that makes a {type(module).__name__}; wanted an nn.Module")
+        raise TypeError(f"trace was given a function that makes a {type(module).__name__}; expected an nn.Module")
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.device.type != "meta":
             raise ValueError(f"{name} is on {tensor.device}, where it takes memory; {advice}")

@@ -118,7 +118,7 @@ class Plan:
         """
         values = {(line.group, line.what): line.value for line in self.lines}
         if key not in values:
-            raise LookupError(f"{key} is no line of this plan; it has {', '.join(map(str, values))}")
+            raise LookupError(f"{key} is not a line of this plan; it has {', '.join(map(str, values))}")
         return values[key]
 
     def as_dict(self) -> dict[str, Any]:

@@ -207,7 +207,7 @@ def _normalize_highlight(
     for index in cast(Sequence[Sequence[int]], [highlight] if one else highlight or []):
         if len(index) != len(shape) or not all(-n <= i < n for i, n in zip(index, shape, strict=True)):
             raise ValueError(
-                f"highlight {_tuple(index)} is no element of a tensor of shape {_tuple(shape)}: "
+                f"highlight {_tuple(index)} is not an element of a tensor of shape {_tuple(shape)}: "
                 f"give {len(shape)} indices, each within its dim"
             )
         marked.add(tuple(i % n for i, n in zip(index, shape, strict=True)))

@@ -47,7 +47,7 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
     import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
     if size < 1:
-        raise ValueError(f"launch was given size={size}; wanted 1 or more.")
+        raise ValueError(f"launch was given size={size}; expected 1 or more.")
     start = _way_to_start()
     with tempfile.TemporaryDirectory(prefix="ranks-", ignore_cleanup_errors=True) as name:
         folder = Path(name)

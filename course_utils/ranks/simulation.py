@@ -24,7 +24,7 @@ def simulate(fn: Callable[..., Any], size: int, *args: Any) -> list[Any]:
         Any error that `fn` raises on one of the ranks; that of the lowest rank, if several do.
     """
     if size < 1:
-        raise ValueError(f"simulate was given size={size}; wanted 1 or more.")
+        raise ValueError(f"simulate was given size={size}; expected 1 or more.")
     world = _World(size)
     threads = [threading.Thread(target=world.run, args=(fn, rank, args), daemon=True) for rank in range(size)]
     try:

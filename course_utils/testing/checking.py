@@ -125,7 +125,7 @@ def _hidden(name: str) -> Check | None:
 
 def seed_all(seed: int) -> None:
     """Seed the global generators of torch, NumPy and Python."""
-    # Not torch.manual_seed, which formats a traceback where there is no GPU yet: that takes longer than most cases.
+    # Not torch.manual_seed, which formats a traceback if there is no GPU: that takes longer than most cases.
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)

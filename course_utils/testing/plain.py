@@ -33,7 +33,7 @@ class Raised:
 
     def __str__(self) -> str:
         if self.not_begun:
-            return "nothing yet: write your code in the cell above, in place of `raise NotImplementedError()`"
+            return "nothing yet: write your code in the cell above, instead of `raise NotImplementedError()`"
         at = f"\nat `{self.line}`" if self.line else ""
         return f"{self.kind}: {self.message}{at}"
 

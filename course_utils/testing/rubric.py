@@ -134,7 +134,7 @@ _COLORS = {
     Met.HIDDEN: "var(--jp-error-color1, #d1242f)",
 }
 _WORDS = {Met.NOT_TRIED: "not tried yet", Met.HIDDEN: "not on inputs that are not shown"}
-_STUB = Failure("", advice="Write your code above, in place of `raise NotImplementedError()`; then run both cells.")
+_STUB = Failure("", advice="Write your code above, instead of `raise NotImplementedError()`; then run both cells.")
 Tried = tuple[Requirement, Case, Outcome, str]  # with the call in words
 
 

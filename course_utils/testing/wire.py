@@ -46,7 +46,7 @@ class WireError(Exception):
 
 
 def pack(value: Any, place: Callable[[bytes], int] | None = None) -> bytes:
-    """``value`` as a message. Raises WireError for what is no plain data, or takes more than `LIMIT` bytes.
+    """``value`` as a message. Raises WireError for what is not plain data, or takes more than `LIMIT` bytes.
 
     With ``place``, the storages of tensors are not part of the message: ``place`` keeps one, and answers where.
     """
@@ -122,7 +122,7 @@ def receive(stream: BinaryIO, find: Callable[[int, int], Any]) -> Any:
 
 
 def _no_constant(name: str) -> None:
-    raise WireError(f"{name} is no JSON")
+    raise WireError(f"{name} is not JSON")
 
 
 class _Packer:
@@ -174,19 +174,19 @@ class _Packer:
         if kind is Observation:
             names = _FIELDS + (_TENSOR_FIELDS if value.shape is not None else ())
             return {"observation": self._nodes([getattr(value, name) for name in names], depth)}
-        raise WireError(f"an object of type {kind.__name__} is no plain data")
+        raise WireError(f"an object of type {kind.__name__} is not plain data")
 
     def _nodes(self, items: Iterable[Any], depth: int) -> list[Any]:
         return [self.node(item, depth + 1) for item in items]
 
     def _tensor(self, x: torch.Tensor) -> list[Any]:
         if str(x.dtype).removeprefix("torch.") not in _READABLE:
-            raise WireError(f"a tensor of dtype {x.dtype} is no plain data")
+            raise WireError(f"a tensor of dtype {x.dtype} is not plain data")
         about = [str(x.dtype).removeprefix("torch."), list(x.shape), list(x.stride()), x.storage_offset()]
         if x.device.type == "meta":
             return [*about, x.requires_grad, None]
         if x.device.type != "cpu" or x.layout != torch.strided:
-            raise WireError(f"a tensor on {x.device} of layout {x.layout} is no plain data")
+            raise WireError(f"a tensor on {x.device} of layout {x.layout} is not plain data")
         storage = x.untyped_storage()
         key = storage._cdata
         if key not in self._storages:
@@ -221,7 +221,7 @@ class _Unpacker:
         if isinstance(node, list):
             return self._values(node, depth)
         if not isinstance(node, dict) or len(node) != 1:
-            raise WireError(f"a {type(node).__name__} where a value is wanted")
+            raise WireError(f"a {type(node).__name__} where a value is expected")
         ((name, content),) = node.items()
         if name in ("set", "frozenset", "dict"):
             self._hashed += len(content)
@@ -269,11 +269,11 @@ class _Unpacker:
                 return Opaque(_text(content))
             case "observation":
                 return self._observation(self._values(content, depth))
-        raise WireError(f"{name!r} is no kind of value")
+        raise WireError(f"{name!r} is not a kind of value")
 
     def _values(self, nodes: Any, depth: int) -> list[Any]:
         if not isinstance(nodes, list):
-            raise WireError(f"a {type(nodes).__name__} where a list is wanted")
+            raise WireError(f"a {type(nodes).__name__} where a list is expected")
         return [self.value(node, depth + 1) for node in nodes]
 
     def _tensor(self, content: list[Any]) -> torch.Tensor:
@@ -354,11 +354,11 @@ def _spread(keys: list[Any]) -> list[Any]:
 
 def _text(node: Any) -> str:
     if type(node) is not str:
-        raise WireError(f"a {type(node).__name__} where text is wanted")
+        raise WireError(f"a {type(node).__name__} where text is expected")
     return node
 
 
 def _index(node: Any) -> int:
     if type(node) is not int or not 0 <= node < 2**62:
-        raise WireError(f"{node!r:.50} where a size is wanted")
+        raise WireError(f"{node!r:.50} where a size is expected")
     return node

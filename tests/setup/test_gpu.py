@@ -145,7 +145,7 @@ def test_an_interrupted_run_leaves_what_it_had(
 
 @pytest.mark.parametrize(
     ("options", "says"),
-    [(["--device", "cpu", "--only", "17"], "there is no lecture 17"), (["--device", "tpu"], "wanted 'cpu', 'cuda'")],
+    [(["--device", "cpu", "--only", "17"], "there is no lecture 17"), (["--device", "tpu"], "expected 'cpu', 'cuda'")],
 )
 def test_what_cannot_be_run_is_said_in_one_line(
     gpu: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], says: str

@@ -41,7 +41,7 @@ def test_the_dtype_is_the_smallest_that_holds_the_vocabulary(tmp_path: Path, voc
 
 @pytest.mark.parametrize("vocab_size", [0, -1, 2**32 + 1])
 def test_a_vocabulary_size_out_of_range_is_refused(vocab_size: int) -> None:
-    with pytest.raises(ValueError, match=r"wanted 1 to 2\*\*32"):
+    with pytest.raises(ValueError, match=r"expected 1 to 2\*\*32"):
         data.token_dtype(vocab_size)
 
 
@@ -63,9 +63,9 @@ def test_long_arrays_are_written_block_by_block(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("tokens", "problem"),
     [
-        ([3, VOCAB], "token 1 is 50257; wanted 0 to 50,256"),
-        ([3, 4, -1], "token 2 is -1; wanted 0 to 50,256"),
-        ([[1, 2]], r"shape \(1, 2\); wanted one or more whole numbers"),
+        ([3, VOCAB], "token 1 is 50257; expected 0 to 50,256"),
+        ([3, 4, -1], "token 2 is -1; expected 0 to 50,256"),
+        ([[1, 2]], r"shape \(1, 2\); expected one or more integers"),
         ([0.5], "given float64"),
         (np.array([], dtype=np.int64), "one or more"),
     ],
@@ -78,7 +78,7 @@ def test_tokens_that_are_not_a_row_of_ids_are_not_written(path: Path, tokens: ob
 
 
 def test_a_file_name_that_does_not_end_in_npy_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"given 'tokens.bin'; wanted a name ending in .npy"):
+    with pytest.raises(ValueError, match=r"given 'tokens.bin'; expected a name ending in .npy"):
         data.write_tokens(tmp_path / "tokens.bin", [1], vocab_size=VOCAB)
 
 
@@ -95,15 +95,15 @@ def test_a_write_that_fails_leaves_the_old_file(path: Path, monkeypatch: pytest.
 
 
 BROKEN = {
-    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:-100]), "has 2,028 bytes; wanted 2,128 .* cut short"),
-    "too long": (lambda p: p.write_bytes(p.read_bytes() + b"xx"), "2,130 bytes; wanted 2,128 .* longer than it says"),
+    "cut short": (lambda p: p.write_bytes(p.read_bytes()[:-100]), "has 2,028 bytes; expected 2,128 .* cut short"),
+    "too long": (lambda p: p.write_bytes(p.read_bytes() + b"xx"), "2,130 bytes; expected 2,128 .* longer than it says"),
     "raw bytes": (lambda p: ids(1_000).astype(np.uint16).tofile(p), "raw bytes from tofile"),
-    "empty": (lambda p: p.write_bytes(b""), "does not begin like a .npy file"),
+    "empty": (lambda p: p.write_bytes(b""), "does not start like a .npy file"),
     "half a header": (lambda p: p.write_bytes(p.read_bytes()[:40]), "damaged header"),
     "big-endian": (lambda p: np.save(p, ids(9).astype(">u2")), "holds >u2: the bytes of each number in the other"),
-    "int64": (lambda p: np.save(p, ids(9)), "holds <i8; wanted <u2, which 50,257 ids take"),
-    "signed": (lambda p: np.save(p, ids(9).astype(np.int16)), "holds <i2; wanted <u2"),
-    "a matrix": (lambda p: np.save(p, ids(9).astype(np.uint16).reshape(3, 3)), r"shape \(3, 3\); wanted one dimension"),
+    "int64": (lambda p: np.save(p, ids(9)), "holds <i8; expected <u2, which 50,257 ids take"),
+    "signed": (lambda p: np.save(p, ids(9).astype(np.int16)), "holds <i2; expected <u2"),
+    "a matrix": (lambda p: np.save(p, ids(9).astype(np.uint16).reshape(3, 3)), r"shape \(3, 3\); expected one dimension"),
     "no tokens": (lambda p: np.save(p, ids(0).astype(np.uint16)), "holds no tokens"),
     "a strange id": (lambda p: np.save(p, np.array([1, VOCAB], dtype=np.uint16)), "token 1 is 50257"),
     "objects": (lambda p: np.save(p, np.array([{}], dtype=object)), r"holds \|O"),
@@ -158,11 +158,11 @@ def test_batches_depend_on_the_given_generator_alone() -> None:
 @pytest.mark.parametrize(
     ("tokens", "batch", "context", "problem"),
     [
-        (np.arange(8), 2, 8, "given 8 tokens for context=8; wanted 9 or more"),
+        (np.arange(8), 2, 8, "given 8 tokens for context=8; expected 9 or more"),
         (np.arange(0), 2, 8, "given 0 tokens"),
-        (np.arange(8), 0, 2, "batch=0, context=2; wanted 1 or more"),
-        (np.arange(8), 2, 0, "batch=2, context=0; wanted 1 or more"),
-        (np.zeros((4, 4)), 2, 2, r"shape \(4, 4\); wanted one dimension"),
+        (np.arange(8), 0, 2, "batch=0, context=2; expected 1 or more"),
+        (np.arange(8), 2, 0, "batch=2, context=0; expected 1 or more"),
+        (np.zeros((4, 4)), 2, 2, r"shape \(4, 4\); expected one dimension"),
     ],
 )
 def test_an_impossible_batch_is_refused_with_the_reason(

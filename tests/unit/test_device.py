@@ -78,7 +78,7 @@ def test_an_index_too_high_says_what_there_is(machine):
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "meta", "H100", "cpu cuda"])
 def test_a_name_of_no_device_is_a_clear_error(machine, name):
     machine(cuda=1)
-    with pytest.raises(ValueError, match="wanted 'cpu', 'cuda'"):
+    with pytest.raises(ValueError, match="expected 'cpu', 'cuda'"):
         devices.pick_device(name)
 
 
@@ -160,5 +160,5 @@ def test_require_quotes_only_the_first_sentence_of_a_long_reason():
 
 
 def test_require_refuses_a_string_instead_of_a_dtype():
-    with pytest.raises(TypeError, match=r"'fp8' as a dtype; wanted a torch\.dtype"):
+    with pytest.raises(TypeError, match=r"'fp8' as a dtype; expected a torch\.dtype"):
         devices.require("fp8", "cpu")

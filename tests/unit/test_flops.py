@@ -86,7 +86,7 @@ def test_keyword_arguments_and_errors_reach_the_function():
     assert count_flops(torch.mm, torch.ones(2, 3), mat2=torch.ones(3, 5)) == 60
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         count_flops(torch.mm, torch.ones(2, 3), torch.ones(2, 3))
-    with pytest.raises(TypeError, match=r"was given a Tensor; wanted a function: count_flops\(lambda: x @ w\)"):
+    with pytest.raises(TypeError, match=r"was given a Tensor; expected a function: count_flops\(lambda: x @ w\)"):
         count_flops(torch.ones(2, 2))
 
 

@@ -212,7 +212,7 @@ def test_peak_flops_are_found_by_name():
 
 @pytest.mark.parametrize("dtype", ["bf16", "bfloat16", None, 16])
 def test_peak_flops_refuses_something_that_is_not_a_dtype(dtype):
-    with pytest.raises(ValueError, match=r"wanted a torch dtype such as torch\.bfloat16, or 'tf32'"):
+    with pytest.raises(ValueError, match=r"expected a torch dtype such as torch\.bfloat16, or 'tf32'"):
         peak_flops("H100 SXM", dtype)
 
 
@@ -288,8 +288,8 @@ def test_measured_ceiling_keeps_the_fastest_size_and_stops_before_what_would_tak
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"dtype": torch.float8_e4m3fn}, "wanted torch.float64"),
-        ({"dtype": torch.int8}, "wanted torch.float64"),
+        ({"dtype": torch.float8_e4m3fn}, "expected torch.float64"),
+        ({"dtype": torch.int8}, "expected torch.float64"),
         ({"sizes": ()}, "ascending"),
         ({"sizes": (128, 64)}, "ascending"),
         ({"sizes": (0, 64)}, "positive"),

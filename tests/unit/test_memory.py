@@ -53,7 +53,7 @@ def test_same_storage_of_empty_and_of_foreign_memory():
 
 @pytest.mark.parametrize("function", [storage_bytes, lambda x: same_storage(torch.zeros(1), x)])
 def test_a_list_and_a_sparse_tensor_have_no_storage_and_are_clear_errors(function):
-    with pytest.raises(TypeError, match="given a list; wanted a tensor"):
+    with pytest.raises(TypeError, match="given a list; expected a tensor"):
         function([1.0])
     with pytest.raises(TypeError, match="sparse_coo, which has no single storage"):
         function(torch.eye(3).to_sparse())
@@ -129,7 +129,7 @@ def test_gradients_are_right_inside_saved_bytes():
 
 
 def test_saved_bytes_passes_errors_on():
-    with pytest.raises(TypeError, match="was given a Tensor; wanted a function or a module"):
+    with pytest.raises(TypeError, match="was given a Tensor; expected a function or a module"):
         saved_bytes(torch.ones(1))
     with pytest.raises(ZeroDivisionError):
         saved_bytes(lambda: 1 / 0)

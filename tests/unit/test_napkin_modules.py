@@ -97,7 +97,7 @@ def test_attention_without_fusing_keeps_its_weights() -> None:
     ("build", "inputs", "kind", "says"),
     [
         (nn.Linear(2, 2), [], TypeError, "trace was given a Linear; give a function that makes it"),
-        (lambda: 3, [], TypeError, "a function that makes a int; wanted an nn.Module"),
+        (lambda: 3, [], TypeError, "a function that makes a int; expected an nn.Module"),
         (lambda: nn.Linear(2, 2, device="cpu"), [], ValueError, "weight is on cpu, where it takes memory; give"),
         (lambda: nn.Linear(int(torch.ones(1).item()), 2), [], ValueError, "cannot be built on the meta device: "),
         (lambda: nn.ReLU(), [], ValueError, "ReLU has no parameters that are trained"),

@@ -203,7 +203,7 @@ def test_a_plan_that_sharding_cannot_fit_advises_a_shorter_context_or_smaller_in
 def test_asking_for_a_missing_line_names_those_that_exist() -> None:
     planned = napkin.plan(LLAMA_LIKE, napkin.Step(1, 8))
     with pytest.raises(
-        LookupError, match=r"\('time', 'tea'\) is no line of this plan; it has .*\('time', 'training'\)"
+        LookupError, match=r"\('time', 'tea'\) is not a line of this plan; it has .*\('time', 'training'\)"
     ):
         planned["time", "tea"]
 

@@ -99,7 +99,7 @@ def test_a_broken_file_is_named_left_alone_and_stops_no_lecture(
     file.write_bytes(before)
     reconcile("x", 1, 2, "B")
     assert "Your guess is not kept" in capsys.readouterr().out and file.read_bytes() == before
-    with pytest.raises(ValueError, match="Move it away to begin anew"):
+    with pytest.raises(ValueError, match="Move it away to start again"):
         calibration()
 
 

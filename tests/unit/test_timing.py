@@ -151,7 +151,7 @@ def test_bad_limits_are_clear_errors(options, says):
 
 
 def test_a_result_instead_of_a_function_is_a_clear_error():
-    with pytest.raises(TypeError, match=r"was given a Tensor; wanted a function: benchmark\(lambda: x @ w\)"):
+    with pytest.raises(TypeError, match=r"was given a Tensor; expected a function: benchmark\(lambda: x @ w\)"):
         benchmark(torch.ones(2, 2) @ torch.ones(2, 2))
 
 

@@ -56,7 +56,7 @@ def test_format_bytes_gives_both_units(n, text):
 
 @pytest.mark.parametrize("n", [float("nan"), float("inf")])
 def test_format_bytes_refuses_nan_and_infinity(n):
-    with pytest.raises(ValueError, match="wanted a finite number of bytes"):
+    with pytest.raises(ValueError, match="expected a finite number of bytes"):
         format_bytes(n)
 
 
