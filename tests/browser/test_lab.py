@@ -111,7 +111,7 @@ def test_a_lecture_names_the_mistake_and_accepts_the_answer(lab: Lab, page: Page
         page.keyboard.press("Shift+Enter")
 
     answer("x.numel()")
-    output.get_by_text("That counts elements").first.wait_for(timeout=WAIT)
+    output.get_by_text("Your code counts elements").first.wait_for(timeout=WAIT)
     message = output.inner_text()
     assert "Traceback" not in message and "✗" in message
     assert re.search(r"got\s+\d+\s+expected\s+\d+", message)
