@@ -96,8 +96,8 @@ def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: boo
     if dtype != wanted:
         order = "" if dtype.newbyteorder("<") != wanted else ": the bytes of each number in the other order"
         raise ValueError(
-            f"{path} holds {dtype.str}{order}; expected {wanted.str}, which {vocab_size:,} ids take. It was written for "
-            "another vocabulary or by another program: convert it with write_tokens."
+            f"{path} holds {dtype.str}{order}; expected {wanted.str}, which {vocab_size:,} ids take. It was written "
+            "for another vocabulary or by another program: convert it with write_tokens."
         )
     if len(shape) != 1:
         raise ValueError(
@@ -147,8 +147,8 @@ def get_batch(
     count = len(tokens) - context  # of the windows
     if count < 1:
         raise ValueError(
-            f"get_batch was given {len(tokens):,} tokens for context={context}; expected {context + 1:,} or more, since "
-            "the last input needs a target. Take a shorter context or a longer text."
+            f"get_batch was given {len(tokens):,} tokens for context={context}; expected {context + 1:,} or more, "
+            "since the last input needs a target. Take a shorter context or a longer text."
         )
     starts = torch.randint(count, (batch, 1), generator=generator)
     places = (starts + torch.arange(context + 1)).numpy()

@@ -38,7 +38,7 @@ def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     (pytorch/pytorch issue 195460) and is supplied here.
     """
     if not callable(fn):
-        raise TypeError(f"count_flops was given a {type(fn).__name__}; expected a function: count_flops(lambda: x @ w).")
+        raise TypeError(f"count_flops was given a {type(fn).__name__}; expected a function: count_flops(lambda: x @ w)")
     from torch.utils import flop_counter  # where triton is installed, this import is slow
 
     aten = torch.ops.aten

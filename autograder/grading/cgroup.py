@@ -7,6 +7,7 @@ what goes beyond at that moment. Where there is none, the fork server counts pag
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import mmap
 import os
 import subprocess
@@ -15,7 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_NAME = "course-grading-"  # followed by the process that made it, and when
+_NAME = "course-grading-"  # followed by the process that made it, and when (in nanoseconds since the machine started)
+_NEW = 60_000_000_000  # nanoseconds in which a group is locked after it was made, or never will be
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,12 @@ class MemoryGroup:
         self.folder = folder
         folder.mkdir()
         self.descriptors: list[int] = []
+        self._lock: int | None = None
         try:
+            # While this process lives, it has the lock, and nobody sweeps the group. Every container that shares the
+            # kernel's groups sees a lock; a process's number means nothing there.
+            self._lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             (folder / files.limit).write_text(str(limit))
             with contextlib.suppress(FileNotFoundError, PermissionError):  # where the kernel doesn't count swap
                 # Version 2 limits swap by itself, version 1 together with memory: a page more, so that it is memory
@@ -59,7 +66,9 @@ class MemoryGroup:
         """Remove the group; its processes must have ended."""
         for descriptor in self.descriptors:
             os.close(descriptor)
-        self.descriptors = []
+        if self._lock is not None:
+            os.close(self._lock)
+        self.descriptors, self._lock = [], None
         for _ in range(20):  # what has just ended may still be counted
             try:
                 return self.folder.rmdir()
@@ -115,9 +124,14 @@ def _try(join: int) -> None:
 
 
 def _sweep(place: Path) -> None:
-    """Remove the groups of processes that were killed before they could."""
+    """Remove the groups of graders that were killed before they could: those that nobody has locked."""
     for folder in place.glob(f"{_NAME}*"):
-        maker = folder.name.removeprefix(_NAME).partition("-")[0]
-        if not Path("/proc", maker).exists():
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
+            if time.monotonic_ns() - int(folder.name.rpartition("-")[2]) < _NEW:
+                continue  # perhaps its maker is about to lock it
+            lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 folder.rmdir()
+            finally:
+                os.close(lock)

@@ -106,7 +106,7 @@ def parsed(text: str) -> tuple[float, Fraction | None]:
     """A number as float64, and exactly (None: infinite or NaN)."""
     text = text.strip().replace("−", "-").lower()
     if not _NUMBER.fullmatch(text) or len(text) > 40:
-        raise Impossible(f"“{text[:40]}” is not a number that can be read here, → write it like 0.1, -3, 1e-5, 1/3 or inf")
+        raise Impossible(f"“{text[:40]}” cannot be read as a number, → write it like 0.1, -3, 1e-5, 1/3 or inf")
     if text.strip("+-") in ("inf", "nan"):
         return float(text), None
     number = Fraction(text)

@@ -61,8 +61,8 @@ def shapes_of(text: str) -> list[tuple[int, ...]]:
     """``"2 3 4, 4 6"`` is the shapes of two tensors."""
     if not re.fullmatch(r"[\d ,]*", text) or any(not 1 <= int(n) <= 10**6 for n in re.findall(r"\d+", text)):
         raise Impossible(
-            f"“{text[:40]}” is not a shape, → write sizes from 1 to 1000000 with spaces between, a comma between tensors: "
-            "2 3 4, 4 6"
+            f"“{text[:40]}” is not a shape, → write sizes from 1 to 1000000 with spaces between, "
+            "a comma between tensors: 2 3 4, 4 6"
         )
     shapes = [tuple(map(int, part.split())) for part in text.split(",")]
     if len(shapes) > 3 or sum(map(len, shapes)) > MAX_AXES:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from autograder import project
 from autograder.grading import cgroup
 from autograder.grading.conversation import Gone
 from autograder.grading.sandbox import Sandbox
@@ -70,17 +73,32 @@ def test_a_group_that_cannot_be_used_is_none(place: Path, monkeypatch: pytest.Mo
 
 
 def test_what_a_killed_grader_left_is_removed(place: Path) -> None:
-    with subprocess.Popen(["true"]) as ended:
-        pass
-    left, ours = place / f"{cgroup._NAME}{ended.pid}-1", place / f"{cgroup._NAME}{os.getpid()}-1"
+    left, new = place / f"{cgroup._NAME}1-1", place / f"{cgroup._NAME}1-{time.monotonic_ns()}"
     left.mkdir()
-    ours.mkdir()
+    new.mkdir()
     try:
         group = cgroup.memory_group(2**30)
-        assert group is not None and not left.exists() and ours.exists()
+        assert group is not None and not left.exists()
+        assert new.exists(), "its maker may be about to lock it"
         group.close()
     finally:
-        ours.rmdir()
+        new.rmdir()
+    assert not group.folder.exists()
+
+
+@pytest.mark.sandboxed
+def test_a_group_in_use_stays_whoever_looks(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grader in another container shares the kernel's groups and does not see our processes."""
+    group = cgroup.memory_group(2**30)
+    assert group is not None
+    monkeypatch.setattr(cgroup, "_NEW", 0)
+    bwrap = ["bwrap", "--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc"]
+    sweep = "import pathlib, sys; from autograder.grading import cgroup; cgroup._NEW = 0; "
+    sweep += "cgroup._sweep(pathlib.Path(sys.argv[1]))"
+    cgroup._sweep(place)
+    subprocess.run([*bwrap, sys.executable, "-c", sweep, place], cwd=project.ROOT, check=True)
+    assert group.folder.exists()
+    group.close()
     assert not group.folder.exists()
 
 

@@ -103,7 +103,7 @@ BROKEN = {
     "big-endian": (lambda p: np.save(p, ids(9).astype(">u2")), "holds >u2: the bytes of each number in the other"),
     "int64": (lambda p: np.save(p, ids(9)), "holds <i8; expected <u2, which 50,257 ids take"),
     "signed": (lambda p: np.save(p, ids(9).astype(np.int16)), "holds <i2; expected <u2"),
-    "a matrix": (lambda p: np.save(p, ids(9).astype(np.uint16).reshape(3, 3)), r"shape \(3, 3\); expected one dimension"),
+    "a matrix": (lambda p: np.save(p, ids(9).astype(np.uint16)[None]), r"shape \(1, 9\); expected one dimension"),
     "no tokens": (lambda p: np.save(p, ids(0).astype(np.uint16)), "holds no tokens"),
     "a strange id": (lambda p: np.save(p, np.array([1, VOCAB], dtype=np.uint16)), "token 1 is 50257"),
     "objects": (lambda p: np.save(p, np.array([{}], dtype=object)), r"holds \|O"),
