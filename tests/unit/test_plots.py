@@ -361,7 +361,7 @@ def test_a_tensor_that_cannot_be_drawn_is_refused_with_the_reason(
 
 @pytest.mark.parametrize("highlight", [(1,), (3, 0), [(0, 0), (0, 4)], (0, -5)])
 def test_a_highlight_outside_the_tensor_is_an_error(highlight: object) -> None:
-    with pytest.raises(ValueError, match=r"no element of a tensor of shape \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"not an element of a tensor of shape \(3, 4\)"):
         plots.storage_layout(torch.zeros(3, 4), highlight=highlight)  # type: ignore[arg-type]
 
 
