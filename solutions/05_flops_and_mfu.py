@@ -7,13 +7,10 @@ r"""
 
 > **How fast could this be, and how fast is it?**
 
-So far we have mostly counted bytes. In this lecture we count work. You'll learn to calculate how much arithmetic a
-model needs, to find out how much your machine can do in a second, and to measure how much of that you actually get. At
-the end you'll have two pictures of *your* machine: how fast it multiplies matrices of different sizes, and its
-roofline, with your predictions beside your measurements.
-
-Everything is measured on your machine, so your numbers will differ from other people's. If you can, close other
-programs first.
+So far we've mostly counted bytes. Now we count work: how much arithmetic a model needs, how much your machine can do
+in a second, and how much of that you actually get. You'll end up with two pictures of *your* machine: how fast it
+multiplies matrices of different sizes, and its roofline. Everything is measured here and now, so close other programs
+if you can.
 """
 
 # %%
@@ -45,14 +42,8 @@ show_progress()
 r"""
 ## 1 · Counting work
 
-A FLOP is one addition or one multiplication of two floating point numbers (lecture 00). Remember that the same letters
-stand for two quantities:
-
-- *FLOPs* is a count: how much work there is. It's a property of the mathematics.
-- *FLOP/s* is a rate: how fast a machine works. It's a property of the hardware, and of how well you use it.
-
-A count divided by a rate is a time in seconds. In lecture 00 you saw how large these counts get: GPT-3's training took
-33 times the FLOPs that eight H100s could do in two weeks at their peak.
+*FLOPs* are a count, *FLOP/s* is a rate (lecture 00), and a count divided by a rate is a time. GPT-3's training took 33
+times the FLOPs that eight H100s can do in two weeks at their peak.
 """
 
 # %% tags=["item-43", "item-44"]
@@ -72,7 +63,7 @@ r"""
 
 At ordinary context lengths, nearly all the work of a language model is in one operation. A **linear layer** multiplies
 $B$ vectors of $D$ numbers (one vector per token) by a matrix of weights, which gives $B$ vectors of $K$ numbers: `[B,
-D] @ [D, K] → [B, K]`. Here it is in the simplest possible form, with every operation counted:
+D] @ [D, K] → [B, K]`. Here it is with every operation counted:
 """
 
 
@@ -97,16 +88,14 @@ assert work == 2 * 3 * 4 * 5
 
 # %% [markdown]
 r"""
-Each of the $B \cdot K$ outputs takes $D$ multiplications, and $D$ numbers are added to a sum that starts at zero. In
-total,
+Each of the $B \cdot K$ outputs takes $D$ multiplications and $D$ additions to a sum that starts at zero. In total,
 
 $$\text{FLOPs} = 2 \cdot B \cdot D \cdot K .$$
 
-(One could save the first addition of each sum. Nobody counts that way, and hardware doesn't work that way: it
-multiplies and adds in one step, a **fused multiply-add**.)
+Hardware does one of each in one step, a **fused multiply-add**.
 
-> **Trap: MACs.** Several popular counters report *multiply-accumulates* (MACs) and call them FLOPs. One MAC
-> is two FLOPs. If two sources differ by exactly a factor of two, suspect this first.
+> **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each two FLOPs, and call them FLOPs. If two
+> sources differ by exactly a factor of two, suspect this first.
 
 **Predict.** The next cell multiplies two matrices. On a CUDA GPU $B$, $D$, $K$ = 16384, 32768, 8192; on an Apple GPU,
 or one with less than 12 GB, 2048, 4096, 4096; otherwise 512, 1024, 2048. How many FLOPs is that on your machine?
@@ -134,13 +123,12 @@ assert 2 * 512 * 1_024 * 2_048 == 2_147_483_648  # the CPU's: 2.1 GFLOPs
 
 # %% [markdown]
 r"""
-At one operation per second, the largest of these would take you almost 279,000 years. At its bfloat16 peak, an H100
-would need nine thousandths of a second.
+At its bfloat16 peak, an H100 would need nine thousandths of a second for the largest of these. You, at one operation
+per second, would need 279,000 years.
 
-*Elementwise* operations hardly count beside this. Adding two $m \times n$ matrices takes $m \cdot n$ FLOPs, one per
-element, and so does a ReLU or a bias, up to a small constant. A matrix multiplication takes $2D$ per element of its
-result, and $D$ is in the thousands. That's why people count the matrix multiplications and ignore the rest, as
-PyTorch's counter does.
+*Elementwise* operations, such as an addition of two matrices or a ReLU, take about one FLOP per element. A matrix
+multiplication takes $2D$ per element of its result, and $D$ is in the thousands. That's why people count only the
+matrix multiplications, as PyTorch's counter does.
 """
 
 # %% tags=["item-53"]
@@ -156,17 +144,14 @@ print(f"an elementwise operation on the output: {addition / linear_flops:.3%} of
 
 # %% [markdown]
 r"""
-A small share of the *work* can still be a large share of the *time*. Section 6 explains why.
-
-*Try it yourself:* halve `D` in a call of `multiply_and_count`. Then halve all three sizes. What happens to the count?
+That's the work; section 6 explains why their share of the *time* can be large.
 
 ### Exercise 5.1 · FLOPs of a multiplication &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `matmul_flops(x_shape, w_shape)`. It returns the FLOPs of `x @ w`, computed from the two shapes alone. The last
-two dimensions of each are the matrices. All dimensions before them are *batch* dimensions: there's one product for each
-combination of them, and they broadcast as usual in PyTorch: they're aligned from the right, and a dimension that is 1
-or missing on one side is repeated. Both shapes have at least two dimensions. If the inner sizes differ, raise a
-`ValueError`.
+two dimensions of each are the matrices. All dimensions before them are *batch* dimensions, with one product for each
+combination of them, and they broadcast as usual (lecture 01). Both shapes have at least two dimensions. If the inner
+sizes differ, raise a `ValueError`.
 """
 
 
@@ -193,7 +178,7 @@ r"""
 <details><summary>Hint 1</summary>How many numbers does the product have, leading dimensions included? What does each of them cost?</details>
 <details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> takes a shape apart, and <code>torch.broadcast_shapes</code> says what two batches broadcast to.</details>
 
-**Why it matters.** A training run of $10^{25}$ FLOPs is mostly a sum of values of this function.
+
 
 ## 2 · Two FLOPs per parameter and token
 
@@ -203,7 +188,7 @@ linear layer costs
 $$\text{forward FLOPs} = 2 \cdot \text{tokens} \cdot \text{parameters},$$
 
 because each weight takes part in one multiplication and one addition for every token. If you stack layers, both sides
-add up, so the rule holds for the whole stack, whatever its shape.
+add up, so the rule holds for the whole stack.
 """
 
 # %% tags=["item-54"]
@@ -226,8 +211,8 @@ This is the most useful rule in the course: from 175 billion parameters you get 
 the architecture. But it has two exceptions.
 
 > **Trap: not every parameter multiplies.** The table of token embeddings is *looked up*: a row is copied, and nothing
-> is computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs on the way in. (The output layer, which turns
-> the last vectors into scores for each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
+> is computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs. (The output layer, which computes a score
+> for each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
 
 > **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared
 > with every other. With vectors of $d$ numbers, each layer computes $T \times T$ scores of $d$ products (over all heads
@@ -271,7 +256,7 @@ equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal
 save up to half. PaLM's MFU and PyTorch's counter count in full; the FlashAttention papers count half. Say which you
 use.)
 
-*Try it yourself:* make the model twice as wide. At which context length does attention now cost as much as the weights?
+
 
 ### Exercise 5.2 · FLOPs of a model &nbsp; ★★★ &nbsp; 20 minutes
 
@@ -327,18 +312,15 @@ r"""
 <details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> walks through the whole tree, the model itself included, and names each module once.</details>
 <details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. So one use is 2 · numel · out_features. The hook can append that to a list.</details>
 
-**Why it matters.** You can now count the linear layers of a model that somebody else wrote, without a formula. Tools
-such as thop and torchinfo work like this. PyTorch's own counter is called for each *operation*, so it also sees
-multiplications that belong to no layer, as in attention.
+**Why it matters.** You can now count the linear layers of a model that somebody else wrote. PyTorch's own counter is
+called for each *operation*, so it also sees the multiplications in attention.
 
 ## 3 · Timing properly
 
-Speed is work divided by time, so now we need the time. That should take two readings of a clock, but there are several
-ways to get it wrong.
-
-The first is that a GPU is asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix
-multiplication. A call from Python only puts a kernel into a queue and returns; the GPU works through the queue on its
-own. Only operations that need the results (`print`, `.item()`, an ordinary copy to the CPU) wait for it.
+Speed is work divided by time, so now we need the time. It's easy to measure wrong, first because a GPU is
+asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call from
+Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
+ordinary copy to the CPU) wait for it.
 """
 
 # %% [markdown]
@@ -359,9 +341,8 @@ sequenceDiagram
 
 # %% [markdown]
 r"""
-So that you can see this without a GPU, here's a simulated one with a simulated clock. Queueing a call takes 10 µs.
-Computing takes 2 ms, and one second more for the very first call: real GPUs compile and load kernels, allocate memory
-and raise their clock speed.
+So that you can see this without a GPU, here's a simulated one with a simulated clock. Queueing a call takes 10 µs,
+computing it 2 ms, and the very first call one second more: real GPUs have kernels to load and memory to allocate.
 """
 
 
@@ -414,10 +395,9 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-This gives us the recipe. First the **warm-up**: run the operation a few times without timing it. *Synchronize*, which
-means wait for the device, before you read the clock, each time: before the start, so that work queued earlier doesn't
-count, and before the end, so that yours is finished. *Repeat*, and look at more than one number. Now for real, on your
-device:
+This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize*, that is, wait
+for the device, before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
+that yours is finished. *Repeat*. Now for real, on your device:
 """
 
 # %% tags=["timed"]
@@ -476,19 +456,16 @@ plots.show(fig, alt=f"{finding}; each call is a dot, with lines at mean, median 
 
 # %% [markdown]
 r"""
-It's the same multiplication, but it never takes the same time. Disturbances (the operating system, other programs, a
-clock that slows down) can only make it slower. So the distribution has a long tail on one side. Which number should you
-report?
+Disturbances (the operating system, other programs, a clock that slows down) can only make a call slower. Which number
+should you report?
 
-- The **median** is the sample in the middle: half of the samples are faster. It's what you'll usually get, and one bad
-  sample doesn't change it.
+- The **median** is the sample in the middle: half of the samples are faster. One bad sample doesn't change it, as it
+  does the *mean*.
 - The *fastest* is the best estimate of what the machine *can* do, because it was disturbed least.
-- The *mean* depends on every disturbance.
-- The *spread* tells you whether to believe any of them. If it's large, find out why and measure again.
+- The *spread* tells you whether to believe either. If it's large, find out why and measure again.
 
-On a CPU a large spread often has this cause: the work is divided among threads, one for each core, and it's done when
-the *last* of them is done. If another program occupies a single core, all others wait. So leave one core free for the
-rest of the machine. This notebook does so from here on.
+On a CPU the work is divided among threads, one per core, and it's done when the *last* of them is done. If another
+program occupies one core, all others wait. So leave one core free, as this notebook does from here on.
 """
 
 # %% tags=["timed"]
@@ -508,8 +485,8 @@ assert middle_spread([float(i) for i in range(1, 100)]) == 80 / 20  # of the sam
 
 # %% [markdown]
 r"""
-Two more things change the result. The first is *what you time*. `x + 1` has to allocate memory for its result;
-`torch.add(x, 1, out=y)` uses memory that exists already.
+*What you time* changes the result, too. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` uses memory that
+exists already.
 
 **Predict.** For a tensor of 64 MB, how many times as long does `x + 1` take as the version with `out=`?
 """
@@ -531,29 +508,10 @@ assert big.nbytes == 64_000_000
 
 # %% [markdown]
 r"""
-On a CPU, the operating system provides large blocks of memory; it has to find and clear each page when it's first
-touched, which can take longer than the addition. On a GPU, PyTorch keeps memory for reuse, and the two should take
-about the same time. You may measure either, but say which.
+On a CPU, the operating system has to find and clear each new page of memory, which can take longer than the addition.
+On a GPU, PyTorch keeps memory for reuse, so the two should take about the same time. 
 
-> **Trap: benchmarks with zeros.** The second is *the data*. A GPU multiplies matrices of zeros or ones faster than
-> random numbers: fewer bits flip, so the chip draws less power and can run at a higher clock. (See Horace He,
-> "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data".) Use random numbers.
-"""
-
-# %% tags=["timed"]
-left = torch.randn(n, n, device=device)
-for name, right in {"random": torch.randn_like(left), "zeros": torch.zeros_like(left)}.items():
-    taken = timing.benchmark(
-        lambda: torch.mm(left, right, out=out), device=device, min_seconds=0.3
-    )
-    print(f"{name:>6}: {taken}")
-
-# %% [markdown]
-r"""
-(On a CPU you'll hardly see a difference.)
-
-*Try it yourself:* remove both synchronizations in the loop over 200 calls. What do you get on a GPU? Why does nothing
-change on a CPU?
+*Try it yourself:* remove both synchronizations in `time_calls`. Why does nothing change on a CPU?
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -596,8 +554,7 @@ r"""
 <details><summary>Hint 1</summary>The order for each sample: wait, read, call, wait, read.</details>
 <details><summary>Hint 2</summary>Keep the samples in a list; <code>statistics.median</code> takes it. For an even number of samples it averages the two in the middle.</details>
 
-**Why it matters.** If you forget to `synchronize`, your code seems a hundred times as fast, or more. You'll now notice
-it in other people's numbers.
+**Why it matters.** If you forget to `synchronize`, your code seems a hundred times as fast, or more.
 """
 
 
@@ -621,16 +578,16 @@ assert linear_seconds > 0
 
 # %% [markdown]
 r"""
-`course_utils.timing.benchmark` does the same with refinements: it groups calls that are too short for the clock, and
-on CUDA it lets the GPU itself record the time (*events*). In your own projects use `torch.utils.benchmark.Timer` (which
-runs on *one* CPU thread unless you tell it otherwise) or, on GPUs, `triton.testing.do_bench`.
+`course_utils.timing.benchmark` also groups calls that are too short for the clock, and on CUDA it lets the GPU itself
+record the time (*events*). In your own projects use `torch.utils.benchmark.Timer`  (one CPU thread by default) or
+`triton.testing.do_bench`.
 
 ## 4 · What the hardware promises
 
-Data sheets state a peak in FLOP/s. It's calculated, not measured: units × operations per clock cycle × cycles per
-second. An A100 has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that
-only multiply small matrices. Per cycle they do 1,024 fused multiply-adds of 16-bit numbers in each multiprocessor,
-while the ordinary units do 64 of 32-bit numbers. The clock runs at 1.41 GHz, and a fused multiply-add is 2 FLOPs.
+The peak on a data sheet is calculated, not measured: units × operations per clock cycle × cycles per second. An A100
+has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that only multiply small
+matrices and do 1,024 fused multiply-adds of 16-bit numbers per cycle; its ordinary units do 64 of 32-bit numbers. The
+clock runs at 1.41 GHz.
 """
 
 # %% tags=["item-48"]
@@ -645,10 +602,10 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-It's sixteen times faster in bfloat16 than in float32. So a card doesn't have one peak; it has *one for each dtype*.
-(`tf32` in the table below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run
-on the tensor cores. For matrix multiplications PyTorch uses it only if you ask:
-`torch.set_float32_matmul_precision("high")`. For convolutions it's the default.)
+That's sixteen times faster in bfloat16 than in float32: a card has *one peak for each dtype*. (`tf32` in the table
+below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run on the tensor cores.
+PyTorch uses it for convolutions, and for matrix multiplications only after
+`torch.set_float32_matmul_precision("high")`.)
 """
 
 # %% tags=["item-56"]
@@ -683,11 +640,10 @@ assert (
 
 # %% [markdown]
 r"""
-The two H100s differ by 24%, because the one for a PCIe slot has fewer multiprocessors than the SXM module (114
-against 132) and a lower power limit.
+The two H100s differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and a lower power limit.
 
-There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*. For
-dense matrices it promises half of that, 989. The float32 number has no footnote: 67 means 67.
+There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*, which
+is 989 for dense matrices. (What's lost in practice is lost in addition.) The float32 number has no footnote.
 """
 
 # %% tags=["item-49"]
@@ -702,16 +658,14 @@ r"""
 ### 2:4 structured sparsity
 
 **2:4 sparsity** means that at least two of every four neighboring weights in a row are zero. The hardware stores only
-the other two values and, for each, two bits that say which position it had. The tensor core picks the two matching
-inputs and does half of the multiplications, but the data sheet counts all of them. That's the factor of two.
+the other two values and, for each, two bits for its position. The tensor core picks the two matching inputs and does
+half of the multiplications, but the data sheet counts all of them. That's the factor of two.
 
-Why doesn't ordinary training use it? Because its weights are dense: all of them are needed, and each step changes all
-of them. If you force half of them to zero by a rule about neighbors, you get a different model. And the backward pass
-multiplies by the *transposed* weights, whose groups of four run along the other dimension. The usual use is inference:
-train densely, set weights to zero, train a little more to repair the damage, and then serve the model.
+Training doesn't use it: each step changes all weights, and the backward pass multiplies by the *transposed*
+weights, whose groups of four run along the other dimension. The usual use is inference: train densely, set weights to
+zero, train a little more to repair the damage, then serve the model.
 
-> **Trap: two different halves.** You may read that people halve the 1,979 because "in practice only 50% is reached".
-> No: they halve it because their matrices are dense. What's lost in practice is lost in addition.
+
 
 ### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -752,10 +706,7 @@ prune_2_4    0  -9   0   3 │ 16  15   0   0
 
 </details>
 
-**Why it matters.** This is the difference between 1,979 and 989 on a data sheet. Now you know what you'd have to
-do to your weights to get the larger number.
-
-How much does pruning change? For random weights:
+**Why it matters.** That's what 1,979 instead of 989 costs. How much does it change random weights?
 """
 
 # %%
@@ -776,12 +727,10 @@ assert 0.86 < energy < 0.88 and 0.35 < error < 0.38
 r"""
 ### Your own machine
 
-What does *your* device promise? If it's in the course's table, we know. If not, the honest answer is *unknown*.
+What does *your* device promise? If it isn't in the course's table, the honest answer is *unknown*.
 
-> **Trap: made-up peaks.** Some programs use a peak of 1 for an unknown device, which makes every utilization
-> $10^{12}$%, or they silently use the number of a similar card. "Unknown" is an answer that you can work with:
-> measure the fastest multiplication that the device manages, and call it a *measured ceiling*. It tells you
-> how far you are below what's possible here, though not how far below what was promised.
+> **Trap: made-up peaks.** Some programs silently use the peak of a similar card for one they don't know. If you don't
+> know the peak, measure the fastest multiplication that the device manages, and call it a *measured ceiling*. 
 """
 
 # %% tags=["error-14", "timed"]
@@ -799,10 +748,7 @@ for dtype in (torch.float32, torch.bfloat16):
 
 # %% [markdown]
 r"""
-Some CPUs have instructions for bfloat16 and are faster with it than with float32; many have none and are much slower.
-The numbers above show which kind yours is.
 
-*Try it yourself:* look up the data sheet of a card you know. Is its largest number sparse or dense? For which dtype?
 
 ## 5 · MFU: how much of it you get
 
@@ -812,14 +758,13 @@ paper):
 $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{promised FLOP/s: dense, for the dtype in use, over all devices}} .$$
 
 *Model* FLOPs are those that the mathematics of the model requires. If your program does extra work (lecture 11
-computes activations twice to save memory), that work isn't counted: it takes time and does nothing for the model, so
-the MFU goes down, as it should. (If you count it, you get *hardware* FLOPs utilization, HFU, which rewards waste.)
+computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too, you get
+*hardware* FLOPs utilization, HFU.)
 
-> **Trap: the MFU of one operation.** The utilization of a single matrix multiplication is often called MFU. It's
-> useful, and we'll measure it, but MFU refers to a whole training step, and the utilization of its multiplications is
-> in practice an upper bound for it.
+> **Trap: the MFU of one operation.** MFU refers to a whole training step. The utilization of a single matrix
+> multiplication, which is often called MFU, is in practice an upper bound for it.
 
-What's a good value? Here's what professional teams reached:
+What's a good value? Two published runs:
 """
 
 # %% tags=["item-57", "item-58", "error-16"]
@@ -846,10 +791,9 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-As a rule of thumb, *an MFU of 0.5 or more is good*. The largest runs reach 0.4, and at 0.05 something is wrong.
-Nothing reaches 1, not even a single multiplication: the best that Stas Bekman's *mamf-finder*
-(github.com/stas00/ml-engineering) finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100,
-80%. Chips slow down when they draw too much power, and data has to be fetched.
+As a rule of thumb, *an MFU of 0.5 or more is good*. The largest runs reach 0.4, and at 0.05 something is wrong. Not
+even a single multiplication reaches 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering)
+finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -885,11 +829,10 @@ r"""
 <details><summary>Hint 1</summary>Three steps: look the rate up for the dtype (or return None), make it dense, divide.</details>
 <details><summary>Hint 2</summary>The achieved rate is flops / seconds. The dense peak is half of the printed rate if that is sparse.</details>
 
-**Why it matters.** It's only one line, but there are three ways to get it wrong: the sparse rate, the rate of another
-dtype, and a made-up default.
+**Why it matters.** There are three ways to get one line wrong: the sparse rate, the rate of another dtype, and a
+made-up default.
 
-Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured
-ceiling instead, and say so.
+Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
 
 **Predict.** What percentage of the peak, or of the measured ceiling, does `x_large @ w_large` reach in float32?
 """
@@ -916,8 +859,8 @@ reconcile(f"float32, share {of_what}", guess, 100 * share, "%")
 
 # %% [markdown]
 r"""
-Now in bfloat16. The FLOPs don't depend on the dtype, but the time and the peak do. (If
-bfloat16 is slow on your device, the cell uses a sixteenth of the rows and counts accordingly.)
+Now in bfloat16. The FLOPs stay the same; the time and the peak change. (On CPUs without instructions for bfloat16 the
+cell uses a sixteenth of the rows.)
 """
 
 # %% tags=["item-59", "timed"]
@@ -940,11 +883,10 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-Compare the two lines. On a GPU bfloat16 is faster, but its *utilization* is often lower, because the
-peak grew more than the speed. Time is what you pay for; utilization tells you how much you could still gain.
+On a GPU bfloat16 is faster, but its *utilization* is often lower, because the peak grew more than the speed. Time is
+what you pay for; utilization tells you how much you could still gain.
 
-So much for single multiplications. Here's the forward pass of a whole model, measured with
-your `model_flops` and your `benchmark`:
+Here's the forward pass of a whole model, measured with your `model_flops` and your `benchmark`:
 """
 
 # %%
@@ -971,8 +913,7 @@ assert work == 2 * vectors * (4 + 4 + 1) * width**2
 
 # %% [markdown]
 r"""
-The two norms and the GELU (lecture 07 explains both) do almost no FLOPs. How much time do they take? Here's the GELU
-alone, on the numbers that it gets in the model:
+The norms and the GELU (lecture 07) do almost no FLOPs. How much time does the GELU take?
 """
 
 # %% tags=["timed"]
@@ -989,13 +930,13 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width))  # one FLOP per elem
 
 # %% [markdown]
 r"""
-Its share of the time is much larger than its share of the work. Section 6 explains why. First, another question: how
-large must a multiplication be to be efficient?
+Its share of the time is much larger than its share of the work, which section 6 explains. How large must a
+multiplication be to be efficient?
 
 ### From tiny to large
 
-The next cell multiplies two $n \times n$ matrices in both dtypes, for increasing $n$, and takes the fastest sample of
-each. If one of them beats the measured ceiling of section 4, we raise the ceiling.
+The next cell multiplies two $n \times n$ matrices in both dtypes, for increasing $n$. If one of them beats the measured
+ceiling of section 4, we raise the ceiling.
 
 **Predict.** The smallest matrices are 32 × 32 on a CPU and 256 × 256 on a GPU. What percentage of the peak (or ceiling)
 do they reach in float32?
@@ -1059,13 +1000,14 @@ plots.show(
 # %% [markdown]
 r"""
 Small multiplications waste a machine: each takes a few microseconds to start, and there isn't enough work for all
-cores. A model of many small layers has a low MFU for this reason alone. (On CPUs the
-curve often falls again at the right end, when the matrices no longer fit in the caches or the chip gets hot.)
+cores. A model of many small layers has a low MFU for this reason alone.
 
-And why do large ones stay below 100%? On a GPU we can show one reason, *power*. The promised peak assumes a certain
-clock, and a chip at its power limit lowers its clock. Multiplying by zeros takes less power (section 3). So the gap
-between zeros and random numbers is the cost of power; the gap that remains even with zeros is the kernel's own
-overhead.
+Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
+power limit lowers its clock. On a GPU the next cell shows it with zeros, which take less power because fewer bits flip:
+the gap between zeros and random numbers is the cost of power; the gap that remains is the kernel's own overhead.
+
+> **Trap: benchmarks with zeros.** For the same reason, time with random numbers. (Horace He, "Strangely, Matrix
+> Multiplications on GPUs Run Faster When Given *Predictable* Data")
 """
 
 # %% tags=["timed"]
@@ -1091,13 +1033,11 @@ else:
 
 # %% [markdown]
 r"""
-*Try it yourself:* sizes that aren't powers of two, such as 1,000 or 1,023. Do they cost you anything?
-
 ## 6 · The roofline
 
 A processor computes, and it moves data from memory to where it computes. The two overlap, so the *slower one decides*.
-Which one that is depends on one property of the work. The **arithmetic intensity** of an operation is the number of
-FLOPs it does per byte it moves.
+Which one that is depends on the work. The **arithmetic intensity** of an operation is the number of FLOPs it does per
+byte it moves.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
@@ -1128,10 +1068,8 @@ assert (
 # %% [markdown]
 r"""
 The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*: no program that adds
-numbers from memory could be faster. That's the use of a roofline. It tells you whether "slow" can be improved.
-
-It also explains section 5: norms and GELU do about one FLOP for each number they fetch, so they run at the
-speed of memory or below.
+numbers from memory could be faster. A roofline tells you whether "slow" can be improved. GELU, too, does few FLOPs for
+each number it fetches, so it runs at the speed of memory at best.
 
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
 was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
@@ -1169,12 +1107,11 @@ r"""
 <details><summary>Hint 1</summary>Three matrices are moved, with b·d, d·k and b·k elements. The work is 2·b·d·k.</details>
 <details><summary>Hint 2</summary>One FLOP takes 1 / peak seconds. The 1 / intensity bytes that belong to it take 1 / (intensity · bandwidth).</details>
 
-**Why it matters.** Before you optimize, find out which of the two is the limit. If the operation waits for
-memory, neither a faster chip nor fewer FLOPs will help.
+**Why it matters.** If an operation waits for memory, neither a faster chip nor fewer FLOPs will help.
 
-For square matrices the formula gives $n/3$ in 2-byte numbers (and $n/6$ in float32), so
-multiplications get *more efficient* as they get larger. And for a batch of $B$ tokens and a large weight matrix it's
-nearly $B$ itself, as long as $B$ is small compared with $D$ and $K$:
+For square matrices the formula gives $n/3$ in 2-byte numbers: multiplications get *more efficient* as they get larger.
+For a batch of $B$ tokens and a large weight matrix it's nearly $B$ itself, as long as $B$ is small compared with $D$
+and $K$:
 """
 
 # %%
@@ -1195,19 +1132,14 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 
 # %% [markdown]
 r"""
-This explains much of how language models are trained and served. In training, thousands of tokens pass through the
-weights at once, and arithmetic is the limit. When a model *generates* text, it produces one token at a time: 1 FLOP per
-byte, three hundred times below the ridge point. The GPU spends its time fetching weights. That's why servers combine
-many users' requests into one batch.
-
-*Try it yourself:* how many tokens at once would you need on an A100, or on a B200? (`hardware.ACCELERATORS` has their
-bandwidths.)
+In training, thousands of tokens pass through the weights at once, and arithmetic is the limit. When a model
+*generates* text, it produces one token at a time: 1 FLOP per byte, three hundred times below the ridge point. The GPU
+spends its time fetching weights. That's why servers combine many users' requests into one batch.
 
 ## 7 · Your machine's roofline
 
-We'll test the roofline with four operations, from the lowest intensity to the highest: an addition, a matrix times a
-vector, a small multiplication, and a large one. First come the predictions, from your functions and two properties of
-the machine, its peak and its bandwidth. (A byte that's copied is read once and written once, so it counts twice.)
+Four operations test the roofline: an addition, a matrix times a vector, a small multiplication, and a large one. Your
+functions predict them from the machine's peak and bandwidth.
 
 **Predict.** How many times as many FLOP/s does the large multiplication reach as the addition?
 """
@@ -1242,7 +1174,7 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Now the measurements. We want to know what the machine can do, so we take the fastest sample.
+Now the measurements, the fastest of each:
 """
 
 # %% tags=["timed"]
@@ -1286,21 +1218,17 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-Read the picture from left to right. The addition and the matrix times a vector are on the slope or a little below it:
-they're limited by memory, at a small share of the peak. (They may even be slightly *above* it, because we measured the
-bandwidth with a copy, and writing can cost more than reading.) The large multiplication should be close to the flat
-roof. (If your CPU's peak is unknown, that's no surprise, since the roof is the best multiplication we measured.)
+The addition and the matrix times a vector are near the slope: they're limited by memory, at a small share of the peak.
+(They may even be slightly *above* it, because we measured the bandwidth with a copy, and writing can cost more than
+reading.) The large multiplication should be close to the flat roof. The small one may be far *below* it, because
+starting it takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache. The roofline
+model ignores both effects.
 
-The small multiplication may be far *below* the roof, because starting it takes longer than the work. It may also be
-above the slope, because 64 × 64 numbers stay in the cache, which is faster than memory. The roofline model ignores both
-effects. When a point is off the roof, ask why.
+So *how fast could it be?* As fast as the roof above its intensity. *How fast is it?* That's the filled marker.
 
-So *how fast could it be?* As fast as the roof above its intensity. *How fast is
-it?* That's the filled marker.
-
-Now experiment. Your measurements stay, and you can move a product `[m, k] @ [k, n]` under the roof of your machine or
-of any card. Think of $m$ as the number of tokens at once and of $k$ and $n$ as the sides of a weight matrix. How large
-must $m$ be for it to be compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
+Now move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of $m$ as the number of tokens
+at once and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be for it to be compute-bound here, and
+on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]
@@ -1313,18 +1241,16 @@ roofline.explore([(name, intensities[name], measured[name]) for name in measured
 r"""
 ## Takeaways
 
-**Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs; elementwise operations take one per element. A forward pass takes
-2 × tokens × parameters, plus $4T^2d$ per layer and sequence for attention, and look-ups are free. To measure time, use
-warm-up, synchronization, repetition and random data; report the median and the spread. MFU is model FLOPs per second
-divided by the *dense* peak of the *dtype in use*. The roof is min(peak, intensity × bandwidth).
+**Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs. A forward pass takes 2 × tokens × parameters, plus $4T^2d$ per
+layer and sequence for attention. To measure time, use warm-up, synchronization, repetition and random data; report the
+median and the spread. MFU is model FLOPs per second divided by the *dense* peak of the *dtype in use*. The roof is
+min(peak, intensity × bandwidth).
 
 **Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,
-look for MACs or sparsity; if by a hundred or more, for a missing synchronization. If you don't know a peak, say
-"unknown" and measure a ceiling.
+look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
-**Intuitions.** Nothing reaches its promised peak: the best multiplications get 80 to 87% of it, a well-tuned
-training run 40 to 50%. Elementwise operations are limited by bandwidth, not by FLOP/s. Large multiplications are
-efficient; small ones are mostly overhead. One token at a time is memory-bound, thousands are compute-bound.
+**Intuitions.** Nothing reaches its promised peak: the best multiplications get 80 to 87% of it, a well-tuned training
+run 40 to 50%. Elementwise operations are memory-bound. So is one token at a time; thousands are compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?
