@@ -9,8 +9,7 @@ r"""
 
 So far we've mostly counted bytes. Now we count work: how much arithmetic a model needs, how much your machine can do
 in a second, and how much of that you actually get. You'll end up with two pictures of *your* machine: how fast it
-multiplies matrices of different sizes, and its roofline. Everything is measured here and now, so close other programs
-if you can.
+multiplies matrices of different sizes, and its roofline. Close other programs if you can.
 """
 
 # %%
@@ -92,7 +91,7 @@ Each of the $B \cdot K$ outputs takes $D$ multiplications and $D$ additions to a
 
 $$\text{FLOPs} = 2 \cdot B \cdot D \cdot K .$$
 
-Hardware does one of each in one step, a **fused multiply-add**.
+Hardware multiplies and adds in one step, a **fused multiply-add**.
 
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each two FLOPs, and call them FLOPs. If two
 > sources differ by exactly a factor of two, suspect this first.
@@ -659,7 +658,7 @@ r"""
 
 **2:4 sparsity** means that at least two of every four neighboring weights in a row are zero. The hardware stores only
 the other two values and, for each, two bits for its position. The tensor core picks the two matching inputs and does
-half of the multiplications, but the data sheet counts all of them. That's the factor of two.
+half of the multiplications, but the data sheet counts all of them.
 
 Training doesn't use it: each step changes all weights, and the backward pass multiplies by the *transposed*
 weights, whose groups of four run along the other dimension. The usual use is inference: train densely, set weights to
@@ -859,7 +858,7 @@ reconcile(f"float32, share {of_what}", guess, 100 * share, "%")
 
 # %% [markdown]
 r"""
-Now in bfloat16. The FLOPs stay the same; the time and the peak change. (On CPUs without instructions for bfloat16 the
+Now in bfloat16. (On CPUs without instructions for bfloat16 the
 cell uses a sixteenth of the rows.)
 """
 
