@@ -1,6 +1,6 @@
 """Checkpoints of a training run: written whole or not at all, restored whole or not at all.
 
-What a run needs to go on as if it had never stopped: the model, the optimizer, the number of the next step, the
+What a run needs to continue as if it had never stopped: the model, the optimizer, the number of the next step, the
 generators that draw data, and the global generators of torch (CPU and GPU), NumPy and Python.
 """
 
@@ -27,7 +27,7 @@ _PARTS = {"format", "step", "model", "optimizer", "generators", "global"}
 
 
 class CheckpointError(Exception):
-    """A file that cannot be restored from: says what is wrong with it, and what to do."""
+    """The file cannot be restored; the message says what is wrong with it and what to do."""
 
 
 def save_checkpoint(
@@ -38,13 +38,13 @@ def save_checkpoint(
     step: int,
     generators: Mapping[str, torch.Generator] | None = None,
 ) -> None:
-    """Write all that the run needs to go on. A crash or a full disk leaves what was at `path` as it was.
+    """Write everything the run needs to continue. After a crash or on a full disk, `path` keeps its old content.
 
     Args:
         path: the file; its folder exists.
         model, optimizer: as they are after the update of step − 1.
         step: the next step to run.
-        generators: by name, those that draw data; the global ones are always written.
+        generators: those that draw data, by name; the global ones are always written.
 
     Raises:
         OSError: the file could not be written.
@@ -78,13 +78,13 @@ def load_checkpoint(
     optimizer: torch.optim.Optimizer,
     generators: Mapping[str, torch.Generator] | None = None,
 ) -> int:
-    """Put model, optimizer and generators back to where they were, and return the next step to run.
+    """Restore the model, the optimizer and the generators, and return the next step to run.
 
     Everything is checked before anything is changed. No code in the file is run (``weights_only=True``).
 
     Raises:
         FileNotFoundError: there is no such file.
-        CheckpointError: the file is damaged or none of ours, or belongs to another model, optimizer or set of
+        CheckpointError: the file is damaged, isn't a checkpoint, or belongs to another model, optimizer or set of
             generators.
     """
     path = Path(path)
@@ -106,7 +106,7 @@ def load_checkpoint(
 
 
 class _Sink:
-    """Keeps the OSError of a failed write, which torch.save replaces by one of its own that tells nothing."""
+    """Keeps the OSError of a failed write, which torch.save replaces with an uninformative one."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file

@@ -1,7 +1,7 @@
 """Tokens on disk and the batches taken from them, with every assumption checked.
 
 A file is a ``.npy`` array of integers in one dimension. Its header records dtype, byte order and length, so that
-what is read can be compared with what was meant; it is mapped, read-only, and only the pages in use are in memory.
+a reader can check what it got. The file is memory-mapped read-only, so only the pages in use are in memory.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def token_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size: int) -> None:
-    """Write token ids to `path` as a .npy file; whoever opens it meanwhile sees the old file or the whole new one.
+    """Write token ids to `path` as a .npy file. A reader sees either the old file or the complete new one.
 
     Args:
         path: ends in ".npy".
         tokens: ids in one dimension; a mapped array is read block by block.
-        vocab_size: how many different ids there are; it decides the dtype.
+        vocab_size: the number of different ids, which determines the dtype.
 
     Raises:
-        ValueError: another suffix, not one dimension of whole numbers, or an id outside of the vocabulary.
+        ValueError: the suffix isn't .npy, the ids aren't integers in one dimension, or an id is outside the vocabulary.
         OSError: the file cannot be written; what was at `path` is still there.
     """
     path = Path(path)
@@ -65,17 +65,17 @@ def write_tokens(path: str | os.PathLike[str], tokens: ArrayLike, *, vocab_size:
 
 
 def open_tokens(path: str | os.PathLike[str], *, vocab_size: int, check_ids: bool = False) -> NDArray[Any]:
-    """Map a file that `write_tokens` wrote, read-only: nothing is read before it is asked for.
+    """Memory-map a file that `write_tokens` wrote, read-only. Nothing is read until it's used.
 
     Args:
         path: the .npy file.
         vocab_size: how many different ids the reader expects.
-        check_ids: also read the file once, and look for ids outside of the vocabulary.
+        check_ids: also read the whole file once and look for ids outside the vocabulary.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: raw bytes under a .npy name, another dtype or byte order, more than one dimension, a length that is
-            not the recorded one, or (with `check_ids`) an id that the vocabulary does not have.
+        ValueError: the file isn't in NumPy's format; its dtype, byte order, number of dimensions or length is wrong; or
+            (with `check_ids`) it holds an id outside the vocabulary.
     """
     path = Path(path)
     wanted = token_dtype(vocab_size)
@@ -127,18 +127,19 @@ def get_batch(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Random windows of the tokens, and the same windows one token later: int64[batch, context] twice, on `device`.
 
-    Each of the len(tokens) − context windows is as likely. To a CUDA device the copy is made from pinned memory and
-    does not wait.
+    All len(tokens) − context windows are equally likely. The copy to a CUDA device is made from pinned memory and
+    doesn't wait.
 
     Args:
-        tokens: ids in one dimension, such as `open_tokens` gives.
+        tokens: ids in one dimension, such as `open_tokens` returns.
         batch: how many windows.
         context: tokens in each.
-        generator: on the CPU; all randomness comes from it, so its state is the position in the data.
+        generator: a CPU generator, the only source of randomness; its state is the position in the data.
         device: where the batch goes.
 
     Raises:
-        ValueError: batch or context is not positive, the tokens are not in one dimension, or too few for the context.
+        ValueError: batch or context isn't positive, or the tokens aren't in one dimension or are too few for the
+            context.
     """
     if batch < 1 or context < 1:
         raise ValueError(f"get_batch was given batch={batch}, context={context}; expected 1 or more of each.")

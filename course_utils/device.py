@@ -13,14 +13,14 @@ from course_utils.units import format_bytes
 
 
 def pick_device(name: str | None = None) -> torch.device:
-    """The device to run on: `name`, else the environment variable COURSE_DEVICE, else CUDA, MPS or the CPU.
+    """The device to run on: `name`, else what the environment variable COURSE_DEVICE says, else CUDA, MPS or the CPU.
 
-    The result carries an index where the tensors that live there do (`cuda:0`, `mps:0`, plain `cpu`), so that
+    The result has an index if the devices of its tensors have one (`cuda:0`, `mps:0`, plain `cpu`), so that
     `x.device == pick_device()` holds for a tensor made on it.
 
     Raises:
-        ValueError: the name is not a device that PyTorch computes on in this course.
-        RuntimeError: the device asked for is not in this machine, or this torch was built without it.
+        ValueError: the name isn't one of the devices that this course supports.
+        RuntimeError: this machine doesn't have the device, or this torch was built without it.
     """
     asked_by = "pick_device"
     if name is None or not name.strip():
@@ -64,16 +64,16 @@ def pick_device(name: str | None = None) -> torch.device:
 
 
 def on_gpu(device: torch.device | str) -> bool:
-    """True when `device` is a GPU (CUDA, ROCm or MPS): the notebooks choose their sizes by it."""
+    """Whether `device` is a GPU (CUDA, ROCm or MPS). The notebooks choose their sizes by it."""
     return torch.device(device).type in ("cuda", "mps")
 
 
 def require(dtype: torch.dtype, device: torch.device | str) -> None:
-    """Make sure that tensors of `dtype` can be kept on `device`: converted to it, and back to float32.
+    """Raise an error unless `device` can store tensors of `dtype` and convert them to and from float32.
 
     Raises:
         TypeError: `dtype` is not a torch.dtype.
-        RuntimeError: this device, or this version of torch, does not know the dtype.
+        RuntimeError: this device, or this version of torch, doesn't support the dtype.
 
     Example:
         >>> require(torch.bfloat16, "cpu")
@@ -93,10 +93,10 @@ def require(dtype: torch.dtype, device: torch.device | str) -> None:
 
 
 def synchronize(device: torch.device | str) -> None:
-    """Wait until everything queued on `device` is done. A CPU operation is done when it returns: nothing to wait for.
+    """Wait until everything queued on `device` is done. (On a CPU, an operation is done when it returns.)
 
     Raises:
-        ValueError: `device` is of a type that this course does not know how to wait for.
+        ValueError: this course doesn't know how to wait for a device of this type.
     """
     device = torch.device(device)
     if device.type == "cuda":
@@ -127,7 +127,7 @@ def device_name(device: torch.device | str) -> str:
 
 
 def total_memory(device: torch.device | str) -> int | None:
-    """Bytes of memory that `device` can address, or None where the system does not tell (a CPU under Windows)."""
+    """Bytes of memory that `device` can address, or None if the system doesn't say (a CPU under Windows)."""
     if torch.device(device).type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     try:

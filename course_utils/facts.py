@@ -1,12 +1,12 @@
-"""The course's numbers from outside, in one table: each with its unit, its source and its date.
+"""Every number that the course takes from elsewhere, in one table, with its unit, source and date.
 
     from course_utils.facts import FACTS
 
     FACTS["GPT-3 training FLOPs"].value  # 3.14e+23
     FACTS["H100 SXM memory"].value  # 80_000_000_000
 
-Peaks, memory and bandwidth of the accelerators stand in `course_utils.hardware`; they appear here as rows too, named
-"<card> <dtype> peak", "<card> memory" and "<card> bandwidth". PyTorch is loaded only when one of those is asked for.
+The accelerators' peaks, memory and bandwidth are in `course_utils.hardware`; they also appear here as rows, named
+"<card> <dtype> peak", "<card> memory" and "<card> bandwidth". Looking one of those up loads PyTorch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNITS: tuple[str, ...] = get_args(Unit)
 
 @dataclass(frozen=True)
 class Fact:
-    """A number that somebody else found, counted or promised.
+    """A number that somebody else measured, counted or promised.
 
     Attributes:
         value: in ``unit``, without prefix: 175e9 parameters.
@@ -59,7 +59,7 @@ class Fact:
 
 
 class UnknownFact(KeyError):
-    """There is no fact of that name; the message names those that are near."""
+    """There's no fact of that name; the message lists similar names."""
 
     def __init__(self, name: object, near: list[str]) -> None:
         super().__init__(name)
@@ -107,7 +107,7 @@ class Facts(Mapping[str, Fact]):
 
 
 def near(name: object, names: list[str]) -> list[str]:
-    """At most four names that look like ``name``, or hold all of its words."""
+    """Up to four names that resemble ``name`` or contain all of its words."""
     wanted = str(name).lower()
     lower = {known.lower(): known for known in names}
     words = set(wanted.split())
@@ -117,7 +117,7 @@ def near(name: object, names: list[str]) -> list[str]:
 
 
 class Table:
-    """Facts to look at: HTML in a notebook, aligned text in a terminal."""
+    """Facts for display: HTML in a notebook, aligned text in a terminal."""
 
     def __init__(self, rows: Mapping[str, Fact]) -> None:
         self._rows = dict(rows)
@@ -143,7 +143,7 @@ class Table:
 
 
 def table(*names: str) -> Table:
-    """The facts of these names, as a table with unit, source and date; without names, all of them.
+    """The facts with these names, or all facts, as a table with unit, source and date.
 
     Raises:
         UnknownFact: a name is not in `FACTS`.

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import BinaryIO
 
 @contextlib.contextmanager
 def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
-    """Open a file beside ``path`` that takes its place when the block ends well.
+    """Open a temporary file that replaces ``path`` when the block ends without an error.
 
-    Whoever looks at ``path`` sees the old content or the new one, never half. If the block or the disk fails, the new
-    file is deleted and the old one stays. ``durable`` also waits until the bytes and the new name are on the disk, so
-    that this holds through a power failure; leave it out for what can be made again.
+    A reader of ``path`` sees either the old content or the new, never a part of it. If the block or the disk fails,
+    the new file is deleted and the old one stays. ``durable`` also waits until the bytes and the new name are on the
+    disk, so that this holds through a power failure; leave it out for files that can be recreated.
 
     Raises:
         OSError: the file could not be written; what was at ``path`` is still there.
@@ -39,13 +39,13 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def remove_partials(folder: Path) -> None:
-    """Delete what `replacing` left in a folder when its process was killed. Nobody may be writing there."""
+    """Delete what `replacing` left in a folder when its process was killed. Nothing may be writing there."""
     for partial in folder.glob(".*.partial"):
         partial.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name on disk too. Not every system can open a folder; there the name follows when it likes."""
+    """Flush the new name to disk, too, on systems that can open a folder."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Count FLOPs, and say what they mean: MFU, arithmetic intensity, the roofline."""
+"""Count FLOPs and interpret them: MFU, arithmetic intensity, the roofline."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import torch
 def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     """FLOPs of the matrix work that `fn(*args, **kwargs)` does; one multiply-add is 2 FLOPs.
 
-    Runs `fn` once under PyTorch's `FlopCounterMode`. Work on tensors of any device, the meta device
-    included: there a 70 B model is counted without allocating it.
+    Runs `fn` once under PyTorch's `FlopCounterMode`. Counts work on any device, including the meta device, on
+    which a 70 B model can be counted without allocating it.
 
-    Counted: mm, addmm, bmm, baddbmm and all that becomes one of them (`@`, einsum, nn.Linear), mv, addmv, dot,
+    Counted: mm, addmm, bmm, baddbmm and everything that calls them (`@`, einsum, nn.Linear), mv, addmv, dot,
     vdot, addbmm, convolutions, scaled_dot_product_attention, in the forward and in the backward pass.
 
     Counted as 0: elementwise work, bias, softmax, norms, losses, embeddings, reductions, optimizers; outer
     products, F.bilinear, cdist, nn.LSTM on a CPU, and the fused fast path that nn.MultiheadAttention and
     nn.TransformerEncoderLayer take in eval mode.
 
-    To know when comparing with a formula:
-        - the backward of a fused (flash) attention computes its scores again: 2.5 times the forward where
-          the mathematics needs 2. That is what the hardware does; MFU wants the 2.
+    When you compare with a formula, note that
+        - the backward pass of fused (flash) attention recomputes the scores: 2.5 times the forward pass, where
+          the mathematics needs 2. The hardware does 2.5; for MFU, use 2.
         - causal attention is counted in full, not halved.
-        - the backward of a grouped convolution is counted as if it were not grouped.
-        - a function from torch.compile is counted as the plain function it was made from: the same number,
-          and a compiled function that once ran under the counter would stay slow.
+        - the backward pass of a grouped convolution is counted as if it weren't grouped.
+        - a function from torch.compile is counted as the function it was made from: the number is the same,
+          and a compiled function that has run under the counter would stay slow.
 
     Raises:
         TypeError: `fn` cannot be called.
@@ -66,7 +66,7 @@ def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
 
 
 def mfu(flops: float, seconds: float, peak: float | None) -> float | None:
-    """Model FLOPs utilization: the share of the promised FLOP/s that did useful work.
+    """Model FLOPs utilization: the fraction of the promised FLOP/s that did useful work.
 
     Args:
         flops: FLOPs that the mathematics needs (recomputation not counted).
@@ -74,8 +74,8 @@ def mfu(flops: float, seconds: float, peak: float | None) -> float | None:
         peak: promised dense FLOP/s for the dtype in use; None when unknown (see `hardware.peak_flops`).
 
     Returns:
-        flops / seconds / peak, or None when the peak is unknown. Above 1.05 it also warns: nothing is faster
-        than its peak, so the count, the time or the peak is wrong.
+        flops / seconds / peak, or None if the peak is unknown. Above 1.05 it also warns, because nothing is
+        faster than its peak: the count, the time or the peak must be wrong.
 
     Raises:
         ValueError: flops is negative, or seconds or peak is not a positive number.
@@ -100,7 +100,7 @@ def mfu(flops: float, seconds: float, peak: float | None) -> float | None:
 
 
 def arithmetic_intensity(flops: float, bytes_moved: float) -> float:
-    """FLOPs done for every byte read from or written to memory (FLOP/B).
+    """FLOPs per byte read from or written to memory (FLOP/B).
 
     Raises:
         ValueError: flops is negative or bytes_moved is not a positive number.
@@ -112,7 +112,7 @@ def arithmetic_intensity(flops: float, bytes_moved: float) -> float:
 
 
 def attainable_flops(intensity: float, peak: float, bandwidth: float) -> float:
-    """The roofline: the FLOP/s that work of this intensity can reach, min(peak, intensity · bandwidth).
+    """The roofline: the FLOP/s that an operation of this intensity can reach, min(peak, intensity · bandwidth).
 
     Args:
         intensity: FLOP per byte moved, see `arithmetic_intensity`.

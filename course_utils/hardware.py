@@ -1,7 +1,7 @@
-"""What an accelerator promises, and what it reaches: dense FLOP/s per dtype, memory bandwidth, memory.
+"""What accelerators promise and what they reach: dense FLOP/s per dtype, memory bandwidth, memory.
 
-Every number from outside is in the table below, with its source; prose, plots and tests read it from here.
-All peaks are dense. Data sheets since Ampere print tensor-core rates for 2:4 sparse matrices first: twice as much.
+The table below has every promised number, with its source; prose, plots and tests read it from here.
+All peaks are dense. Since Ampere, data sheets print first the tensor-core rates for 2:4 sparse matrices, twice as high.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TABLE_DATE = "2026-11"  # when the sources below were read
 
 @dataclass(frozen=True)
 class Accelerator:
-    """One kind of card, as PyTorch sees it: one of these is one torch device.
+    """One kind of card, as PyTorch sees it: each card is one torch device.
 
     Attributes:
         name: the key in `ACCELERATORS`.
-        peak: promised dense FLOP/s by dtype. torch.float32 is the rate without tensor cores, "tf32" the one of
+        peak: promised dense FLOP/s by dtype. torch.float32 is the rate without tensor cores, "tf32" that of
             float32 matmuls after torch.set_float32_matmul_precision("high"); 16-bit and 8-bit types are
-            tensor-core rates with fp32 accumulation. A dtype that is missing has no promised rate.
+            tensor-core rates with fp32 accumulation. A missing dtype has no promised rate.
         bandwidth: bytes/s between the processors and their memory.
-        memory_bytes: as advertised (GB = 10⁹ bytes); None where memory is shared with the CPU and varies.
-        multiprocessors: SMs (compute units for AMD), as torch reports; None where it varies.
+        memory_bytes: as advertised (GB = 10⁹ bytes); None if memory is shared with the CPU and varies.
+        multiprocessors: SMs (compute units for AMD), as torch reports; None if it varies.
         source: where the numbers come from.
         note: what to know before using them.
     """
@@ -50,7 +50,7 @@ class Accelerator:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """The fastest matmul measured here, see `measured_ceiling`.
+    """The fastest matmul that `measured_ceiling` measured.
 
     Attributes:
         flops_per_second: 2·size³ / seconds.
@@ -275,13 +275,13 @@ _BY_WORDS_AND_COUNT = {_words(reported): ACCELERATORS[name] for name, reported i
 
 
 def find(name: str, multiprocessors: int | None = None) -> Accelerator | None:
-    """The card called `name`, or None when the table does not hold it: never a card that is merely similar.
+    """The card called `name`, or None if it isn't in the table; never a card that is merely similar.
 
     Args:
         name: as torch.cuda.get_device_name reports it ("NVIDIA H100 80GB HBM3") or a key of `ACCELERATORS`
             ("H100 SXM"). "H100" alone is None: the SXM, PCIe and NVL cards differ.
-        multiprocessors: as torch reports it; a card with another number is another product (a MIG slice, a
-            cut-down model), hence None.
+        multiprocessors: as torch reports it; a card with a different number is a different product (a MIG
+            slice, a cut-down model), so the result is None.
     """
     words = _words(name)
     card = _BY_WORDS.get(words)
@@ -293,7 +293,7 @@ def find(name: str, multiprocessors: int | None = None) -> Accelerator | None:
 
 
 def find_device(device: torch.device | str) -> Accelerator | None:
-    """The table's entry for the card that `device` is; None for a CPU and for a card that is not in the table."""
+    """The table's entry for `device`; None for a CPU or a card that isn't in the table."""
     device = torch.device(device)
     if device.type == "cuda" and torch.cuda.is_available():
         count = torch.cuda.get_device_properties(device).multi_processor_count
@@ -304,12 +304,12 @@ def find_device(device: torch.device | str) -> Accelerator | None:
 
 
 def peak_flops(device_or_name: torch.device | str, dtype: torch.dtype | str) -> float | None:
-    """Promised dense FLOP/s of a device or a named card for `dtype`, or None when it is unknown.
+    """Promised dense FLOP/s of a device or a named card for `dtype`, or None if unknown.
 
     Args:
         device_or_name: a torch device ("cuda", torch.device("cpu")) or a card's name ("H100 SXM").
         dtype: a torch dtype, or "tf32" for float32 matmuls on tensor cores. torch.float32 means the rate
-            without tensor cores, which is what PyTorch uses for matmuls unless told otherwise.
+            without tensor cores, which is PyTorch's default for matmuls.
 
     Raises:
         ValueError: dtype is neither.
@@ -358,18 +358,18 @@ def measured_ceiling(
     sizes: Sequence[int] | None = None,
     max_seconds: float = 3.0,
 ) -> Ceiling:
-    """The highest FLOP/s that square matmuls reach on `device` now: what to compare with when the peak is unknown.
+    """The highest FLOP/s that square matmuls reach on `device` now, for comparison when the peak is unknown.
 
-    Multiplies random matrices (the power a GPU draws, and so its clock, depends on the data) of growing size
-    into a ready output and keeps the fastest call. A measured ceiling is below the promised peak, and depends on
+    Multiplies random matrices (the power a GPU draws, and so its clock, depends on the data) of increasing size
+    into an existing output and keeps the fastest call. A measured ceiling is below the promised peak, and depends on
     the number of threads (torch.get_num_threads) and on what else is running.
 
     Args:
         device: where to measure.
         dtype: float64, float32, bfloat16 or float16.
         sizes: of the square matrices, ascending. Default: 256 to 2048 on a CPU, 1024 to 16384 on a GPU.
-        max_seconds: sizes that would not fit into this time any more, or into memory, are left out; the first
-            is always measured (float16 on a CPU can be 100 times slower than float32).
+        max_seconds: sizes that no longer fit into this time, or into memory, are left out; the first is
+            always measured (float16 on a CPU can be 100 times slower than float32).
 
     Raises:
         ValueError: an unusable dtype, sizes or time.
@@ -415,7 +415,7 @@ def measured_ceiling(
 
 
 def measured_bandwidth(device: torch.device | str, *, nbytes: int | None = None) -> float:
-    """Bytes/s that a large copy within the memory of `device` reaches; each byte counts as read and as written.
+    """Bytes/s that a large copy within the memory of `device` reaches; each byte counts twice, as read and as written.
 
     Args:
         device: where to measure.

@@ -1,7 +1,7 @@
 """The page that `make lab` opens: every lecture with its question, how long it takes, and how far you are.
 
-``python -m course_utils.home FOLDER`` writes it to ``FOLDER/home.md``, from the lectures that lie there and from the
-progress kept beside them. It is written anew each time JupyterLab starts; nothing else reads it.
+``python -m course_utils.home FOLDER`` writes it to ``FOLDER/home.md``, from the lectures in that folder and the
+progress saved beside them. It is rewritten each time JupyterLab starts; nothing else reads it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Lecture:
 
 
 def read_lecture(path: Path) -> Lecture:
-    """What the page says of one lecture.
+    """What the page says about one lecture.
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: it is not a complete notebook, or no lecture.
+        ValueError: it isn't a complete notebook, or isn't a lecture.
     """
     exercises = tuple(exercise.name for exercise in read_exercises(path))
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -51,16 +51,16 @@ def read_lecture(path: Path) -> Lecture:
 
 
 def lectures(folder: Path) -> list[Path]:
-    """The notebooks of the lectures that lie in a folder, in their order."""
+    """The notebooks of the lectures in a folder, in their order."""
     found = sorted(folder.glob("[0-9][0-9]_*/[0-9][0-9]_*.ipynb"))
     return [path for path in found if path.stem == path.parent.name]
 
 
 def page(folder: Path) -> str:
-    """The page for the lectures in a folder, as Markdown. One that cannot be read is named, with the reason.
+    """The page for the lectures in a folder, as Markdown. Names any lecture that can't be read, with the reason.
 
     Raises:
-        OSError: the file that keeps the progress cannot be read.
+        OSError: the file with the progress cannot be read.
     """
     kept, trouble = progress.load(folder / "progress.json")
     rows = []
@@ -106,7 +106,7 @@ def _duration(minutes: int) -> str:
 
 
 def main() -> int:
-    """Write the page, where there are lectures; without it JupyterLab opens all the same."""
+    """Write the page if there are lectures. JupyterLab also opens without it."""
     folder = Path(sys.argv[1])
     if not lectures(folder):
         return 1

@@ -1,4 +1,4 @@
-"""Files that keep a reader's own work beside the lectures' folders, on this machine and nowhere else."""
+"""Files that store a reader's own work beside the lectures' folders, only on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LECTURE = re.compile(r"\d\d_\w+")
 
 
 def lecture() -> str:
-    """The lecture whose folder a notebook runs in, such as "01_tensors"; "" outside of one."""
+    """The lecture whose folder a notebook runs in, such as "01_tensors"; "" elsewhere."""
     name = Path.cwd().name
     return name if _LECTURE.fullmatch(name) else ""
 
@@ -27,6 +27,6 @@ def file(variable: str, name: str) -> Path:
 
 
 def write(path: Path, content: Any) -> None:
-    """Write ``content`` as JSON, all of it or, where that raises OSError, nothing."""
+    """Write ``content`` as JSON, completely or, if that raises OSError, not at all."""
     with replacing(path, durable=False) as file:
         file.write(json.dumps(content, indent=1, ensure_ascii=False).encode())

@@ -27,7 +27,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def watch(shell: Any) -> None:
-    """Follow the cells that ``shell`` runs, if it runs in a lecture's folder and not for nbgrader."""
+    """Follow the cells that ``shell`` runs, if it runs in a lecture's folder and not under nbgrader."""
     if os.environ.get("NBGRADER_EXECUTION") or not keeping.lecture() or getattr(shell, "course_guide", None):
         return
     if kernel := getattr(shell, "kernel", None):  # JupyterLab writes this into the notebook when it opens it
@@ -46,10 +46,10 @@ def watch(shell: Any) -> None:
 
 @dataclass
 class Guide:
-    """What a lecture's cells have defined so far in a kernel, and which of it waits for an exercise.
+    """What a lecture's cells have defined so far in a kernel, and which names still wait for an exercise.
 
     ``cells`` are the notebook's code cells, ``checks`` the sources of its check cells, which are never skipped.
-    ``waits`` maps a name to the exercise that has to be solved before it can be what the lecture wants it to be.
+    ``waits`` maps a name to the exercise that must be solved before the name has its intended value.
     """
 
     shell: Any
@@ -105,7 +105,7 @@ class Guide:
             shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
 
     def _missing_exercise(self, error: BaseException, trace: TracebackType) -> Cell | None:
-        """The exercise that this error comes from, because it isn't solved."""
+        """The unsolved exercise that caused this error."""
         if self.source.strip() in self.checks:
             return None
         frame, _ = list(traceback.walk_tb(trace))[-1]
@@ -122,7 +122,7 @@ class Guide:
         return any(name in cell.defines for cell in self.cells)
 
     def _place(self, trace: TracebackType) -> str:
-        """At which line of the cell, as text."""
+        """The line of the cell, as text."""
         lines = self.source.splitlines()
         for frame, number in traceback.walk_tb(trace):
             if frame.f_globals is self.shell.user_ns and frame.f_code.co_name.startswith("<") and number <= len(lines):

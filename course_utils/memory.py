@@ -1,4 +1,4 @@
-"""Bytes: what a tensor's storage takes, who shares it, what autograd saves, what a step allocates."""
+"""Bytes: what a tensor's storage takes, which tensors share it, what autograd saves, what a step allocates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 
 def storage_bytes(x: torch.Tensor) -> int:
-    """Bytes of the whole storage behind `x`: a view of one element still keeps all of it alive.
+    """Bytes of the whole storage behind `x`. (Even a view of one element keeps all of it alive.)
 
     Raises:
         TypeError: x is not a tensor, or is sparse and so has no single storage.
@@ -23,11 +23,11 @@ def storage_bytes(x: torch.Tensor) -> int:
 
 
 def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """True when `a` and `b` are views of one storage, so that a write through one can show through the other.
+    """Whether `a` and `b` are views of one storage, so that writing to one can change the other.
 
     Works where `data_ptr` misleads: views with different offsets, empty tensors and the meta device (all of
-    these have address 0). Two storages over one block of memory, as two calls of torch.from_numpy on the same
-    array make, count as the same.
+    these have address 0). Two storages over one block of memory, such as those from two calls of torch.from_numpy
+    with the same array, count as the same.
 
     Raises:
         TypeError: one of them is not a tensor, or is sparse and so has no single storage.
@@ -43,15 +43,15 @@ def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
 def saved_bytes(
     fn: Callable[..., Any], *args: Any, exclude: Iterable[Any] | torch.Tensor | torch.nn.Module = ()
 ) -> int:
-    """Bytes that autograd keeps for the backward pass of `fn(*args)`, once it has returned.
+    """Bytes that autograd keeps for the backward pass of `fn(*args)` after it has returned.
 
-    Every storage counts once and whole, however many saved tensors are views of it. Not counted: storages of
-    tensors in `args`, of the parameters and buffers of `fn` when it is a module, and of `exclude`. Let `fn`
-    return its loss and not call backward, which frees what was saved. Custom autograd functions are seen
-    as far as they use save_for_backward.
+    Every storage counts once and in full, no matter how many saved tensors are views of it. Not counted: storages of
+    tensors in `args`, of the parameters and buffers of `fn` when it is a module, and of `exclude`. `fn`
+    should return its loss and not call backward, which frees what was saved. Of custom autograd functions, only
+    what they pass to save_for_backward is counted.
 
     Args:
-        fn: a function or module; what it returns is kept until the count is done.
+        fn: a function or module; its result is kept until the count is done.
         args: given to `fn`.
         exclude: tensors and modules whose memory is counted elsewhere, e.g. `model.parameters()`.
 
@@ -85,26 +85,26 @@ def saved_bytes(
 
 
 class Tracker:
-    """What `track` measures. All values are bytes, and stand still once the `with` block has ended."""
+    """What `track` measures. All values are in bytes and no longer change after the `with` block."""
 
     @property
     def live(self) -> int:
-        """Bytes that tensors asked for inside the block and still hold."""
+        """Bytes requested for tensors inside the block and not freed yet."""
         raise NotImplementedError
 
     @property
     def peak(self) -> int:
-        """The most that `live` has been."""
+        """The highest value of `live` so far."""
         raise NotImplementedError
 
     @property
     def allocated_live(self) -> int:
-        """Bytes the allocator set aside for `live`: on CUDA every block is rounded up to 512 B."""
+        """Bytes that the allocator reserved for `live`: on CUDA every block is rounded up to 512 B."""
         return self.live
 
     @property
     def allocated_peak(self) -> int:
-        """The most that `allocated_live` has been."""
+        """The highest value of `allocated_live` so far."""
         return self.peak
 
 
@@ -119,16 +119,16 @@ def track(device: torch.device | str) -> Iterator[Tracker]:
         4096
 
     On a CPU (and on MPS and the meta device) every operation is watched: a storage counts from the operation
-    that returned it until it is freed, whoever frees it. Memory that an operation takes and gives back
-    within itself is not seen, and neither are copies made below PyTorch's operations (copy.deepcopy, torch.load).
+    that returned it until it is freed. Not counted: memory that an operation allocates and frees internally,
+    and copies made outside PyTorch's operations (copy.deepcopy, torch.load).
 
-    On CUDA the numbers are the caching allocator's, as differences to the start of the block: `live` and
+    On CUDA the numbers are the caching allocator's, relative to the start of the block: `live` and
     `peak` are bytes requested, `allocated_live` and `allocated_peak` the same after rounding. They include
-    workspaces, so do one matmul before: its first call takes several MB for cuBLAS. Freeing an older
-    tensor inside the block subtracts. The allocator's peak statistics are reset.
+    workspaces, so do one matmul beforehand: the first call takes several MB for cuBLAS. Freeing an older
+    tensor inside the block subtracts its bytes. The allocator's peak statistics are reset.
 
     Raises:
-        RuntimeError: the device is not in this machine.
+        RuntimeError: this machine doesn't have the device.
     """
     from course_utils.device import pick_device
 

@@ -1,4 +1,4 @@
-"""A lecture's notebook as its kernel sees it: where it lies, which exercises it has, and what its cells define."""
+"""A lecture's notebook as its kernel sees it: where it is, which exercises it has, and what its cells define."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Exercise:
     """One exercise of a notebook.
 
     ``name`` is its solution's grade_id, ``check`` the source of its check cell, ``check_id`` that cell's id; ``link``
-    leads JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids.
+    takes JupyterLab to its text. Ids and links are "" in notebooks whose cells have no ids.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Exercise:
 
 
 def find_notebook() -> Path | None:
-    """The notebook that runs in the current folder; None where the folder is no lecture's.
+    """The notebook that runs in the current folder; None if the folder isn't a lecture's.
 
     JupyterLab names it. Elsewhere it has its folder's name, or is the only notebook there.
     """
@@ -53,7 +53,7 @@ def read_exercises(path: Path) -> list[Exercise]:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: it is not a complete notebook, or has no exercises.
+        ValueError: it isn't a complete notebook, or has no exercises.
     """
     found = []
     try:
@@ -79,7 +79,7 @@ def read_exercises(path: Path) -> list[Exercise]:
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell of a notebook: the names that it defines, and of an exercise's solution its title and link."""
+    """A code cell of a notebook: the names that it defines and, for an exercise's solution, its title and link."""
 
     defines: frozenset[str]
     exercise: str = ""
@@ -91,7 +91,7 @@ def read_cells(path: Path) -> list[Cell]:
 
     Raises:
         OSError: there is no such file, or it cannot be read.
-        ValueError: it is not a complete notebook.
+        ValueError: it isn't a complete notebook.
     """
     exercises = {exercise.name: exercise for exercise in read_exercises(path)}
     found = []

@@ -1,7 +1,7 @@
-"""Predict, then see: a reader's guess beside the answer, kept, and drawn for the whole course at its end.
+"""Predict, then see: show a reader's guess beside the answer, save it, and plot all guesses at the course's end.
 
-The first guess at each answer is kept in ``predictions.json`` beside the lectures' folders (the environment
-variable COURSE_PREDICTIONS names another file). It stays on this machine; delete it to start again.
+The first guess at each answer is saved in ``predictions.json`` beside the lectures' folders (the environment
+variable COURSE_PREDICTIONS names another file). It stays on this machine; delete it to start over.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ MEASUREMENTS_VARIABLE = "COURSE_MEASUREMENTS"
 
 @dataclass(frozen=True)
 class Prediction:
-    """One guess, and the number that it was compared with, computed or measured; both are in ``unit``.
+    """One guess and the number that it was compared with, calculated or measured, both in ``unit``.
 
-    ``lecture`` is the notebook's folder, "" outside of one.
+    ``lecture`` is the notebook's folder, or "" elsewhere.
     """
 
     lecture: str
@@ -35,7 +35,7 @@ class Prediction:
 
 
 def record(what: str, measured: float, unit: str) -> None:
-    """Append a number to the file that COURSE_MEASUREMENTS names; do nothing where it names none.
+    """Append a number to the file named by COURSE_MEASUREMENTS; do nothing if the variable isn't set.
 
     Raises:
         OSError: the file cannot be written.
@@ -47,11 +47,11 @@ def record(what: str, measured: float, unit: str) -> None:
 
 
 def reconcile(what: str, guess: float | None, measured: float, unit: str) -> None:
-    """Print the answer in one line, with the guess and how far off it was, and keep the guess for `calibration`.
+    """Print the answer in one line, with the guess and how far off it was, and save the guess for `calibration`.
 
-    Counts below 100 are compared by their difference, other numbers by the factor between them. ``guess`` is None if
-    the reader has made none: then the line is the answer alone, and nothing is kept. Whoever guesses again sees the new
-    guess in the line, but the file keeps the first.
+    Counts below 100 are compared by their difference, other numbers by the factor between them. If
+    the reader made no guess, ``guess`` is None; then the line is only the answer, and nothing is saved. A second guess
+    is shown in the line, but the file keeps the first one.
 
     Raises:
         ValueError: the guess is not a number.
@@ -76,10 +76,10 @@ def reconcile(what: str, guess: float | None, measured: float, unit: str) -> Non
 
 
 def predictions(path: Path | None = None) -> list[Prediction]:
-    """The guesses kept so far, in the order in which they were made; none where the file does not exist.
+    """The guesses saved so far, in the order in which they were made; none if the file doesn't exist.
 
     Raises:
-        ValueError: the file cannot be read; says what to do.
+        ValueError: the file cannot be read; the message says what to do.
     """
     path = path or _file()
     try:
@@ -93,12 +93,12 @@ def predictions(path: Path | None = None) -> list[Prediction]:
 
 
 def calibration(path: Path | None = None) -> None:
-    """Draw every guess that was kept, divided by the answer, lecture by lecture: how well calibrated you became.
+    """Draw every saved guess divided by its answer, lecture by lecture, to show how well calibrated you became.
 
-    Below five guesses it prints how many there are, since so few show nothing.
+    With fewer than five guesses it only prints how many there are.
 
     Raises:
-        ValueError: the file of guesses cannot be read.
+        ValueError: the file with the guesses cannot be read.
     """
     # A logarithmic axis has no place for nothing.
     kept = [p for p in predictions(path) if p.guess > 0 and p.measured > 0]
@@ -127,7 +127,7 @@ def _file() -> Path:
 
 
 def _keep(new: Prediction) -> None:
-    """Add a guess to the file. A lecture goes on where that fails: the reader is told."""
+    """Add a guess to the file. If that fails, the reader is told and the lecture continues."""
     path = _file()
     try:
         kept = predictions(path)

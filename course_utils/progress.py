@@ -1,8 +1,8 @@
-"""A lecture's exercises with what their visible checks last said, in the notebook itself.
+"""A panel in the notebook with a lecture's exercises and the latest results of their visible checks.
 
-`show_progress` draws a panel below the setup cell. It changes whenever a check cell has run, and is kept in
+`show_progress` draws a panel below the setup cell. It's updated whenever a check cell has run, and saved in
 ``progress.json`` beside the lectures' folders (the environment variable COURSE_PROGRESS names another file, ``off``
-turns the panel off). The file stays on this machine; delete it to start again. Grading neither reads nor writes it.
+turns the panel off). The file stays on this machine; delete it to start again. Grading doesn't use it.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _STATES = {True: ("✓", "done"), False: ("✗", "does not pass yet"), None: ("�
 
 
 def show_progress() -> None:
-    """Show the panel, and keep it up to date from now on.
+    """Show the panel and keep it up to date.
 
-    Does nothing where no reader looks: outside of IPython, in nbgrader's runs, and in folders of no lecture.
+    Does nothing if there's no reader: outside IPython, under nbgrader, and in folders other than a lecture's.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if shell is None or os.environ.get("NBGRADER_EXECUTION") or os.environ.get(FILE_VARIABLE) == "off":
@@ -51,12 +51,12 @@ def show_progress() -> None:
 
 
 def load(path: Path) -> tuple[dict[str, dict[str, bool]], str]:
-    """Lecture → exercise → whether its visible check passed when it ran last, and what the reader should know.
+    """Lecture → exercise → whether its visible check passed on its last run, and a message for the reader.
 
-    A file that is damaged is moved aside, and the second value says where to.
+    A damaged file is moved aside, and the message says where.
 
     Raises:
-        OSError: the file is there and cannot be read, or not be moved.
+        OSError: the file exists and cannot be read or moved.
     """
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ class _Panel:
             self.trouble = f"What you did before cannot be read: {error}."
 
     def __call__(self, result: Any) -> None:
-        """Take note of a check that has run; ``result`` is IPython's ExecutionResult."""
+        """Record a check that has run; ``result`` is IPython's ExecutionResult."""
         exercise = self._checked(result.info)
         if exercise is None or isinstance(result.error_in_exec, KeyboardInterrupt):
             return
@@ -122,13 +122,13 @@ class _Panel:
         return kept
 
     def _checked(self, cell: Any) -> Exercise | None:
-        """The exercise whose check this cell is: by its id where the front end sends one, else by its source."""
+        """The exercise whose check this cell is, found by its id if the front end sends one, else by its source."""
         same = [e for e in self.exercises if e.check_id and e.check_id == getattr(cell, "cell_id", None)]
         same += [e for e in self.exercises if e.check == (cell.raw_cell or "").strip()]
         return same[0] if same else None
 
     def show(self, *, update: bool = False) -> None:
-        """Display the panel, or with ``update`` change the one that is displayed."""
+        """Display the panel, or with ``update`` change the displayed one."""
         done = [e for e in self.exercises if self.passed.get(e.name)]
         count = (
             f"{len(done)} of {len(self.exercises)} exercises done, {sum(e.points for e in done):g} of "
@@ -161,7 +161,7 @@ class _Panel:
 
 
 def _passed(result: Any) -> bool | None:
-    """Whether a check cell passed; None where its rubric says that nothing was tried yet."""
+    """Whether a check cell passed; None if its rubric says that nothing has been tried yet."""
     rubric = result.result
     if not result.success or not hasattr(rubric, "worth"):
         return bool(result.success)

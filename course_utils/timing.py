@@ -1,4 +1,4 @@
-"""Time a function properly: warm up, synchronize, repeat, and report a distribution. See what a GPU does at a time."""
+"""Time a function properly: warm up, synchronize, repeat, and report a distribution. Record a GPU's timeline."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ FLUSH_BYTES = 256 * 2**20  # more than the last-level cache of the CPUs and GPUs
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call, measured several times. The median is the number to quote, the rest says how far to trust it.
+    """Seconds per call, measured several times. Quote the median; the rest tells you how far to trust it.
 
     Attributes:
         samples: seconds per call, one value for each measurement, in the order measured.
-        calls: how many calls were timed; a sample is the mean of several calls when they are short.
+        calls: the number of calls timed; if calls are short, a sample is the mean of several.
     """
 
     samples: tuple[float, ...]
@@ -38,17 +38,17 @@ class Timing:
 
     @property
     def minimum(self) -> float:
-        """The fastest sample (seconds): the least disturbed by other work on the machine."""
+        """The fastest sample (seconds): the one least disturbed by other work on the machine."""
         return min(self.samples)
 
     @property
     def p20(self) -> float:
-        """20 % of the samples took at most this long (seconds)."""
+        """20% of the samples took at most this long (seconds)."""
         return float(np.quantile(self.samples, 0.2))
 
     @property
     def p80(self) -> float:
-        """80 % of the samples took at most this long (seconds)."""
+        """80% of the samples took at most this long (seconds)."""
         return float(np.quantile(self.samples, 0.8))
 
     @property
@@ -74,9 +74,9 @@ def benchmark(
 ) -> Timing:
     """Seconds that one call of `fn` takes, as a distribution.
 
-    The first call is never timed (it may compile, allocate, load), then calls are repeated for
-    `warmup_seconds`. Python's garbage collector rests meanwhile. What `fn` allocates is part of its time:
-    write into a tensor made before (`out=`) to measure the computation alone.
+    The first call is never timed (it may compile, allocate, load); then calls are repeated for
+    `warmup_seconds`. Python's garbage collector is off meanwhile. Allocation counts as part of the time; to
+    measure the computation alone, write into an existing tensor (`out=`).
 
     On a CPU each sample is a block of calls of 1 ms or more between two readings of the clock, with a
     synchronization before each reading. On CUDA each call is a sample, timed on the GPU by a pair of events,
@@ -85,18 +85,18 @@ def benchmark(
 
     Args:
         fn: called without arguments, e.g. `lambda: torch.mm(x, w, out=y)`.
-        device: where `fn` computes. None reads the clock as on a CPU and waits for the current GPU too: right
-            for any function, less precise on a GPU.
+        device: where `fn` computes. None reads the clock as on a CPU and also waits for the current GPU,
+            which is right for any function but less precise on a GPU.
         warmup_seconds: how long to run before measuring.
-        min_seconds: measure at least so long …
-        min_samples: … and at least so many samples. With `fn` slow, lower it to save time.
-        flush_cache: overwrite 256 MiB before each call (not timed), so that `fn` finds cold caches.
-        clock: seconds, for tests on a pretend device; giving it or `synchronize` switches events off.
-        synchronize: waits until all work is done; for tests on a pretend device.
+        min_seconds: measure for at least this long …
+        min_samples: … and take at least this many samples. If `fn` is slow, lower it to save time.
+        flush_cache: overwrite 256 MiB before each call (not timed), so that `fn` starts with cold caches.
+        clock: returns seconds, for tests on a simulated device; giving it or `synchronize` switches events off.
+        synchronize: waits until all work is done, for tests on a simulated device.
 
     Raises:
         TypeError: `fn` cannot be called.
-        ValueError: a limit is negative or not a number, or the clock stands still.
+        ValueError: a limit is negative or not a number, or the clock doesn't advance.
         Any error that `fn` raises.
 
     Source: the method of torch.utils.benchmark.Timer (blocks) on a CPU and of triton.testing.do_bench
@@ -209,8 +209,8 @@ class Span:
 class Timeline:
     """When pieces of work ran on a GPU's streams, from a pair of events around each of them.
 
-    A stream is a queue: the GPU does what is in one of them in order, and works on several at a time. Begins when it
-    is made, once the GPU is idle.
+    A stream is a queue: the GPU works through each one in order, and on several at the same time. The timeline starts
+    when it's created, after the GPU has become idle.
 
     Example:
         >>> line = Timeline()  # doctest: +SKIP
@@ -226,7 +226,7 @@ class Timeline:
         self._noted: list[tuple[str, str, torch.cuda.Event, torch.cuda.Event]] = []
 
     def run(self, name: str, what: str, stream: torch.cuda.Stream, fn: Callable[[], Any]) -> None:
-        """Queue the work of `fn` on `stream`, which the spans will call `name`; does not wait for it."""
+        """Queue the work of `fn` on `stream`, under the given names, without waiting for it."""
         start, end = _event(), _event()
         with torch.cuda.stream(stream):
             start.record()
@@ -235,14 +235,14 @@ class Timeline:
         self._noted.append((name, what, start, end))
 
     def spans(self) -> list[Span]:
-        """Wait until all is done; when each piece ran, in the order in which they were queued."""
+        """Wait until all work is done, and return when each piece ran, in the order in which they were queued."""
         torch.cuda.synchronize()
         since = self._begin.elapsed_time
         return [Span(name, what, since(start) / 1e3, since(end) / 1e3) for name, what, start, end in self._noted]
 
 
 def overlap(spans: Sequence[Span], first: str, second: str) -> float:
-    """Seconds in which the streams of these two names were both at work."""
+    """Seconds in which both of these streams were working."""
     pairs = [(a, b) for a in spans for b in spans if (a.stream, b.stream) == (first, second)]
     return sum(max(0.0, min(a.end, b.end) - max(a.start, b.start)) for a, b in pairs)
 

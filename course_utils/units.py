@@ -9,7 +9,7 @@ _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T",
 
 
 def takes_prefix(unit: str) -> bool:
-    """Whether numbers of this unit are written with prefixes of ten: bytes, seconds, FLOPs, and rates of them."""
+    """Whether numbers of this unit get decimal prefixes: bytes, seconds, FLOPs, and their rates."""
     return re.fullmatch(r"(B|s|FLOPs?)(/s)?", unit) is not None
 
 
@@ -21,7 +21,7 @@ def plain(value: float) -> str:
 
 
 def counted(value: float) -> str:
-    """A number of things in three digits, large ones in words: ``"70 billion"``, ``"1,024"``."""
+    """A count in three digits, with words for large numbers: ``"70 billion"``, ``"1,024"``."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= 0.9995 * size:
             return f"{plain(value / size)} {word}"
@@ -29,7 +29,7 @@ def counted(value: float) -> str:
 
 
 def duration(days: float) -> str:
-    """A time in the largest unit of which it is at least two: ``duration(0.5)`` is ``"12 hours"``."""
+    """A time in the largest unit that gives at least two: ``duration(0.5)`` is ``"12 hours"``."""
     for unit, size in (("years", 365.25), ("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440)):
         if days >= 2 * size:
             return f"{plain(days / size)} {unit}"
@@ -39,8 +39,8 @@ def duration(days: float) -> str:
 def readable(value: float, unit: str) -> str:
     """A number with its unit in three digits: ``readable(2_415_919_104, "B")`` is ``"2.42 GB"``.
 
-    Units that take no prefix follow the plain number: ``"0.25 FLOP/B"``. So do counts from 1e21 on, where nobody
-    knows the prefixes (``"3.14e23 FLOPs"``), and long times (``"1,234 s"``).
+    Units that take no prefix follow the plain number: ``"0.25 FLOP/B"``. So do counts of 1e21 and more, whose
+    prefixes nobody knows (``"3.14e23 FLOPs"``), and long times (``"1,234 s"``).
     """
     if takes_prefix(unit) and value and math.isfinite(value):
         for exponent, prefix in _PREFIXES.items():
@@ -52,8 +52,8 @@ def readable(value: float, unit: str) -> str:
 def format_bytes(n: float) -> str:
     """Bytes in both families of units: ``format_bytes(2415919104)`` is ``"2.42 GB = 2.25 GiB"``.
 
-    GB = 10⁹ bytes is what data sheets print, GiB = 2³⁰ bytes what tools such as nvidia-smi count in. Below
-    1024 bytes there is one unit only: "128 B".
+    Data sheets use GB = 10⁹ bytes; tools such as nvidia-smi use GiB = 2³⁰ bytes. Below 1024 bytes there's
+    only one unit: "128 B".
 
     Raises:
         ValueError: n is not a finite number.

@@ -1,4 +1,4 @@
-"""What a training takes, before it is run: parameters, FLOPs, bytes by what they are for, time and cost.
+"""What a training run will take: parameters, FLOPs, bytes by purpose, time and cost.
 
     from course_utils import napkin
 
@@ -12,7 +12,8 @@
 
 On a command line: ``python -m course_utils.napkin --help``.
 
-A ledger, not a simulation: what frameworks add (fragments, buffers for communication, temporaries) is not in it.
+This is a ledger, not a simulation: it leaves out what frameworks add (fragmentation, communication buffers,
+temporaries).
 """
 
 from course_utils.napkin.ledger import (

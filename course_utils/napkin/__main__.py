@@ -1,4 +1,4 @@
-"""``python -m course_utils.napkin``: plan a training on the command line."""
+"""``python -m course_utils.napkin``: plan a training run on the command line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command; what is wrong with the arguments is said on stderr, with exit status 2."""
+    """Run the command. Errors in the arguments go to stderr, with exit status 2."""
     parser = _parser()
     given = parser.parse_args(arguments)
     try:

@@ -1,4 +1,4 @@
-"""The arithmetic: parameters and FLOPs of a Transformer, the bytes of a training step, the time of a training."""
+"""The arithmetic: a Transformer's parameters and FLOPs, the bytes of a training step, the time of a training run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from course_utils.facts import FACTS
 
 @dataclass(frozen=True)
 class Transformer:
-    """The shape of a decoder-only Transformer language model; as it stands by default, that of lecture 08.
+    """The shape of a decoder-only Transformer language model; the defaults are lecture 08's.
 
     Attributes:
-        layers, width, vocabulary: in elements, where that is the unit.
-        heads: of the queries.
-        kv_heads: of keys and values; None means as many as heads.
+        layers, width, vocabulary: the sizes, width in elements and vocabulary in tokens.
+        heads: the number of query heads.
+        kv_heads: the number of key-value heads; None means as many as heads.
         feed_forward: width between the feed-forward's matrices; None means 4 · width.
-        gated: the feed-forward has a third matrix, a gate with SiLU, in place of GELU between two.
-        positions: rows of a learned table of places; 0 where there is none, as with rotary embeddings.
-        tied: the head is the table of tokens, and counts once.
-        biases: every matrix of a layer has one.
+        gated: the feed-forward block has a third matrix, a gate with SiLU, instead of GELU between two.
+        positions: rows of a learned positional embedding; 0 if there is none, as with rotary embeddings.
+        tied: the output layer shares the token embedding's weights, which count once.
+        biases: every matrix of a layer has a bias.
         norm_vectors: 2 for LayerNorm (a scale and a shift), 1 for RMSNorm.
-        head_width: elements of a head; None means that the heads share ``width`` among them.
+        head_width: elements of a head; None means that the heads divide ``width`` among them.
     """
 
     layers: int
@@ -52,27 +52,27 @@ class Transformer:
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} of keys and values evenly")
 
     def reaching(self, context: int) -> Transformer:
-        """The same model, whose learned table, where it has one, has a row for each place of such a context."""
+        """The same model; its learned positional embedding, if any, gets a row for each position of this context."""
         return replace(self, positions=max(self.positions, context)) if self.positions else self
 
     @property
     def query_width(self) -> int:
-        """Elements of the queries of one token, over all heads."""
+        """Elements of one token's queries, over all heads."""
         return self.heads * (self.head_width or self.width // self.heads)
 
     @property
     def kv_width(self) -> int:
-        """Elements of the keys of one token, over all heads; its values have as many."""
+        """Elements of one token's keys, over all heads; its values have as many."""
         return self.query_width // self.heads * (self.kv_heads or self.heads)
 
     @property
     def hidden(self) -> int:
-        """Width between the feed-forward's matrices."""
+        """The width between the feed-forward's matrices."""
         return self.feed_forward or 4 * self.width
 
     @property
     def matrices(self) -> tuple[tuple[int, int], ...]:
-        """Rows (inputs) and columns (outputs) of the matrices of one layer; those with the same input are one."""
+        """Rows (inputs) and columns (outputs) of one layer's matrices; those with the same input count as one."""
         return (
             (self.width, self.query_width + 2 * self.kv_width),
             (self.query_width, self.width),
@@ -82,13 +82,13 @@ class Transformer:
 
     @property
     def multiplied(self) -> int:
-        """How many weights multiply each token: the matrices and the head, not what is looked up or added."""
+        """How many weights multiply each token: the matrices and the output layer, not what is looked up or added."""
         layer = sum(rows * columns for rows, columns in self.matrices)
         return self.layers * layer + self.vocabulary * self.width
 
     @property
     def parts(self) -> dict[str, int]:
-        """How many numbers are trained, by where they are."""
+        """The number of trained parameters by part of the model."""
         # A bias has one number for each output.
         layer = sum((rows + self.biases) * columns for rows, columns in self.matrices)
         return {
@@ -99,7 +99,7 @@ class Transformer:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained."""
+        """The number of trained parameters."""
         return sum(self.parts.values())
 
 
@@ -138,9 +138,9 @@ PUBLISHED = MappingProxyType({name: _published(name, layout) for name, layout in
 
 @dataclass(frozen=True)
 class Recipe:
-    """In how many bytes each number of a training is kept; ``master`` is 0 where there is no second copy.
+    """The bytes per number of each kind in a training run; ``master`` is 0 if there is no second copy.
 
-    The optimizer's numbers are float32 in all of them, and so are the statistics of norms and what the loss keeps.
+    Optimizer state, the statistics of norms and what the loss saves are float32 in all recipes.
     """
 
     parameters: int
@@ -173,17 +173,18 @@ SHARDED = MappingProxyType(
 
 @dataclass(frozen=True)
 class Step:
-    """How one card trains.
+    """How one card trains a model.
 
     Attributes:
-        batch: sequences that pass through a card at once.
+        batch: sequences that a card processes at once.
         context: tokens of each.
         recipe: a key of `RECIPES`.
         optimizer: a key of `OPTIMIZERS`.
-        cards: that train together, each on a batch of its own.
-        zero: stage of ZeRO, a key of `SHARDED`: what the cards share.
-        checkpointing: each layer keeps its input, and is computed a second time when the backward pass gets there.
-        fused_attention: no T × T weights are kept, but a number for each query (Dao et al. 2022, arXiv:2205.14135).
+        cards: the number of cards, each with its own batch.
+        zero: the ZeRO stage, a key of `SHARDED`: what's divided among the cards.
+        checkpointing: each layer saves only its input and is recomputed in the backward pass.
+        fused_attention: attention saves one number per query instead of T × T weights (Dao et al. 2022,
+            arXiv:2205.14135).
     """
 
     batch: int
@@ -205,15 +206,15 @@ class Step:
 
 
 def activations(model: Transformer, step: Step) -> dict[str, int]:
-    """Bytes that a forward pass keeps for the backward pass on one card, by where they come from.
+    """Bytes that a forward pass saves for the backward pass on one card, by part of the model.
 
     The ledger of lecture 08, section 8, for N = batch · context tokens: in each layer the inputs and outputs of two
-    norms, queries, keys, values, the result of attention, and what the feed-forward's products and its nonlinearity
-    need. Without dropout it is that of Korthikanti et al. 2022, arXiv:2205.05198, section 4.1: there
-    s·b·h·34 + 5·a·s²·b bytes in 16 bits, of which 2·s·b·h and 3·a·s²·b are dropout's. Inputs (ids) are not counted.
+    norms, the queries, keys, values and result of attention, and what the feed-forward's matrices and nonlinearity
+    need. Without dropout it agrees with Korthikanti et al. 2022, arXiv:2205.05198, section 4.1, which gives
+    s·b·h·34 + 5·a·s²·b bytes in 16 bits; 2·s·b·h and 3·a·s²·b of these are dropout's. Inputs (ids) aren't counted.
 
-    With checkpointing "layers" are the inputs of all layers (section 5.1 there: 2·s·b·h bytes each), and the parts of
-    the one layer that is being computed again come on top: they are there at its backward pass.
+    With checkpointing, "layers" are the inputs of all layers (section 5.1: 2·s·b·h bytes each). The parts of the one
+    layer that is being recomputed are added, because they exist during its backward pass.
     """
     size, tokens = RECIPES[step.recipe].activations, step.batch * step.context
     between_norms = 4 * model.width  # inputs and outputs of the two norms
@@ -240,7 +241,7 @@ def activations(model: Transformer, step: Step) -> dict[str, int]:
 
 
 def per_parameter(step: Step) -> dict[str, int]:
-    """Bytes that each parameter takes, by what they are for, before anything is shared among cards."""
+    """Bytes per parameter, by purpose, before anything is divided among cards."""
     recipe = RECIPES[step.recipe]
     return {
         "parameters": recipe.parameters,
@@ -251,7 +252,7 @@ def per_parameter(step: Step) -> dict[str, int]:
 
 
 def states(parameters: int, step: Step) -> dict[str, int]:
-    """Bytes that one card holds between steps and for gradients; a share of a byte is rounded up."""
+    """Bytes that one card holds between steps and for gradients, rounded up."""
     kinds = {kind: size * parameters for kind, size in per_parameter(step).items()}
     for kind in SHARDED[step.zero]:
         kinds[kind] = math.ceil(kinds[kind] / step.cards)
@@ -259,9 +260,9 @@ def states(parameters: int, step: Step) -> dict[str, int]:
 
 
 def memory(model: Transformer, step: Step) -> dict[str, int]:
-    """Bytes that one card holds in a training step, by what they are for; a share of a byte is rounded up.
+    """Bytes that one card holds in a training step, by purpose, rounded up.
 
-    The sum is a budget and not the peak: lecture 08, "The sum is not the peak".
+    The sum is a budget, not the peak (see lecture 08).
     """
     return states(model.parameters, step) | {"activations": sum(activations(model, step).values())}
 
@@ -269,26 +270,26 @@ def memory(model: Transformer, step: Step) -> dict[str, int]:
 def training_flops(model: Transformer, context: int) -> dict[str, int]:
     """FLOPs to train on one token, forward and backward, by part; one multiply-add is 2.
 
-    Those that `flops.count_flops` counts, to the last one: 6 for each weight that multiplies, and for each layer
-    12 · query width · context for attention, all pairs of tokens counted, as in Chowdhery et al. 2022 (PaLM,
-    arXiv:2204.02311), appendix B. Lecture 06 takes them apart.
+    Exactly those that `flops.count_flops` counts: 6 for each weight that multiplies, and for each layer
+    12 · query width · context for attention, with all pairs of tokens counted, as in Chowdhery et al. 2022 (PaLM,
+    arXiv:2204.02311), appendix B. Lecture 06 explains them.
     """
     return {"matrices": 6 * model.multiplied, "attention": 12 * model.layers * model.query_width * context}
 
 
 def recomputed_flops(model: Transformer, context: int) -> int:
-    """FLOPs for one token that checkpointing adds: the forward pass of all layers, a second time."""
+    """FLOPs per token that checkpointing adds: a second forward pass through all layers."""
     whole = sum(training_flops(model, context).values())
     return (whole - 6 * model.vocabulary * model.width) // 3
 
 
 @dataclass(frozen=True)
 class Run:
-    """The work of a training and how fast one card does it.
+    """The work of a training run and how fast one card does it.
 
     Attributes:
-        flops: of all tokens; 6 · parameters · tokens by the rule (lecture 06; Kaplan et al. 2020, arXiv:2001.08361).
-        rate: FLOP/s of one card that go into these.
+        flops: for all tokens; by the rule 6 · parameters · tokens (lecture 06; Kaplan et al. 2020, arXiv:2001.08361).
+        rate: FLOP/s that one card achieves on them.
     """
 
     flops: float
@@ -296,32 +297,32 @@ class Run:
 
     @property
     def gpu_hours(self) -> float:
-        """Hours of one card. Several share them, so their number does not come in."""
+        """GPU-hours, which don't depend on how many cards divide the work."""
         return self.flops / self.rate / 3600
 
     def days(self, cards: int) -> float:
-        """Days that so many cards take together."""
+        """Days that ``cards`` cards take together."""
         return self.gpu_hours / 24 / cards
 
 
 def training(parameters: float, tokens: float, *, peak: float, mfu: float) -> Run:
-    """A training of a model of so many parameters (of a mixture of experts the active ones) on so many tokens.
+    """Training a model of ``parameters`` parameters (for a mixture of experts, the active ones) on ``tokens`` tokens.
 
     Args:
-        parameters: N; of those that are multiplied.
-        tokens: D, each time that one is read.
-        peak: dense FLOP/s of one card in the dtype of the products.
-        mfu: the share of it that is reached, more than 0 and at most 1.
+        parameters: N; those that take part in multiplications.
+        tokens: D; a token counts each time it's read.
+        peak: dense FLOP/s of one card in the dtype of the multiplications.
+        mfu: the fraction of the peak that is reached, more than 0 and at most 1.
 
     Raises:
-        ValueError: a number is not positive and finite, or mfu is more than 1.
+        ValueError: a number isn't positive and finite, or mfu is more than 1.
     """
     positive(parameters=parameters, tokens=tokens)
     return run(6 * parameters * tokens, peak=peak, mfu=mfu)
 
 
 def run(flops: float, *, peak: float, mfu: float) -> Run:
-    """A training of so many FLOPs; see `training`."""
+    """A training run of ``flops`` FLOPs; see `training`."""
     positive(flops=flops, peak=peak, mfu=mfu)
     if mfu > 1:
         raise ValueError(f"mfu is {mfu}: give it as a share of the peak, such as 0.4")
@@ -329,10 +330,10 @@ def run(flops: float, *, peak: float, mfu: float) -> Run:
 
 
 def positive(**numbers: float) -> None:
-    """Check numbers that were given under these names.
+    """Check arguments, given by name.
 
     Raises:
-        ValueError: one of them is not positive and finite.
+        ValueError: one of them isn't positive and finite.
     """
     for name, value in numbers.items():
         if not (math.isfinite(value) and value > 0):

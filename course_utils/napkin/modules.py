@@ -1,4 +1,4 @@
-"""Any nn.Module on the meta device: its parameters, FLOPs and activations, with no memory for any of them."""
+"""The parameters, FLOPs and activations of any nn.Module, found on the meta device without allocating memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Traced:
 
     Attributes:
         name: of the module's class.
-        parts: trained parameters by submodule; one that is shared counts where it comes first.
+        parts: trained parameters by submodule; a shared one counts where it occurs first.
         frozen: parameters that are not trained.
         buffers: bytes of buffers.
-        batch, context: of the input: its first dimension and, for ids (integers), its second; else 1.
-        item: "token" where the input is ids or there is none, else "sample".
-        flops: of a forward and a backward pass of that batch; None without input.
-        activations: bytes that the forward pass keeps for the backward pass; None without input.
-        recipe, fused_attention: as in `Step`; in these it was traced.
+        batch, context: the input's first dimension and, for ids (integers), its second; otherwise 1.
+        item: "token" if the input is ids or there is none, otherwise "sample".
+        flops: of a forward and backward pass of that batch; None without input.
+        activations: bytes that the forward pass saves for the backward pass; None without input.
+        recipe, fused_attention: as in `Step`, as they were for the trace.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Traced:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained."""
+        """The number of trained parameters."""
         return sum(self.parts.values())
 
     def step(self, **how: Any) -> Step:
-        """A `Step` on the input that was traced; the rest as in `Step`."""
+        """A `Step` with the input that was traced; the other arguments are those of `Step`."""
         return Step(self.batch, self.context, self.recipe, fused_attention=self.fused_attention, **how)
 
 
@@ -58,21 +58,21 @@ def trace(
     recipe: str = Step.recipe,
     fused_attention: bool = True,
 ) -> Traced:
-    """Build a module on the meta device and, where inputs are given, run it there forward and backward.
+    """Build a module on the meta device and, if inputs are given, run it there forward and backward.
 
-    On the meta device a tensor has a shape and no memory, so a model of 70 billion parameters takes seconds and next
-    to no bytes. FLOPs are those of `flops.count_flops`, activations those of `memory.saved_bytes`: what the module
-    itself keeps, so have it return its loss if that is to be in it.
+    On the meta device a tensor has a shape but no memory, so a model of 70 billion parameters takes seconds and almost
+    no memory. FLOPs are those of `flops.count_flops`, activations those of `memory.saved_bytes`: what the module
+    itself saves, so let it return its loss if the loss should be included.
 
     Args:
         build: makes the module, as in ``lambda: MyModel(config)``.
-        inputs: for its forward; only shapes and dtypes matter. Ids are integers, [batch, context].
-        recipe: decides whether module and inputs are float32 or bfloat16; see `Step`.
-        fused_attention: scaled_dot_product_attention keeps no T × T weights; see `Step`.
+        inputs: for its forward pass; only shapes and dtypes matter. Ids are integers, [batch, context].
+        recipe: determines whether module and inputs are float32 or bfloat16; see `Step`.
+        fused_attention: scaled_dot_product_attention saves no T × T weights; see `Step`.
 
     Raises:
-        TypeError: what is given is no function that makes a module.
-        ValueError: it cannot be built or run on the meta device, or has nothing to train.
+        TypeError: ``build`` isn't a function that makes a module.
+        ValueError: the module can't be built or run on the meta device, or has nothing to train.
     """
     import torch
 
@@ -147,7 +147,7 @@ def _build(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
 
 
 def _parts(module: torch.nn.Module) -> dict[str, int]:
-    """Trained parameters by submodule, one level below the first that has more than one."""
+    """Trained parameters by submodule, one level below the first module that has more than one."""
     root, prefix = module, ""
     while len(children := dict(root.named_children())) == 1 and not list(root.parameters(recurse=False)):
         ((name, root),) = children.items()
@@ -162,9 +162,9 @@ def _parts(module: torch.nn.Module) -> dict[str, int]:
 
 @contextmanager
 def _fused_attention() -> Iterator[None]:
-    """Let scaled_dot_product_attention keep on the meta device what its fused kernels keep.
+    """Let scaled_dot_product_attention save on the meta device what its fused kernels save.
 
-    On its own it keeps the T × T weights there, as the plain formula does.
+    By default it saves the T × T weights there, as the plain formula does.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""A training on one page: parameters, FLOPs, bytes, time and cost, each with its formula and its source."""
+"""A training run on one page: parameters, FLOPs, bytes, time and cost, each with its formula and its source."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Line:
 
     Attributes:
         group: "parameters", "FLOPs", "activations on each card", "bytes on each card", "time" or "cost".
-        what: it counts, within its group.
+        what: what the number counts, within its group.
         value: in ``unit``, without prefix.
         unit: "parameters", "FLOPs", "FLOP/s", "B", "tokens", "samples", "steps", "s", "days", "GPU-hours", "USD", or
             "share" (from 0 to 1).
-        formula: how it comes about, with its numbers.
-        source: whose formula or number that is.
+        formula: how it's calculated, with numbers.
+        source: where the formula or number comes from.
     """
 
     group: str
@@ -76,15 +76,15 @@ class Line:
 
 @dataclass(frozen=True)
 class Plan:
-    """A training, planned: print it, show it in a notebook, or take `as_dict`.
+    """The plan of a training run: print it, show it in a notebook, or use `as_dict`.
 
     Attributes:
         title: model and cards.
         lines: its numbers.
         held: bytes on each card.
-        limit: bytes of a card's memory; None where that is not known.
-        activations: whether they are among the bytes; they are not where a module was given no inputs.
-        advice: what would make it fit, one sentence each; empty where it fits.
+        limit: bytes of a card's memory; None if unknown.
+        activations: whether the bytes include them; they don't if a module was traced without inputs.
+        advice: what would make it fit, one sentence each; empty if it fits.
     """
 
     title: str
@@ -96,7 +96,7 @@ class Plan:
 
     @property
     def fits(self) -> bool | None:
-        """Whether a card's memory holds its share; None where that memory is not known."""
+        """Whether a card's share fits in its memory; None if the memory is unknown."""
         return None if self.limit is None else self.held <= self.limit
 
     @property
@@ -114,7 +114,7 @@ class Plan:
         """The value of a line: ``plan["time", "training"]``.
 
         Raises:
-            LookupError: there is none of that group and name; the message lists those there are.
+            LookupError: there's no line of that group and name; the message lists the existing ones.
         """
         values = {(line.group, line.what): line.value for line in self.lines}
         if key not in values:
@@ -162,10 +162,10 @@ class Plan:
 
 
 def find_card(name: str) -> Accelerator:
-    """The card of that name, as in `hardware.ACCELERATORS` or as torch reports it.
+    """The card of that name, either as in `hardware.ACCELERATORS` or as torch reports it.
 
     Raises:
-        ValueError: there is none; the message names those that are near.
+        ValueError: there's no such card; the message lists similar names.
     """
     from course_utils.hardware import ACCELERATORS, find
 
@@ -186,19 +186,19 @@ def plan(
     price: float | None = None,
     name: str = "",
 ) -> Plan:
-    """What it takes to train a model this way.
+    """Plan the training of a model.
 
     Args:
-        model: a shape, or what `trace` found.
-        step: batch, context, precision and sharding. For a module that was run it is ``traced.step(cards=…, zero=…)``.
-        card: its name in `hardware.ACCELERATORS`, or an Accelerator of your own.
-        tokens: to train on; by default 20 for each parameter. Of a module without ids, samples.
-        mfu: the share of the card's peak that the model's own FLOPs reach; by default what Llama 3.1 405B reached.
-        price: USD for an hour of one card; by default that of `facts.FACTS`, where it has one.
+        model: a shape, or a result of `trace`.
+        step: batch, context, precision and sharding. For a traced module, use ``traced.step(cards=…, zero=…)``.
+        card: its name in `hardware.ACCELERATORS`, or your own Accelerator.
+        tokens: to train on; by default 20 per parameter. For a module without ids, samples.
+        mfu: the fraction of the card's peak that the model's own FLOPs reach; by default Llama 3.1 405B's.
+        price: USD per GPU-hour; by default that of `facts.FACTS`, if it has one.
         name: of the model, for the title.
 
     Raises:
-        ValueError: a card that is not in the table, a number that cannot be, or a step that is not the one traced.
+        ValueError: the card isn't in the table, a number is impossible, or the step isn't the one traced.
     """
     if isinstance(model, Traced):
         name = name or model.name
@@ -330,7 +330,7 @@ def _bytes(model: Transformer | Traced, step: Step) -> Iterator[Line]:
 
 
 def _peak(accelerator: Accelerator, step: Step) -> tuple[float, str]:
-    """FLOP/s that the card promises for the products of this step, and in which dtype."""
+    """FLOP/s that the card promises for this step's multiplications, and in which dtype."""
     import torch
 
     # A card without bfloat16 takes float16, in as many bytes.
@@ -374,7 +374,7 @@ def _sharded(stage: int, cards: int) -> _Change:
 
 
 def _advice(model: Transformer | Traced, step: Step, limit: int) -> Iterator[str]:
-    """What would make it fit: each change that does alone, else several together; and a larger card."""
+    """What would make it fit: each change that is enough alone, otherwise several together; and a larger card."""
     from course_utils.hardware import ACCELERATORS
 
     def says(what: str, changed: Step) -> str | None:

@@ -1,12 +1,12 @@
 """Figures for the lectures: one palette, alt text, readable in JupyterLab's light and dark theme.
 
 Each builder returns a :class:`matplotlib.figure.Figure` of its own (nothing is registered with pyplot, so your plots
-are left alone); :func:`show` displays any figure as inline SVG:
+aren't affected); :func:`show` displays any figure as inline SVG:
 
     fig = plots.storage_layout(torch.arange(12).reshape(3, 4).T)
     plots.show(fig, alt="The transpose walks the same twelve slots in steps of 4.")
 
-A color says what kind of thing a mark is, a marker says which one. Text is never colored: it takes the page's color.
+A color says what kind of thing a mark is; a marker says which one. Text always has the page's own color.
 """
 
 from course_utils.plots.comparisons import calibration, curves, predicted_vs_measured

@@ -1,4 +1,4 @@
-"""What the figures share: titles, marks, labels that find their place, logarithmic ticks."""
+"""Shared by all figures: titles, marks, label placement, logarithmic ticks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def add_title(fig: Figure, lines: Sequence[str]) -> None:
 
 
 def mark(ax: Axes, x: float, y: float, marker: str, *, measured: bool, gid: str) -> None:
-    """A filled mark for what was measured, a larger hollow one for what was predicted: both show where they meet."""
+    """A filled mark for a measurement, a larger hollow one for a prediction, so that both show where they coincide."""
     ax.plot(
         [x],
         [y],

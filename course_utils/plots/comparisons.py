@@ -1,4 +1,4 @@
-"""Numbers side by side: curves over a common x, and what was predicted beside what was measured."""
+"""Numbers side by side: curves over a common x, and predictions beside measurements."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ def curves(
     shares: bool = False,
     title: str,
 ) -> Figure:
-    """Draw curves over a common x, both axes logarithmic: what was measured filled, what was predicted hollow.
+    """Draw curves over a common x on two logarithmic axes; measurements are filled, predictions hollow.
 
     Args:
-        x: The common abscissae, rising.
+        x: The common x values, ascending.
         measured: For each label the values at each x.
-        predicted: The same for computed values; a label that is also measured has the same marker.
+        predicted: The same for computed values; a label that's also in ``measured`` gets the same marker.
         xlabel, ylabel: What the axes show.
-        xunit, yunit: Their units: those of B, s, FLOP and what is made of them are written with prefixes of ten.
-        shares: The values are shares of a whole: the y axis goes from 0 to 100 % in equal steps.
+        xunit, yunit: Their units: B, s, FLOP and units made of them get decimal prefixes.
+        shares: The values are fractions of a whole; the y axis is linear, from 0 to 100%.
         title: The finding.
 
     Raises:
-        TypeError: What should be a number is none.
-        ValueError: There is nothing to draw, lengths differ, x does not rise, or a number is not positive and finite.
+        TypeError: Something that should be a number isn't.
+        ValueError: There's nothing to draw, lengths differ, x isn't ascending, or a number isn't positive and finite.
     """
     kinds = ((True, measured), (False, predicted))
     drawn = [(label, is_measured, values) for is_measured, kind in kinds for label, values in kind.items()]
@@ -93,17 +93,17 @@ def curves(
 
 
 def predicted_vs_measured(rows: Sequence[tuple[str, float, float, str]], *, title: str | None = None) -> Figure:
-    """Draw predictions beside the measurements, on a log axis for each unit, with the ratio of the two.
+    """Draw predictions beside measurements, on a log axis for each unit, with their ratio.
 
-    More than 20 rows stand close together, so that the figure stays on one screen.
+    With more than 20 rows, they're drawn closer together so that the figure fits on a screen.
 
     Args:
         rows: ``(label, predicted, measured, unit)``, such as ``("2·B·D·K", 1.4e10, 1.4e10, "FLOPs")``. Numbers in B, s,
-            FLOP and what is made of these are written with prefixes of ten (GB = 1e9 B), any other unit as it is.
-        title: The finding; by default how far off the worst prediction is.
+            FLOP and units made of these get decimal prefixes (GB = 1e9 B); others don't.
+        title: The finding; by default how far off the worst prediction was.
 
     Raises:
-        TypeError: What should be a number is none, such as a prediction that has not been made yet.
+        TypeError: Something that should be a number isn't, such as a missing prediction.
         ValueError: There are no rows, or a number is not positive and finite.
     """
     if not rows:
@@ -174,14 +174,14 @@ _CALIBRATION_EDGE = 100.0
 def calibration(rows: Sequence[tuple[str, float]], *, title: str) -> Figure:
     """Draw guesses divided by the answers, in groups, on a log axis around 1, with the band of a factor of 2.
 
-    Guesses that are off by more than a factor of 100 stand at the edge, with their factor, and leave the others room.
+    Guesses that are off by more than a factor of 100 are drawn at the edge, labeled with their factor.
 
     Args:
-        rows: ``(group, guess ÷ answer)`` in the order in which they were made, group after group.
+        rows: ``(group, guess ÷ answer)`` in the order in which they were made, group by group.
         title: The finding.
 
     Raises:
-        TypeError: What should be a number is none.
+        TypeError: Something that should be a number isn't.
         ValueError: There are no rows, or a ratio is not positive and finite.
     """
     if not rows:

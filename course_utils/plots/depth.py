@@ -1,4 +1,4 @@
-"""What happens to numbers on their way through many layers: their scale by layer, and their distribution."""
+"""What happens to numbers as they pass through many layers: their scale and their distribution, layer by layer."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ def through_depth(
     limits: Mapping[str, float] = {},
     backward: bool = False,
 ) -> Figure:
-    """Draw one number for each layer, on a logarithmic axis: a constant factor per layer is a straight line.
+    """Draw one number per layer on a logarithmic axis, where a constant factor per layer is a straight line.
 
-    Measured curves have filled marks, predicted ones hollow marks, at some of the layers, the first and the last
-    among them.
+    Measured curves have filled marks and predicted ones hollow marks, at some of the layers, always including the
+    first and the last.
 
     Args:
         measured: For each label the values at layers 1, 2, …
-        predicted: The same for computed values; a label that is also measured has the same marker.
+        predicted: The same for computed values; a label that's also in ``measured`` gets the same marker.
         ylabel: What the values are.
         title: The finding.
         limits: Horizontal lines with their names, such as the largest number of a dtype.
-        backward: The last layer stands on the left and the first on the right, the way that gradients go.
+        backward: The last layer is on the left and the first on the right, in the order of the backward pass.
 
     Raises:
-        TypeError: What should be a number is none.
-        ValueError: There is nothing to draw, lengths differ, or a number is not positive and finite.
+        TypeError: Something that should be a number isn't.
+        ValueError: There's nothing to draw, lengths differ, or a number isn't positive and finite.
     """
     kinds = ((True, measured), (False, predicted))
     drawn = [(label, is_measured, values) for is_measured, kind in kinds for label, values in kind.items()]
@@ -98,8 +98,8 @@ def through_depth(
 def distributions(rows: Mapping[str, Mapping[str, Tensor]], *, reach: float, title: str) -> Figure:
     """Draw histograms in a grid, all over the same range: a row for each kind of number, a column for each place.
 
-    Each panel has its own height, so that shapes can be compared, and says how large the numbers are. What lies outside
-    of the range is not drawn but counted: where it is more than one in a hundred the panel says so, and is lower.
+    Each panel is scaled to its own height, so that shapes can be compared, and says how large the numbers are. Numbers
+    outside the range aren't drawn; if they're more than 1%, the panel says so and is drawn lower.
 
     Args:
         rows: For each row's label its panels, ``{"layer 1": numbers, …}``; the same columns in every row.
@@ -107,7 +107,7 @@ def distributions(rows: Mapping[str, Mapping[str, Tensor]], *, reach: float, tit
         title: The finding.
 
     Raises:
-        ValueError: There is nothing to draw, columns differ, a tensor is empty or holds what is not finite.
+        ValueError: There's nothing to draw, columns differ, or a tensor is empty or has a non-finite element.
     """
     if not rows or not next(iter(rows.values())):
         raise ValueError("nothing to draw: give at least one row of at least one tensor")

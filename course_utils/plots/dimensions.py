@@ -1,4 +1,4 @@
-"""Named axes of tensors: what an operation splits, moves, merges, sums up or adds."""
+"""Named axes of tensors: what an operation splits, moves, merges, sums or adds."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class _Cell(NamedTuple):
 
 
 def axis_flow(inputs: Sequence[Dims], output: Dims, *, labels: Sequence[str], how: str, title: str) -> Figure:
-    """Draw tensors above the one that is made of them, with a line for each axis that goes from one to the other.
+    """Draw the inputs above the output, with a line for each axis that goes from one to the other.
 
-    A frame is a dimension, a cell in it is an axis with its size. A cross ends an axis that is not in the output, a
-    plus begins one that is not in the inputs.
+    A frame is a dimension; each cell in it is an axis with its size. A cross ends an axis that isn't in the output, and
+    a plus begins one that isn't in the inputs.
 
     Args:
         labels: A line of text for each input and, at the end, for the output: name, shape, elements.
-        how: What happens to an axis that is left out, such as ``"sum"``.
+        how: What happens to an axis that's left out, such as ``"sum"``.
         title: The finding.
     """
     width = 8.9

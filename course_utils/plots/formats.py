@@ -1,4 +1,4 @@
-"""Number formats: their bits, the gaps between their numbers, their numbers on a line."""
+"""Number formats: their bits, the gaps between neighboring numbers, and all their numbers on a line."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from course_utils.units import readable
 
 
 def bit_plans(plans: Mapping[str, tuple[int, int]], *, title: str) -> Figure:
-    """Draw the bits of formats, one to a row, lined up where exponent and mantissa meet.
+    """Draw the bits of formats, one format per row, aligned where exponent and mantissa meet.
 
     Args:
-        plans: ``{name: (exponent bits, mantissa bits)}``; each has one sign bit besides.
+        plans: ``{name: (exponent bits, mantissa bits)}``; plus one sign bit each.
         title: The finding.
 
     Raises:
@@ -53,16 +53,16 @@ def bit_plans(plans: Mapping[str, tuple[int, int]], *, title: str) -> Figure:
 
 
 def gap_curves(gaps: Mapping[str, Mapping[int, float]], *, reach: int, title: str) -> Figure:
-    """Draw the gap from a number to the next against the number's magnitude, both in powers of two.
+    """Draw the gap between neighboring numbers against their magnitude, both in powers of two.
 
     Args:
-        gaps: For each format ``{power: gap after 2**power}``, powers rising. The ends of a curve are marked where they
-            lie inside the figure; a curve that goes on beyond it has one mark at its right.
+        gaps: For each format ``{power: gap after 2**power}``, powers ascending. The ends of a curve are marked if they
+            lie inside the figure; a curve that continues beyond it has one mark at its right.
         reach: The figure shows magnitudes from 2⁻ʳᵉᵃᶜʰ to 2ʳᵉᵃᶜʰ.
         title: The finding.
 
     Raises:
-        ValueError: There are no formats, or one without gaps.
+        ValueError: There are no formats, or one has no gaps.
     """
     if not gaps or not all(gaps.values()):
         raise ValueError("nothing to draw: give at least one format, each with its gaps")
@@ -91,10 +91,10 @@ def gap_curves(gaps: Mapping[str, Mapping[int, float]], *, reach: int, title: st
 
 
 def number_lines(numbers: Mapping[str, tuple[torch.Tensor, float]], *, title: str) -> Figure:
-    """Draw every number of small formats as a tick: on a linear axis around zero, and on one of powers of two.
+    """Draw every number of small formats as a tick, on a linear axis around zero and on a logarithmic one.
 
     Args:
-        numbers: For each format its finite values, and its smallest normal one: smaller magnitudes are highlighted.
+        numbers: For each format its finite values and its smallest normal value; smaller magnitudes are highlighted.
         title: The finding.
 
     Raises:
@@ -148,10 +148,10 @@ def bit_pattern(
 
     Args:
         fields: The bits of sign, exponent and mantissa, such as ``{"sign": "0", "exponent": "01111", …}``.
-        formula: How the number comes from its fields.
-        near: The next number below, the number, and the next one above; None where there is none.
+        formula: How to calculate the number from its fields.
+        near: The next number below, the number, and the next one above; None if there's none.
         limits: The smallest positive number, the smallest normal one, and the largest finite one.
-        asked: A number that was rounded to this one, as text and as value: marked where it lies between neighbors.
+        asked: A number that was rounded to this one, as text and as value; it's marked between the neighbors.
         title: The finding.
     """
     width, margin = 8.9, 0.3

@@ -1,4 +1,4 @@
-"""Numbers that differ by powers of ten, on one axis."""
+"""Numbers of very different sizes on one axis."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def magnitudes(
     highlight: Collection[str] = (),
     title: str,
 ) -> Figure:
-    """Draw numbers as marks on a log axis, one to a row, smallest first, with lines for limits to compare them with.
+    """Draw numbers as marks on a log axis, one per row, smallest first, with lines for limits.
 
     Args:
         values: The numbers by name.
-        unit: Of all of them.
-        lines: Limits by name, drawn as dashed lines down through all rows.
-        highlight: Names among ``values`` to look at.
+        unit: The unit of all values.
+        lines: Limits by name, drawn as dashed lines through all rows.
+        highlight: Names in ``values`` to emphasize.
         title: The finding.
 
     Raises:
-        ValueError: There is nothing to draw, a number is not positive and finite, or a name is highlighted that is
-            not there.
+        ValueError: There's nothing to draw, a number isn't positive and finite, or a highlighted name isn't in
+            ``values``.
     """
     if not values:
         raise ValueError("nothing to draw: give at least one number")

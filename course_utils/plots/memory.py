@@ -19,16 +19,16 @@ MAX_CARDS = 64  # memory_bar draws one box for each
 
 
 def memory_bar(parts: Mapping[str, float], *, capacity: float, capacity_label: str, title: str | None = None) -> Figure:
-    """Draw bytes as one bar, part after part, above as many cards as it takes to hold them.
+    """Draw bytes as one bar of consecutive parts, above the cards needed to hold them.
 
     Args:
-        parts: What the bytes are for, in order, with how many: ``{"parameters": 2e9, "gradients": 2e9}``.
+        parts: Bytes by purpose, in order: ``{"parameters": 2e9, "gradients": 2e9}``.
         capacity: Bytes that one card holds.
         capacity_label: What to call it, such as ``"80 GB card"``.
-        title: The finding; by default how many cards it takes.
+        title: The finding; by default how many cards are needed.
 
     Raises:
-        ValueError: There are no parts, a number is not positive and finite, or it takes more than 64 cards.
+        ValueError: There are no parts, a number isn't positive and finite, or more than 64 cards are needed.
     """
     if not parts:
         raise ValueError("nothing to draw: give at least one part with its bytes")
@@ -71,15 +71,15 @@ def memory_bar(parts: Mapping[str, float], *, capacity: float, capacity_label: s
 def memory_stacks(
     bars: Mapping[str, Mapping[str, float]], *, limits: Mapping[str, float] | None = None, title: str
 ) -> Figure:
-    """Draw bytes as bars of stacked parts, one below the other, with lines where a memory ends.
+    """Draw bytes as horizontal bars of stacked parts, with lines at memory limits.
 
     Args:
-        bars: For each bar what its bytes are for, 0 or more: ``{"SGD": {"parameters": 2e9, "gradients": 2e9}, …}``.
+        bars: For each bar its bytes by purpose, 0 or more: ``{"SGD": {"parameters": 2e9, "gradients": 2e9}, …}``.
         limits: Bytes at which to draw a line, by label, such as ``{"H100: 80 GB": 80e9}``.
         title: The finding.
 
     Raises:
-        ValueError: There are no bars, a part is negative, or a bar or limit is not positive and finite.
+        ValueError: There are no bars, a part is negative, or a bar or limit isn't positive and finite.
     """
     if not bars:
         raise ValueError("nothing to draw: give at least one bar with its parts")

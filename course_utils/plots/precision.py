@@ -1,4 +1,4 @@
-"""What a short format does to numbers: which magnitudes it can hold, and how a loss scale moves under its limit."""
+"""What a narrow format does to numbers: which magnitudes it can represent, and how a loss scale follows its limit."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, title: str) -> Figure:
-    """Draw histograms of magnitudes, one above the other, against what ``dtype`` can hold.
+    """Draw histograms of magnitudes, one above the other, with the range of ``dtype``.
 
-    Each bar is a range from one power of two to the next. What the format turns into zero or infinity (NaN in a format
-    without infinity) is hatched in another color, and its share is written beside it. Zeros, which have no magnitude,
+    Each bar goes from one power of two to the next. Numbers that the format turns into zero or infinity (or NaN, in a
+    format without infinity) are hatched in another color and labeled with their share. Zeros, which have no magnitude,
     are left out.
 
     Args:
-        rows: For each label the numbers, any shape and floating-point dtype.
-        dtype: The format that they are to be converted to, such as torch.float16.
+        rows: For each label the numbers, of any shape and floating-point dtype.
+        dtype: The format to convert them to, such as torch.float16.
         title: The finding.
 
     Raises:
-        TypeError: ``dtype`` is no floating-point format, or what should be a tensor is none.
-        ValueError: There are no rows, or a row holds no finite number that is not zero.
+        TypeError: ``dtype`` isn't a floating-point format, or something that should be a tensor isn't.
+        ValueError: There are no rows, or a row has no finite nonzero number.
     """
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise TypeError(f"dtype is {dtype!r}: give a floating-point dtype, such as torch.float16")
@@ -138,14 +138,14 @@ def loss_scale(
     """Draw a loss scale over the steps, with a mark at each step that was skipped because something overflowed.
 
     Args:
-        scales: The scale that each step was taken with.
+        scales: The scale used in each step.
         skipped: Whether the step was skipped.
-        limit: The largest scale with which it would not have overflowed, as far as that was predicted.
+        limit: The predicted largest scale at which the step doesn't overflow.
         title: The finding.
 
     Raises:
-        TypeError: What should be a number is none.
-        ValueError: There is nothing to draw, lengths differ, or a number is not positive and finite.
+        TypeError: Something that should be a number isn't.
+        ValueError: There's nothing to draw, lengths differ, or a number isn't positive and finite.
     """
     if not scales:
         raise ValueError("nothing to draw: give the scale of at least one step")

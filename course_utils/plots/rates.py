@@ -1,4 +1,4 @@
-"""FLOP/s: the roofline, utilization against matrix size and from change to change; what ran at a time."""
+"""FLOP/s: the roofline, utilization by matrix size and by optimization; timelines."""
 
 from __future__ import annotations
 
@@ -30,23 +30,24 @@ def roofline(
 ) -> Figure:
     """Draw the roofline: the FLOP/s that a device allows at each arithmetic intensity, and what was achieved.
 
-    The roof is ``min(peak, bandwidth * intensity)``. Left of the ridge point ``peak / bandwidth`` it is the memory that
-    limits, right of it the arithmetic. Source: Williams, Waterman and Patterson, "Roofline: an insightful visual
+    The roof is ``min(peak, bandwidth * intensity)``. Left of the ridge point ``peak / bandwidth`` memory is the
+    limit, right of it arithmetic. Source: Williams, Waterman and Patterson, "Roofline: an insightful visual
     performance model for multicore architectures", CACM 52(4), 2009.
 
     Args:
-        peak: FLOP/s of the device, or None where it is unknown: ``ceiling`` takes its place, and the label says so.
+        peak: FLOP/s of the device, or None if unknown; then ``ceiling`` takes its place, and the label says so.
         bandwidth: B/s to and from memory.
         points: Measured ``(label, intensity in FLOP/B, achieved FLOP/s)``; filled marks.
-        predicted: The same, computed beforehand; hollow marks. A label that is also in ``points`` takes its marker.
-        ceiling: The highest FLOP/s measured on the device, for where ``peak`` is None.
+        predicted: The same, calculated beforehand; hollow marks. A label that's also in ``points`` gets the same
+            marker.
+        ceiling: The highest FLOP/s measured on the device, used if ``peak`` is None.
         peak_label: The name of the flat part of the roof, such as "bf16 peak, dense".
         bandwidth_label: The name of the slanted part.
         title: The finding; by default which side of the ridge point the measured points are on.
 
     Raises:
-        TypeError: What should be a number is none.
-        ValueError: A number is not positive and finite, or both ``peak`` and ``ceiling`` are None.
+        TypeError: Something that should be a number isn't.
+        ValueError: A number isn't positive and finite, or both ``peak`` and ``ceiling`` are None.
     """
     if peak is None:
         if ceiling is None:
@@ -145,21 +146,21 @@ def mfu_curve(
     *,
     title: str | None = None,
 ) -> Figure:
-    """Draw how much of the peak a matmul of n × n matrices reaches, against n, a curve per dtype.
+    """Draw how much of the peak an n × n matmul reaches, against n, with a curve per dtype.
 
-    Where the peak of a dtype is unknown there is nothing to divide by: then the figure shows FLOP/s for all of them,
-    with a line at each peak that is known. A utilization above 100 % is drawn, and the title says that something is
-    wrong: the peak is another dtype's or device's, or the clock was read too early.
+    If the peak of a dtype is unknown, the figure shows FLOP/s for all dtypes, with a line at each known peak. A
+    utilization above 100% is drawn, and the title says that something is wrong: the peak is another dtype's or
+    device's, or the clock was read too early.
 
     Args:
-        sizes: The n of each measurement, rising.
+        sizes: The n of each measurement, ascending.
         rates_by_dtype: For each label, such as "bf16", the achieved FLOP/s at each size.
-        peaks: For each of these labels the dense peak in FLOP/s, or None where it is unknown.
-        title: The finding; by default the best that each dtype reached.
+        peaks: For each of these labels the dense peak in FLOP/s, or None if unknown.
+        title: The finding; by default the best value of each dtype.
 
     Raises:
-        TypeError: What should be a number is none.
-        ValueError: Lengths differ, a label has no entry in ``peaks``, or a number is not positive and finite.
+        TypeError: Something that should be a number isn't.
+        ValueError: Lengths differ, a label has no entry in ``peaks``, or a number isn't positive and finite.
     """
     if not sizes or not rates_by_dtype:
         raise ValueError("nothing to draw: give at least one size and one dtype")
@@ -228,15 +229,15 @@ def mfu_curve(
 
 
 def mfu_ladder(rungs: Mapping[str, float], *, title: str, of: str = "peak") -> Figure:
-    """Draw the MFU of one training step from change to change, the first at the top.
+    """Draw the MFU of one training step after each of several changes, the first at the top.
 
     Args:
-        rungs: For each change, such as "bfloat16", the MFU with it and all changes before it; against one peak.
+        rungs: For each change, such as "bfloat16", the MFU with it and all earlier changes, relative to one peak.
         title: The finding.
-        of: What the FLOP/s were divided by, such as "bfloat16 peak" or, where that is unknown, "measured ceiling".
+        of: What the FLOP/s were divided by, such as "bfloat16 peak" or, if that's unknown, "measured ceiling".
 
     Raises:
-        ValueError: There is no rung, or an MFU is not positive and finite.
+        ValueError: There's no rung, or an MFU isn't positive and finite.
     """
     if not rungs:
         raise ValueError("nothing to draw: give at least one rung")
@@ -259,14 +260,14 @@ def mfu_ladder(rungs: Mapping[str, float], *, title: str, of: str = "peak") -> F
 
 
 def timeline(spans: Sequence[Span], *, title: str) -> Figure:
-    """Draw when pieces of work ran, a row for each stream: what lies one above the other ran at the same time.
+    """Draw when pieces of work ran, with a row per stream, so that work that overlapped is drawn above each other.
 
     Args:
         spans: As `timing.Timeline` measures them.
         title: The finding.
 
     Raises:
-        ValueError: There is no span, or one ends before it starts.
+        ValueError: There's no span, or one ends before it starts.
     """
     if not spans:
         raise ValueError("nothing to draw: give at least one span")

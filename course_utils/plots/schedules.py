@@ -1,4 +1,4 @@
-"""Which device works on what, tick by tick."""
+"""Which device works on which microbatch, tick by tick."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORWARD, _BACKWARD = DATA, COMPUTE_BOUND
 
 
 def pipeline_schedule(schedules: Mapping[str, Sequence[Sequence[str]]], *, title: str) -> Figure:
-    """Draw schedules of a pipeline one above the other: a row for each stage, a column for each tick.
+    """Draw pipeline schedules one above the other, with a row per stage and a column per tick.
 
     Args:
         schedules: For each name the stages' lines, of equal length: ``"F2"`` where the stage runs the forward pass of
@@ -22,7 +22,7 @@ def pipeline_schedule(schedules: Mapping[str, Sequence[Sequence[str]]], *, title
         title: The finding.
 
     Raises:
-        ValueError: There is nothing to draw, lines differ in length, or an entry is none of the three.
+        ValueError: There's nothing to draw, lines differ in length, or an entry isn't one of the three.
     """
     lines = [line for stages in schedules.values() for line in stages]
     if not lines or not all(lines):

@@ -29,22 +29,23 @@ _STEP_WORDS = {1: ["element"], 2: ["row", "column"], 3: ["slice", "row", "column
 def storage_layout(
     x: torch.Tensor, *, title: str | None = None, highlight: Sequence[int] | Sequence[Sequence[int]] | None = None
 ) -> Figure:
-    """Draw a tensor and, below it, the storage it looks at.
+    """Draw a tensor and, below it, its storage.
 
     The same shade and the same small number mean the same slot: element ``[i, j]`` lies in slot
-    ``storage_offset + i * stride(0) + j * stride(1)``. Arrows show the steps that the strides take, in elements. Slots
-    the tensor does not touch are hollow; ``×3`` marks a slot that three elements share. Slots are counted in elements
+    ``storage_offset + i * stride(0) + j * stride(1)``. Arrows show the strides, in elements. Slots that the
+    tensor doesn't use are hollow; ``×3`` marks a slot that three elements share. Slots are counted in elements
     of ``x``, not in bytes.
 
     Args:
         x: Strided, of 0 to 3 dims, at most 16 in each of them (64 if there is only one), at most 64 elements on
             at most 64 slots. Any dtype and device; a meta tensor is drawn without values.
-        title: What the figure shows; by default what can be seen from the strides.
-        highlight: The index of an element, such as ``(1, 2)``, or a list of them: outlined here and in the storage.
+        title: The title; by default what the strides show.
+        highlight: The index of an element, such as ``(1, 2)``, or a list of them, outlined in the tensor and in its
+            storage.
 
     Raises:
         TypeError: ``x`` is not a tensor.
-        ValueError: ``x`` is sparse, empty or too large to draw, or ``highlight`` is outside of it.
+        ValueError: ``x`` is sparse, empty or too large to draw, or ``highlight`` is outside it.
     """
     _check_drawable(x)
     shape, strides, offset = tuple(x.shape), x.stride(), int(x.storage_offset())

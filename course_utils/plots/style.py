@@ -1,4 +1,4 @@
-"""One palette, one style; showing a figure as inline SVG that follows the page's theme."""
+"""The palette and style of all figures, and their display as inline SVG that follows the page's theme."""
 
 from __future__ import annotations
 
@@ -53,19 +53,19 @@ _SVG: dict[str, Any] = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Matplotlib's defaults and the course's style inside, whatever the caller has set; restored outside."""
+    """Use Matplotlib's defaults plus the course's style in this context, then restore the caller's settings."""
     with matplotlib.style.context(["default", _STYLE]):
         yield
 
 
 def to_html(fig: Figure, *, alt: str) -> str:
-    """Return ``fig`` as one inline ``<svg>`` element: black becomes the page's text color, white nothing.
+    """Return ``fig`` as one inline ``<svg>`` element: black becomes the page's text color, white becomes transparent.
 
-    The same figure gives the same bytes. Ids are made from the content, so several figures can share a page. The
-    width is the figure's own (96 CSS pixels per inch), less where the page is narrower.
+    The same figure always gives the same bytes. Ids are made from the content, so several figures can share a page. The
+    width is the figure's own (96 CSS pixels per inch), or less on a narrower page.
 
     Args:
-        alt: What the figure shows, as a sentence with its finding; read out by screen readers.
+        alt: What the figure shows, as a sentence with its finding, for screen readers.
 
     Raises:
         ValueError: ``alt`` is empty.
@@ -129,7 +129,7 @@ def to_html(fig: Figure, *, alt: str) -> str:
 def show(fig: Figure, *, alt: str) -> None:
     """Display ``fig`` in the notebook as inline SVG and close it; a terminal prints ``alt``.
 
-    Works for any matplotlib figure, also one made with pyplot.
+    Works for any matplotlib figure, including those made with pyplot.
 
     Args:
         alt: What the figure shows, as a sentence with its finding.

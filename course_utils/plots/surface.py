@@ -24,12 +24,12 @@ def descent(
 
     Args:
         rows: For each row of panels its label, its surface (a function of two arrays) and its paths by name: the
-            first point of a path is where it starts. The paths of one column have the same marker.
+            first point of a path is its start. The paths in a column have the same marker.
         reach: Both axes go from -reach to reach.
         title: The finding.
 
     Raises:
-        ValueError: There are no rows or paths, rows differ in the number of paths, or a path has no finite points.
+        ValueError: There are no rows or paths, rows have different numbers of paths, or a path has no finite points.
     """
     counts = {len(paths) for _, paths in rows.values()}
     if not counts or 0 in counts or len(counts) > 1:

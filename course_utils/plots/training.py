@@ -1,4 +1,4 @@
-"""What happens over the steps of a training run."""
+"""What happens during a training run."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def loss_curves(
 
     Args:
         measured: For each label the loss at each step, ``{"lr 0.1": dict(enumerate(losses))}``.
-        predicted: The same for what was expected; a label that is also measured has the same marker.
-        events: What happened before which step: a vertical line each, with the name above it.
-        spans: From which step to which something holds: a shaded band each, with the name at its foot.
-        names: What filled and hollow marks mean, if not that.
+        predicted: The same for what was expected; a label that's also in ``measured`` gets the same marker.
+        events: Events by the step before which they happened, each a vertical line with its name above.
+        spans: Ranges of steps, each a shaded band with its name at the bottom.
+        names: What filled and hollow marks mean, if not measured and predicted.
         xlabel, ylabel: What the axes show.
         log: Whether the vertical axis is logarithmic; if not, it begins at 0.
         title: The finding.
 
     Raises:
-        TypeError: What should be a number is none.
-        ValueError: There is nothing to draw, or a loss is not positive and finite.
+        TypeError: Something that should be a number isn't.
+        ValueError: There's nothing to draw, or a loss isn't positive and finite.
     """
     kinds = ((True, measured), (False, predicted))
     drawn = [(label, is_measured, points) for is_measured, kind in kinds for label, points in kind.items()]

@@ -1,4 +1,4 @@
-"""The ranks that compute together, as one of them sees them. Real and simulated groups differ only in the exchange."""
+"""The ranks that compute together, seen from one of them. Real and simulated groups differ only in the exchange."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import torch
 
 
 class RanksError(RuntimeError):
-    """A rank raised, died, or ran out of time: says which one, and where. No process of the launch is left."""
+    """A rank raised an error, died or ran out of time; the message says which one and where. All have been stopped."""
 
 
 class Group:
-    """The ranks that compute together, seen from one of them. All ranks must call the same collectives in one order.
+    """The ranks that compute together, seen from one of them. All must call the same collectives in the same order.
 
     Attributes:
-        rank: which one this is, from 0.
-        size: how many there are.
-        device: where this rank computes, and where the tensors that it sends must be.
+        rank: this rank's number, from 0.
+        size: the number of ranks.
+        device: where this rank computes, and where tensors must be for it to send them.
     """
 
     def __init__(self, rank: int, size: int, device: torch.device) -> None:
@@ -41,8 +41,8 @@ class Group:
         return torch.stack(self._exchange("reduce_scatter", list(x.detach().chunk(self.size)))).sum(dim=0)
 
     def _exchange(self, what: str, parts: list[torch.Tensor]) -> list[torch.Tensor]:
-        """Give part i to rank i, and return what the ranks gave to this one, in their order.
+        """Send part i to rank i, and return what each rank sent to this one, in order.
 
-        Where a network can add on the way, the list may hold fewer parts, already summed.
+        If the network can sum along the way, the list may hold fewer parts, already summed.
         """
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Real ranks: starts a process for each, waits for them, and says what became of them."""
+"""Real ranks: start a process for each, wait for them, and report what happened to them."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ _STOPPED = "Timeout ("  # how faulthandler's output begins
 def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0) -> list[Any]:
     """Run `fn(group, *args)` in `size` new processes on this machine, and return what each returned, by rank.
 
-    They communicate through torch.distributed: NCCL with a GPU for each rank where there are enough, gloo on CPUs where
-    there are not. `fn` may be defined in a notebook: cloudpickle sends it with all that it uses from there. Each
-    process computes with one thread. What a rank prints is shown only if it dies.
+    They communicate through torch.distributed: NCCL if there's a GPU for each rank, otherwise gloo on CPUs. `fn` may be
+    defined in a notebook: cloudpickle sends it along with everything it uses from there. Each process computes with one
+    thread. A rank's output is shown only if it dies.
 
-    The first launch takes some seconds, in which a process imports PyTorch. That process stays, and ranks are forks
-    of it: the next launch takes tenths of a second. (Windows cannot fork. There every rank imports PyTorch.) In a
-    script, as always with `multiprocessing`, call this under ``if __name__ == "__main__":``.
+    The first launch takes a few seconds, in which a process imports PyTorch. That process stays, and ranks are forks
+    of it, so the next launch takes only tenths of a second. (Windows cannot fork. There every rank imports PyTorch.) In
+    a script, as always with `multiprocessing`, call this under ``if __name__ == "__main__":``.
 
     Args:
-        fn: a function whose results can be pickled; tensors come back on the CPU.
-        size: how many ranks.
+        fn: a function with picklable results; tensors come back on the CPU.
+        size: the number of ranks.
         args: given to every rank.
-        seconds: the time that a rank has once it has started, before it is stopped.
+        seconds: how long a rank may run after it has started before it's stopped.
 
     Raises:
         ValueError: size is less than 1.
-        RanksError: a rank raised, died or ran out of time. All are stopped before this is raised.
+        RanksError: a rank raised an error, died or ran out of time. All ranks are stopped before this is raised.
     """
     import cloudpickle  # type: ignore[import-untyped, unused-ignore]
 
@@ -79,8 +79,8 @@ def launch(fn: Callable[..., Any], size: int, *args: Any, seconds: float = 120.0
 def _way_to_start() -> Any:
     """The `multiprocessing` context that starts ranks: forks of one process that has imported what each of them needs.
 
-    Never forks of this process. Its PyTorch may have threads, which a fork doesn't have and yet waits for, and a CUDA
-    context, which no fork can use. The parent of the ranks only imports, so it has neither.
+    Never forks of this process: its PyTorch may have threads, which a fork lacks but waits for, and a CUDA
+    context, which a fork can't use. The parent of the ranks only imports, so it has neither.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
@@ -103,7 +103,7 @@ def _way_to_start() -> Any:
 
 
 def _wait(processes: list[BaseProcess], end: float) -> None:
-    """Wait until all have ended, but not for long once one has failed."""
+    """Wait until all have ended, but not long after one has failed."""
     while time.monotonic() < end:
         codes = [process.exitcode for process in processes]
         if None not in codes:
@@ -115,7 +115,7 @@ def _wait(processes: list[BaseProcess], end: float) -> None:
 
 
 def _results(folder: Path, ended: list[int | None], seconds: float) -> list[Any]:
-    """What the ranks returned. Raises the error of a rank that failed by itself, rather than of one it left waiting."""
+    """What the ranks returned. Raises the error of a rank that failed by itself, not of one that waited for it."""
     values: list[Any] = []
     died: list[str] = []
     raised: list[str] = []

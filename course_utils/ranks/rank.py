@@ -1,4 +1,4 @@
-"""What runs in each process of a launch: the connection to the others, the job, and its result in a file."""
+"""What runs in each process of a launch: connect to the others, run the job, and write its result to a file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _THIS_PACKAGE = os.path.dirname(__file__)
 
 
 class Surroundings(NamedTuple):
-    """What a new process takes over from the one that launched it; the parent of a fork had it from much earlier."""
+    """What a new process inherits from the one that launched it. (The parent of a fork inherited it long before.)"""
 
     directory: str
     environment: dict[str, str]
@@ -35,9 +35,9 @@ class Surroundings(NamedTuple):
 def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float) -> None:
     """Run the job in `folder` as one rank of `size`, write what it returned or raised there, and end the process.
 
-    Two deadlines hold. Once the ranks are connected, the job has `seconds`; then faulthandler prints where every thread
-    is and ends the process, even if it is stuck in C++. Connecting, and waiting in a collective, may take as long as
-    the launch itself waits, so that a slow start is not mistaken for a job that hangs.
+    There are two deadlines. Once the ranks are connected, the job has `seconds`; after that, faulthandler prints where
+    every thread is and ends the process, even if it's stuck in C++. Connecting, and waiting in a collective, may take
+    as long as the launch itself waits, so that a slow start isn't mistaken for a job that hangs.
     """
     import faulthandler
 
@@ -93,15 +93,15 @@ def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float)
 
 
 def is_job(file: str) -> bool:
-    """Whether a traceback's line belongs to the function that was launched: not to a library, nor to this package."""
+    """Whether a traceback's line belongs to the launched function rather than to a library or to this package."""
     return os.path.dirname(file) != _THIS_PACKAGE and not re.search(r"site-packages|lib/python|<frozen", file)
 
 
 def wire_bytes() -> int | None:
     """Bytes that this process's network connections have delivered so far, as the kernel counts them.
 
-    The difference before and after a collective is what it really sent, a few hundred bytes of headers included. None
-    where the system does not tell (only Linux does), and with NCCL, which has other ways to send.
+    The difference before and after a collective is what it actually sent, including a few hundred bytes of headers.
+    None on systems other than Linux, which don't tell, and with NCCL, which has other ways to send.
     """
     if not sys.platform.startswith("linux") or torch.distributed.get_backend() != "gloo":
         return None

@@ -15,8 +15,8 @@ from course_utils.ranks.group import Group, RanksError
 def simulate(fn: Callable[..., Any], size: int, *args: Any) -> list[Any]:
     """Run `fn(group, *args)` for each rank in a thread of this process, on the CPU, and return what each returned.
 
-    No rank waits in vain. As soon as every rank has ended or waits, and what they wait for does not fit together, they
-    are told so.
+    No rank waits forever: as soon as every rank has ended or is waiting, and they're waiting for different things, each
+    gets an error.
 
     Raises:
         ValueError: size is less than 1.
@@ -87,7 +87,7 @@ class _World:
             return [given[rank] for given in self._taken]
 
     def _look(self) -> None:
-        """Hand over if all ranks are here. If they never will be, or want different things, say so to all."""
+        """Hand over the parts if all ranks are here. If they never will be, or differ in what they called, tell all."""
         if self._problem or not self._given or len(self._given) + len(self._ended) < self.size:
             return
         calls = {rank: f"{what} of {list(parts[0].shape)}" for rank, (what, parts) in sorted(self._given.items())}

@@ -1,4 +1,4 @@
-"""The line below an exercise: ``check("matmul_flops")`` tries what the student wrote and shows the rubric."""
+"""The line below an exercise: ``check("matmul_flops")`` tests what the student wrote and shows the rubric."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SEED = 2_718_281  # of the global generators when a case begins: in a kernel and
 
 
 def check(name: str, *, hidden: bool = False) -> Rubric:
-    """Try the exercise ``name`` and return its rubric, which a notebook shows.
+    """Test the exercise ``name`` and return its rubric, which a notebook displays.
 
-    The names are looked up where ``check`` is called. Nothing is defined there, and the random generators are left as
-    they were. ``hidden`` is for `nbgrader autograde`: the cases of the class count too. They lie in a folder ``hidden``
-    above the working directory; without it the cases that students see decide. Raises FileNotFoundError for a name that
-    is no exercise.
+    The names are looked up where ``check`` is called. Nothing is defined there, and the random generators' states are
+    restored. ``hidden`` is for `nbgrader autograde`: the class's hidden cases count, too. They're in a folder
+    ``hidden`` above the working directory; without it only the visible cases count. Raises FileNotFoundError if there's
+    no such exercise.
     """
     rubric = _rubric(name, hidden, sys._getframe(1).f_globals)
     if os.environ.get("NBGRADER_EXECUTION") == "validate" and rubric.points < rubric.worth:
@@ -42,7 +42,7 @@ def check(name: str, *, hidden: bool = False) -> Rubric:
 
 
 def _title(name: str) -> str:
-    """The heading of an exercise in the notebook that runs, or its name."""
+    """The heading of an exercise in the current notebook, or its name."""
     path = find_notebook()
     with contextlib.suppress(OSError, ValueError):
         exercises = read_exercises(path) if path else ()
@@ -74,7 +74,7 @@ def _pairs(requirement: Requirement, names: Mapping[str, Any]) -> Iterator[tuple
 
 
 def tried(requirement: Requirement, cases: Sequence[Case], names: Mapping[str, Any]) -> Iterator[tuple[Outcome, str]]:
-    """What comes in each of some cases of a requirement, with the call in words. ``names``: a notebook's."""
+    """The outcome of each of these cases of a requirement, with the call in words. ``names``: a notebook's."""
     target = from_source(requirement.probe, requirement.target, names) if requirement.probe else None
     for case in cases:
         seed_all(SEED)
@@ -96,9 +96,9 @@ def _not_there(check: Check, names: Mapping[str, Any]) -> str:
 
 
 def _syntax_error(wanted: Sequence[str], names: Mapping[str, Any]) -> str:
-    """What a kernel's last cell that defines one of these names stopped at, if it cannot be read: they are old then.
+    """The syntax error in the kernel's latest cell that defines one of these names, if any: their values are old then.
 
-    Without this, the rubric would speak of the version before it.
+    Without this, the rubric would be about the previous version.
     """
     history = names.get("In")
     if not isinstance(history, list):
@@ -114,7 +114,7 @@ def _syntax_error(wanted: Sequence[str], names: Mapping[str, Any]) -> str:
 
 
 def _hidden(name: str) -> Check | None:
-    """The class's own cases of an exercise, or None where there is no class here."""
+    """The class's own cases of an exercise, or None if there's no class here."""
     for folder in (here := Path.cwd(), *here.parents):
         path = folder / HIDDEN / f"{name}.check"
         if path.is_file():
@@ -135,7 +135,7 @@ def seed_all(seed: int) -> None:
 
 @contextlib.contextmanager
 def generators_left_alone() -> Iterator[None]:
-    """Put the states of the global generators on the CPU back afterwards."""
+    """Restore the states of the global CPU generators afterwards."""
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()
     try:
         yield

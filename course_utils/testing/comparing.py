@@ -1,4 +1,4 @@
-"""Whether what was observed is what the reference does, by rules that are plain data themselves."""
+"""Compare an observation with the reference's, by rules that are themselves plain data."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ IGNORED = "ignored"
 
 @dataclass(frozen=True)
 class Difference:
-    """Where an outcome is not what it should be: what came, what was wanted, and which part of the whole this is.
+    """Where an outcome isn't what it should be: what came, what was expected, and which part of the whole this is.
 
-    ``words`` replaces both where they would not tell: "shape: got [2, 3], expected [3, 2]".
+    ``words`` replaces both if they wouldn't be clear: "shape: got [2, 3], expected [3, 2]".
     """
 
     got: Any
@@ -40,7 +40,7 @@ class Difference:
 class Comparison:
     """How a requirement compares outcomes.
 
-    ``tolerance``: relative, in place of the one that suits each dtype; 0 allows none. ``parts``: what of an observation
+    ``tolerance``: relative, instead of the dtype's default; 0 means exact. ``parts``: what of an observation
     counts, of ``value``, ``error`` (whether one comes and which, and no value), ``mutated``, ``shares``, ``stride``,
     ``offset``, ``requires_grad`` and so on. ``rules``: for
     a key of the dict that a probe returns, another rule: a tolerance, ``AT_MOST`` (a number, at most the reference's),
@@ -138,12 +138,12 @@ def _between(got: Any, want: Any, where: str) -> Difference | None:
 
 
 def compare(got: Any, want: Any, tolerance: float | None = None, where: str = "") -> Difference | None:
-    """How ``got`` differs from ``want``, or None if it does not.
+    """How ``got`` differs from ``want``, or None if it doesn't.
 
-    Numbers are compared by value (128 is 128.0, and True is no number); whole numbers exactly, others within a relative
-    ``tolerance``, by default one that suits the dtype. A tensor without dimensions counts as its number. Tensors have
-    the same shape, dtype and device, lists and tuples the same length, dicts the same keys. Errors agree where the one
-    that came is of the class wanted, or of a subclass.
+    Numbers are compared by value (128 is 128.0, and True isn't a number): integers exactly, others within a relative
+    ``tolerance``, by default one that suits the dtype. A tensor without dimensions counts as its number. Tensors must
+    have the same shape, dtype and device, lists and tuples the same length, dicts the same keys. Errors agree if the
+    one that came is of the expected class or a subclass.
     """
     if isinstance(want, Raised):
         fine = isinstance(got, Raised) and want.kind in (got.kind, *got.classes)
@@ -198,7 +198,7 @@ def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
 
 
 def _are_singles(a: complex, b: complex) -> bool:
-    """Whether two numbers have the digits of a float32 and no more. Two counts have, too, but are right or wrong."""
+    """Whether two numbers have only a float32's digits. (So do two counts, but a count is right or wrong.)"""
     if not (isinstance(a, float) and isinstance(b, float)) or (a.is_integer() and b.is_integer()):
         return False
     with np.errstate(over="ignore"):
@@ -240,7 +240,7 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None, wher
 
 
 def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> bool:
-    """Whether an outcome is what a known mistake leads to. Its errors are known by their text too, but for numbers."""
+    """Whether an outcome is what a known mistake leads to. Errors must agree in their text, too, except for numbers."""
     if "error" in how.parts and not isinstance(mistaken["value"], Raised):
         return how.difference(got, mistaken) is None
     mine, theirs = got["value"], mistaken["value"]

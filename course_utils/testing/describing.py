@@ -21,7 +21,7 @@ def describe(value: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """As `describe`, with numbers written so that reading them gives them back: no two of them look alike."""
+    """Like `describe`, but with enough digits that different numbers look different."""
     return _line(value, number)
 
 
@@ -59,7 +59,7 @@ def _line(value: Any, as_text: Callable[[Any], str]) -> str:
 
 
 def _elements(x: torch.Tensor, as_text: Callable[[Any], str]) -> str:
-    """All elements of a small tensor. A float32 has fewer digits than Python's number of the same value."""
+    """All elements of a small tensor. A float32 has fewer digits than the Python number of the same value."""
     if x.dtype == torch.float32 and as_text is number:
         as_text = _single
     return _line(x.tolist(), as_text)
@@ -73,7 +73,7 @@ def _single(value: Any) -> str:
 
 
 def number(value: Any) -> str:
-    """A number in the fewest digits that give it back."""
+    """A number in the fewest digits that identify it."""
     return _shorter(repr(value), value) if isinstance(value, float) else repr(value)
 
 
@@ -84,7 +84,7 @@ def _shorter(text: str, value: float) -> str:
 
 
 def argument_prefix(label: int | str) -> str:
-    """What stands before an argument in a call: nothing if it is positional, ``name=`` if it has a name."""
+    """What precedes an argument in a call: nothing if it's positional, ``name=`` if it has a name."""
     return "" if isinstance(label, int) else f"{label}="
 
 

@@ -1,4 +1,4 @@
-"""What a call did: its result, its error, what it changed, what it printed."""
+"""What a call did: its result, its error, what it changed, and what it printed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Observation:
     ``shares``: the arguments whose storage the result shares, as positions (0, 1, …) or keyword names.
     ``mutated``: the arguments that the call changed in place, named the same way.
     ``printed``: what the call wrote to stdout and stderr.
-    ``shape``, ``stride``, ``offset``, ``dtype``, ``device``, ``requires_grad``: those of the result if it is a tensor,
-    else None. The offset and strides count elements.
+    ``shape``, ``stride``, ``offset``, ``dtype``, ``device``, ``requires_grad``: those of the result if it's a tensor,
+    otherwise None. The offset and strides count elements.
     """
 
     call: str
@@ -53,8 +53,8 @@ def observe(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Observatio
     """Call ``target`` with copies of the arguments and report what happened.
 
     Arguments must be plain data: numbers, strings, dtypes, tensors, and lists, tuples or dicts of them. A test that
-    needs more (a model, a function) builds it inside a :func:`probe`. Raises TypeError for anything else, because that
-    is an error in the test, not the student's.
+    needs more (a model, a function) builds it inside a probe. Raises TypeError for anything else, because that's an
+    error in the test, not the student's.
     """
     given = [(i, a) for i, a in enumerate(args)] + list(kwargs.items())
     for label, argument in given:
@@ -65,7 +65,7 @@ def observe(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Observatio
 
 
 def witness(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Observation:
-    """What :func:`observe` does, with the arguments themselves instead of copies."""
+    """Like :func:`observe`, but with the arguments themselves instead of copies."""
     passed: dict[int | str, Any] = dict(enumerate(args)) | dict(kwargs)
     before = {label: freeze(argument) for label, argument in passed.items()}
     # Taken before the call and kept through it. The call may give an argument another storage (set_, resize_) or drop

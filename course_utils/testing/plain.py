@@ -1,4 +1,4 @@
-"""Plain data: all that an observation may hold. Whatever else a function returns is replaced by a stand-in."""
+"""Plain data: everything that an observation may contain. Anything else is replaced with a stand-in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device)
 class Raised:
     """Takes the place of the value when a call raises: exception type, message, and the student's line.
 
-    ``classes`` are the names of the type and of all that it derives from: a subclass of ValueError is a ValueError.
+    ``classes`` are the names of the type and all its base classes: a subclass of ValueError is a ValueError.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Raised:
 
     @property
     def not_begun(self) -> bool:
-        """Whether this is the exercise's empty stub. PyTorch's own NotImplementedError comes with a message."""
+        """Whether this error comes from the exercise's stub. (PyTorch's own NotImplementedError has a message.)"""
         return self.kind == "NotImplementedError" and not self.message
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Raised:
 
 @dataclass(frozen=True, eq=False)
 class Opaque:
-    """Takes the place of an object that is not plain data. It equals nothing: no ``__eq__`` can decide a test."""
+    """Takes the place of an object that isn't plain data. It equals nothing, so no ``__eq__`` can pass a test."""
 
     what: str
 
@@ -98,7 +98,7 @@ def _freeze_tensor(x: torch.Tensor) -> torch.Tensor | Opaque:
 
 
 def copied(value: Any, copies: dict[int, torch.UntypedStorage]) -> Any:
-    """A deep copy of plain data. Tensors keep their strides and offset; those that shared a storage still do.
+    """A deep copy of plain data. Tensors keep their strides and offset; tensors that shared a storage still do.
 
     ``copies`` holds the storages copied so far. Pass the same dict for values that may share storages.
     """
@@ -134,7 +134,7 @@ def tensors(value: Any) -> Iterable[torch.Tensor]:
 
 
 def storage_key(x: torch.Tensor) -> tuple[str, int] | None:
-    """Equal for tensors that share a storage. None if the storage holds no bytes: all empty ones have address 0."""
+    """Equal for tensors that share a storage. None if the storage is empty, because all empty ones have address 0."""
     if x.layout != torch.strided or x.device.type == "meta":
         return None
     storage = x.untyped_storage()

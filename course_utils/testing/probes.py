@@ -1,4 +1,4 @@
-"""Probes: tests of several steps, as functions that run beside the student's code."""
+"""Probes: functions that run beside the student's code, for tests of several steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _NotebookNames:
 def from_source(source: str, name: str, names: Mapping[str, Any]) -> Callable[..., Any]:
     """The probe ``name`` in a source text, with a notebook's names as its first argument.
 
-    The text is run in a namespace of its own: nothing is defined among the notebook's names.
+    The text runs in its own namespace, so nothing is defined among the notebook's names.
     """
     namespace: dict[str, Any] = {"__name__": "probe"}
     exec(_compiled(source), namespace)

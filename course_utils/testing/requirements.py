@@ -1,6 +1,6 @@
-"""What a check is made of: requirements, each with cases, and the mistakes that are known. All of it plain data.
+"""The parts of a check: requirements, each with cases, and known mistakes. All of it is plain data.
 
-The build makes it from the exercise's own file and its reference (:mod:`autograder.authoring`). Here it is only read:
+The build makes it from the exercise's own file and its reference (:mod:`autograder.authoring`). Here it's only read;
 nothing in it computes an answer.
 """
 
@@ -27,8 +27,8 @@ Outcome = dict[str, Any]  # the parts of an observation that are compared
 class Case:
     """One input, and what the reference does with it.
 
-    ``says``: the call in words, where the arguments of a probe would tell a student nothing. ``mistakes``: what each
-    known mistake does with it, by its number, where that differs from what is expected.
+    ``says``: the call in words, if a probe's arguments would mean nothing to a student. ``mistakes``: what each
+    known mistake does with the input, by its number, where that differs from what's expected.
     """
 
     args: tuple[Any, ...]
@@ -40,10 +40,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Requirement:
-    """One promise of the statement: its points, the cases that try it, and how outcomes are compared.
+    """One promise of the statement: its points, the cases that test it, and how outcomes are compared.
 
     ``probe``: the source of the function that makes the observation, ``target`` its name; without one the student's
-    own function is called. ``hint``: the advice where no known mistake explains what came.
+    own function is called. ``hint``: the advice if no known mistake explains what came.
     """
 
     text: str
@@ -59,7 +59,8 @@ class Requirement:
 class Check:
     """The check of one exercise. ``mistakes`` are sentences; cases refer to them by number.
 
-    ``made_from`` is a digest of the exercise's file and of its reference: where it is another one, the check is old.
+    ``made_from`` is a digest of the exercise's file and its reference; if it differs from theirs, the check is out of
+    date.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Check:
         return sum(requirement.points for requirement in self.requirements)
 
     def pack(self) -> bytes:
-        """As bytes: a line of JSON for whoever asks only what it is worth, and the rest."""
+        """As bytes: a line of JSON with the points, then the rest."""
         head = {"name": self.name, "points": self.points, "made_from": self.made_from}
         return json.dumps(head).encode() + b"\n" + zlib.compress(wire.pack(_plain(self)), 9)
 
@@ -114,7 +115,7 @@ def _requirement(content: list[Any]) -> Requirement:
 
 
 def outcome(seen: Observation, comparison: Comparison) -> Outcome:
-    """What of an observation is compared. Its ``error`` is the error itself, or None."""
+    """The parts of an observation that are compared. Its ``error`` is the error itself, or None."""
     found = {part: getattr(seen, part) for part in {*comparison.parts, "value"}}
     if "error" in found:
         found["error"] = seen.value if seen.error is not None else None
@@ -123,8 +124,8 @@ def outcome(seen: Observation, comparison: Comparison) -> Outcome:
 
 @functools.lru_cache(maxsize=64)
 def load(name: str) -> Check:
-    """The check of an exercise as students have it, with the cases that they can see.
+    """The check of an exercise as students have it, with the visible cases.
 
-    Raises FileNotFoundError where there is none, WireError where it is damaged.
+    Raises FileNotFoundError if there's none, WireError if it's damaged.
     """
     return Check.unpack(resources.files("course_utils").joinpath("checks", f"{name}.check").read_bytes())

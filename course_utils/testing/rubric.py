@@ -17,7 +17,7 @@ from course_utils.testing.requirements import Case, Check, Outcome, Requirement
 
 
 class Met(StrEnum):
-    """Whether a requirement is met. ``HIDDEN``: only on inputs that students do not see it is not."""
+    """Whether a requirement is met. ``HIDDEN``: it fails only on inputs that students don't see."""
 
     YES = "met"
     NO = "not met"
@@ -44,7 +44,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Failure:
-    """The one case that is shown: the call, which part of what came is compared, both values in words, and advice."""
+    """The one case that's shown: the call, the part that's compared, both values in words, and advice."""
 
     call: str
     where: str = ""
@@ -68,7 +68,7 @@ def _indented(text: str) -> str:
 
 @dataclass(frozen=True)
 class Rubric:
-    """A check's result. ``mistake``: the sentence of the known mistake that explains what came, or None.
+    """A check's result. ``mistake``: the sentence for the known mistake that explains what came, or None.
 
     ``in_full``: the hidden cases were tried as well.
     """
@@ -81,12 +81,12 @@ class Rubric:
 
     @property
     def points(self) -> float:
-        """What the requirements that are met are worth together."""
+        """The total points of the requirements that are met."""
         return sum(line.earned for line in self.lines)
 
     @property
     def worth(self) -> float:
-        """What all of them are worth."""
+        """The total points of all requirements."""
         return sum(line.points for line in self.lines)
 
     def __str__(self) -> str:
@@ -189,9 +189,9 @@ def _shows(tried: Tried, mistake: int) -> bool:
 def name_mistake(check: Check, tried: Sequence[Tried]) -> int | None:
     """The known mistake that explains what came, judged over all cases together.
 
-    One that does the same in every case, those that pass included. Else, since there may be two mistakes at once, the
-    one that explains most of the cases that fail, if it explains half of them and none passes in which it would fail.
-    The first case alone names the wrong one as often as not: two mistakes may do the same there.
+    It's one that does the same in every case, including those that pass. Otherwise, since there may be two mistakes at
+    once, it's the one that explains most of the failing cases, if it explains at least half of them and would fail in
+    none that passes. The first case alone would name the wrong one as often as not, since two mistakes may agree there.
     """
     failing = [each for each in tried if _difference(each) is not None]
     best, explained = None, 0
@@ -224,12 +224,12 @@ def _failure(tried: Tried, sentence: str | None) -> Failure:
 
 
 def expected(found: Difference) -> str:
-    """What was wanted, in words: of an error its class alone."""
+    """What was expected, in words; for an error, only its class."""
     return f"{found.want.kind}" if isinstance(found.want, Raised) else written(found.want)
 
 
 def _unlike(found: Difference) -> tuple[str, str]:
-    """Both values in words that are not the same words."""
+    """Both values in words, written so that they differ."""
     got, want = written(found.got), expected(found)
     if isinstance(found.want, Raised):
         return f"no error, and {got}", want

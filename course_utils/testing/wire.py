@@ -1,8 +1,7 @@
-"""The encoding in which observations cross from the student's process to the judge: plain data, and nothing else.
+"""The encoding of observations that the student's process sends to the judge: plain data and nothing else.
 
 A message is one JSON text followed by blobs (the storages of tensors, and bytes). Decoding runs no code and trusts
-nothing: sizes, depth, names of dtypes and the bounds of every tensor are checked. What cannot be said in this encoding
-is a :class:`WireError`.
+nothing: it checks sizes, depth, names of dtypes and the bounds of every tensor, and raises :class:`WireError`.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _TENSOR_FIELDS = ("shape", "stride", "offset", "dtype", "device", "requires_grad
 
 
 class WireError(Exception):
-    """A message that is not in this encoding, or too large: says what is wrong with it."""
+    """The message isn't in this encoding, or is too large; the text says what's wrong with it."""
 
 
 def pack(value: Any, place: Callable[[bytes], int] | None = None) -> bytes:
-    """``value`` as a message. Raises WireError for what is not plain data, or takes more than `LIMIT` bytes.
+    """``value`` as a message. Raises WireError if it isn't plain data or takes more than `LIMIT` bytes.
 
-    With ``place``, the storages of tensors are not part of the message: ``place`` keeps one, and answers where.
+    With ``place``, the storages of tensors aren't part of the message: ``place`` stores each one and returns its place.
     """
     packer = _Packer(place)
     try:
@@ -71,7 +70,7 @@ def _nowhere(place: int, size: int) -> Any:
 def unpack(message: bytes, find: Callable[[int, int], Any] = _nowhere) -> Any:
     """The value in a message. Raises WireError for anything that `pack` did not make.
 
-    ``find`` answers with the memory at a place that `pack`'s ``place`` named, of so many bytes; it is not copied.
+    ``find`` returns the memory of a given size at a place that `pack`'s ``place`` returned; it isn't copied.
     """
     if len(message) > LIMIT or len(message) < _HEAD.size:
         raise WireError(f"a message of {len(message):,} bytes")
@@ -108,7 +107,7 @@ def framed(message: bytes) -> bytes:
 
 
 def receive(stream: BinaryIO, find: Callable[[int, int], Any]) -> Any:
-    """Read one framed message; ``find`` as in `unpack`. Raises EOFError at the end, WireError for no message."""
+    """Read one framed message; ``find`` as in `unpack`. Raises EOFError at the end, WireError for any other bytes."""
     head = stream.read(FRAME.size)
     if len(head) < FRAME.size:
         raise EOFError
@@ -306,7 +305,7 @@ class _Unpacker:
         return made.requires_grad_() if requires_grad else made
 
     def _show(self, size: int) -> None:
-        """A few bytes can be shown as many, and whoever looks at all of them takes that much time and memory."""
+        """A view can show a few bytes as many elements; reading them all takes time and memory as if they existed."""
         self._shown += size
         if self._shown > LIMIT:
             raise WireError("values that show more than their message holds")
@@ -320,7 +319,7 @@ class _Unpacker:
         return self._storages[key]
 
     def _all_truth_values(self, storage: torch.UntypedStorage) -> bool:
-        """Whether each byte of a storage is 0 or 1. Looked at once, however many tensors show it."""
+        """Whether each byte of a storage is 0 or 1. Checked once, no matter how many tensors are views of it."""
         if storage._cdata not in self._truth:
             raw = torch.empty(0, dtype=torch.uint8)
             raw.set_(storage, 0, (storage.nbytes(),), (1,))
@@ -343,9 +342,9 @@ class _Unpacker:
 
 
 def _spread(keys: list[Any]) -> list[Any]:
-    """The keys of a set or dict. Raises WireError where so many have one hash that looking them up takes for ever.
+    """The keys of a set or dict. Raises WireError if so many have the same hash that a lookup would take forever.
 
-    (Equal keys have one hash too: of those a dict keeps one, and more than a few are no honest message.)
+    (Equal keys have the same hash, too. A dict keeps one of them, and no honest message has more than a few.)
     """
     if keys and max(Counter(map(hash, keys)).values()) > _ALIKE:
         raise WireError("keys that were chosen to collide")

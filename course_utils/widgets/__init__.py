@@ -1,1 +1,1 @@
-"""Explorers: figures with controls, each a few lines in a notebook. They need a running kernel; a picture stands in."""
+"""Explorers: figures with controls, each a few lines in a notebook. Without a kernel, a picture takes their place."""

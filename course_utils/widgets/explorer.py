@@ -1,4 +1,4 @@
-"""Controls above a figure that follows them; where no widget runs, the figure alone, as a picture."""
+"""Controls above a figure that follows them. Where widgets don't run, the figure alone is shown as a picture."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ setTimeout(() => element.closest?.(".jp-OutputArea")?.addEventListener("focusin"
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure, and ``finding``: what it shows and what follows from it, in a sentence or two."""
+    """A figure and its ``finding``: what it shows and what follows from it, in a sentence or two."""
 
     figure: Figure
     finding: str
 
 
 class Impossible(ValueError):
-    """Settings that make no picture: says which, and what to do. The last picture stays, faded."""
+    """These settings have no picture; the message says which and what to do. The last picture stays, faded."""
 
 
 class Explorer:
-    """A figure that follows its controls; what a cell ends with to show it.
+    """A figure that follows its controls. A cell shows it by ending with it.
 
     ``draw`` is called with the controls' values by name and returns a :class:`Picture`, or raises
-    :class:`Impossible`. It depends on nothing else, so that the same settings give the same picture. ``rows`` groups
-    the controls' names, a row each; without it all are in one row that wraps.
+    :class:`Impossible`. It depends on nothing else, so the same settings give the same picture. ``rows`` groups
+    the controls' names into rows; without it, all are in one row that wraps.
 
-    ``picture`` is what is shown now, ``problem`` why the settings make none ("" where they do).
+    ``picture`` is the current picture, ``problem`` the reason why the settings have none ("" if they do).
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Explorer:
         self._finding.value = text
 
     def png(self) -> bytes:
-        """The picture on white, for where no widget runs."""
+        """The picture on white, for pages without widgets."""
         buffer = io.BytesIO()
         with styled():
             self.picture.figure.savefig(buffer, format="png", dpi=96, facecolor="white", metadata={"Software": None})

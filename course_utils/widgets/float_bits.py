@@ -1,4 +1,4 @@
-"""The bits of one number: set them, or write a number, and see what is stored."""
+"""The bits of one number: set them, or write a number, and see what's stored."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def split(name: str, code: int) -> dict[str, str]:
 
 
 def neighbors(name: str, code: int) -> tuple[float | None, float | None]:
-    """The next numbers below and above; None where there is none. NaN has neither."""
+    """The next numbers below and above; None if there's none. NaN has neither."""
     value, top = decoded(name, code), 2 ** (8 * FORMATS[name].itemsize - 1)
     if math.isnan(value):
         return None, None
@@ -72,7 +72,7 @@ def neighbors(name: str, code: int) -> tuple[float | None, float | None]:
 
 
 def exact(value: float) -> str:
-    """All digits of a number; where they are many, a whole number times a power of two."""
+    """All digits of a number; if there are many, an integer times a power of two."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -88,7 +88,7 @@ def exact(value: float) -> str:
 
 
 def formula(name: str, code: int) -> str:
-    """The formula of the lecture with this number's fields in it."""
+    """The lecture's formula with this number's fields."""
     fields, value = split(name, code), decoded(name, code)
     exponent, mantissa = int(fields["exponent"], 2), int(fields["mantissa"], 2)
     if math.isnan(value):
@@ -114,7 +114,7 @@ def parsed(text: str) -> tuple[float, Fraction | None]:
 
 
 def draw(number: tuple[str, int, str]) -> Picture:
-    """The picture for a format, the bits as a whole number, and the number that was asked for ("": none)."""
+    """The picture for a format, the bits as an integer, and the requested number ("": none)."""
     name, code, asked = number
     info, value = torch.finfo(FORMATS[name]), decoded(name, code)
     below, above = neighbors(name, code)
@@ -138,7 +138,7 @@ def draw(number: tuple[str, int, str]) -> Picture:
 
 
 def meaning(name: str, code: int) -> str:
-    """A sentence that says what a pattern is, and how far its neighbors are."""
+    """A sentence that says what a bit pattern means and how far its neighbors are."""
     value, (below, above) = decoded(name, code), neighbors(name, code)
     begin = f"In {name}, {' '.join(split(name, code).values())} is {exact(value)}"
     if math.isnan(value):
@@ -165,7 +165,7 @@ def meaning(name: str, code: int) -> str:
 
 
 def _stored(asked: str, wanted: float, precisely: Fraction | None, number: tuple[str, int, str]) -> str:
-    """What became of a number that was asked for."""
+    """What happened to the requested number."""
     name, code, _ = number
     value, largest, smallest = decoded(name, code), torch.finfo(FORMATS[name]).max, decoded(name, 1)
     if precisely is None:

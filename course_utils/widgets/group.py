@@ -1,4 +1,4 @@
-"""Controls that set one another."""
+"""Controls that set each other."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import traitlets
 
 
 class Group(ipywidgets.VBox):  # type: ignore[misc]
-    """Controls with one value between them, which changes once whenever any of them is moved.
+    """Controls with one common value, which changes once whenever any of them is moved.
 
     A subclass says in ``settle`` what a move does to the other members, and what the value is afterwards.
     """

@@ -1,4 +1,4 @@
-"""What a way to begin does to outputs and gradients on their way through many layers, measured and predicted."""
+"""How an initialization changes outputs and gradients through many layers, measured and predicted."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Depth:
 def explore(
     initializer: str = "LeCun = Glorot", nonlinearity: str = "ReLU", *, depth: int = 50, width: int = 128
 ) -> Explorer:
-    """Controls for a network's first weights and its form, above what arrives at each layer.
+    """Controls for a network's initialization and architecture, above the scale at each layer.
 
     Args:
         initializer: a key of `INITIALIZERS`.
@@ -74,7 +74,8 @@ def explore(
 def measure(depth: int, width: int, std: float, nonlinearity: str, residual: bool) -> Depth:
     """Of one network with normally distributed weights, the same each time: z₁ = x W₁, then z = [z +] φ(z) W.
 
-    The data have std 1, and so has the gradient at the last outputs. In float64: some of these networks leave float32.
+    The data have std 1, and so has the gradient at the last outputs. In float64, because some of these networks leave
+    float32's range.
     """
     phi = NONLINEARITIES[nonlinearity]
     data, weights, last = _numbers(width)
@@ -88,7 +89,7 @@ def measure(depth: int, width: int, std: float, nonlinearity: str, residual: boo
 
 
 def predict(depth: int, width: int, std: float, nonlinearity: str, residual: bool) -> Depth:
-    """The same for the mean over many wide networks: layer by layer, from the scale of what arrives alone.
+    """The same as a mean over many wide networks, layer by layer, from the scale of the inputs alone.
 
     Where z is normal with mean 0 and variance q, the next layer's is width · std² · E[φ(z)²], and the square of a
     gradient is multiplied by width · std² · E[φ′(z)²] on its way back; a residual connection adds the 1 that passes
@@ -143,7 +144,7 @@ def _fate(ratio: float) -> str:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Matrices this small are done before a second thread has begun; on a busy machine they would wait for it."""
+    """Matrices this small are done before a second thread has started; on a busy machine they would wait for it."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Where gradients lie in the range of a format, and how a scale of the loss moves them."""
+"""Where gradients lie in a format's range, and how a loss scale moves them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _DIGITS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def explore(gradients: Tensor | None = None, *, exponent: int = 0, form: str = "float16") -> Explorer:
-    """Controls for a format and the power of two that the loss is multiplied by, above the gradients in its range.
+    """Controls for a format and the power of two that multiplies the loss, above the gradients in the format's range.
 
     Args:
-        gradients: numbers of any shape; zeros and what is not finite are left out. By default those of `example`.
-        exponent: of the scale to begin with, one of `EXPONENTS`.
+        gradients: numbers of any shape; zeros and non-finite numbers are left out. By default those of `example`.
+        exponent: the initial scale's exponent, one of `EXPONENTS`.
         form: a key of `FORMATS`.
 
     Raises:
-        ValueError: no gradient is finite and not zero.
+        ValueError: no gradient is finite and nonzero.
     """
     flat = (example() if gradients is None else gradients).detach().cpu().float().flatten()
     flat = flat[flat.isfinite() & (flat != 0)]
@@ -45,7 +45,7 @@ def explore(gradients: Tensor | None = None, *, exponent: int = 0, form: str = "
 
 
 def shares(gradients: Tensor, dtype: torch.dtype) -> dict[str, float]:
-    """Which share of the numbers, none of them 0, becomes zero, subnormal, normal and too large in a format."""
+    """The shares of these nonzero numbers that become zero, subnormal, normal and too large in a format."""
     info, stored = torch.finfo(dtype), gradients.to(dtype).float().abs()
     gap = 2.0 ** math.floor(math.log2(info.max)) * info.eps
     # Some formats, or releases of PyTorch, cut what is too large; up to half a gap above it is no more than rounding.
@@ -91,7 +91,7 @@ def _verdict(share: dict[str, float], *, cut: bool) -> str:
 
 
 def _percent(share: float) -> str:
-    """A share in percent; what is not quite nothing or all is not written as if it were."""
+    """A share in percent, never rounded to 0% or 100%."""
     if share in (0.0, 1.0):
         return f"{share:.0%}"
     if share < 0.001 or share > 0.999:
@@ -101,7 +101,7 @@ def _percent(share: float) -> str:
 
 @cache
 def example() -> Tensor:
-    """What flows backward through a small network, from the loss of one of 4,096 pieces of a batch; float32[16448]."""
+    """Gradients of a small network, from the loss of one of 4,096 microbatches; float32[16448]."""
     generator = torch.Generator().manual_seed(0)
     x = 2 * torch.rand(64, 2, generator=generator) - 1
     height = torch.sin(3 * x[:, :1]) * torch.cos(2 * x[:, 1:])

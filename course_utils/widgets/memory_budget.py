@@ -1,4 +1,4 @@
-"""What a card has to hold in a training step, against what it can."""
+"""What a card has to hold in a training step, compared with its memory."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _HEAD_WIDTH = 128
 def explore(
     model: str = "Llama 3.1 8B", card: str = "H100 SXM", *, batch: int = 1, context: int = 8_192, cards: int = 8
 ) -> Explorer:
-    """Controls for model, step and card, above a bar for each kind of bytes.
+    """Controls for model, step and card, above a bar of bytes by purpose.
 
     Args:
-        model: a key of `napkin.PUBLISHED`, or `OWN`, whose shape has controls of its own.
+        model: a key of `napkin.PUBLISHED`, or `OWN`, which has additional controls for the shape.
         card: a key of `CARDS`.
         batch, context, cards: powers of two; see `napkin.Step`.
     """
@@ -88,7 +88,7 @@ def draw(
     checkpointing: bool,
     fused_attention: bool,
 ) -> Picture:
-    """The bytes that each of the cards holds, by what they are for, against its memory."""
+    """The bytes that each card holds, by purpose, compared with its memory."""
     if model == OWN:
         shape = napkin.Transformer(layers, width, width // _HEAD_WIDTH, vocabulary, positions=context)
     else:

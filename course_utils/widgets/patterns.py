@@ -1,4 +1,4 @@
-"""A pattern of einops: where each name comes from, and where it goes."""
+"""An einops pattern: where each axis comes from and where it goes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ Pattern = tuple[str, str, str, str]
 
 
 def shapes_of(text: str) -> list[tuple[int, ...]]:
-    """``"2 3 4, 4 6"`` is the shapes of two tensors."""
+    """``"2 3 4, 4 6"`` as the shapes of two tensors."""
     if not re.fullmatch(r"[\d ,]*", text) or any(not 1 <= int(n) <= 10**6 for n in re.findall(r"\d+", text)):
         raise Impossible(
             f"“{text[:40]}” is not a shape, → write sizes from 1 to 1000000 with spaces between, "
@@ -80,7 +80,7 @@ def sizes_of(text: str) -> dict[str, int]:
 
 
 def applied(operation: str, pattern: str, shapes: list[tuple[int, ...]], sizes: dict[str, int]) -> tuple[int, ...]:
-    """The shape of what einops makes, without any numbers.
+    """The shape of einops' result, computed without data.
 
     Raises:
         Impossible: einops refuses.
@@ -110,7 +110,7 @@ def applied(operation: str, pattern: str, shapes: list[tuple[int, ...]], sizes: 
 def named(
     side: str, shape: tuple[int, ...], sizes: dict[str, int], known: dict[str, int], unnamed: count[int]
 ) -> list[list[Axis]]:
-    """The axes of each dimension of a tensor whose pattern einops has accepted; enters their sizes in ``known``."""
+    """The axes of each dimension of a tensor whose pattern einops has accepted; adds their sizes to ``known``."""
     parsed = ParsedExpression(side, allow_underscore=True, allow_duplicates=True)
     groups = [["…"] if group == "…" else group for group in parsed.composition]
     many = len(shape) - len(groups) + 1  # dimensions that ... stands for, where it stands alone
@@ -148,7 +148,7 @@ def named(
 def named_sides(
     operation: str, pattern: str, shapes: list[tuple[int, ...]], sizes: dict[str, int]
 ) -> tuple[list[list[list[Axis]]], list[list[Axis]]]:
-    """The axes of the arguments and of the result, of a pattern that einops has accepted."""
+    """The axes of the arguments and of the result, for a pattern that einops has accepted."""
     left, right = pattern.split("->")
     known: dict[str, int] = {}
     unnamed = count()
@@ -162,7 +162,7 @@ def _place(key: str) -> int:
 
 
 def draw(pattern: Pattern) -> Picture:
-    """The picture for ``(operation, pattern, shapes, sizes)``, as they are written in the controls."""
+    """The picture for ``(operation, pattern, shapes, sizes)``, as written in the controls."""
     operation, text, shapes_text, sizes_text = pattern
     if len(text) > 100:
         raise Impossible("the pattern is too long for a picture, → at most 100 letters")
@@ -209,7 +209,7 @@ def _moves(inputs: list[list[list[Axis]]], output: list[list[Axis]]) -> str:
 
 
 def _count(operation: str, inputs: list[list[list[Axis]]], output: list[list[Axis]], result: tuple[int, ...]) -> str:
-    """How many elements there are before and after, and what each of the latter is made of."""
+    """The number of elements before and after, and how many of the former make one of the latter."""
     sizes: dict[str, int] = {}
     for axis in (axis for dims in inputs for axes in dims for axis in axes):
         sizes[axis.key] = max(axis.size, sizes.get(axis.key, 1))
@@ -229,7 +229,7 @@ def _count(operation: str, inputs: list[list[list[Axis]]], output: list[list[Axi
 
 
 class Controls(Group):
-    """An example, and what it consists of, to be changed. Its value is what :func:`draw` takes."""
+    """An example whose parts can be edited. Its value is what :func:`draw` takes."""
 
     def __init__(self, example: str) -> None:
         self.example = ipywidgets.Dropdown(options=[*EXAMPLES, OWN], value=example, description="example")
@@ -252,7 +252,7 @@ class Controls(Group):
 
 
 def explore(example: str = "split and move") -> Explorer:
-    """An explorer of einops' patterns, beginning with one of ``EXAMPLES``."""
+    """An explorer of einops patterns that starts with one of ``EXAMPLES``."""
     for operation, pattern, shapes, sizes in EXAMPLES.values():  # PyTorch loads code at the first of a kind: a second
         applied(operation, pattern, shapes_of(shapes), sizes_of(sizes))
     return Explorer(draw, {"pattern": Controls(example)})

@@ -1,4 +1,4 @@
-"""One matrix multiplication under the roof of a card: what limits it, and how long it takes at least."""
+"""One matrix multiplication under a card's roofline: what limits it, and the least time it takes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def explore(
     """Controls for card, dtype and the sizes of ``[m, k] @ [k, n]``, above the roofline with this product on it.
 
     Args:
-        measured: ``(label, intensity in FLOP/B, FLOP/s)`` that stay drawn, whatever the controls say.
-        card: to begin with: a key of `hardware.ACCELERATORS`, or a card of your own, which then heads the list.
-        m, k, n: powers of two up to 32,768, to begin with.
+        measured: ``(label, intensity in FLOP/B, FLOP/s)``, always drawn, whatever the controls say.
+        card: the initial card: a key of `hardware.ACCELERATORS`, or your own card, which then heads the list.
+        m, k, n: the initial sizes, powers of two up to 32,768.
     """
     cards = dict(ACCELERATORS)
     if isinstance(card, Accelerator):
@@ -42,7 +42,7 @@ def explore(
     dtype.value = torch.bfloat16 if torch.bfloat16 in cards[card].peak else dtype.value
 
     def offer(_: object) -> None:
-        """Only the dtypes for which the card promises a rate."""
+        """Offer only the dtypes for which the card promises a rate."""
         before = dtype.value
         dtype.options = _dtypes(cards[chosen.value])
         if before in cards[chosen.value].peak:
@@ -67,7 +67,7 @@ def draw(
     k: int,
     n: int,
 ) -> Picture:
-    """The roofline of the card, and ``[m, k] @ [k, n]`` on it if each matrix is moved once."""
+    """The card's roofline, with ``[m, k] @ [k, n]`` on it if each matrix is moved once."""
     name = _name(dtype)
     size = 4 if dtype == "tf32" else dtype.itemsize  # type: ignore[union-attr]
     x, w, y = m * k, k * n, m * n  # elements

@@ -1,4 +1,4 @@
-"""A view over twelve slots: its shape, strides and offset, and what follows from them."""
+"""A view of a storage of twelve elements: its shape, strides and offset, and what follows from them."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ View = tuple[tuple[int, ...], tuple[int, ...], int, tuple[int, ...], int]
 
 
 def matrix() -> torch.Tensor:
-    """The x of ``OPERATIONS``: float32[3, 4], each element the number of its slot."""
+    """The x of ``OPERATIONS``: float32[3, 4], each element is its storage index."""
     return torch.arange(float(SLOTS)).view(3, 4)
 
 
 def draw(view: View) -> Picture:
-    """The picture for ``(shape, strides, offset, shape to change to, elements read)``."""
+    """The picture for ``(shape, strides, offset, new shape, elements read)``."""
     shape, strides, offset, new, read = view
     if math.prod(shape) > MAX_ELEMENTS:
         raise Impossible(f"{math.prod(shape)} elements are too many to draw, → make a size smaller")
@@ -85,12 +85,12 @@ def _count(number: int, what: str) -> str:
 
 
 def reshapes(elements: int) -> list[tuple[int, ...]]:
-    """The shapes of one and two dimensions that hold so many elements."""
+    """The shapes of one and two dimensions with this many elements."""
     return [(elements,), *((rows, elements // rows) for rows in range(1, elements + 1) if elements % rows == 0)]
 
 
 class Walk(Group):
-    """An operation, or the sliders that it sets. Its value is what :func:`draw` takes."""
+    """An operation and the sliders that it sets. Its value is what :func:`draw` takes."""
 
     def __init__(self, operation: str) -> None:
         def slider(name: str, low: int, high: int) -> ipywidgets.IntSlider:
@@ -140,5 +140,5 @@ class Walk(Group):
 
 
 def explore(operation: str = "x.T") -> Explorer:
-    """An explorer of views of a 3 × 4 matrix, beginning with one of ``OPERATIONS``."""
+    """An explorer of views of a 3 × 4 matrix that starts with one of ``OPERATIONS``."""
     return Explorer(draw, {"view": Walk(operation)})

@@ -1,4 +1,4 @@
-"""How long a training takes and what it costs, beside runs that have been published."""
+"""How long a training run takes and what it costs, beside published runs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def explore(
     """Controls for model, data, cards and MFU, above your GPU-hours among those of published runs.
 
     Args:
-        parameters: of the model to begin with, one of `PARAMETERS`.
+        parameters: the initial model's, one of `PARAMETERS`.
         tokens: one of `TOKENS`.
-        cards: a power of two up to 65,536.
+        cards: the number of cards, a power of two up to 65,536.
         card: one of `CARDS`, those with a promised rate in bfloat16.
         mfu: 0.01 to 1.
     """
@@ -69,7 +69,7 @@ def explore(
 
 
 def draw(*, run: str, parameters: float, tokens: float, card: str, cards: int, mfu: float) -> Picture:
-    """GPU-hours of this training, in bfloat16, among published ones."""
+    """GPU-hours of this training run, in bfloat16, among published ones."""
     if run != OWN:
         parameters, tokens = (FACTS[name].value for name in RUNS[run])
     training = napkin.training(parameters, tokens, peak=ACCELERATORS[card].peak[torch.bfloat16], mfu=mfu)
