@@ -1,13 +1,13 @@
-"""Make this course's environment and open its lectures. It needs Python 3.11 to 3.14 and nothing else.
+"""Create this course's environment and open its lectures. Needs only Python 3.11 to 3.14.
 
     python3 bootstrap.py                   make .venv and install everything      (on Windows: py bootstrap.py)
     python3 bootstrap.py lab               the same, then open JupyterLab on the lectures
     python3 bootstrap.py lab --port 9000   options that are not ours go to JupyterLab
-    python3 bootstrap.py --extra test      with what instructors and the tests need (gpu: only those of `make gpu`)
+    python3 bootstrap.py --extra test      with what instructors and the tests need (gpu: only what `make gpu` needs)
     python3 bootstrap.py --system-torch    use the PyTorch that this Python already has
 
-The environment variable COURSE_VENV puts the environment into another folder than .venv. A second run finds
-everything done and starts nothing. pip's own configuration (index, proxy, certificates) is respected.
+The environment variable COURSE_VENV puts the environment into another folder than .venv. If
+everything is installed already, a run takes no time. pip's own configuration (index, proxy, certificates) is used.
 """
 
 # Only the standard library: this runs before anything is installed. It must parse on Python 3.6, to be able
@@ -38,11 +38,11 @@ SPACE_NEEDED, SPACE_WITH_CUDA = 3e9, 8e9  # bytes; on Linux PyTorch may bring CU
 
 
 class SetupError(Exception):
-    """What stops the set-up, in one line that says what to do."""
+    """Set-up can't continue; the message is one line that says what to do."""
 
 
 def find_python():
-    """Path of another Python on this machine that fits, newest first, or None."""
+    """Path of another suitable Python on this machine, the newest one, or None."""
     for minor in range(NEWEST[1], OLDEST[1] - 1, -1):
         path = shutil.which("python3.%d" % minor)  # noqa: UP031 (parses on old Pythons)
         with contextlib.suppress(OSError):
@@ -53,7 +53,7 @@ def find_python():
 
 
 def check_version(system_torch):
-    """Continue in another Python if this one is too old, or too new for the locked PyTorch."""
+    """Continue in another Python if this one is too old or too new for the locked PyTorch."""
     version = tuple(sys.version_info[:2])
     if version >= OLDEST and (system_torch or version <= NEWEST):
         return
@@ -72,12 +72,12 @@ def venv_python(venv: Path) -> Path:
 
 
 def marker_of(venv: Path) -> Path:
-    """The file beside `venv` that is there while it is being worked on."""
+    """The file beside `venv` that exists while the environment is being changed."""
     return venv.with_name(venv.name + ".installing")
 
 
 def fingerprint() -> str:
-    """Hash of everything that decides what an installation puts into the environment."""
+    """Hash of everything that determines what gets installed in the environment."""
     digest = hashlib.sha256()
     for path in [ROOT / "pyproject.toml", ROOT / LOCK, *sorted((ROOT / "jupyter").rglob("*"))]:
         if path.is_file():
@@ -86,7 +86,7 @@ def fingerprint() -> str:
 
 
 def read_stamp(venv: Path) -> dict:
-    """What was installed into `venv` last time; {} where this script has not made it."""
+    """What was last installed in `venv`; {} if this script didn't create it."""
     try:
         stamp = json.loads((venv / STAMP).read_text(encoding="utf-8"))
         return stamp if isinstance(stamp, dict) and stamp.get("extra") in EXTRAS else {}
@@ -102,9 +102,9 @@ def write_stamp(venv: Path, stamp: dict) -> None:
 
 @contextlib.contextmanager
 def installing(venv: Path):
-    """Hold `venv` for this process alone; gives the marker file, open at its beginning.
+    """Lock `venv` for this process; yields the marker file, open at its start.
 
-    The file stays behind when the process is killed or interrupted, and only then.
+    The file is left behind only if the process is killed or interrupted.
     """
     marker = marker_of(venv)
     try:
@@ -143,7 +143,7 @@ def installing(venv: Path):
 
 
 def check_machine(venv: Path, system_torch: bool) -> None:
-    """Raise SetupError for what would stop the installation half-way."""
+    """Raise SetupError for anything that would stop the installation halfway."""
     if sys.maxsize < 2**32:
         raise SetupError("this is a 32-bit Python and PyTorch needs a 64-bit one; install that from python.org.")
     if (sys.platform, platform.machine()) == ("darwin", "x86_64") and not system_torch:
@@ -178,7 +178,7 @@ def make_venv(venv: Path, system_torch: bool) -> None:
 
 
 def system_torch_constraints(python: Path, venv: Path) -> str:
-    """Write the lock without torch and what torch requires, those as they are installed; returns its path."""
+    """Write the lock with the installed versions of torch and its requirements; returns its path."""
     script = """
 import importlib.metadata as m, json, re, sys
 def name(text): return re.sub("[-_.]+", "-", re.match("[A-Za-z0-9._-]+", text)[0]).lower()
@@ -220,7 +220,7 @@ PIP_FAILURES = (
 
 
 def pip_install(python: Path, arguments: list) -> None:
-    """Run pip with its own progress on the screen; raise SetupError with the cause if it fails."""
+    """Run pip, showing its progress; raise SetupError with the cause if it fails."""
     command = [str(python), "-I", "-m", "pip", "install", *arguments]
     environ = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_USER": "0", "PIP_COMPILE": "0"}
     said: collections.deque = collections.deque(maxlen=300)
@@ -236,10 +236,10 @@ def pip_install(python: Path, arguments: list) -> None:
 
 
 def compile_modules(python: Path) -> None:
-    """Compile what was installed. pip would, one module after the other; this takes all processors, and half a minute
-    less on two.
+    """Compile what was installed. pip does one module at a time; this uses all processors and saves half a minute on
+    two.
 
-    Some packages have modules that no Python can compile, so errors say nothing.
+    Some packages have modules that can't be compiled, so errors are ignored.
     """
     ask = [str(python), "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     modules = subprocess.run(ask, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
@@ -247,7 +247,7 @@ def compile_modules(python: Path) -> None:
 
 
 def set_up(venv: Path, extra: str, system_torch: bool) -> None:
-    """Make `venv` hold the course with `extra`, doing only what is not yet done."""
+    """Install the course with `extra` in `venv`, doing only what isn't done yet."""
     stamp = read_stamp(venv)
     owner = Path(stamp.get("root", ROOT))
     if owner != ROOT and (owner / "bootstrap.py").exists():  # it has not just been moved
@@ -296,7 +296,7 @@ def set_up(venv: Path, extra: str, system_torch: bool) -> None:
 
 
 def open_lab(venv: Path, options: list) -> int:
-    """Run JupyterLab on notebooks/ until it is stopped; without a screen it prints its address."""
+    """Run JupyterLab on notebooks/ until it's stopped; without a screen, print its address."""
     notebooks = ROOT / "notebooks"
     if not notebooks.is_dir():
         raise SetupError(f"{notebooks} is missing; unpack the course again, or build it: make notebooks.")

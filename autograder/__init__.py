@@ -1,9 +1,10 @@
-"""The instructor's side: builds the notebooks, checks the exercises, grades a class, keeps its records.
+"""The instructor's side: build the notebooks, check the exercises, grade a class, keep its records.
 
-Four rooms, and imports between them go one way: ``cli`` → ``authoring``, ``records`` → ``grading`` → ``inside`` →
-``course_utils``. Submissions can read ``inside``; ``inside`` and ``grading`` together decide points.
+It has four packages, and imports between them go one way: ``cli`` → ``authoring``, ``records`` → ``grading`` →
+``inside`` → ``course_utils``. Submissions can read ``inside``. ``inside`` and ``grading`` together determine the
+points.
 """
 
 
 class CourseError(Exception):
-    """Something that a person can mend: the message says what is wrong and what to do."""
+    """A problem that a person can fix; the message says what's wrong and what to do."""

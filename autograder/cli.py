@@ -46,7 +46,7 @@ console = Console()
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Turn the errors that a person can mend into a message; leave the others as they are."""
+    """Print errors that a person can fix as a message; let others through."""
     try:
         yield
     except (CourseError, OSError) as error:
@@ -79,7 +79,7 @@ def init(
 ) -> None:
     """Make a folder for a class: an nbgrader course directory.
 
-    Submissions and grades will live in it. Safe to repeat: only source/ is written again.
+    Submissions and grades go there. Safe to repeat: only source/ is rewritten.
     """
     with _plain_errors():
         lectures = build.course_directory(folder, seed=None)
@@ -94,7 +94,7 @@ def init(
 
 
 def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
-    """Give a class hidden inputs of its own: all of them to a new one, and those of changed exercises to any."""
+    """Draw a class's own hidden inputs: all of them for a new class, those of changed exercises otherwise."""
     if not (course.root / CLASS).exists() and not course.results.exists():
         course.draw(secrets.randbits(63))
         console.print(f"{course.root / CLASS}: what this class's hidden inputs are drawn from; keep it from students")
@@ -108,9 +108,10 @@ def _draw_inputs(course: ClassFolder, lectures: list[source.Lecture]) -> None:
 
 @app.command()
 def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
-    """Say which submissions are broken, and how.
+    """List broken submissions and what's wrong with them.
 
-    For use before `nbgrader autograde`; `course grade` reports the same. Changes nothing. Exit 1 if one wants a look.
+    Run this before `nbgrader autograde`; `course grade` reports the same. Changes nothing. Exits with 1 if one needs
+    attention.
     """
     with _plain_errors():
         course, problems = ClassFolder(folder), source.read(source_path(lecture_name)).problems
@@ -144,7 +145,7 @@ def _say_counts(found: dict[str, Result]) -> None:
 
 
 def _show(path: Path) -> None:
-    """Open a page, where there is a screen to see it on."""
+    """Open a page in a browser if there's a screen."""
     if sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"):
         webbrowser.open(path.resolve().as_uri())
 
@@ -176,10 +177,10 @@ def grade(
     unsafe: _Unsafe = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be graded, and change nothing.")] = False,
 ) -> None:
-    """Grade what is not graded yet, each submission isolated.
+    """Grade what isn't graded yet, each submission in isolation.
 
-    Results are files, results/LECTURE/STUDENT.json, and nbgrader's gradebook is brought up to date with them. Stopping
-    this command loses nothing, and running it again goes on. Exit 0 if all are graded, 1 if something failed here.
+    Writes results/LECTURE/STUDENT.json for each submission and updates nbgrader's gradebook. If you stop the command,
+    nothing is lost, and running it again continues. Exits with 0 if all are graded, 1 if something failed here.
     """
     with _plain_errors():
         _require_linux()
@@ -213,7 +214,7 @@ def _require_linux() -> None:
 
 
 def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
-    """Grade with a bar that says how far it is; ``options`` are the engine's."""
+    """Grade with a progress bar; ``options`` are the engine's."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     from autograder.records.grade import grade_class
@@ -240,7 +241,7 @@ def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
 
 
 def _end(summary: Summary) -> None:
-    """Exit with 1 where something is left to do, after saying what."""
+    """Say what's left to do, if anything, and exit with 1."""
     if summary.gradebook_problem:
         print(f"course: {summary.gradebook_problem}", file=sys.stderr)
     if not summary.complete:
@@ -269,10 +270,10 @@ def _print_summary(summary: Summary) -> None:
 
 @app.command()
 def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
-    """Write each student's page: points, code, what went wrong.
+    """Write each student's page: points, code, and what went wrong.
 
-    feedback/STUDENT/LECTURE.html shows nothing of a hidden test, and nothing of a submission but text. Safe to repeat.
-    Exit 1 if a page could not be written; the others are.
+    feedback/STUDENT/LECTURE.html reveals nothing about hidden tests and shows a submission only as text. Safe to
+    repeat. Exits with 1 if a page could not be written; the others are written.
     """
     from autograder.records import feedback as pages_of_feedback
 
@@ -307,7 +308,7 @@ def report(
 ) -> None:
     """Write the page on how the class did.
 
-    reports/LECTURE.html: pictures, who wants a look, everybody. Safe to repeat.
+    reports/LECTURE.html has figures, the submissions that need attention, and all students. Safe to repeat.
     """
     from autograder.records import report as page_of_report
 
@@ -337,7 +338,8 @@ def export(
 ) -> None:
     """Write grades as CSV, JSON, for Canvas and for Moodle.
 
-    Into exports/, all formats unless some are named. Who has no points has an empty grade, never 0. Safe to repeat.
+    Writes all formats, or those you name, into exports/. Students without points get an empty grade, never 0. Safe to
+    repeat.
     """
     from autograder.records import export as exports
 
@@ -354,8 +356,8 @@ def export(
 def formgrader(folder: _Folder, arguments: typer.Context) -> None:
     """Give points by hand, in nbgrader's Formgrader.
 
-    Starts JupyterLab in FOLDER with that extension on, which is off for students, and opens it in a browser. What
-    follows FOLDER goes to JupyterLab, as --no-browser or --port 8890.
+    Starts JupyterLab in FOLDER with this extension, which is off for students, and opens it in a browser. Options after
+    FOLDER go to JupyterLab, for instance --no-browser or --port 8890.
     """
     with _plain_errors():
         if not (folder / CONFIG).is_file():  # nbgrader finds a class by the folder that it is started in
@@ -380,9 +382,9 @@ def demo(
     seed: Annotated[int, typer.Option(help="Another number makes another class.")] = 0,
     unsafe: _Unsafe = False,
 ) -> None:
-    """Show it all on a made-up class.
+    """Show everything with a made-up class.
 
-    Makes the class, grades it, writes feedback and exports, opens the report. Safe to repeat.
+    Creates the class, grades it, writes feedback and exports, and opens the report. Safe to repeat.
     """
     folder = folder or project.BUILD / "demo"
     with _plain_errors():
@@ -409,10 +411,10 @@ def demo(
 
 @app.command()
 def notebooks() -> None:
-    """Build the notebooks and the checks from solutions/, and docs/coverage.md.
+    """Build notebooks, checks and docs/coverage.md from solutions/.
 
-    Instructors' into build/source/, students' into notebooks/ and course_utils/checks/. The same sources give the same
-    bytes.
+    Writes the instructors' notebooks into build/source/, the students' into notebooks/ and course_utils/checks/. The
+    same sources give the same bytes.
     """
     with _plain_errors():
         build.students_checks(progress=lambda name: console.print(f"trying the reference and the mistakes of {name}"))
@@ -433,9 +435,9 @@ def check(
     ] = "",
     draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
 ) -> None:
-    """Test the checks of exercises: reference, right and wrong programs, mutants, liars.
+    """Test the checks with right and wrong programs, mutants, liars.
 
-    Changes nothing. Exit 1 if a check lets a wrong answer through, fails a right one, or names the wrong mistake.
+    Changes nothing. Exits with 1 if a check passes a wrong answer, fails a right one, or names the wrong mistake.
     """
     from autograder.authoring import checks, proving
 
@@ -472,7 +474,7 @@ def check(
 def coverage() -> None:
     """Write docs/coverage.md: which cell proves which item.
 
-    Exit 1 where an item is shown nowhere.
+    Exits with 1 if no cell proves an item.
     """
     with _plain_errors():
         items = coverage_table.wanted(project.ITEMS)
@@ -491,9 +493,9 @@ def release(
         Path | None, typer.Argument(metavar="FOLDER", help="Where to put it; build/ if left out.")
     ] = None,
 ) -> None:
-    """Make what students get, as a folder and a zip.
+    """Make the students' release, as a folder and a zip.
 
-    Notebooks, helpers and environment, and no solution. The same sources give the same bytes.
+    It has notebooks, helpers and environment, but no solutions. The same sources give the same bytes.
     """
     from autograder.authoring.release import make_release
 
@@ -505,7 +507,7 @@ def release(
 def book(
     folder: Annotated[Path | None, typer.Argument(help="Where to put the site; build/book if left out.")] = None,
 ) -> None:
-    """Make the lectures, each with its outputs and figures, and the project's pages into a web book."""
+    """Make a web book of the lectures and the project's pages."""
     from autograder.authoring.book import make_book
 
     with _plain_errors():

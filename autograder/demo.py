@@ -1,4 +1,4 @@
-"""A made-up class, for those who have none yet: right answers and wrong ones, broken files, and hostile ones."""
+"""A made-up class for those who don't have one yet: right and wrong answers, broken files and hostile ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CELL = re.compile(r"^# %% (\w+)\s*$", re.MULTILINE)
 
 
 def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> source.Lecture:
-    """Write a class into ``folder``, the same one for a seed. Raises FileExistsError where something else is in it."""
+    """Write a class into ``folder``, determined by the seed. Raises FileExistsError if something else is there."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).is_file():
             raise FileExistsError(f"{folder} holds something else\n  → name a folder that is empty, or not there yet")
@@ -76,7 +76,7 @@ def _answer(exercise: Exercise, programs: list[Program], skill: float, chance: r
 
 
 def attacks(lecture: source.Lecture) -> list[dict[str, str]]:
-    """The project's hostile submissions for this lecture: for each the code handed in, by exercise."""
+    """The project's hostile submissions for this lecture: the code handed in by each, by exercise."""
     known = {exercise.name for exercise in lecture.exercises}
     found = []
     for path in sorted(HOSTILE.glob("*.py")):
@@ -87,14 +87,14 @@ def attacks(lecture: source.Lecture) -> list[dict[str, str]]:
 
 
 def cells_of(text: str) -> dict[str, str]:
-    """The cells of a file of an attack, ``# %% exercise`` above each: the code by exercise."""
+    """The cells of an attack's file, each below ``# %% exercise``: the code by exercise."""
     heads = list(_CELL.finditer(text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
     return {head[1]: text[head.end() : end].strip("\n") for head, end in zip(heads, ends, strict=True)}
 
 
 def hand_in(path: Path, lecture: source.Lecture, answers: dict[str, str]) -> None:
-    """Write the students' notebook with answers in it; an exercise without one keeps its stub."""
+    """Write the students' notebook with these answers; an exercise without one keeps its stub."""
     notebook = copy.deepcopy(lecture.notebook)
     texts = {e.name: e.stub for e in lecture.exercises} | answers
     texts |= {f"test_{exercise.name}": exercise.tests for exercise in lecture.exercises}

@@ -1,10 +1,10 @@
-"""All comparisons that a CPU can make, in one run: each beside what one would otherwise use.
+"""All benchmarks that need only a CPU, in one run, each against the alternatives.
 
-Run: make benchmarks            (an hour and a half on two idle cores; ARGS='--only timing import' makes some of it)
+Run: make benchmarks            (an hour and a half on two idle cores; ARGS='--only timing import' runs some of them)
 
 Every part writes its numbers into benchmarks/results/cpu.json after each round, with the machine, the date and the
-commit: what stops it, and when, loses a round at most. Then its picture in docs/images/ and its table in
-docs/performance.md are made from that file. `--draw` makes them again without measuring. Leave the machine alone
+commit, so an interruption loses at most one round. Its figure in docs/images/ and its table in docs/performance.md are
+then made from that file. `--draw` makes them again without measuring. Don't use the machine for anything else
 meanwhile.
 """
 
@@ -44,13 +44,13 @@ def part(name: str) -> ModuleType:
 
 
 def markdown(rows: list[list[str]]) -> str:
-    """A table; the first row is its head."""
+    """A table; the first row is the header."""
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
 def block(name: str, kept: dict[str, Any]) -> str:
-    """What stands between a part's two marks on the page."""
+    """The text between a part's two markers on the page."""
     where = kept["machine"]
     about = f"{where['device']}; Python {where['python']}; {kept['date']}, commit {kept['commit']}."
     picture = f"![{PARTS[name][1]}](images/performance-{name}.png)"
@@ -59,7 +59,7 @@ def block(name: str, kept: dict[str, Any]) -> str:
 
 
 def page(text: str, results: dict[str, Any]) -> str:
-    """The page with every table as the results say."""
+    """The page with every table made from the results."""
     for name, kept in results.items():
         pattern = rf"<!-- {name} -->\n.*?<!-- end of {name} -->"
         text, count = re.subn(pattern, lambda _: block(name, kept), text, flags=re.DOTALL)  # noqa: B023
@@ -70,13 +70,13 @@ def page(text: str, results: dict[str, Any]) -> str:
 
 @functools.cache  # as the run began: its own results make files differ
 def commit() -> str:
-    """The commit that is measured, with a + where files differ from it."""
+    """The commit that is measured, with a + if files differ from it."""
     git = ["git", "-C", str(record.ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(git, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def measure(name: str, options: dict[str, int | None]) -> None:
-    """Measure one part, with those of the options that it knows, and keep what it has found after each round."""
+    """Measure one part, with the options that it knows, and save the results after each round."""
     module = part(name)
     console.rule(f"{module.TITLE}: {(module.__doc__ or '').splitlines()[0]}")
     known = inspect.signature(module.measure).parameters

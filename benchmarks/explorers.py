@@ -1,9 +1,9 @@
-"""How long the explorers take to answer: from the change of a control to the new picture's text, in this process.
+"""How long the explorers take to respond: from moving a control to the new picture's text, in this process.
 
 Run: python benchmarks/explorers.py
 
-A seeded random walk over each explorer's controls. What comes on top in a browser is the way there and back and the
-drawing of the SVG, some hundredths of a second. The aim is 0.3 s, on two cores.
+A seeded random walk over each explorer's controls. A browser adds the round trip and the
+rendering of the SVG, a few hundredths of a second. The target is 0.3 s on two cores.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def move(control: ipywidgets.Widget, chance: random.Random) -> None:
 
 
 def walk(explorer: Explorer, chance: random.Random) -> list[float]:
-    """Seconds from each move to the picture, or to the words below it, whichever came last."""
+    """Seconds from each move to the picture or the words below it, whichever comes last."""
     took: list[float] = []
     shown = [0.0]
     for part in explorer.panel.children[-2:]:

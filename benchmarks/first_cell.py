@@ -1,9 +1,9 @@
-"""From a clone to the first cell that has run: each step's seconds, and what is downloaded and put on the disk for it.
+"""From a clone to the end of the first cell: each step's seconds, and the bytes downloaded and installed.
 
 The steps are a student's: `git clone`, `make lab` up to the address that answers (first with pip's cache empty, then
-again in a fresh clone with the cache filled), then a kernel and the first cell of the first lecture, and all of it once
-more on the next day, when there is nothing left to install. uv installs the same versions beside it, with an empty
-cache and with a filled one: what an installer written for speed needs.
+again in a fresh clone with the cache filled), then a kernel and the first cell of the first lecture, and everything
+once more as on the next day, with nothing left to install. For comparison, uv installs the same versions, with an
+empty cache and with a filled one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def clone(folder: Path) -> float:
 
 
 def lab(folder: Path, environment: dict[str, str]) -> tuple[float, float]:
-    """Seconds of `bootstrap.py lab` to the end of the set-up, and from there until JupyterLab's address answers."""
+    """Seconds of `bootstrap.py lab` until set-up ends, and from there until JupyterLab's address answers."""
     command = [sys._base_executable, "bootstrap.py", "lab", "--no-browser", "--port=0"]  # type: ignore[attr-defined]
     began, ready, said = time.perf_counter(), 0.0, b""
     running = subprocess.Popen(

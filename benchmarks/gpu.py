@@ -1,11 +1,11 @@
-"""Run everything that a GPU can show, and keep what came out: every lecture with its solutions, then tests/gpu.
+"""Run everything that needs a GPU and save the results: every lecture with its solutions, then tests/gpu.
 
 Run: make gpu
 
-Goes on after a failure. Writes gpu-CARD-DATE.json into benchmarks/results (docs/gpu-runner.md says what is in it), anew
-after each part, so that an interrupted run leaves what it had, and beside it the pictures: rooflines, the timeline of
-copies and products, the capstone's way to its MFU. The executed notebooks stay in build/gpu. The exit status is 0 if
-every lecture and every test passed. `--device cpu` does the same at the small sizes of a CPU, to try the program out.
+Continues after a failure. Writes gpu-CARD-DATE.json into benchmarks/results (docs/gpu-runner.md describes it) after
+each part, so that an interrupted run leaves what it has, and beside it the figures: rooflines, the timeline of copies
+and multiplications, the capstone's path to its MFU. The executed notebooks stay in build/gpu. The exit status is 0 if
+every lecture and every test passed. `--device cpu` does the same at a CPU's small sizes, to try the program out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TARGETS = (
 
 
 def first_line(*command: str) -> str | None:
-    """What a command says, or None where it is not there or fails."""
+    """A command's first line of output, or None if it's missing or fails."""
     try:
         ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -76,7 +76,7 @@ def machine(device: torch.device) -> dict[str, Any]:
 
 
 def run_lecture(path: Path, environ: dict[str, str], bars: Progress) -> tuple[dict[str, Any], nbformat.NotebookNode]:
-    """Execute a lecture with its solutions in a new kernel: name, seconds, what went wrong; and the notebook."""
+    """Execute a lecture with its solutions in a new kernel; return name, seconds, what went wrong, and the notebook."""
     began = time.perf_counter()
     notebook = nbformat.v4.new_notebook()
     error = None
@@ -104,7 +104,7 @@ def run_lecture(path: Path, environ: dict[str, str], bars: Progress) -> tuple[di
 
 
 def pictures(notebook: nbformat.NotebookNode) -> dict[str, str]:
-    """The SVG that a notebook's cells drew with the functions DRAWN, by function."""
+    """The SVGs that a notebook's cells drew with the functions in DRAWN, by function."""
     found = {}
     for cell in notebook.cells:
         for function in DRAWN:
@@ -115,7 +115,7 @@ def pictures(notebook: nbformat.NotebookNode) -> dict[str, str]:
 
 
 def run_tests(environ: dict[str, str]) -> list[dict[str, Any]]:
-    """Run the tests that need a GPU: name, outcome, seconds, and why where one did not pass."""
+    """Run the tests that need a GPU; return names, outcomes, seconds, and why a test didn't pass."""
     report = WORK / "tests.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", str(TESTS)]
@@ -148,7 +148,7 @@ def measurements() -> list[dict[str, Any]]:
 
 
 def targets(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The targets that something was measured for, with the best of it."""
+    """The targets for which something was measured, with the best measurement."""
     found = []
     for unit, what, least in TARGETS:
         values = [row["measured"] for row in measured if (row["unit"], row["what"]) == (unit, what)]
@@ -159,7 +159,7 @@ def targets(measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def show(console: Console, results: dict[str, Any]) -> None:
-    """What is most worth reading: utilizations, targets, and what failed."""
+    """Print the most important results: utilizations, targets, and what failed."""
     table = Table("MFU", "", title=results["machine"]["description"])
     for row in results["measurements"]:
         if row["unit"] == "MFU":

@@ -1,13 +1,13 @@
 """`course grade` beside `nbgrader autograde` and `otter run`: the same honest class of a real lecture, in one run.
 
-Everything is timed as a command, from its start to its last grade. nbgrader and Otter-Grader grade a few submissions,
-since each costs them the same: nbgrader one after another and in several processes at once, each with a course
-directory of its own so that none waits for another's database; Otter without the container that it would make for each.
+Each tool is timed as a command, from its start to its last grade. nbgrader and Otter-Grader grade a few submissions,
+since each takes them the same time: nbgrader one after another and in several processes at once, each with its own
+course directory so that none waits for another's database; Otter without a container for each submission.
 `course grade` grades a whole class, with one worker and with several, since its start (two imports of torch, a cluster,
 a sandbox) is paid once; then a class with one hostile submission in ten. The tools take turns, round by round. Every
 student's points must be the same in all tools.
 
-The floor is what cannot be saved: answers and tests alone, in one process that has imported everything.
+The floor is the answers and tests alone, in one process that has imported everything.
 """
 
 from __future__ import annotations
@@ -74,17 +74,17 @@ class Run:
 
     @property
     def each(self) -> float:
-        """Seconds for a submission, the start and the gradebook included."""
+        """Seconds per submission, including start-up and the gradebook."""
         return self.seconds / self.submissions
 
     @property
     def steady(self) -> float:
-        """Submissions a second between the first result and the last."""
+        """Submissions per second between the first result and the last."""
         return (len(self.written) - 1) / (self.written[-1] - self.written[0])
 
 
 def make_class(course: Path, lecture: source.Lecture, students: int, hostile: float = 0.0) -> None:
-    """Hand in the reference, with an unusual right answer or a common mistake in some exercises; a share attacks."""
+    """Hand in the reference, with an unusual right answer or a common mistake in some exercises; some attack."""
     attacks = demo.attacks(lecture)
     every = round(1 / hostile) if hostile else students + 1
     for student in range(students):
@@ -133,7 +133,7 @@ def run(commands: Sequence[tuple[Path, tuple[str, ...]]], name: str) -> Run:
 
 
 def _memory(process: subprocess.Popen[bytes]) -> float:
-    """Bytes of a command and of all that came from it, what they share counted once."""
+    """Bytes of a command and all its descendants, with shared memory counted once."""
     found = 0.0
     with contextlib.suppress(psutil.Error):
         tree = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
@@ -150,7 +150,7 @@ def points(course: Path, lecture: str) -> dict[str, float]:
 
 
 def otter_command(say: Callable[[str], None]) -> Path:
-    """Otter-Grader in an environment of its own, which is made once in build/: it wants other versions than we do."""
+    """Otter-Grader in its own environment, created once in build/, because it needs other versions than we do."""
     folder = project.BUILD / "otter"
     command = folder / "bin" / "otter"
     if not (folder / "ready").exists():
@@ -200,7 +200,7 @@ def otter(command: Path, course: Path, lecture: source.Lecture, folder: Path) ->
 
 
 def floor(lecture: source.Lecture, students: int) -> float:
-    """Seconds that answers and tests of one submission take by themselves, in this process; the first is not timed."""
+    """Seconds that one submission's answers and tests alone take in this process; the first isn't timed."""
     seconds = []
     for student in range(students + 1):
         began = time.perf_counter()
@@ -221,7 +221,7 @@ def measure(
     workers: int = 2,
     lecture: str = "01_tensors",
 ) -> Iterator[dict[str, Any]]:
-    """Seconds a submission of each tool, round by round, and their ratios."""
+    """Seconds per submission for each tool, round by round, and their ratios."""
     command = otter_command(say)
     read = source.read(project.SOLUTIONS / f"{lecture}.py")
     least = floor(read, 10)

@@ -1,9 +1,10 @@
 """How the cost of grading grows: with submissions, with exercises in a notebook, with workers.
 
 Classes of 10, 100, 1,000 … honest submissions of one lecture are graded by `course grade` from the command's start to
-its finished gradebook. Large classes hand in the same works again and again; the engine does not know, and grades each.
-For the exercises, the lecture's are repeated under new names; only the time between first and last result counts there,
-as the start is the same. A line through the points says whether the cost is proportional: seconds = start + each · n.
+its finished gradebook. Large classes hand in the same work repeatedly; the engine doesn't know, and grades each one.
+For the number of exercises, the lecture's are repeated under new names; there only the time between the first and last
+result counts, as start-up is the same. A line through the points shows whether the cost is linear: seconds = start +
+each · n.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ID = re.compile(r'"grade_id": "(?:test_)?(\w+?)"')
 
 
 def line(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
-    """The line with the least relative errors: its start, what each more costs, and the largest relative distance."""
+    """The line with the smallest relative errors: its intercept, its slope, and the largest relative error."""
     weight = 1 / np.asarray(y)
     each, start = np.polyfit(x, y, 1, w=weight)
     off = np.abs((start + each * np.asarray(x)) / y - 1)
@@ -45,7 +46,7 @@ def line(x: Sequence[float], y: Sequence[float]) -> dict[str, float]:
 
 
 def repeated(text: str, times: int) -> str:
-    """A lecture's source with its exercises that many times, under new names."""
+    """A lecture's source with its exercises repeated this many times, under new names."""
     cells = _CELL.split(text)
     names = sorted({found[1] for cell in cells if (found := _ID.search(cell))})
     again = []
@@ -58,7 +59,7 @@ def repeated(text: str, times: int) -> str:
 
 
 def renamed(check: Check, copy: int, names: Iterable[str]) -> Check:
-    """A check for an exercise's copy: where it speaks of a name of the lecture's solutions, it means the copy's."""
+    """A check for an exercise's copy, in which names of the lecture's solutions refer to the copy's."""
     known = re.compile(rf"\bstudent\.({'|'.join(names)})\b")
 
     def of_copy(each: Requirement) -> Requirement:
@@ -69,7 +70,7 @@ def renamed(check: Check, copy: int, names: Iterable[str]) -> Check:
 
 
 def renamed_checks(lecture: source.Lecture, times: int, visible: Path, hidden: Path) -> None:
-    """Write the checks of a lecture's exercises and of their copies, as students have them and as a class does."""
+    """Write the checks of a lecture's exercises and their copies, both the students' and a class's."""
     names = [exercise.name for exercise in lecture.exercises]
     for folder in (visible, hidden):
         folder.mkdir(parents=True, exist_ok=True)
@@ -95,7 +96,7 @@ def submissions(size: int, lecture: str, workers: int, say: Callable[[str], None
 
 
 def exercises(copies: Sequence[int], lecture: str, students: int, say: Callable[[str], None]) -> list[dict[str, float]]:
-    """Seconds a submission for notebooks with the lecture's exercises that many times."""
+    """Seconds per submission for notebooks with the lecture's exercises repeated this many times."""
     text = (project.SOLUTIONS / f"{lecture}.py").read_text(encoding="utf-8")
     found = []
     kept = project.SOLUTIONS
@@ -171,7 +172,7 @@ def rows(found: dict[str, Any]) -> list[list[str]]:
 
 
 def draw(found: dict[str, Any]) -> Figure:
-    """Submissions, exercises and workers side by side, each with what it were if all further ones cost the same."""
+    """Submissions, exercises and workers side by side, each with the line for a constant additional cost."""
     many, long, side, cores = (found[key] for key in ("submissions", "exercises", "workers", "cores"))
     through, single = found["line of submissions"], found["line of exercises"]
     sizes = np.geomspace(many[0]["n"], many[-1]["n"])

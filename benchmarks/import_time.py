@@ -1,9 +1,8 @@
 """What importing all of course_utils adds to importing torch.
 
 Fresh processes take turns importing the libraries alone and with every module of course_utils, so that whatever else
-the machine does meets both alike. Each process times itself. The target is under 50 ms. Only `plots` needs
-matplotlib, whose own import is shown in a line of its own and is not ours to shorten; the same holds for ipywidgets
-and `widgets`.
+the machine does affects both. Each process times itself. The target is under 50 ms. Only `plots` needs matplotlib,
+whose import is shown in a separate line because we can't shorten it; the same is true of ipywidgets and `widgets`.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def run(modules: list[str]) -> list[float]:
 
 
 def measure(say: Callable[[str], None], rounds: int = 15) -> Iterator[dict[str, Any]]:
-    """Seconds of each import, and what all of course_utils adds."""
+    """Seconds of each import, and the seconds that all of course_utils adds."""
     modules = [f"course_utils.{module.name}" for module in pkgutil.iter_modules(course_utils.__path__)]
     run(modules)  # writes bytecode and fills the disk cache, which is not what is compared
     alone, both = [], []

@@ -1,4 +1,4 @@
-"""What the comparisons share: spreads over rounds, the machine, the results file, and the pictures."""
+"""Shared by the benchmarks: spreads over rounds, the machine, the results file, and the figures."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ Spread = dict[str, float]
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The median of rounds, the lowest and the highest."""
+    """The median, lowest and highest of several rounds."""
     return {"median": statistics.median(values), "low": min(values), "high": max(values), "rounds": len(values)}
 
 
 def ratios(above: Sequence[float], below: Sequence[float]) -> Spread:
-    """The spread of quotients, each of two numbers of the same round."""
+    """The spread of quotients, each of two numbers from the same round."""
     return spread([a / b for a, b in zip(above, below, strict=True)])
 
 
 def ranged(found: Spread, form: str, unit: str = "") -> str:
-    """A spread as text: the median, and lowest to highest where there are several rounds."""
+    """A spread as text: the median, and lowest to highest if there are several rounds."""
     low, middle, high = (format(found[key], form).rstrip(".") for key in ("low", "median", "high"))
     return f"{middle}{unit}" + (f" ({low} to {high})" if found["rounds"] > 1 else "")
 
 
 def times(ratio: Spread, digits: int = 3) -> str:
-    """A ratio as text, with so many digits."""
+    """A ratio as text with this many digits."""
     return ranged(ratio, f"#.{digits}g", " ×")
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers belong to."""
+    """The machine that the numbers come from."""
     return {
         "device": describe(pick_device("cpu")),
         "system": platform.system(),
@@ -62,7 +62,7 @@ def machine() -> dict[str, Any]:
 
 
 def load(path: Path = RESULTS) -> dict[str, Any]:
-    """The results file; {} where there is none yet."""
+    """The results file; {} if there's none yet."""
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -71,13 +71,13 @@ def load(path: Path = RESULTS) -> dict[str, Any]:
 
 
 def save(found: Mapping[str, Any], path: Path = RESULTS) -> None:
-    """Write the results file, whole or not at all."""
+    """Write the results file completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     keeping.write(path, found)
 
 
 def show(rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; the first row is its head."""
+    """Print a table; the first row is the header."""
     table = Table(*rows[0])
     for row in rows[1:]:
         table.add_row(*row)

@@ -2,12 +2,12 @@
 
 Every lecture is executed once, which gives the outputs to compare with. Then the same command, `pytest --nbval` over
 all of them, takes turns on stock kernels and on warm ones (autograder.authoring.kernel), one notebook after another
-and two at a time (pytest-xdist). Nothing else differs: all run every cell, and compare every output. A warm run pays
-for its servers. Waiting threads of OpenMP sleep on all sides (OMP_WAIT_POLICY=passive), because on a busy machine
-they would make most of the time.
+and two at a time (pytest-xdist). Nothing else differs: all run every cell and compare every output. A warm run includes
+its servers. Waiting OpenMP threads sleep in all runs (OMP_WAIT_POLICY=passive), because on a busy machine they would
+take most of the time.
 
-Seconds to the end say what one waits for, seconds of all processors what was done for it. The floor is what the cells
-themselves took on warm kernels: starting kernels for nothing, and importing in no time, would come to that.
+Elapsed seconds say how long you wait; processor seconds say how much work was done. The floor is the time in the cells
+themselves on warm kernels, as if kernels started and imported instantly.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ENVIRONMENT = {"COURSE_PRESET": "small", "OMP_WAIT_POLICY": "passive"}
 
 
 def execute(paths: list[Path], folder: Path) -> None:
-    """Run the lectures once and keep the notebooks with their outputs; those of timings are not compared."""
+    """Run the lectures once and save the notebooks with their outputs; outputs of timings aren't compared."""
     for path in paths:
         lecture = source.read(path)
         for index in lecture.timed:
@@ -53,7 +53,7 @@ def execute(paths: list[Path], folder: Path) -> None:
 
 
 def nbval(folder: Path, provisioner: str, at_a_time: int) -> tuple[float, float, float]:
-    """One `pytest --nbval` over a folder: seconds to the end, of all processors, and of the cells."""
+    """Run `pytest --nbval` on a folder; return elapsed seconds, processor seconds, and seconds in cells."""
     command = [sys.executable, "-m", "pytest", "--nbval", "--nbval-current-env", "--nbval-cell-timeout=300"]
     command += ["-p", "no:cacheprovider", "-q", "-vv", "--durations=0", str(folder)]
     if at_a_time > 1:
@@ -69,7 +69,7 @@ def nbval(folder: Path, provisioner: str, at_a_time: int) -> tuple[float, float,
 
 
 def measure(say: Callable[[str], None], rounds: int = 3) -> Iterator[dict[str, Any]]:
-    """Take turns over all lectures: seconds, and stock over each side in each round."""
+    """Take turns over all lectures; return seconds, and the ratio of stock to each variant in each round."""
     paths = source.lectures(project.SOLUTIONS)
     taken: dict[str, list[tuple[float, ...]]] = {side: [] for side in SIDES}
     os.environ.update(ENVIRONMENT)

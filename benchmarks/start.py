@@ -1,8 +1,8 @@
-"""How soon `course grade` has its first result, beside what importing PyTorch takes.
+"""How soon `course grade` has its first result, compared with importing PyTorch.
 
 Fresh processes take turns: `python -c "import torch"`, and `course grade` on a class of four, with one worker and with
-two, each from the command's start to its first result file. Until then a worker has to import PyTorch, and so does its
-sandbox. The target is three times the import.
+two, each from the command's start to its first result file. Until then a worker and its sandbox both have to import
+PyTorch. The target is three times the import.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ IMPORT = "import torch"
 
 
 def imported() -> float:
-    """Seconds of a fresh Python that imports PyTorch."""
+    """Seconds that a fresh Python takes to import PyTorch."""
     start = time.perf_counter()
     subprocess.run([sys.executable, "-c", IMPORT], check=True)
     return time.perf_counter() - start
 
 
 def first_result(course: Path, lecture_name: str, workers: int) -> tuple[float, float]:
-    """Seconds until `course grade` has written its first result, and until it has ended."""
+    """Seconds until `course grade` has written its first result, and until it ends."""
     results = course / "results"
     shutil.rmtree(results, ignore_errors=True)
     (course / "gradebook.db").unlink(missing_ok=True)
@@ -56,7 +56,7 @@ def first_result(course: Path, lecture_name: str, workers: int) -> tuple[float, 
 def measure(
     say: Callable[[str], None], rounds: int = 5, lecture_name: str = "00_napkin_math"
 ) -> Iterator[dict[str, Any]]:
-    """Seconds of the import and of each first result, and how many times as long those take."""
+    """Seconds of the import and of each first result, and their ratios."""
     with tempfile.TemporaryDirectory() as scratch:
         course = Path(scratch, "course")
         (lecture,) = build.course_directory(course, [project.source_path(lecture_name)])

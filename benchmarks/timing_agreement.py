@@ -1,9 +1,9 @@
-"""course_utils.timing.benchmark beside torch.utils.benchmark.Timer on the same work.
+"""Compare course_utils.timing.benchmark with torch.utils.benchmark.Timer on the same work.
 
-Both use one thread (Timer's default) and take turns. Two ratios stand for each work: of the best minimum over all
-rounds, which other programs on the machine hardly move, and of the medians round by round, which they do move. Timer's
-samples are means of longer blocks: its minimum is therefore a little higher. A third ratio is of the seconds that the
-two measurements themselves take, as one would call them: `benchmark(f)` and `Timer(…).blocked_autorange()`.
+Both use one thread (Timer's default) and take turns. There are two ratios for each kind of work: of the best minimum
+over all rounds, which other programs hardly affect, and of the medians round by round, which they do affect. Timer's
+samples are means of longer blocks, so its minimum is a little higher. A third ratio compares the seconds that the two
+measurements themselves take, called in the usual way: `benchmark(f)` and `Timer(…).blocked_autorange()`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def works(device: torch.device) -> dict[str, tuple[str, dict[str, object]]]:
 
 
 def measure(say: Callable[[str], None], rounds: int = 20) -> Iterator[dict[str, Any]]:
-    """Minima, and ratios of minima, of medians and of the time that measuring takes, for each work."""
+    """For each kind of work: minima, and the ratios of minima, of medians, and of the time that measuring takes."""
     place = torch.device("cpu")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

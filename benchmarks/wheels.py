@@ -1,8 +1,8 @@
-"""Make a folder of what `make gpu` needs beside Python and torch, for a machine without a network: build/wheels.
+"""Make build/wheels, a folder of what `make gpu` needs besides Python and torch, for a machine without a network.
 
 Run: make wheels     (ARGS="--python 3.13 --machine aarch64" for another Python or processor; Linux only)
 
-Versions are those of requirements.lock. JupyterLab and nbgrader stay at home: lectures are run there, not opened.
+Versions are those in requirements.lock. JupyterLab and nbgrader aren't included: lectures are run there, not opened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GLIBC = (17, 28)  # of the oldest and the newest system that a wheel may ask for
 
 
 def wanted() -> list[str]:
-    """What lectures import and what runs them, as pyproject.toml lists it."""
+    """What lectures import and what runs them, according to pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     listed = [*project["dependencies"], *project["optional-dependencies"]["gpu"]]
     return [text for text in listed if re.split(r"[^\w.-]", text)[0] not in LEFT_OUT]

@@ -1,1 +1,1 @@
-"""What authors need: building notebooks from sources, testing the exercises' tests, making releases and the book."""
+"""For authors: build notebooks from sources, test the exercises' checks, make releases and the book."""

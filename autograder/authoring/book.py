@@ -1,7 +1,7 @@
-"""Makes the web book: every lecture with its outputs and figures, and the project's pages, as one static site.
+"""Makes the web book, a static site of all lectures, with outputs and figures, and the project's pages.
 
-The lectures run with their solutions; what is printed is the students' text. An exercise and its check stand there
-as a student meets them, without output. Sphinx builds the site (`book/conf.py`), and needs no network for it.
+The lectures are run with their solutions, but the book shows the students' text: exercises and checks appear as a
+student first sees them, without output. Sphinx builds the site (`book/conf.py`) without a network.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def make_book(
     lectures: list[Path] | None = None,
     progress: Callable[[str], None] = lambda name: None,
 ) -> Path:
-    """Write the site to ``destination``, in place of an older one, and return its front page.
+    """Write the site to ``destination``, replacing an older one, and return its front page.
 
-    Takes all lectures of the project unless ``lectures`` names some. Raises BuildError for a cell that fails and for
-    whatever Sphinx warns of (a link without a target, a missing picture, text that it cannot read), and where
-    ``destination`` holds something else.
+    Takes all lectures of the project unless ``lectures`` names some. Raises BuildError if a cell fails, if Sphinx
+    warns of anything (a broken link, a missing picture, text that it can't read), and if ``destination`` contains
+    something else.
     """
     if destination.exists() and any(destination.iterdir()) and not (destination / "searchindex.js").is_file():
         raise build.BuildError(f"{destination} holds something that is not a book; name an empty folder or a new one")
@@ -73,7 +73,7 @@ def make_book(
 
 
 def page(lecture: source.Lecture, course: Path) -> NotebookNode:
-    """The students' notebook of a lecture in ``course`` with the outputs that it has once its exercises are solved.
+    """The students' notebook of a lecture in ``course`` with the outputs of the solved lecture.
 
     Raises BuildError if a cell fails.
     """
@@ -89,12 +89,12 @@ def page(lecture: source.Lecture, course: Path) -> NotebookNode:
 
 
 def _still(output: NotebookNode) -> bool:
-    """Whether an output can be seen without a kernel; a widget cannot, and stands beside a picture of itself."""
+    """Whether an output can be displayed without a kernel. A widget can't, but comes with a picture of itself."""
     return not {WIDGET, "application/javascript"} & output.get("data", {}).keys()
 
 
 def _inside(path: Path, pages: Path) -> str:
-    """The text of a page; a link to what the project has and the book has not becomes plain text."""
+    """The text of a page; links to parts of the project that aren't in the book become plain text."""
 
     def link(found: re.Match[str]) -> str:
         target = path.parent / found[2]

@@ -1,7 +1,7 @@
-"""Builds notebooks: sources become instructor notebooks in a course directory, nbgrader makes the students' from them.
+"""Build notebooks: instructors' notebooks from sources, in a course directory, and from them, with nbgrader, students'.
 
 A course directory is nbgrader's: ``source/NN_topic/NN_topic.ipynb`` (with solutions), ``release/`` (without), and,
-once a class is graded in it, ``submitted/``, ``autograded/``, ``feedback/`` and the gradebook.
+once a class is graded there, ``submitted/``, ``autograded/``, ``feedback/`` and the gradebook.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _RELEASED = {"nbgrader", "jupyter", "cellView", "tags", "deletable", "editable"}
 
 
 class BuildError(CourseError):
-    """A notebook could not be built: says which one and what to do."""
+    """A notebook could not be built; the message says which one and what to do."""
 
 
 def course_directory(folder: Path, sources: Iterable[Path] = (), seed: int | None = 0) -> list[source.Lecture]:
     """Write instructor notebooks, nbgrader's configuration and hidden cases into ``folder``.
 
     Takes all lectures of the project unless ``sources`` names some. Nothing else in the folder is touched, so
-    it is safe to repeat over a course with submissions. ``seed`` draws the hidden cases where there are none: 0 is no
-    secret, and for None none are drawn. Raises SourceError for a source that is not sound.
+    it's safe to repeat in a course with submissions. ``seed`` draws hidden cases if there are none: 0 isn't secret, and
+    None draws none. Raises SourceError for an invalid source.
     """
     read = [source.read(path) for path in sources or source.lectures(SOLUTIONS)]
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,9 +65,9 @@ def course_directory(folder: Path, sources: Iterable[Path] = (), seed: int | Non
 
 
 def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[str]:
-    """Draw the cases of a class that it has not yet, or has of an older version of an exercise; say whose, one by one.
+    """Draw a class's missing or outdated hidden cases; yield the exercises' names one by one.
 
-    A seed other than 0 is the class's secret: nothing that it draws is kept anywhere else.
+    A seed other than 0 is the class's secret, and what it draws is stored nowhere else.
     """
     from . import checks  # with PyTorch
 
@@ -85,7 +85,7 @@ def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[st
 
 
 def students_checks(progress: Callable[[str], None] = lambda name: None) -> None:
-    """Make the checks that students get, of all exercises whose file or reference has changed; delete those of none."""
+    """Make the students' checks of exercises whose file or reference has changed; delete those without an exercise."""
     from . import checks
 
     names = set()
@@ -131,7 +131,7 @@ def release(course: Path, name: str) -> Path:
 
 
 def write_notebook(notebook: nbformat.NotebookNode, path: Path) -> None:
-    """Write a notebook so that equal notebooks are equal bytes."""
+    """Write a notebook so that equal notebooks have equal bytes."""
     path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8", newline="\n")
 
 
@@ -154,7 +154,7 @@ def students_notebooks(
 
 
 def stale(scratch: Path, committed: Path = NOTEBOOKS) -> list[str]:
-    """What of ``committed`` is not what the sources build now, or has no source any more: lectures, or the glossary."""
+    """What in ``committed`` the sources no longer build, or build differently: lectures, or the glossary."""
     students_notebooks(scratch / "notebooks", scratch)
 
     def pages(folder: Path) -> dict[str, bytes]:

@@ -1,7 +1,7 @@
-"""Makes checks: runs the reference, and every known mistake, on the cases of an exercise's file.
+"""Makes checks by running the reference, and every known mistake, on the cases in an exercise's file.
 
-Students get the visible cases, in ``course_utils/checks/<name>.check``. A class gets cases of its own, with the edges
-and what is drawn from the domains; they are for the grader alone.
+Students get the visible cases, in ``course_utils/checks/<name>.check``. A class gets its own
+cases, the edges and inputs drawn from the domains, which only the grader sees.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WIDTH = 8  # standard deviations on each side
 
 
 class CheckError(CourseError):
-    """A check that cannot be made: names the exercise and says what to do."""
+    """A check can't be made; the message names the exercise and says what to do."""
 
 
 def path_of(lecture_name: str, exercise: str) -> Path:
@@ -65,7 +65,7 @@ def specs(lecture: Lecture) -> list[Spec]:
 
 
 def problems(lecture: Lecture, seed: int = 0) -> ProblemSet:
-    """What grading needs of a lecture, with hidden cases that are no secret."""
+    """What grading needs from a lecture, with hidden cases that aren't secret."""
     return replace(lecture.problems, hidden={spec.cells.name: hidden(spec, seed) for spec in specs(lecture)})
 
 
@@ -75,12 +75,12 @@ def programs(lecture_name: str, cells: Cells) -> list[Program]:
 
 
 def earned(lecture_name: str, cells: Cells, code: str) -> float:
-    """The points that a program gets, tried in this process, with hidden cases that are no secret."""
+    """The points that a program gets, run in this process, with hidden cases that aren't secret."""
     return rubric(lecture_name, cells, code).points
 
 
 def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
-    """What a program is told, tried in this process, with hidden cases that are no secret."""
+    """The rubric that a program gets, run in this process, with hidden cases that aren't secret."""
     spec = spec_of(lecture_name, cells)
     ran = Trial(cells.setup, code)
     outcomes: dict[int, list[tuple[Outcome, str]]] = {}
@@ -98,9 +98,9 @@ def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
 
 
 def digest(spec: Spec) -> str:
-    """What a check is made from: the exercise's file without the programs that test it, and a part of its lecture.
+    """A hash of what a check is made from: the exercise's file without its test programs, and a part of its lecture.
 
-    So a wrong answer that somebody adds regrades no class.
+    So adding a wrong answer doesn't regrade any class.
     """
     parts = [making(spec.path.read_text(encoding="utf-8")), spec.cells.setup, spec.cells.solution]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
@@ -118,7 +118,7 @@ def trial(spec: Spec, program: Program) -> Trial:
 
 
 def expected(spec: Spec, promise: Promise, cases: Iterable[Given], by: Trial | None = None) -> Iterator[Outcome]:
-    """What is expected in each case: what the reference does, or the bounds that the exercise's file gives."""
+    """The expected outcome of each case: what the reference does, or the bounds in the exercise's file."""
     by = by or reference(spec)
     for case in cases:
         found = by.outcome(spec.cells.name, promise, case)
@@ -147,7 +147,7 @@ def _band(runs: list[Any]) -> Any:
 
 
 def visible_check(spec: Spec) -> Check:
-    """The check that students get. Raises :class:`CheckError` where it would be too large."""
+    """The check that students get. Raises :class:`CheckError` if it would be too large."""
     right = reference(spec)
     wrong = [trial(spec, program) for program in spec.mistakes]
     requirements = []
@@ -172,7 +172,7 @@ def visible_check(spec: Spec) -> Check:
 
 
 def _storable(does: Outcome) -> Outcome:
-    """A mistake's outcome, without the line of an error: that is the line of our program."""
+    """A mistake's outcome, without the line of an error, which would be a line of our program."""
     value = does["value"]
     if not isinstance(value, Raised):
         return does
@@ -194,7 +194,7 @@ def _requirement(spec: Spec, promise: Promise, cases: Iterable[Case]) -> Require
 
 
 def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
-    """The cases of a class: the edges, and what ``seed`` draws from each domain, without those that students have."""
+    """The cases of a class: the edges, and what ``seed`` draws from each domain, except those that students have."""
     right = reference(spec)
     requirements = []
     for promise in spec.promises:
@@ -206,7 +206,7 @@ def hidden_check(spec: Spec, seed: int, drawn: int = DRAWN) -> Check:
 
 
 def hidden(spec: Spec, seed: int = 0) -> bytes:
-    """The cases that ``seed`` draws, packed. Kept in build/, so only for seeds that are no secret: those of tests."""
+    """The cases that ``seed`` draws, packed. They're stored in build/, so use this only with the tests' seeds."""
     path = BUILD / "hidden" / f"{spec.cells.name}-{digest(spec)}-{seed}.check"
     if not path.is_file():
         content = hidden_check(spec, seed).pack()
@@ -217,7 +217,7 @@ def hidden(spec: Spec, seed: int = 0) -> bytes:
 
 
 def without_twins(cases: Iterable[Given], known: Iterable[Given] = ()) -> list[Given]:
-    """The cases, each once, without those that are known."""
+    """The cases, each once, except the known ones."""
     seen = {_digest(case) for case in known}
     return [case for case in cases if not ((digest := _digest(case)) in seen or seen.add(digest))]  # type: ignore[func-returns-value]
 
@@ -227,7 +227,7 @@ def _digest(case: Given) -> bytes:
 
 
 def draw(promise: Promise, count: int, seed: int) -> list[Given]:
-    """``count`` different inputs from a promise's domain, or as many as there are; the same for the same seed."""
+    """``count`` different inputs from a promise's domain, or as many as exist; the same seed draws the same inputs."""
     if promise.domain is None:
         return []
     found: dict[bytes, Given] = {}
@@ -250,12 +250,12 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
 
 
 def stale(spec: Spec) -> bool:
-    """Whether the check that students get was made from something else."""
+    """Whether the students' check was made from something else."""
     return made_from(CHECKS / f"{spec.cells.name}.check") != digest(spec)
 
 
 def write(folder: Path, check: Check) -> Path:
-    """Write a check, unless what is there is as good: another machine may round the last digit otherwise."""
+    """Write a check unless the existing one is equivalent: another machine may round the last digit differently."""
     path = folder / f"{check.name}.check"
     if not (path.is_file() and current(path, check)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -265,7 +265,7 @@ def write(folder: Path, check: Check) -> Path:
 
 
 def current(path: Path, check: Check) -> bool:
-    """Whether a file holds this check, but for the rounding of expected values."""
+    """Whether a file has this check, except for the rounding of expected values."""
     try:
         have = Check.unpack(path.read_bytes())
     except (OSError, wire.WireError):

@@ -1,4 +1,4 @@
-"""What the lectures cover: from the tags of their cells to docs/coverage.md."""
+"""What the lectures cover: turn the tags of their cells into docs/coverage.md."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ KINDS = {"item": "items", "error": "errors"}  # the tag's word, and its table in
 
 
 def wanted(path: Path) -> dict[str, dict[int, str]]:
-    """What is to be covered: ``{"item": {1: "how long …", …}, "error": {…}}``, from solutions/items.toml."""
+    """What must be covered: ``{"item": {1: "how long …", …}, "error": {…}}``, from solutions/items.toml."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return {kind: {int(number): text for number, text in tables[name].items()} for kind, name in KINDS.items()}
 
 
 def problems(items: dict[str, dict[int, str]], lectures: Iterable[Lecture]) -> list[str]:
-    """Items and errors that no cell is tagged with, and tags that name none of them; empty where all is well."""
+    """Items and errors without a tagged cell, and unknown tags; empty if all is well."""
     found = []
     seen = {(proof.kind, proof.number): (lecture, proof) for lecture in lectures for proof in lecture.proofs}
     for kind, texts in items.items():
@@ -78,7 +78,7 @@ def _exercises(lecture: Lecture, proof: Proof) -> list[str]:
 
 
 def _sections(lecture: Lecture) -> list[str]:
-    """For each cell the heading of its section."""
+    """The heading of each cell's section."""
     found, current = [], ""
     for cell in lecture.notebook.cells:
         if cell.cell_type == "markdown" and (heads := re.findall(r"^##? (.+)$", cell.source, re.MULTILINE)):

@@ -1,8 +1,8 @@
-"""Runs a lecture with its solutions, and keeps the outputs until something changes that they depend on.
+"""Runs a lecture with its solutions, and keeps the outputs until something they depend on changes.
 
-The web book prints these outputs, and the tests compare a second run with them. A notebook that was run lies in
-``build/executed/``. Its name holds a hash of the lecture, the helpers, the installed packages, Python, the machine, and
-the environment variables that lectures read, so an outdated one is never found. Delete the folder to run everything
+The web book prints these outputs, and the tests compare a second run with them. An executed notebook is stored in
+``build/executed/``. Its name contains a hash of the lecture, the helpers, the installed packages, Python, the machine,
+and the environment variables that lectures read, so an outdated one is never used. Delete the folder to run everything
 again.
 """
 
@@ -44,8 +44,8 @@ _CODE = ("course_utils", "autograder/authoring/execution.py", "autograder/author
 def executed(lecture: Lecture) -> NotebookNode:
     """The instructor's notebook of a lecture with the outputs of a run from top to bottom.
 
-    Runs it if there is no such run yet. Processes that ask for the same lecture wait for the first of them (on Windows
-    each runs it itself). Raises BuildError if a cell fails; then nothing is kept.
+    Runs the lecture if there's no such run yet. Processes that ask for the same lecture wait for the first one (on
+    Windows each runs it itself). Raises BuildError if a cell fails; then nothing is stored.
     """
     path = KEPT / f"{lecture.name}.{_key(lecture)}.ipynb"
     KEPT.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def _run(lecture: Lecture) -> NotebookNode:
 
 
 def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
-    """A check that is not met shows a rubric and raises nothing, so its points are looked at."""
+    """Make sure that every check got full points. (A failed check shows a rubric and raises no error.)"""
     cells = {cell.id: cell for cell in notebook.cells}
     for exercise in lecture.exercises:
         results = [o.data for o in cells[f"test_{exercise.name}"].get("outputs", []) if "data" in o]
@@ -91,7 +91,7 @@ def _require_full_points(lecture: Lecture, notebook: NotebookNode) -> None:
 
 @contextlib.contextmanager
 def warm_kernels() -> Iterator[None]:
-    """Inside, kernels of this process start warm (`autograder.authoring.kernel`) where the system allows it."""
+    """In this context, this process's kernels start warm (`autograder.authoring.kernel`) if the system allows it."""
     factory = KernelProvisionerFactory.instance()
     before = factory.default_provisioner_name
     if sys.platform == "linux":
@@ -122,7 +122,7 @@ def _hash(content: bytes) -> str:
 
 
 def _processor() -> str:
-    """The processor's name: a library may choose other instructions for another one, which round differently."""
+    """The processor's name. On another one, a library may choose other instructions, which round differently."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next((line for line in lines if line.startswith("model name")), platform.processor())
@@ -131,7 +131,7 @@ def _processor() -> str:
 
 @contextlib.contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Wait until no other process holds this lock; it ends with the process, however that ends."""
+    """Wait until no other process holds this lock. The lock ends with the process, however that ends."""
     with path.open("w") as file:
         with contextlib.suppress(ImportError):  # Windows has no fcntl
             import fcntl

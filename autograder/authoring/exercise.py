@@ -1,6 +1,6 @@
-"""An exercise's own file, ``solutions/exercises/NN_topic/<name>.py``: everything that its check is made of.
+"""An exercise's own file, ``solutions/exercises/NN_topic/<name>.py``, from which its check is made.
 
-The file begins with Python that says what the statement promises, one requirement for each promise::
+The file begins with Python code that lists what the statement promises, one requirement per promise::
 
     from hypothesis import strategies as st
 
@@ -16,9 +16,9 @@ The file begins with Python that says what the statement promises, one requireme
     )
     exercise.mistake("A multiply-add is two FLOPs.", "return 2 * batch → return batch")
 
-There is no expected value in it: what is expected is what the reference does, which stands in the lecture's solution
-cell. A mistake is an edit of the reference (``old → new``, found exactly once) with the sentence that whoever makes it
-should be told. Programs that no edit can say follow as cells::
+It has no expected values: those come from the reference, which is in the lecture's solution cell. A mistake is an edit
+of the reference (``old → new``, where ``old`` occurs exactly once) with a sentence for students who make it. Programs
+that aren't edits follow as cells::
 
     # %% mistake: counts elements
     # says: Each element takes several bytes.
@@ -33,9 +33,9 @@ should be told. Programs that no edit can say follow as cells::
     # %% equivalent: x.numel() * 4 → 4 * x.numel()
     # why: a product does not depend on the order
 
-A ``wrong`` program has no sentence of its own; one whose title ends in ``(from the statement)`` was written by somebody
-who had read nothing else. ``equivalent`` names a mutant of the reference (:mod:`autograder.authoring.mutants`) that
-behaves as the reference does on everything the statement allows.
+A ``wrong`` program has no sentence; if its title ends in ``(from the statement)``, it was written by somebody who had
+read only the statement. ``equivalent`` names a mutant of the reference (:mod:`autograder.authoring.mutants`) that
+behaves like the reference on everything the statement allows.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ _KINDS = ("mistake", "wrong", "right", "equivalent")
 
 
 class ExerciseError(CourseError):
-    """An exercise's file that is missing or malformed: names the place and says what to do."""
+    """An exercise's file is missing or malformed; the message says where and what to do."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """One input. ``says`` is the call in words, for a probe whose arguments would tell a student nothing."""
+    """One input. ``says`` is the call in words, for a probe whose arguments would mean nothing to a student."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -85,7 +85,7 @@ def given(*args: Any, says: str = "", **kwargs: Any) -> Given:
 
 @dataclass(frozen=True)
 class Promise:
-    """A requirement as its author writes it: see :meth:`Exercise.requirement`."""
+    """A requirement as its author writes it; see :meth:`Exercise.requirement`."""
 
     text: str
     points: float
@@ -105,7 +105,7 @@ class Program:
     """A program beside the reference: ``kind`` is mistake, wrong, right or equivalent.
 
     ``note``: the sentence of a mistake, or why a mutant is equivalent. ``unseen``: why no visible case rejects it.
-    ``edits`` made it from the reference, where they did.
+    ``edits`` made it from the reference, if any did.
     """
 
     kind: str
@@ -119,7 +119,7 @@ class Program:
 
 @dataclass
 class Exercise:
-    """What an exercise's file builds. ``hint``: the advice where nothing better is known."""
+    """What an exercise's file builds. ``hint``: the advice if nothing better is known."""
 
     hint: str
     promises: list[Promise] = field(default_factory=list)
@@ -143,13 +143,13 @@ class Exercise:
     ) -> None:
         """Add a promise of the statement, in the statement's own words.
 
-        ``visible``: the cases that students have. ``edges``: one for each rare thing that the statement promises, by
-        name; draws do not find what is rare. ``domain``: a Hypothesis strategy for everything the statement allows.
-        ``probe``: a function of this file whose first parameter is the notebook's names; without one the student's
-        function is called. ``tolerance``, ``parts`` and ``rules`` are those of
+        ``visible``: the cases that students have. ``edges``: one for each rare situation that the statement includes,
+        by name, because random draws rarely find those. ``domain``: a Hypothesis strategy for everything the statement
+        allows. ``probe``: a function in this file whose first parameter is the notebook's names; without one, the
+        student's function is called. ``tolerance``, ``parts`` and ``rules`` are those of
         :class:`course_utils.testing.comparing.Comparison`. ``bounds``: for a key of a probe's dict, the pair (low,
-        high) that the statement allows, in place of the reference's value. ``band``: keys whose values vary from run to
-        run; they must lie within eight standard deviations of twenty runs of the reference.
+        high) that the statement allows, instead of the reference's value. ``band``: keys whose values vary from run to
+        run; they must be within eight standard deviations over twenty runs of the reference.
         """
         rules = dict(rules or {}) | dict.fromkeys([*(bounds or {}), *band], BETWEEN)
         rules = dict(sorted(rules.items()))  # a set has another order in each process
@@ -162,16 +162,16 @@ class Exercise:
         )  # fmt: skip
 
     def mistake(self, sentence: str, *edits: str, unseen: str = "") -> None:
-        """Add a mistake as edits of the reference, ``old → new`` each, and the sentence that explains it.
+        """Add a mistake: edits of the reference, ``old → new`` each, and the sentence that explains it.
 
-        The sentence says what is wrong and stops short of the solution. ``unseen``: why no visible case shows it.
+        The sentence says what's wrong without giving the solution. ``unseen``: why no visible case shows the mistake.
         """
         self.edits.append((sentence, edits, unseen, sys._getframe(1).f_lineno))
 
 
 @dataclass(frozen=True)
 class Spec:
-    """An exercise's file, read, beside its cells in the lecture."""
+    """An exercise's file as read, along with its cells in the lecture."""
 
     path: Path
     cells: Cells
@@ -180,7 +180,7 @@ class Spec:
     programs: tuple[Program, ...]
 
     def of(self, *kinds: str) -> list[Program]:
-        """The programs of some kinds, in order."""
+        """The programs of these kinds, in order."""
         return [program for program in self.programs if program.kind in kinds]
 
     @property
@@ -195,7 +195,7 @@ class Spec:
 
 
 def edited(reference: str, edits: Sequence[str]) -> str:
-    """The reference with these edits. Raises ValueError for one that does not match exactly once."""
+    """The reference with these edits. Raises ValueError if one doesn't match exactly once."""
     for edit in edits:
         old, arrow, new = (part.strip() for part in edit.partition("→"))
         if not arrow or not old:
@@ -207,7 +207,7 @@ def edited(reference: str, edits: Sequence[str]) -> str:
 
 
 def making(text: str) -> str:
-    """An exercise's file without its wrong, right and equivalent programs: students' checks are made without them."""
+    """An exercise's file without its wrong, right and equivalent programs, which don't affect students' checks."""
     heads = list(_CELL.finditer(text))
     ends = [*(head.start() for head in heads), len(text)][1:]
     kept = [
@@ -217,7 +217,7 @@ def making(text: str) -> str:
 
 
 def read(path: Path, cells: Cells) -> Spec:
-    """Read an exercise's file. Raises :class:`ExerciseError` where it is missing or malformed."""
+    """Read an exercise's file. Raises :class:`ExerciseError` if it's missing or malformed."""
     if not path.is_file():
         raise ExerciseError(f"{path}: this exercise has no file\n  → CONTRIBUTING.md has one to begin from")
     text = path.read_text(encoding="utf-8")
@@ -263,7 +263,7 @@ def _program(path: Path, head: re.Match[str], body: str, line: int) -> Program:
 
 
 def _source(probe: Callable[..., Any]) -> str:
-    """A probe's text, with that of the functions of its file which it uses."""
+    """A probe's source, with the source of those functions in its file that it uses."""
     found: dict[str, str] = {}
 
     def add(function: Callable[..., Any]) -> None:
@@ -290,7 +290,7 @@ def _remember(path: Path, text: str) -> None:
 
 
 def _outside_names(code: types.CodeType) -> frozenset[str]:
-    """The names that a function, or one nested in it, takes from outside. Built-in names do not count."""
+    """The names that a function, or one nested in it, takes from outside, except built-in names."""
     names = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     names |= set(code.co_freevars)
     for constant in code.co_consts:

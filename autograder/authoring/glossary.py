@@ -1,7 +1,7 @@
-"""The glossary: every term that a lecture defines, with the sentence that defines it and a link to the place.
+"""The glossary: every term that a lecture defines, with the defining sentence and a link to it.
 
-In a lecture's text, bold is for a term where it is defined (``The **stride** of a dimension is …``) and for the
-headings that a paragraph begins with (``**Predict.** …``), which end in a punctuation mark.
+In a lecture's text, bold marks a term where it's defined (``The **stride** of a dimension is …``) and run-in
+headings (``**Predict.** …``), which end in a punctuation mark.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _STARTS = re.compile(r"^\s*(?:[-*] |\d+\. )")
 
 @dataclass(frozen=True)
 class Definition:
-    """A term, the sentence that defines it, and where: a lecture and the heading of its section.
+    """A term, the sentence that defines it, and its place: a lecture and the heading of a section.
 
-    An exercise's heading has stars and minutes, of which JupyterLab, GitHub and the web book make different links. So
-    what an exercise defines counts as its section's.
+    JupyterLab, GitHub and the web book make different links from an exercise's heading, which has stars and minutes. So
+    a definition in an exercise is linked to the section.
     """
 
     term: str
@@ -51,7 +51,7 @@ def definitions(lecture: Lecture) -> Iterator[Definition]:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
-    """Headings, paragraphs and list items, each on one line; without blocks of code and displayed formulas."""
+    """Headings, paragraphs and list items, each on one line, without code blocks and displayed formulas."""
     text = re.sub(r"^```.*?^```|^\$\$.*?\$\$", "", text, flags=re.MULTILINE | re.DOTALL)
     lines: list[str] = []
     for line in [*text.splitlines(), ""]:
@@ -64,7 +64,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def problems(lectures: Iterable[Lecture]) -> list[str]:
-    """Terms that are defined twice; empty where all is well."""
+    """Terms that are defined twice; empty if all is well."""
     found, seen = [], dict[str, str]()
     for lecture in lectures:
         for definition in definitions(lecture):
@@ -77,7 +77,7 @@ def problems(lectures: Iterable[Lecture]) -> list[str]:
 
 
 def page(lectures: Iterable[Lecture]) -> str:
-    """glossary.md as text, with links that hold beside the lectures' folders."""
+    """glossary.md as text, with links that work beside the lectures' folders."""
     lines = [
         "# Glossary",
         "",
@@ -96,10 +96,10 @@ def page(lectures: Iterable[Lecture]) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """What the web book and GitHub call a heading in a link."""
+    """The anchor that the web book and GitHub give a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def key(term: str) -> str:
-    """A term as it is compared and sorted: without formatting, case and the plural's s."""
+    """A term in the form used for comparing and sorting: without formatting, case or a plural s."""
     return re.sub(r"[`$\\]", "", term).lower().removesuffix("s")

@@ -3,10 +3,10 @@
     JUPYTER_DEFAULT_PROVISIONER_NAME=warm python -m pytest --nbval --nbval-current-env build/source
 
 The name is an entry point of the package, so everything that starts kernels through jupyter_client can use it: nbval,
-nbclient, nbgrader, JupyterLab. The first kernel starts a server, which imports what lectures use and does nothing else;
-each kernel is a fork of it. A server serves one environment: imports read variables such as ``OMP_NUM_THREADS``, so
-kernels with another environment get another server. Where a fork is not safe (macOS) or unknown (Windows), and where
-the kernel is not this environment's Python, the stock kernel starts, and a warning says why.
+nbclient, nbgrader, JupyterLab. The first kernel starts a server, which only imports what lectures use; each
+kernel is a fork of it. Each environment has its own server, because imports read variables such as
+``OMP_NUM_THREADS``. If forking isn't safe (macOS) or possible (Windows), or the kernel isn't this environment's
+Python, the stock kernel starts and a warning says why.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PRELOAD = ("ipykernel.kernelapp", "ipywidgets")
 
 
 class Forked:
-    """A kernel's process, with as much of `subprocess.Popen` as LocalProvisioner uses."""
+    """A kernel's process, with those parts of `subprocess.Popen` that LocalProvisioner uses."""
 
     stdin = stdout = stderr = None
 
@@ -52,7 +52,7 @@ class Forked:
         return self.wait(0)
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """Wait for the end, at most `timeout` seconds, and return the exit status."""
+        """Wait for the end for at most `timeout` seconds, and return the exit status."""
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
             said = os.read(self._status, _NUMBER.size)
             # Nothing is said where the server is gone. Its kernels notice within a second, and end.
@@ -84,7 +84,7 @@ class Server:
         atexit.register(self.close)
 
     def fork(self, request: dict[str, Any], stdout: int, stderr: int) -> Forked:
-        """Start a kernel. Raises OSError where the server is gone."""
+        """Start a kernel. Raises OSError if the server is gone."""
         ours, theirs = os.pipe()
         try:
             socket.send_fds(self._control, [json.dumps(request).encode()], [stdout, stderr, theirs])
@@ -102,7 +102,7 @@ class Server:
         return self._process.poll() is not None
 
     def close(self) -> None:
-        """End the server, and within a second the kernels that still run."""
+        """End the server and, within a second, its remaining kernels."""
         self._control.close()
         self._process.wait()
 
@@ -111,7 +111,7 @@ _servers: dict[str, Server] = {}
 
 
 class WarmProvisioner(LocalProvisioner):
-    """Starts a kernel as a fork of a warm process, or as the stock provisioner does where that cannot be."""
+    """Starts a kernel as a fork of a warm process or, if that's impossible, as the stock provisioner does."""
 
     process: Any = None
 
@@ -143,14 +143,14 @@ class WarmProvisioner(LocalProvisioner):
 
 
 def _descriptor(stream: Any, inherited: int) -> int:
-    """The file descriptor of a stream as `subprocess.Popen` takes it; -1 for those that it makes itself."""
+    """The file descriptor of a stream as `subprocess.Popen` accepts it; -1 for those that Popen would create."""
     if stream is None:
         return inherited
     return int(stream if isinstance(stream, int) else stream.fileno())
 
 
 def _problem(cmd: list[str], kwargs: dict[str, Any], outputs: list[int]) -> str:
-    """Why this kernel cannot be a fork; empty if it can."""
+    """Why this kernel can't be a fork; empty if it can."""
     if sys.platform != "linux":
         return "only on Linux is it safe to fork a process that has imported PyTorch"
     if cmd[0] != sys.executable or cmd[1:3] != ["-m", "ipykernel_launcher"]:
@@ -161,7 +161,7 @@ def _problem(cmd: list[str], kwargs: dict[str, Any], outputs: list[int]) -> str:
 
 
 def main(control: int) -> None:
-    """The server: import, then fork a kernel for each request, until the process that asks is gone."""
+    """The server: import, then fork a kernel for each request until the requesting process is gone."""
     from autograder.inside.preload import preload
 
     with contextlib.suppress(ValueError):
@@ -176,7 +176,7 @@ def main(control: int) -> None:
 
 
 def _serve(control: socket.socket) -> dict[str, Any] | None:
-    """Fork kernels and say how they end. Returns None in the server at the end, and in each fork what it shall run."""
+    """Fork kernels and report how they end. Returns None in the server, and in each fork what it should run."""
     running: dict[int, tuple[int, int]] = {}  # the descriptor that tells of the end: the process, where to say so
     while True:
         ready = set(select.select([control.fileno(), *running], [], [])[0])

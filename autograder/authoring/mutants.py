@@ -1,8 +1,8 @@
-"""Mutants of a reference solution: small faults of the kind students make, to test the tests with.
+"""Mutants of a reference solution: small faults like those that students make, for testing the checks.
 
 Every mutant changes one place between ``### BEGIN SOLUTION`` and ``### END SOLUTION``: an operator, a constant, a
-dimension, a dtype, a keyword left out, two arguments swapped, a condition, a statement dropped, a function taken
-for its neighbor. The hidden cases must reject it, or the exercise's file must say why not.
+dimension, a dtype, a keyword left out, two arguments swapped, a condition, a statement dropped, a function replaced
+with a similar one. The hidden cases must reject each mutant, or the exercise's file must say why not.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ _NEIGHBORS: dict[str, list[str]] = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A changed reference. ``title`` names the change: ``before → after``, numbered where it occurs again."""
+    """A changed reference. ``title`` names the change: ``before → after``, numbered if it occurs more than once."""
 
     title: str
     code: str
 
 
 def mutants(exercise: Exercise) -> list[Mutant]:
-    """All mutants of an exercise's reference that differ from it and from one another."""
+    """All mutants of an exercise's reference that differ from it and from each other."""
     tree = ast.parse(exercise.solution)
     marks = [n for n, s in enumerate(exercise.solution.splitlines(), 1) if s.strip().startswith("### ")]
     inside = [range(a, b) for a, b in zip(marks[::2], marks[1::2], strict=True)]
@@ -128,7 +128,7 @@ def _line(text: str) -> str:
 
 
 def _walk(tree: ast.AST) -> Iterator[ast.AST]:
-    """All nodes but annotations and docstrings, which no test can see."""
+    """All nodes except annotations and docstrings, which no test can see."""
     for field, value in ast.iter_fields(tree):
         if field in ("annotation", "returns", "decorator_list"):
             continue
@@ -158,7 +158,7 @@ _Change = Callable[[ast.AST], ast.AST | None]
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[_Change, bool]]:
-    """Ways to change a node: functions from the node to its replacement; True where it is dropped."""
+    """Ways to change a node: functions from the node to its replacement; True means that it's dropped."""
     if isinstance(node, ast.BinOp):
         for operator in _OPERATORS.get(type(node.op), []):
             yield _set("op", operator()), False

@@ -1,8 +1,8 @@
-"""Tests an exercise's check: what passes though it should not, what fails though it is right, who is told what.
+"""Tests an exercise's check: what passes but shouldn't, what fails but is right, and what students are told.
 
-No promise of a statement is taken on trust. Right answers have to agree with the reference on the whole domain. Every
-wrong one, and every mutant of the reference that any drawn input tells from it, has to fail on the cases of a class,
-whichever seed drew them. Where it does not there is a hole, and the smallest input that shows it is the report.
+Every promise of a statement is tested. Right answers must agree with the reference on the whole domain. Every wrong
+one, and every mutant that any drawn input distinguishes from the reference, must fail on a class's cases, whichever
+seed drew them. If one doesn't, the check has a hole, and the report is the smallest input that shows it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PAIRS = 60  # of mistakes made together that are tried; a nightly run takes all
 
 @dataclass
 class Report:
-    """What was found: ``problems`` in words, and how much was tried."""
+    """What was found: ``problems`` in words, and how much was tested."""
 
     problems: list[str] = field(default_factory=list)
     programs: int = 0
@@ -49,7 +49,7 @@ class Report:
 
 @dataclass
 class Pool:
-    """Inputs of one promise with what is expected: the visible ones, the edges, and what each seed draws."""
+    """One promise's inputs with expected outcomes: visible ones, edges, and what each seed draws."""
 
     spec: Spec
     promise: Promise
@@ -73,18 +73,18 @@ class Pool:
 
     @cached_property
     def many(self) -> list[tuple[Given, Outcome]]:
-        """Draws that no class has."""
+        """Additional draws that no class has."""
         return self._with(without_twins(draw(self.promise, self.draws, 10**9), self.promise.visible))
 
     def drawn(self, seed: int) -> list[tuple[Given, Outcome]]:
-        """What a class with this seed has."""
+        """What a class with this seed gets."""
         if seed not in self._drawn:
             self._drawn[seed] = self._with(without_twins(draw(self.promise, DRAWN, seed), self.promise.visible))
         return self._drawn[seed]
 
 
 class Prover:
-    """Tests the check of one exercise; `prove` is the way in."""
+    """Tests the check of one exercise; call `prove`."""
 
     def __init__(self, spec: Spec, draws: int, seeds: Sequence[int], pairs: int) -> None:
         self.spec, self.seeds, self.pairs = spec, seeds, pairs
@@ -97,7 +97,7 @@ class Prover:
 
     @property
     def steps(self) -> tuple[Callable[[], None], ...]:
-        """All that is demanded, the quickest first."""
+        """All requirements, the quickest first."""
         return (
             self.count,
             self.stub,
@@ -113,7 +113,7 @@ class Prover:
         self.report.problems.append(problem)
 
     def differs(self, program: Trial, pool: Pool, cases: Iterable[tuple[Given, Outcome]]) -> Given | None:
-        """The first of these inputs on which a program is not the reference."""
+        """The first of these inputs on which a program differs from the reference."""
         promise = pool.promise
         for case, want in cases:
             if promise.comparison.difference(program.outcome(self.name, promise, case), want) is not None:
@@ -121,11 +121,11 @@ class Prover:
         return None
 
     def failed(self, program: Trial, which: str) -> list[int]:
-        """The numbers of the promises that a program breaks on the visible cases, or on the edges."""
+        """The numbers of the promises that a program breaks on the visible cases or the edges."""
         return [n for n, pool in enumerate(self.pools) if self.differs(program, pool, getattr(pool, which)) is not None]
 
     def rubric(self, program: Trial) -> Rubric:
-        """What a student who wrote this is told."""
+        """The rubric for a student who wrote this program."""
         outcomes = {}
         for number, (requirement, pool) in enumerate(zip(self.check.requirements, self.pools, strict=True)):
             cases = [case for case, _ in pool.visible]
@@ -134,7 +134,7 @@ class Prover:
         return score(self.check, outcomes)
 
     def count(self) -> None:
-        """Enough programs, points that add up, a visible case for each promise."""
+        """There are enough programs, the points add up, and each promise has a visible case."""
         wrong = self.spec.of("mistake", "wrong")
         strangers = [program for program in wrong if FROM_THE_STATEMENT in program.title]
         for found, least, what in (
@@ -151,7 +151,7 @@ class Prover:
                 self.say(f"{promise.text!r} has no domain, and fewer than three edges")
 
     def right(self) -> None:
-        """Right answers agree with the reference everywhere, whatever the global generators are seeded with."""
+        """Right answers agree with the reference everywhere, whatever the global generators' seeds."""
         programs = [Program("right", "the reference", self.spec.cells.solution), *self.spec.of("right")]
         for program in programs:
             ran = trial(self.spec, program)
@@ -170,7 +170,7 @@ class Prover:
             self.report.programs += 1
 
     def threads(self) -> None:
-        """What is expected holds on a machine that adds up in another order, as it does with more threads."""
+        """The expected outcomes also hold on a machine that sums in another order, as with more threads."""
         ran = Trial(self.spec.cells.setup, self.spec.cells.solution, threads=2)
         for pool in self.pools:
             cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
@@ -179,14 +179,14 @@ class Prover:
                          "  → draw so that nothing cancels, round in the probe, or give a tolerance")  # fmt: skip
 
     def stub(self) -> None:
-        """The empty stub is told that nothing was tried, and earns nothing."""
+        """The empty stub earns nothing, and its rubric says that nothing was tried."""
         rubric = self.rubric(Trial(self.spec.cells.setup, self.spec.cells.stub))
         for line in rubric.lines:
             if line.met is Met.YES:
                 self.say(f"the empty stub meets {line.text!r}")
 
     def wrong(self) -> None:
-        """Wrong answers fail with every seed; mistakes fail a case that students see, and are told their sentence."""
+        """Wrong answers fail with every seed; mistakes fail a visible case and get their sentence."""
         alone: set[int] = set()
         for program in self.spec.of("mistake", "wrong"):
             self.report.programs += 1
@@ -213,23 +213,23 @@ class Prover:
                 self.say(f"no wrong program fails {pool.promise.text!r} alone: is it a requirement of its own?")
 
     def on_one_draw(self, ran: Trial, broken: set[int]) -> set[int]:
-        """The other promises that a program breaks on what the first seed draws."""
+        """The other promises that a program breaks on the first seed's draws."""
         return {
             n for n, pool in enumerate(self.pools)
             if n not in broken and self.differs(ran, pool, pool.drawn(self.seeds[0])) is not None
         }  # fmt: skip
 
     def look(self, program: Program, ran: Trial) -> Rubric:
-        """What a student is told; the two values never look alike."""
+        """The rubric, whose two values must never look alike."""
         told = self.rubric(ran)
         if (shown := told.failure) and shown.expected and shown.got == shown.expected:
             self.say(f"{_where(program)} is shown {shown.got!r} twice")
         return told
 
     def by_draws(self, program: Program, ran: Trial) -> set[int] | None:
-        """The promises that a program breaks on what is drawn, if all visible cases and edges let it pass.
+        """The promises that a program breaks on drawn inputs, if it passes all visible cases and edges.
 
-        None where no drawn input tells it from the reference. Where one does, each class has to have such a one.
+        None if no drawn input distinguishes it from the reference. If one does, each class must have such an input.
         """
         told = {
             n: seen for n, pool in enumerate(self.pools) if (seen := self.differs(ran, pool, pool.many)) is not None
@@ -264,7 +264,7 @@ class Prover:
             return None
 
     def pairs_of_mistakes(self) -> None:
-        """Two mistakes made together are told the sentence of one of them, or none."""
+        """Two mistakes made together get the sentence of one of them, or none."""
         single = [program for program in self.spec.mistakes if program.edits]
         pairs = list(itertools.combinations(single, 2))
         random.Random(0).shuffle(pairs)
@@ -281,7 +281,7 @@ class Prover:
                 self.say(f"{one.title!r} and {other.title!r} together are told {told!r}")
 
     def mutants(self) -> None:
-        """Every mutant fails, or is called equivalent and agrees on every input."""
+        """Every mutant fails, or is listed as equivalent and agrees on every input."""
         explained = {program.title: program for program in self.spec.of("equivalent")}
         alive = set()
         for mutant in mutants.mutants(self.spec.cells):
@@ -306,7 +306,7 @@ class Prover:
                 self.say(f"{_where(program)}: this mutant fails, or is gone: take the cell out")
 
     def liar(self) -> None:
-        """Degenerate data, replayed visible values, an error everywhere, a function that does nothing earn nothing."""
+        """Degenerate data, replayed visible values, errors everywhere, or a function that does nothing earn 0."""
         for number, pool in enumerate(self.pools):
             cases = [*pool.visible, *pool.edges, *pool.drawn(self.seeds[0])]
             for lie, tell in _lies(pool.visible):

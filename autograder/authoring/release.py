@@ -1,4 +1,4 @@
-"""Makes what students get: a folder and a zip that open with `make lab`, built from an allow-list."""
+"""Makes the students' release, a folder and a zip that open with `make lab`, from an allow-list."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 def make_release(destination: Path) -> Path:
     """Write ``destination/every-byte-every-flop-VERSION/`` and the same as a zip beside it; return the folder.
 
-    An older release of the same version is replaced. The same sources give the same bytes. Raises
-    ``SourceError`` or ``BuildError`` when a notebook cannot be built, ``FileNotFoundError`` for a missing file.
+    Replaces an older release of the same version. The same sources give the same bytes. Raises
+    ``SourceError`` or ``BuildError`` if a notebook can't be built, ``FileNotFoundError`` for a missing file.
     """
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     name = f"{project['project']['name']}-{project['project']['version']}"
@@ -46,7 +46,7 @@ def make_release(destination: Path) -> Path:
 
 
 def students_project(project: tomlkit.TOMLDocument) -> str:
-    """pyproject.toml without what only instructors have: the autograder, what it registers, its tools' settings."""
+    """pyproject.toml without the instructors' parts: the autograder, its entry points, and settings of tools."""
     project = tomlkit.parse(project.as_string())
     for key in ("optional-dependencies", "scripts", "entry-points"):
         del project["project"][key]

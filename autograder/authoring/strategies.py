@@ -1,4 +1,4 @@
-"""Hypothesis strategies for what exercises are about: tensors, dtypes, shapes."""
+"""Hypothesis strategies for tensors, dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def tensors(
 ) -> torch.Tensor:
     """Tensors of a shape: normally distributed floats, integers from -9 to 9, fair coins for bools.
 
-    ``contiguous=False``: views of a larger storage, with permuted dimensions, an offset and gaps. None: either.
+    ``contiguous=False``: views of a larger storage, with permuted dimensions, an offset and gaps. None: both kinds.
     """
     seed = draw(st.integers(0, 2**31 - 1))
     whole = draw(st.booleans()) if contiguous is None else contiguous
@@ -27,7 +27,7 @@ def tensors(
 
 
 def shapes(dims: tuple[int, int] = (1, 3), sizes: tuple[int, int] = (1, 6)) -> st.SearchStrategy[tuple[int, ...]]:
-    """Shapes with so many dimensions, of such sizes; both bounds included."""
+    """Shapes with this many dimensions of these sizes, bounds included."""
     return st.lists(st.integers(*sizes), min_size=dims[0], max_size=dims[1]).map(tuple)
 
 

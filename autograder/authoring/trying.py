@@ -1,6 +1,6 @@
-"""Runs programs of our own (references, mistakes, answers, mutants) on cases, in this very process.
+"""Runs our own programs (references, mistakes, answers, mutants) on cases, in this process.
 
-Nothing here isolates them. Submissions never come here.
+They aren't isolated, so submissions are never run here.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SLOW = 3  # cases that may be out of time before the others are taken to be
 
 
 class OutOfTime(BaseException):
-    """The program used up its processor time. No Exception, so that no program catches it."""
+    """The program used up its processor time. Not an Exception, so that no program catches it."""
 
 
 class Trial:
-    """One program, loaded as a kernel would load it: the lecture's first cell, then its own."""
+    """One program, loaded as in a kernel: the lecture's first cell, then its own."""
 
     def __init__(self, setup: str, code: str, threads: int = 1, seconds: float = SECONDS) -> None:
         self._names: dict[str, Any] = {}
@@ -45,7 +45,7 @@ class Trial:
                     run_cell(text, title, self._names)
 
     def outcomes(self, name: str, promise: Promise, cases: Iterable[Given], seed: int = SEED) -> Iterator[Outcome]:
-        """What comes in each case of a promise of the exercise ``name``."""
+        """The outcome of each case of a promise of the exercise ``name``."""
         probe = from_source(promise.probe, promise.target, self._names) if promise.probe else None
         target = probe or self._names.get(name)
         for case in cases:
@@ -65,7 +65,7 @@ class Trial:
                     yield outcome(seen, promise.comparison)
 
     def outcome(self, name: str, promise: Promise, case: Given, seed: int = SEED) -> Outcome:
-        """What comes in one case."""
+        """The outcome of one case."""
         return next(iter(self.outcomes(name, promise, [case], seed)))
 
 

@@ -1,4 +1,4 @@
-"""From the bytes of a submission to points. Together with ``inside`` and ``course_utils``, all that can change a point.
+"""From the bytes of a submission to points. With ``inside`` and ``course_utils``, everything that can change a point.
 
-Nothing here knows of a class, its files or its gradebook: see ``records``.
+Nothing here knows about a class, its files or its gradebook; see ``records``.
 """

@@ -1,4 +1,4 @@
-"""Runs cells of ours in this process. A submission's cells never come here."""
+"""Runs our own cells in this process. A submission's cells are never run here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOOKS = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backwar
 
 
 def run_cell(text: str, title: str, names: dict[str, Any]) -> None:
-    """Run a cell as a kernel would, over a notebook's names."""
+    """Run a cell as a kernel would, with a notebook's names."""
     names.setdefault("__name__", "__main__")
     filename = f"<{title}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
@@ -33,7 +33,7 @@ def _compiled(text: str, filename: str) -> CodeType:
 
 @contextlib.contextmanager
 def quietly(threads: int = 1) -> Iterator[None]:
-    """Inside, nothing is printed, and no setting of torch outlives it."""
+    """In this context, nothing is printed; afterwards torch's settings are restored."""
     dtype, before = torch.get_default_dtype(), torch.get_num_threads()
     torch.set_num_threads(threads)  # on a busy machine a second one spins, and costs more than it gives
     hooks = {kind: dict(getattr(module, kind)) for kind in _HOOKS}

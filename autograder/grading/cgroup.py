@@ -1,7 +1,7 @@
-"""A control group of the kernel's for a submission's memory, where this machine lets us make one.
+"""A kernel control group for a submission's memory, if this machine lets us create one.
 
-The kernel then counts every page once, also those that it keeps for a process (pipes, sockets, page tables), and ends
-what goes beyond at that moment. Where there is none, the fork server counts pages itself, twenty times a second.
+The kernel then counts every page once, including those that it holds for a process (pipes, sockets, page tables), and
+immediately kills what exceeds the limit. Without a group, the fork server counts pages itself, twenty times a second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NEW = 60_000_000_000  # nanoseconds in which a group is locked after it was mad
 
 @dataclass(frozen=True)
 class _Files:
-    """What a version of the kernel's interface calls its files."""
+    """The names of the files in one version of the kernel's interface."""
 
     limit: str
     swap: str
@@ -37,7 +37,7 @@ _VERSIONS = {
 
 
 class MemoryGroup:
-    """A control group that may take ``limit`` bytes, swap included. Submissions join it one after another."""
+    """A control group limited to ``limit`` bytes, including swap. Submissions join it one after another."""
 
     def __init__(self, folder: Path, files: _Files, limit: int) -> None:
         self.folder = folder
@@ -79,7 +79,7 @@ class MemoryGroup:
 
 
 def memory_group(limit: int) -> MemoryGroup | None:
-    """A group of its own for a sandbox, or nothing where this machine offers none to this user."""
+    """A new group for a sandbox, or None if this machine doesn't offer one to this user."""
     try:
         own, mounts = (Path("/proc/self", name).read_text() for name in ("cgroup", "mountinfo"))
     except OSError:  # not Linux
@@ -92,7 +92,7 @@ def memory_group(limit: int) -> MemoryGroup | None:
 
 
 def _places(own: str, mounts: str) -> Iterator[tuple[Path, _Files]]:
-    """Where a process might make a control group for memory, by its /proc/self/cgroup and /proc/self/mountinfo."""
+    """Where a process might create a memory control group, given its /proc/self/cgroup and /proc/self/mountinfo."""
     groups = dict(line.split(":", 2)[1:] for line in own.splitlines())
     for line in mounts.splitlines():
         mount, _, about = line.partition(" - ")
@@ -114,7 +114,7 @@ def _places(own: str, mounts: str) -> Iterator[tuple[Path, _Files]]:
 
 
 def _try(join: int) -> None:
-    """Raises OSError where no process of ours can be moved there."""
+    """Raise OSError if our processes can't be moved there."""
     # It ends by itself when its input closes, also if this process is killed meanwhile.
     with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE) as process:
         try:
@@ -124,7 +124,7 @@ def _try(join: int) -> None:
 
 
 def _sweep(place: Path) -> None:
-    """Remove the groups of graders that were killed before they could: those that nobody has locked."""
+    """Remove the groups of killed graders, which nobody has locked."""
     for folder in place.glob(f"{_NAME}*"):
         with contextlib.suppress(OSError, ValueError):
             if time.monotonic_ns() - int(folder.name.rpartition("-")[2]) < _NEW:

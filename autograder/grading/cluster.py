@@ -1,4 +1,4 @@
-"""Workers on other machines: those of a Dask scheduler, which have this course installed and share no file with us."""
+"""Workers on other machines: those of a Dask scheduler, which have this course installed and share no files with us."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def grade_on_cluster(
 
 
 def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
-    """Warm every worker up, and learn whether it can grade at all."""
+    """Warm up every worker, and find out whether it can grade at all."""
     checks = {
         address: client.submit(worker.prepare, limits, unsafe, workers=[address], allow_other_workers=True, pure=False)
         for address in client.nthreads()
@@ -62,13 +62,13 @@ def _prepare(client: Client, limits: Limits, unsafe: bool) -> None:
 
 
 def _spread(client: Client, tasks: Iterator[Task]) -> Iterator[tuple[Task, Outcome]]:
-    """Grade tasks on the workers; a task whose worker dies is tried again, at last alone.
+    """Grade tasks on the workers; a task whose worker dies is retried, the last time alone.
 
-    Each worker has one task waiting beside the one that it is at, so that it is never idle while a result travels; more
-    would only be lost with it. ``flying`` are the tasks at the workers, each with the number of its attempt; ``again``
-    are those whose worker died. What has been tried twice waits until nothing else is left: it may have been the cause,
-    and then takes nobody's work with it. Workers may come and go, so the room for tasks is counted anew every two
-    seconds.
+    Each worker has one task waiting in addition to its current one, so that it's never idle while a result travels.
+    (More would be lost with the worker.) ``flying`` are the tasks at the workers, each with its attempt number;
+    ``again`` are those whose worker died. A task that has failed twice waits until nothing else is left, because it may
+    have been the cause and could take others' work with it. Workers may come and go, so the number of free places is
+    recounted every two seconds.
     """
     flying: dict[Future[Any], tuple[Task, int]] = {}
     again: list[tuple[Task, int]] = []

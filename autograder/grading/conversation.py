@@ -1,4 +1,4 @@
-"""Talk with a student's process: requests through a pipe, tensors in memory that both have, and a limit on the time."""
+"""Talk with a student's process: requests through a pipe, tensors in shared memory, and a time limit."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STARVED = 0.7  # of a processor: whoever could run and got less was kept waitin
 
 
 class Gone(BaseException):
-    """The student's process ended, ran out of time, or sent what is no message.
+    """The student's process ended, ran out of time, or sent something that isn't a message.
 
-    ``why`` says which, in words that are ours alone: they go onto the student's page. ``detail`` may quote what was
-    sent, which a process can choose; it is for the instructor.
+    ``why`` says which, in our words only, because the student's page shows it. ``detail`` may quote what was sent,
+    which the process controls; it's for the instructor.
 
-    Not an Exception, so that a test cell which tries something cannot mistake it for an error of the student's.
+    Not an Exception, so that a test cell can't mistake it for a student's error.
     """
 
     def __init__(self, why: str, detail: str = "") -> None:
@@ -38,19 +38,19 @@ class Gone(BaseException):
 
 
 class _Deadline:
-    """When the time for one request is over, on a machine that may be busy with other things.
+    """When the time for one request is up, on a machine that may be busy with other things.
 
-    A student's seconds are wall time, because sleeping counts. But on a busy machine a process that could run is kept
-    waiting by others, and that is no fault of its own. So the time of a request is looked at piece by piece. In a piece
-    in which the submission's processes were *starved* (some could run, yet all together had less than `_STARVED` of a
-    processor) only the processor time that they got counts; in any other piece, all of it does.
+    A student's seconds are wall time, because sleeping counts. But on a busy machine, other processes keep a runnable
+    process waiting, which isn't its fault. So a request's time is divided into intervals. In an interval in which the
+    submission's processes were *starved* (some were runnable, but together they got less than `_STARVED` of a
+    processor), only the processor time that they got counts; in any other interval, all of the time does.
 
-    A look costs milliseconds, so there is none before a tenth of the seconds is over, and most requests never see one.
-    How much of that tenth counts is decided by the piece after it.
+    Looking takes milliseconds, so the first look comes after a tenth of the seconds, which most requests don't reach.
+    How much of that tenth counts depends on the interval after it.
     """
 
     def __init__(self, seconds: float, end: float, sandbox: int) -> None:
-        """``end``: when the submission as a whole is over (monotonic). ``sandbox``: ancestor of its processes."""
+        """``end``: when the submission's total time is up (monotonic). ``sandbox``: ancestor of its processes."""
         self._seconds, self._end, self._sandbox = seconds, end, sandbox
         self._spent = 0.0  # of the request's seconds, up to `_counted`
         self._counted = now = time.monotonic()
@@ -59,11 +59,11 @@ class _Deadline:
         self._before: tuple[float, float] | None = None  # the last look: when, and the processor time until then
 
     def left(self) -> float:
-        """Seconds until it is time to look again."""
+        """Seconds until the next look."""
         return max(0.0, min(self._next, self._end) - time.monotonic())
 
     def check(self) -> None:
-        """Raise Gone if the time is over."""
+        """Raise Gone if the time is up."""
         now = time.monotonic()
         if now >= self._end:
             raise Gone(IN_ALL)
@@ -86,7 +86,7 @@ class _Deadline:
         self._next = min(now + min(max(left, self._seconds / 10), self._seconds / 2), self._last)
 
     def _load(self) -> tuple[float, bool]:
-        """Seconds of processor time that the sandbox's processes had, and whether any could run or waits for a disk."""
+        """Processor seconds that the sandbox's processes got, and whether any is runnable or waits for a disk."""
         used, waiting = 0.0, False
         with contextlib.suppress(psutil.Error):
             for process in psutil.Process(self._sandbox).children(recursive=True):
@@ -97,7 +97,7 @@ class _Deadline:
 
 
 class Shared:
-    """Memory that a student's process has too: the tensors among a call's arguments lie in it, for us to look at."""
+    """Memory shared with a student's process. It holds the tensors in a call's arguments, so we can inspect them."""
 
     def __init__(self) -> None:
         if hasattr(os, "memfd_create"):
@@ -112,12 +112,12 @@ class Shared:
         self._next = 0
 
     def begin(self) -> None:
-        """Make room for a call's arguments. What earlier calls got stays as it is while at least half is free."""
+        """Make room for a call's arguments. Earlier calls' memory isn't reused while at least half is free."""
         if self._next > wire.LIMIT // 2:
             self._next = 0
 
     def place(self, content: bytes) -> int:
-        """Where a copy of the content lies from now on. Raises WireError where there is no room left."""
+        """Copy the content into the memory and return its place. Raises WireError if there's no room left."""
         start = self._next
         if start + len(content) > wire.LIMIT:
             raise wire.WireError(f"the arguments of a call take more than {wire.LIMIT // 2:,} bytes")
@@ -127,15 +127,15 @@ class Shared:
         return start
 
     def find(self, place: int, size: int) -> bytearray:
-        """A copy of what lies there now."""
+        """A copy of the current content there."""
         return bytearray(os.pread(self.descriptor, size, place))
 
 
 class Conversation:
-    """Requests to one student's process, each with an answer. Raises :class:`Gone` where there is none.
+    """Requests to one student's process, each with an answer. Raises :class:`Gone` if there's none.
 
-    ``ended`` says, once it is over, why the sandbox ended it; it is empty where the sandbox did not. ``sandbox`` is the
-    id of the process that all of the sandbox's come from.
+    ``ended`` says afterwards why the sandbox ended it; it's empty if the sandbox didn't. ``sandbox`` is the id of the
+    process that is the ancestor of all the sandbox's processes.
     """
 
     def __init__(self, requests: int, answers: int, shared: Shared, limits: Limits, end: float, sandbox: int) -> None:
@@ -146,9 +146,9 @@ class Conversation:
         os.set_blocking(answers, False)
 
     def begun(self) -> bool:
-        """Wait for the process to say that it is isolated; False where it does not, which is no fault of a student's.
+        """Wait for the process to report that it's isolated; False if it doesn't, which isn't the student's fault.
 
-        Before that no code of the student's runs, so nothing else can come.
+        No student code runs before that, so nothing else can arrive.
         """
         with contextlib.suppress(Gone):
             return self._read(len(READY), _Deadline(_TO_BEGIN, math.inf, self._sandbox)) == READY
@@ -172,7 +172,7 @@ class Conversation:
             raise Gone("the answer is damaged", f"{error}") from None
 
     def asked(self) -> messages.Request:
-        """The last request as it is now: the process may have changed the tensors in it."""
+        """The last request in its current state: the process may have changed its tensors."""
         try:
             return messages.request(wire.unpack(self._asked, self._shared.find))
         except wire.WireError as error:
@@ -207,7 +207,7 @@ class Conversation:
             deadline.check()
 
     def close(self) -> None:
-        """Let the other side see the end."""
+        """Close the pipes, so that the other side sees the end."""
         os.close(self._requests)
         os.close(self._answers)
         os.close(self._shared.descriptor)

@@ -1,8 +1,8 @@
-"""Spreads submissions over processes: in this one, in workers on this machine, or in those of a Dask scheduler.
+"""Distributes submissions: to this process, to workers on this machine, or to those of a Dask scheduler.
 
-Each way takes tasks from an iterator as it needs them and yields each with its outcome, in the order in which they are
-done. No task is given up because a worker died: it is tried again, and the third time alone, since what another
-submission did to the machine may be what killed it.
+Each way takes tasks from an iterator as needed and yields each with its outcome, in the order in which they finish. If
+a worker dies, its task is tried again, the third time alone, because what another submission did to the machine may
+have been the cause.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .worker import Failed, Outcome, Task
 def grade_all(
     tasks: Iterator[Task], limits: Limits, *, unsafe: bool = False, workers: int | None = None, scheduler: str = ""
 ) -> Generator[tuple[Task, Outcome]]:
-    """Grade every task; ``limits`` and ``unsafe`` are those of all of them.
+    """Grade every task; ``limits`` and ``unsafe`` apply to all of them.
 
-    ``workers``: processes on this machine, one for each processor if None; 0 grades in this process. ``scheduler``: the
+    ``workers``: processes on this machine, one per processor if None; 0 grades in this process. ``scheduler``: the
     address of a Dask scheduler, whose workers are used instead. Raises :class:`~autograder.grading.worker.EngineError`,
-    and :class:`~autograder.grading.sandbox.SandboxError` where there is no sandbox to be had.
+    and :class:`~autograder.grading.sandbox.SandboxError` if no sandbox is available.
     """
     for task, outcome in _spread(tasks, limits, unsafe, workers, scheduler):
         if isinstance(outcome, Failed) and outcome.refused:

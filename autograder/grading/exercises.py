@@ -1,4 +1,4 @@
-"""What grading needs to know of a lecture: its exercises with their tests, and its own code. No prose."""
+"""What grading needs to know about a lecture: its exercises with their tests, and its own code, but no prose."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HIDDEN_FOLDER = "hidden"  # as course_utils.testing.checking.HIDDEN, which would
 
 @dataclass(frozen=True)
 class Exercise:
-    """One exercise of a lecture. ``solution`` is a whole cell, ``line`` is where it begins.
+    """One exercise of a lecture. ``solution`` is a whole cell, ``line`` is where it starts.
 
-    ``packed`` is its check, with the cases that students see; it is empty only while checks are being made.
+    ``packed`` is its check, with the visible cases; it's empty only while checks are being made.
     """
 
     name: str
@@ -56,31 +56,31 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Cell:
-    """A code cell of a notebook; ``name`` is its ``grade_id``, or "" where it has none."""
+    """A code cell of a notebook; ``name`` is its ``grade_id``, or "" if it has none."""
 
     text: str
     name: str = ""
 
     @cached_property
     def plain(self) -> str:
-        """Its text without what editors change by themselves: ends of lines, and spaces before them.
+        """Its text without what editors change on their own: line ends, and spaces before them.
 
-        Not what else Python calls a space or an end of a line: a no-break space is a syntax error.
+        Other characters that Python calls spaces or line ends are kept: a no-break space is a syntax error.
         """
         return "\n".join(line.rstrip(" \t") for line in re.split(r"\r\n|\r|\n", self.text)).strip("\n")
 
     @cached_property
     def title(self) -> str:
-        """How to speak of it to a person who looks for it in the notebook."""
+        """What to call it for a person who looks for it in the notebook."""
         lines = [line.strip() for line in self.plain.splitlines()]
         return f"the cell {self.name}" if self.name else f"the cell that begins with `{[*lines, ''][0]:.60}`"
 
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """The exercises of a lecture, and all of its code cells as students get them, both in order.
+    """The exercises of a lecture and all its code cells as students get them, both in order.
 
-    ``hidden``: the cases of a class, by exercise.
+    ``hidden``: a class's cases, by exercise.
     """
 
     lecture_name: str
@@ -90,12 +90,12 @@ class ProblemSet:
 
     @property
     def points(self) -> float:
-        """What all exercises together are worth."""
+        """The total points of all exercises."""
         return sum(exercise.points for exercise in self.exercises)
 
     @cached_property
     def digest(self) -> bytes:
-        """A hash of everything in here that can change a point. Where in the source it stands cannot."""
+        """A hash of everything in here that can change a point. (The position in the source can't.)"""
         exercises = [
             [e.name, e.points, e.setup, e.solution, _hash(e.packed), _hash(self.hidden.get(e.name, b""))]
             for e in self.exercises
@@ -104,7 +104,7 @@ class ProblemSet:
         return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells]).encode()).digest()
 
     def answered(self, answers: Mapping[str, str]) -> tuple[Cell, ...]:
-        """The lecture's cells with these answers in the solution cells; an exercise without one keeps its stub."""
+        """The lecture's cells with these answers in the solution cells; other exercises keep their stubs."""
         return tuple(Cell(answers.get(cell.name, cell.text), cell.name) for cell in self.cells)
 
 
@@ -113,12 +113,12 @@ def _hash(content: bytes) -> str:
 
 
 def hidden_path(course: Path, name: str) -> Path:
-    """Where a class's folder has its own cases of an exercise."""
+    """The path of an exercise's hidden cases in a class's folder."""
     return course / HIDDEN_FOLDER / f"{name}.check"
 
 
 def made_from(path: Path) -> str:
-    """What the check in a file was made from, or "" where there is none that can be read."""
+    """What the check in a file was made from, or "" if there's no readable one."""
     try:
         with path.open("rb") as file:
             return str(json.loads(file.readline())["made_from"])
@@ -134,7 +134,7 @@ def unpacked(content: bytes) -> Check:
 
 
 def with_stub(solution: str) -> str:
-    """A solution cell with the stub, as it is indented there, in place of what students write."""
+    """A solution cell with the stub, indented as it is there, instead of the solution."""
     lines: list[str] = []
     inside = False
     for line in solution.splitlines():

@@ -1,7 +1,7 @@
-"""The judge's side of grading: asks the student's process what its code does, and compares what comes back.
+"""The judge's side of grading: asks the student's process what its code does, and compares the answers.
 
-For each case of a check it sends a name, or a probe's source, with the arguments; plain data comes back. What is
-expected, and how the two are compared, never leaves this process.
+For each case of a check it sends a name, or a probe's source, with the arguments; plain data comes back. Expected
+values and comparison rules never leave this process.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _A = TypeVar("_A", Ran, Names)
 
 @dataclass
 class _Work:
-    """A submission on its way through the judge: ``waiting`` are the exercises without a mark, ``at`` is the step at
-    hand, if what ends there is not a fault of ours. With ``hidden`` False no hidden test runs. ``told``: some has, in
-    this process or in an earlier one, which may have passed on what it saw by the cell that it ended at. ``tainted``
-    are exercises that failed before their own hidden tests and after others', ``untold`` what was dropped before."""
+    """A submission being judged: ``waiting`` are the exercises without a mark, ``at`` is the current step, if an end
+    there isn't our fault. If ``hidden`` is False, no hidden test runs. ``told``: some hidden test has run, in this
+    process or in an earlier one, which may have passed on what it saw through the cell where it ended. ``tainted`` are
+    exercises that failed before their own hidden tests but after others', ``untold`` what was dropped before."""
 
     program: Program
     cells: Sequence[Cell]
@@ -64,13 +64,13 @@ class _Work:
 def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
     """Grade one submission, given the code cells of its notebook.
 
-    Returns a mark for each exercise, in order, and notes for a person: what ended, hung, was out of an answer's reach,
-    or should be looked at. The marks are clean text, the notes are as they were found.
+    Returns a mark for each exercise, in order, and notes for a person: what ended, hung, wasn't available to an answer,
+    or should be looked at. The marks are clean text; the notes are not.
 
-    The cells run in order in one process, and each exercise is judged where its tests stand (see
-    :mod:`autograder.grading.program`). Where that process ends or hangs, the step at hand is dropped and the others run
-    again in a fresh one; an exercise whose answer or whose call it was gets nothing. Raises :class:`SandboxError` where
-    a process ends before any of the student's code has run.
+    The cells run in order in one process, and each exercise is judged at its test cell (see
+    :mod:`autograder.grading.program`). If the process ends or hangs, the current step is dropped and the others run
+    again in a fresh process; an exercise whose answer or call it was gets nothing. Raises :class:`SandboxError` if a
+    process ends before any of the student's code has run.
     """
     work = _Work(Program(problems, cells), cells, list(problems.exercises))
     work.notes += _suspicious(work.program)
@@ -103,10 +103,10 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
 
 
 def _say_again(work: _Work, box: Sandbox, end: float) -> None:
-    """Replace the messages that a student's page would show, and that could carry hidden inputs of another exercise.
+    """Replace those messages on a student's page that could carry another exercise's hidden inputs.
 
-    What an exercise answers, and the error that its cell ends with, are the student's own text. So they come from a
-    process of their own, to which no hidden test has said anything.
+    A student's code controls what an exercise returns and the error that its cell ends with. So these messages come
+    from a separate process in which no hidden test has run.
     """
     if not work.tainted:
         return
@@ -125,9 +125,9 @@ def _say_again(work: _Work, box: Sandbox, end: float) -> None:
 
 
 def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
-    """A process ended or hung at this step: it doesn't run again.
+    """A process ended or hung at this step, so the step isn't run again.
 
-    Where that was in a call, the cell that defines what was called goes too: whatever it did may have done it.
+    If that was in a call, the cell that defines the called function is dropped, too, since it may be the cause.
     """
     step = work.program.steps[number]
     for each, other in enumerate(work.program.steps):
@@ -151,7 +151,7 @@ def _cleaned(mark: Mark) -> Mark:
 
 
 def _converse(talk: Conversation, work: _Work) -> None:
-    """Run the cells in a fresh process and mark what waits. Raises Gone; then ``work.at`` is the step at hand."""
+    """Run the cells in a fresh process and mark what's waiting. Raises Gone; then ``work.at`` is the current step."""
     program = work.program
     for number in program.unread:
         work.at = number  # even reading a cell may keep a parser busy for ever, or crash it
@@ -185,13 +185,13 @@ def _converse(talk: Conversation, work: _Work) -> None:
 
 
 def _outside(errors: Sequence[str]) -> str:
-    """Why an answer that ended with one of these may fail here and work where the student wrote it, or nothing."""
+    """Why an answer with one of these errors may fail here although it works for the student, or ""."""
     found = next((error for error in errors if _NOT_HERE.match(error)), "")
     return f"it may work on the student's machine; here it ended with {found:.300}" if found else ""
 
 
 def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | None = None) -> _A:
-    """An answer of the kind that the request asks for; any other means that the process is not ours any more."""
+    """An answer of the kind that the request asks for. Any other means that our code no longer controls the process."""
     answer = talk.ask(request, seconds)
     if not isinstance(answer, kind):
         raise Gone("the answer is not of the kind that was asked for")
@@ -199,9 +199,9 @@ def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | 
 
 
 def _score(exercise: Exercise, problems: ProblemSet, hidden: bool, talk: Conversation) -> tuple[Verdict, list[str]]:
-    """Try an exercise's cases there, and compare what comes back here. Also the errors that calls ended with.
+    """Try an exercise's cases there and compare the results here. Also returns the errors that calls ended with.
 
-    Those that students see come first: a requirement that fails one of them needs no other.
+    Visible cases come first: a requirement that fails one of them needs no other.
     """
     check = exercise.check
     errors: list[str] = []
@@ -229,7 +229,7 @@ def _score(exercise: Exercise, problems: ProblemSet, hidden: bool, talk: Convers
 
 
 def _observe(requirement: Requirement, case: Case, talk: Conversation, errors: list[str]) -> tuple[Outcome, str]:
-    """What comes back of one case, with the call in words; an error that it ended with is added to ``errors``."""
+    """The result of one case, with the call in words; an error that it ended with is added to ``errors``."""
     call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
@@ -246,11 +246,11 @@ def _observe(requirement: Requirement, case: Case, talk: Conversation, errors: l
 
 
 def _checked(seen: Observation, call: Call, now: Request) -> Observation:
-    """An observation with what the arguments' own memory says of it: what the call changed, and whose view it is.
+    """An observation corrected by the arguments' own memory: what the call changed, and whose view the result is.
 
-    ``now`` is the call as it is after it was made: the student's process had its tensors in shared memory, so they show
-    what happened to them, whatever that process says. What it denies counts all the same, and a share that it claims
-    counts only if the value is what that argument's memory holds there.
+    ``now`` is the call after it was made. Its tensors were in shared memory, so they show what happened to them,
+    whatever the student's process says. Changes that it denies still count, and a claim to share storage counts only if
+    the value is what the argument's memory holds there.
     """
     assert isinstance(now, Call)
     before, after = ({**dict(enumerate(one.args)), **one.kwargs} for one in (call, now))
@@ -262,7 +262,7 @@ def _checked(seen: Observation, call: Call, now: Request) -> Observation:
 
 
 def _shows(seen: Observation, argument: Any) -> bool:
-    """Whether the value is what its strides and offset show of an argument. True where it is no tensor."""
+    """Whether the value is what its strides and offset show of an argument's storage. True if it isn't a tensor."""
     value = seen.value
     if not isinstance(value, torch.Tensor):
         return True
@@ -296,10 +296,10 @@ _READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|\bcourse_utils[\w.]* i
 
 
 def _suspicious(program: Program) -> list[str]:
-    """What a person should look at in the student's cells, whatever they earned: they reach for what no answer needs.
+    """What a person should look at in the student's cells, whatever they earned: uses of things that no answer needs.
 
-    What stands in the lecture itself may stand in a student's copy of its cells. The course's own library has some of
-    the functions that a lecture asks for (``data.get_batch``): in an exercise of that name they are noted, too.
+    Whatever is in the lecture itself may be in a student's copy of its cells. The course's own library has some of the
+    functions that a lecture asks for (``data.get_batch``): in an exercise of that name, using them is noted, too.
     """
     lecture = "\n".join(cell.text for cell in program.problems.cells)
     notes = []

@@ -1,9 +1,9 @@
-"""What a result is a result *of*: the submission, the exercises, the code that grades, the versions below it.
+"""What a result depends on: the submission, the exercises, the grading code and the versions of its libraries.
 
-A result whose key is still the current one need not be made again. So the key has to change with everything that can
-change a point, and should change with nothing else, because a change grades a whole class again. Folders are the list:
-whatever is in `DECIDING` counts, whatever is not does not. (Students' checks lie among their helpers; each counts as a
-part of its exercise, and would otherwise grade the other lectures again.)
+A result whose key is still current needn't be made again. So the key must change with everything that can change a
+point, and should change with nothing else, because a new key regrades a whole class. Everything in the folders of
+`DECIDING` counts, and nothing else. (Students' checks, which are among the helpers, count as part of their exercises;
+otherwise each of them would regrade the other lectures.)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VERSIONS = ("torch", "numpy", "einops", "jaxtyping", "ipython")
 
 
 def key(submission: bytes, problems: ProblemSet) -> str:
-    """What is graded, in 64 hexadecimal digits."""
+    """The key, 64 hexadecimal digits."""
     digest = hashlib.sha256()
     for part in (hashlib.sha256(submission).digest(), problems.digest, _grader()):
         digest.update(part)
@@ -31,13 +31,13 @@ def key(submission: bytes, problems: ProblemSet) -> str:
 
 @functools.cache
 def _grader() -> bytes:
-    """A hash of the code that grades and of the versions that it runs on."""
+    """A hash of the grading code and of the versions it runs on."""
     versions = ";".join(f"{name} {version(name)}" for name in _VERSIONS)
     return hashlib.sha256(versions.encode() + code_digest(_ROOT)).digest()
 
 
 def code_digest(root: Path) -> bytes:
-    """A hash of every file in the folders that decide points, in the copy of this project at ``root``."""
+    """A hash of every file in the folders that determine points, in the copy of this project at ``root``."""
     digest = hashlib.sha256()
     for folder in DECIDING:
         for path in sorted((root / folder).rglob("*")):

@@ -1,4 +1,4 @@
-"""What grading says of a submission: a verdict for each answer, a mark for each exercise, a result for it all."""
+"""The results of grading: a verdict for each answer, a mark for each exercise, a result for each submission."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from enum import StrEnum
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a test cell said of one answer. ``mistake`` is the known mistake that it named, or None.
+    """What a test cell reported for one answer. ``mistake`` is the known mistake that it named, or None.
 
-    ``hidden``: it was the hidden part that failed, so the message may show inputs that students don't see.
+    ``hidden``: the hidden part failed, so the message may show inputs that students don't see.
     ``points`` and ``requirements``: as of a mark. ``told``: the student's process has seen hidden inputs.
     """
 
@@ -26,10 +26,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Mark:
-    """What an exercise earned: ``points`` of ``worth``; ``message`` says why not, ``mistake`` which known one.
+    """What an exercise earned: ``points`` of ``worth``; ``message`` says why not all, ``mistake`` names the mistake.
 
-    ``hidden``: a hidden test failed; the message is for the instructor, the mistake for the student too.
-    ``requirements``: of each its text, its points and whether it is met, in the words of
+    ``hidden``: a hidden test failed; the message is for the instructor, the mistake also for the student.
+    ``requirements``: the text and points of each and whether it's met, in the words of
     :class:`course_utils.testing.rubric.Met`.
     """
 
@@ -43,7 +43,7 @@ class Mark:
 
 
 class State(StrEnum):
-    """Where a student on the roster stands. They add up to the roster; only the graded have points."""
+    """The state of a student on the roster. Every student has one; only graded ones have points."""
 
     NOT_SUBMITTED = "not submitted"
     QUEUED = "queued"
@@ -54,7 +54,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """What one submission got. ``notes`` say why a person should look, or what failed."""
+    """The result of one submission. ``notes`` say why a person should look, or what failed."""
 
     student: str
     lecture_name: str
@@ -65,10 +65,10 @@ class Result:
 
     @property
     def points(self) -> float | None:
-        """The sum of the marks; None unless it was graded."""
+        """The sum of the marks; None if not graded."""
         return sum(mark.points for mark in self.marks) if self.state in (State.GRADED, State.NEEDS_REVIEW) else None
 
 
 def counts(results: Mapping[str, Result]) -> dict[State, int]:
-    """How many are in each state; they add up to the roster."""
+    """The number of students in each state, which add up to the roster."""
     return {state: sum(result.state is state for result in results.values()) for state in State}

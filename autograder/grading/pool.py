@@ -1,8 +1,8 @@
-"""Workers on this machine: processes that each grade one submission at a time, and are replaced when they die.
+"""Workers on this machine: processes that grade one submission at a time and are replaced when they die.
 
 A worker is ``python -m autograder.grading.pool``, with a socket as its only way to talk. The standard library's pools
-would do, were it not for two things: they give up all of their tasks when one worker dies, and they import the calling
-program again in each worker, which is most of the time until the first result.
+won't do for two reasons: they give up all their tasks when one worker dies, and they import the calling program again
+in each worker, which takes most of the time until the first result.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GRACE = 60.0
 
 
 class _Worker:
-    """A worker process, and the task that it is at."""
+    """A worker process and its current task."""
 
     def __init__(self, limits: Limits, unsafe: bool) -> None:
         ours, theirs = socket.socketpair()
@@ -59,25 +59,25 @@ class _Worker:
         self.over = math.inf  # when its task has taken too long (monotonic)
 
     def begin(self, task: Task, attempt: int) -> None:
-        """Send a task. A worker that has died in the meantime is noticed when it is waited for."""
+        """Send a task. If the worker has died in the meantime, that's noticed while waiting for it."""
         self.task, self.attempt = task, attempt
         self.over = time.monotonic() + ATTEMPTS * task.limits.seconds_in_all + _GRACE
         with contextlib.suppress(OSError):
             self.connection.send(task)
 
     def end(self) -> None:
-        """Kill it; its sandbox goes with it."""
+        """Kill the worker; its sandbox ends with it."""
         self.connection.close()
         self.process.kill()
         self.process.wait()
 
 
 def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: bool) -> Iterator[tuple[Task, Outcome]]:
-    """Grade tasks in at most ``count`` workers.
+    """Grade tasks with at most ``count`` workers.
 
-    Another worker is started only once the last one is ready, and only if there is a task for it; the second not before
-    there is a result, or the first has tried for a second. Starting is importing PyTorch, twice for each worker: all at
-    once they would slow each other down, and the first result with them.
+    Another worker starts only when the last one is ready and there's a task for it; the second only when there's a
+    result or the first has worked for a second. Each start imports PyTorch twice, so workers that all started at once
+    would slow each other down and delay the first result.
     """
     pool = _Pool(tasks, limits, unsafe)
     try:
@@ -91,7 +91,7 @@ def grade_in_pool(tasks: Iterator[Task], count: int, limits: Limits, unsafe: boo
 
 
 class _Pool:
-    """Workers, tasks that wait, and tasks whose worker died."""
+    """Workers, waiting tasks, and tasks whose worker died."""
 
     def __init__(self, tasks: Iterator[Task], limits: Limits, unsafe: bool) -> None:
         self.workers: list[_Worker] = []
@@ -102,23 +102,23 @@ class _Pool:
 
     @property
     def busy(self) -> list[_Worker]:
-        """Workers that are at a task."""
+        """The workers with a task."""
         return [worker for worker in self.workers if worker.task is not None]
 
     def more(self) -> bool:
-        """Whether a task waits for a worker."""
+        """Whether a task is waiting for a worker."""
         return self._next is not None or bool(self._again)
 
     def may_grow(self) -> bool:
-        """Whether another worker would disturb none of those that are there."""
+        """Whether another worker can start without disturbing the existing ones."""
         if not self.workers:
             return True
         return all(worker.ready for worker in self.workers) and time.monotonic() >= self._alone_until
 
     def step(self) -> Iterator[tuple[Task, Outcome]]:
-        """Wait until a worker says something, dies or takes too long, or the first one's head start is over.
+        """Wait until a worker sends something, dies or takes too long, or the first one's head start is over.
 
-        Yields what is done.
+        Yields finished tasks.
         """
         now = time.monotonic()
         until = min([self._alone_until if self._alone_until > now else math.inf, *(each.over for each in self.busy)])
@@ -164,7 +164,7 @@ class _Pool:
             yield worker.task, Failed(f"the worker died {ATTEMPTS} times while it was graded")
 
     def _hand_out(self) -> None:
-        """Give each idle worker a task, those that were begun before first. A last attempt is made alone."""
+        """Give each idle worker a task, first those that were started before. A last attempt is made alone."""
         self._again.sort(key=lambda item: item[1])
         for worker in self.workers:
             if not worker.ready or worker.task is not None or any(busy.attempt == ATTEMPTS for busy in self.busy):
@@ -177,7 +177,7 @@ class _Pool:
 
 
 def main() -> None:
-    """A worker: warm up, then grade what comes until nobody is there to ask."""
+    """A worker: warm up, then grade what arrives until the other side is gone."""
     # If the command is killed while this process grades, nobody would wait for what comes out.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     with Connection(int(sys.argv[1])) as connection, contextlib.suppress(EOFError, OSError):

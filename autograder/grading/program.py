@@ -1,12 +1,11 @@
 """Which cells of a student's notebook run, and where each exercise is judged.
 
-A kernel runs all cells from top to bottom, and so does grading: helpers in cells of a student's own, changed imports,
-answers that were retyped elsewhere, all of it counts. Left out is only what would take time and change nothing: a cell
-that is still as the lecture has it, and neither defines a name that anything uses nor changes what such a name stands
-for.
+A kernel runs all cells from top to bottom, and so does grading: helpers in a student's own cells, changed imports,
+answers that were retyped elsewhere, all of it counts. Only cells that would take time and change nothing are left out:
+unchanged cells of the lecture that neither define a name that anything uses nor change the object behind such a name.
 
 Names are read from the text of the cells (:mod:`autograder.inside.names`). A student's cells are never parsed in this
-process: what they define and use comes from theirs.
+process: their own process reports what they define and use.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "ex
 
 
 class Kind(Enum):
-    """What a cell of a student's notebook is to us."""
+    """The kinds of cells in a student's notebook."""
 
     OURS = auto()  # as the lecture has it
     THEIRS = auto()
@@ -39,7 +38,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """A cell in its place. ``exercise`` is the one that it answers, or the one that is judged here."""
+    """A cell at its position. ``exercise`` is the one that it answers, or the one that is judged here."""
 
     cell: Cell
     kind: Kind
@@ -47,10 +46,10 @@ class Step:
 
 
 class Program:
-    """A student's notebook as a list of steps, and what became of them; steps are known by their number in it.
+    """A student's notebook as a list of steps, and what happened to them; steps are identified by their index.
 
-    ``dropped`` are those that ended a process or took too long, with the reason: they don't run again. ``stopped`` are
-    those that raised, with their error.
+    ``dropped`` are those that ended a process or took too long, with the reason; they don't run again. ``stopped`` are
+    those that raised an error, with the error.
     """
 
     def __init__(self, problems: ProblemSet, cells: Sequence[Cell]) -> None:
@@ -74,11 +73,11 @@ class Program:
 
     @property
     def unread(self) -> list[int]:
-        """The cells whose names are not known yet: only the student's process can read them."""
+        """The cells whose names aren't known yet, because only the student's process can read them."""
         return [number for number in range(len(self.steps)) if number not in {*self._defined, *self.dropped}]
 
     def learn(self, number: int, names: Names) -> None:
-        """Take in which names a cell defines and uses."""
+        """Record which names a cell defines and uses."""
         self._left -= len(names.defined) + len(names.used)
         if self._left < 0:
             names = Names([], [])
@@ -87,7 +86,7 @@ class Program:
             self._definers[name] = sorted([*self._definers[name], number])
 
     def to_run(self) -> list[int]:
-        """The cells to run and the places to judge at, in order. All names must be known."""
+        """The cells to run and the steps at which to judge, in order. All names must be known."""
         # Where each name is looked up. What a function uses is looked up when it is called, so below its cell: where
         # the exercise is judged.
         wanted: set[tuple[str, int]] = set()
@@ -111,7 +110,7 @@ class Program:
     def out_of_reach(self, exercise: Exercise) -> str:
         """Why an answer that failed may have failed through no fault of its own, or nothing.
 
-        That is so where it uses a name that a cell defines, and that cell did not run, or not to its end, or too late.
+        That's so if it uses a name that a cell defines, and that cell didn't run, didn't finish, or ran too late.
         """
         place = next(n for n, s in enumerate(self.steps) if s.kind is Kind.CHECK and s.exercise is exercise)
         own = self._answers(exercise)
@@ -146,10 +145,11 @@ class Program:
         return ""
 
     def _sources(self, name: str, place: int) -> list[int]:
-        """The cells that make a name what it is at a place.
+        """The cells that determine a name's value at a place.
 
-        First the one that defines it: the last above the place, else the first below. Then those of ours that change
-        what it stands for since then.
+        First the one that defines it: the last one above the place, or else the first one below. Then those of our
+            cells that
+        change its object after that.
         """
         found = [n for n in self._definers.get(name, ()) if self.steps[n].kind is not Kind.CHECK]
         above = [number for number in found if number < place]
@@ -157,11 +157,11 @@ class Program:
         return source + [n for n in self._changers.get(name, ()) if source and source[0] < n < place]
 
     def _answers(self, exercise: Exercise) -> list[int]:
-        """The cells that are marked as an exercise's answer."""
+        """The cells marked as an exercise's answer."""
         return [n for n, s in enumerate(self.steps) if s.exercise is exercise and s.kind is not Kind.CHECK]
 
     def _behind(self, exercise: Exercise) -> set[str]:
-        """The names that an answer uses, those that are used by the student's cells which define them, and so on."""
+        """The names that an answer uses, those used by the student's cells that define them, and so on."""
         found: set[str] = set()
         todo = set(asked(exercise)).union(*(self._used.get(number, ()) for number in self._answers(exercise)))
         while todo:
@@ -199,7 +199,7 @@ def _steps(problems: ProblemSet, cells: Sequence[Cell]) -> tuple[Step, ...]:
 
 @functools.lru_cache(maxsize=1024)
 def asked(exercise: Exercise) -> frozenset[str]:
-    """The names that an exercise asks for: its solution defines them, and its check uses them."""
+    """The names that an exercise asks for: those that its solution defines and its check uses."""
     tried = {exercise.name}.union(*(_of_student(each.probe) for each in exercise.check.requirements))
     return frozenset(defined(exercise.solution)) & tried
 
@@ -212,9 +212,9 @@ def _of_student(probe: str) -> set[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _changes(text: str) -> frozenset[str]:
-    """Names of objects that a cell of ours changes where they are: ``sizes.append(5)``, ``model.scale = 2``.
+    """Names of objects that one of our cells changes in place: ``sizes.append(5)``, ``model.scale = 2``.
 
-    Modules aren't among them: ``torch.manual_seed(0)`` is for the cell that it stands in.
+    Modules aren't among them: ``torch.manual_seed(0)`` is for its own cell.
     """
     found: set[str] = set()
     for node in ast.walk(ast.parse(text)):
@@ -238,12 +238,12 @@ def _changes(text: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def _imports(text: str) -> frozenset[str]:
-    """The names that a cell of ours imports."""
+    """The names that one of our cells imports."""
     nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.Import, ast.ImportFrom))]
     return frozenset((each.asname or each.name).partition(".")[0] for node in nodes for each in node.names)
 
 
 @functools.lru_cache(maxsize=1024)
 def _names(text: str) -> Names:
-    """The names of a cell of ours: the same ones come with every submission."""
+    """The names of one of our cells, cached because every submission has the same ones."""
     return Names(sorted(defined(text)), sorted(used(text)))

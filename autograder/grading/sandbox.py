@@ -1,8 +1,8 @@
-"""Where a submission's code runs: a fork server in a bubblewrap sandbox, and a fork of it for each conversation.
+"""Where a submission's code runs: in forks of a fork server in a bubblewrap sandbox, one for each conversation.
 
 The sandbox sees, read-only, the system's libraries, this Python with its packages, and the parts of this project that
-students have too; no source, no test, no other submission, no network. A fork of the server gets namespaces, a scratch
-folder and limits of its own, and is gone when the conversation ends.
+students also have; no sources, no tests, no other submission, no network. Each fork of the server gets its own
+namespaces, scratch folder and limits, and is gone when the conversation ends.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SHOWN = ("autograder/inside", "course_utils")  # of this project: what submissi
 
 
 class SandboxError(CourseError):
-    """There is no isolation to be had here, or the sandbox broke: says why, and what to do."""
+    """Isolation isn't available here, or the sandbox broke; the message says why and what to do."""
 
 
 class Sandbox:
     """A fork server, isolated unless ``unsafe``; a context manager. Conversations with it come one after another.
 
-    Where the machine offers a control group for memory, submissions are in one, unless ``group`` is False.
+    If the machine offers a control group for memory, submissions are in one, unless ``group`` is False.
     """
 
     def __init__(self, limits: Limits = Limits(), *, unsafe: bool = False, group: bool = True) -> None:
@@ -78,7 +78,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def conversation(self, end: float | None = None) -> Iterator[Conversation]:
-        """A fresh student's process; afterwards nothing of it is left. ``end`` is when its time is over (monotonic)."""
+        """A fresh student's process; nothing of it is left afterwards. ``end`` is when its time is up (monotonic)."""
         from .conversation import Conversation, Shared  # needs PyTorch
 
         request_end, requests = os.pipe()
@@ -120,7 +120,7 @@ class Sandbox:
         return self._log.decode(errors="replace")[-2000:].strip() or "no reason given"
 
     def close(self) -> None:
-        """End the fork server and all that came from it."""
+        """End the fork server and everything that came from it."""
         self._control.close()
         # The group: a bubblewrap that is killed while it starts leaves a child that waits for it for ever.
         with contextlib.suppress(ProcessLookupError):
@@ -145,7 +145,7 @@ class Sandbox:
         self.close()
 
     def _receive(self) -> bytes:
-        """A message of the fork server; nothing where there is none in two minutes, or its sandbox has ended."""
+        """A message from the fork server; empty if none arrives in two minutes, or its sandbox has ended."""
         end = time.monotonic() + 120
         while not select.select([self._control], [], [], 0.5)[0]:
             if self._process.poll() is not None or time.monotonic() > end:
@@ -175,7 +175,7 @@ _START = (
 
 
 def require() -> str:
-    """The path of bubblewrap. Raises :class:`SandboxError` where it is not installed."""
+    """The path of bubblewrap. Raises :class:`SandboxError` if it isn't installed."""
     program = shutil.which("bwrap")
     if program is None:
         raise SandboxError(
@@ -187,7 +187,7 @@ def require() -> str:
 
 
 def require_hidden(folder: Path) -> None:
-    """Raises :class:`SandboxError` where submissions could read a folder: it lies in what the sandbox shows them."""
+    """Raise :class:`SandboxError` if submissions could read a folder because the sandbox shows it to them."""
     for place in (*_readable(), *_SYSTEM, *(str(ROOT / shown) for shown in _SHOWN)):
         if folder.resolve().is_relative_to(Path(place).resolve()):
             raise SandboxError(
@@ -245,6 +245,6 @@ def _bubblewrap(root: bool) -> list[str]:
 
 
 def _folders(place: Path) -> list[str]:
-    """Make a folder and those above it, for everybody to pass through; bubblewrap's own are for their maker alone."""
+    """Create a folder and its parents so that everybody may pass through; only the creator may in bubblewrap's."""
     wanted = [folder for folder in reversed([place, *place.parents]) if folder != Path("/")]
     return [word for folder in wanted for word in ("--perms", "0755", "--dir", str(folder))]

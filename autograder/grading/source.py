@@ -2,9 +2,9 @@
 
 An exercise is two cells with nbgrader's metadata: a solution cell whose ``grade_id`` is the exercise's name, with
 the reference between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, and right below it a test cell with
-``grade_id`` ``test_<name>``, which is the line ``check("<name>")``: what that tries, and the points, come from the
+``grade_id`` ``test_<name>``, which is the line ``check("<name>")``: what it tests, and the points, come from the
 exercise's own file, ``solutions/exercises/NN_topic/<name>.py`` (:mod:`autograder.authoring.exercise`). The first code
-cell holds the imports; an exercise needs that cell and its own, no other.
+cell has the imports; an exercise needs only that cell and its own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _METADATA = {"grade": False, "locked": False, "schema_version": 3, "solution": F
 
 
 class SourceError(CourseError):
-    """A source that cannot become a notebook: says which file and line, what is wrong, and what to do."""
+    """A source can't become a notebook; the message says which file and line, what's wrong, and what to do."""
 
     def __init__(self, path: Path, line: int, problem: str, remedy: str) -> None:
         super().__init__(f"{path}:{line}: {problem}\n  → {remedy}")
@@ -60,7 +60,7 @@ class SourceError(CourseError):
 
 @dataclass(frozen=True)
 class Proof:
-    """A cell that shows an item of the course, or teaches an error: ``cell`` is its index, ``line`` where it begins."""
+    """A cell that proves an item of the course or teaches an error. ``cell`` is its index, ``line`` where it starts."""
 
     kind: str
     number: int
@@ -73,10 +73,10 @@ class Lecture:
     """A lecture's source, read and checked.
 
     ``proofs`` are the cells tagged ``item-7`` or ``error-12``, ``timed`` the indices of those tagged ``timed``: they
-    print or draw what was timed, and so something else on each run. All others repeat themselves.
+    print or draw timings, which change from run to run. All other cells repeat exactly.
 
-    The code of the first cell, of cells that reveal an answer, and of long ones that draw is folded in the notebook.
-    The tags ``folded`` and ``open`` say otherwise.
+    The notebook folds the code of the first cell, of cells that reveal an answer, and of long cells that draw. The tags
+    ``folded`` and ``open`` override this.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Lecture:
 
     @property
     def problems(self) -> ProblemSet:
-        """What grading needs of it."""
+        """What grading needs to know about it."""
         texts = {e.name: e.stub for e in self.exercises} | {f"test_{e.name}": e.tests for e in self.exercises}
         code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
         cells = [Cell(texts[cell.id], cell.id) if cell.id in texts else Cell(cell.source) for cell in code]
@@ -96,12 +96,12 @@ class Lecture:
 
     @property
     def points(self) -> float:
-        """What all exercises together are worth."""
+        """The total points of all exercises."""
         return self.problems.points
 
 
 def lectures(folder: Path) -> list[Path]:
-    """The lecture sources in a folder, in order. Raises FileNotFoundError where there is none."""
+    """The lecture sources in a folder, in order. Raises FileNotFoundError if there are none."""
     found = sorted(folder.glob("[0-9][0-9]_*.py"))
     if not found:
         raise FileNotFoundError(f"no lecture sources NN_topic.py in {folder}; run this in the project's root")
@@ -109,15 +109,15 @@ def lectures(folder: Path) -> list[Path]:
 
 
 def with_hidden(tests: str) -> str:
-    """A test cell as instructors have it: `nbgrader autograde` tries the class's own cases too."""
+    """A test cell as instructors have it, so that `nbgrader autograde` also tests the class's own cases."""
     hidden = "from course_utils.testing import check\n\n" + tests.replace(")", ", hidden=True)")
     return f"{tests}\n### BEGIN HIDDEN TESTS\n{hidden}\n### END HIDDEN TESTS"
 
 
 def read(path: Path, *, built: bool = True) -> Lecture:
-    """Read and check one source. Raises :class:`SourceError` for anything that would make a wrong notebook.
+    """Read and check one source. Raises :class:`SourceError` for anything that would make the notebook wrong.
 
-    With ``built`` False its checks need not be there: they are made from what is read.
+    If ``built`` is False, its checks needn't exist yet: they're made from what is read.
     """
     if not path.is_file():
         raise SourceError(path, 1, "there is no such source", "lectures are named solutions/NN_topic.py")
@@ -125,7 +125,7 @@ def read(path: Path, *, built: bool = True) -> Lecture:
 
 
 def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
-    """As `read`, from the text of a source; ``path`` only names it."""
+    """Like `read`, but from the text of a source; ``path`` only names it."""
     lines = [number for number, line in enumerate(text.splitlines(), 1) if _HEADER.match(line)]
     if not lines or text[: text.index("# %%")].strip():
         raise SourceError(path, 1, "it does not begin with a cell", "write `# %%` or `# %% [markdown]` at the top")
@@ -233,7 +233,7 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
 
 
 def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]:
-    """An exercise's check, and its points."""
+    """An exercise's check and its points."""
     file = CHECKS / f"{name}.check"
     try:
         content = file.read_bytes()
@@ -245,7 +245,7 @@ def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]
 
 
 def _is_folded(cell: Any, before: str) -> bool:
-    """Whether a page shows a cell's code only to those who ask: it imports, reveals an answer, or draws."""
+    """Whether a cell's code is folded, because it imports, reveals an answer, or draws."""
     tags = cell.metadata.get("tags", [])
     if cell.cell_type != "code" or _OPEN in tags or "nbgrader" in cell.metadata:
         return False
@@ -255,7 +255,7 @@ def _is_folded(cell: Any, before: str) -> bool:
 
 
 def _finish(notebook: nbformat.NotebookNode) -> None:
-    """Stable ids and only the metadata that JupyterLab and nbgrader need, so that a build repeats byte for byte."""
+    """Give cells stable ids and only the metadata that JupyterLab and nbgrader need; builds are reproducible."""
     used: set[str] = set()
     before = ""  # the code cell above
     for cell in notebook.cells:

@@ -1,4 +1,4 @@
-"""Reads what a student handed in, whatever state it is in, and says what a person should know about it."""
+"""Reads what a student handed in, whatever its state, and reports what a person should know about it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTS_LIMIT = 2_000_000  # commas and brackets, which bound the memory and the t
 
 @dataclass(frozen=True)
 class Finding:
-    """Something about a submission that a person should see: what it is, and what to do."""
+    """Something about a submission that a person should see, and what to do."""
 
     path: Path
     problem: str
@@ -34,14 +34,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Submission:
-    """The code cells of a notebook in order, as far as they can be read, and what was found on the way."""
+    """The code cells of a notebook in order, as far as they're readable, and what was found while reading."""
 
     path: Path
     cells: tuple[Cell, ...]
     findings: tuple[Finding, ...]
 
     def answers(self, problems: ProblemSet) -> dict[str, str]:
-        """The text of the solution cells by exercise; of copies, the last."""
+        """The text of the solution cells by exercise; if there are copies, the last one."""
         known = {exercise.name for exercise in problems.exercises}
         return {cell.name: cell.text for cell in self.cells if cell.name in known}
 
@@ -50,8 +50,8 @@ class Submission:
 class HandedIn:
     """What one student handed in for one lecture, read once.
 
-    One of these holds: ``data`` has the bytes of a file; ``finding`` says why what is there is not read, a link or a
-    folder, say; ``error`` is a fault of this machine and of nobody else; or none of them, and nothing was handed in.
+    Either ``data`` has the bytes of a file, or ``finding`` says why what's there can't be read (it's a link or a
+    folder, for instance), or ``error`` is a fault of this machine, or all are empty and nothing was handed in.
     """
 
     path: Path
@@ -65,12 +65,12 @@ class HandedIn:
         return self.data is None and self.finding is None and self.error is None
 
     def key(self, problems: ProblemSet) -> str:
-        """What a result of this would be a result of."""
+        """The key of a result for this submission."""
         return key(self.finding.problem.encode() if self.finding else self.data or b"", problems)
 
 
 def read(path: Path) -> HandedIn:
-    """What is at ``path``. Never raises for what a student may have put there, nor for what cannot be read of it."""
+    """Read what's at ``path``. Never raises an error, whatever a student has put there, even if it's unreadable."""
     try:
         return HandedIn(path, data=_content(path))
     except _Broken as broken:
@@ -82,7 +82,7 @@ def read(path: Path) -> HandedIn:
 
 
 def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
-    """The answers in what was handed in. Never raises for what a student may have done to it: that is a finding."""
+    """The answers in what was handed in. Never raises because of what a student has done to it: that's a finding."""
     path = handed_in.path
     if handed_in.data is None:
         finding = handed_in.finding
@@ -141,7 +141,7 @@ class _Broken(Exception):
 
 
 def _content(path: Path) -> bytes:
-    """What stands in the file, if it is one: no link is followed, no pipe is waited for, nothing endless is read."""
+    """The file's content, if it's a regular file: follows no link, waits for no pipe, reads nothing endless."""
     for part in (path, path.parent, path.parent.parent):
         if part.is_symlink():
             where = "it" if part == path else f"its folder {part.name}"
@@ -168,7 +168,7 @@ def _content(path: Path) -> bytes:
 
 
 def _cells(path: Path, content: bytes) -> tuple[list[tuple[Cell, str]], list[Finding]]:
-    """The cells, each with its type. Not read by nbformat: its checks take hours for a hostile file."""
+    """The cells, each with its type. Not read with nbformat, whose checks can take hours on a hostile file."""
     if not content.strip():
         raise _Broken("it is not JSON: it is empty")
     try:

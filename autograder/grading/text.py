@@ -15,10 +15,10 @@ _JOINERS = "\u200c\u200d"
 
 
 def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
-    """``text`` with nothing in it that hides, reorders or cannot be encoded: such characters are spelled out.
+    """``text`` with characters that hide, reorder or can't be encoded spelled out.
 
-    An escape character becomes ``\\x1b``, for instance. What is in ``keep`` stays. Text longer than ``limit``
-    characters ends there, with an ellipsis.
+    An escape character becomes ``\\x1b``, for instance. Characters in ``keep`` stay. Text longer than ``limit``
+    characters is cut there and gets an ellipsis.
     """
     if limit is not None and len(text) > limit:
         text = text[:limit] + "…"
@@ -28,14 +28,14 @@ def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
 
 
 def notes(found: Sequence[str]) -> tuple[str, ...]:
-    """Notes on a submission, clean and at most so many that a person would read them; the last one counts the rest."""
+    """Notes on a submission, cleaned, and no more than a person would read; the last one counts the rest."""
     different = list(dict.fromkeys(found))
     more = [f"and {len(different) - NOTES_LIMIT:,} more"] if len(different) > NOTES_LIMIT else []
     return tuple(clean(note, limit=MESSAGE_LIMIT) for note in [*different[:NOTES_LIMIT], *more])
 
 
 def one_line(text: str) -> str:
-    """As `clean`, with line ends spelled out too: for names, in tables and in a terminal."""
+    """Like `clean`, with line ends spelled out, too: for names, in tables and in a terminal."""
     return clean(text, keep="")
 
 

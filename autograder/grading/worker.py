@@ -1,6 +1,7 @@
 """Grades one submission after another in a process of its own: a `Task` goes in, `Graded` or `Failed` comes out.
 
-Importing this must stay quick: a worker starts its sandbox and imports the judge, both with PyTorch, at the same time.
+Importing this must stay quick, because a worker starts its sandbox and imports the judge, both with PyTorch, at the
+same time.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ _LOCK = threading.Lock()  # the judge redirects output and seeds torch: one at a
 
 
 class EngineError(CourseError):
-    """Grading cannot begin, or cannot go on: says why and what to do. What was graded is kept."""
+    """Grading can't start or continue; the message says why and what to do. Results so far are kept."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One submission to grade. All of it is data, so it can go to another process or machine.
+    """One submission to grade. It's only data, so it can go to another process or machine.
 
-    ``key`` is what the sender takes it for: a worker that has another version of the course computes another one.
+    ``key`` is the sender's: a worker with a different version of the course computes a different one.
     """
 
     student: str
@@ -56,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Graded:
-    """What the judge found. ``notes`` are for a person; ``cells`` is what was read of the submission."""
+    """The judge's findings. ``notes`` are for a person; ``cells`` are the submission's cells as read."""
 
     marks: tuple[Mark, ...]
     notes: tuple[str, ...] = ()
@@ -66,7 +67,7 @@ class Graded:
 
 @dataclass(frozen=True)
 class Failed:
-    """It could not be graded here: a fault of ours or of the machine. ``refused``: there is no sandbox to be had."""
+    """The submission couldn't be graded here, through our fault or the machine's. ``refused``: there's no sandbox."""
 
     reason: str
     refused: bool = False
@@ -87,7 +88,7 @@ _warm: _Warm | None = None
 
 
 def _box(limits: Limits, unsafe: bool) -> Sandbox:
-    """This process's sandbox: kept warm, and a new one after some hundred submissions."""
+    """This process's sandbox, kept warm and replaced every few hundred submissions."""
     global _warm
     if _warm is None or (_warm.limits, _warm.unsafe) != (limits, unsafe) or _warm.left <= 0:
         close_box()
@@ -125,7 +126,7 @@ def prepare(limits: Limits, unsafe: bool) -> str:
 
 
 def grade_one(task: Task) -> Outcome:
-    """Grade one submission. Never raises: what went wrong is in the outcome."""
+    """Grade one submission. Never raises an error: what went wrong is in the outcome."""
     from . import conversation
 
     with _LOCK:
@@ -141,15 +142,15 @@ def grade_one(task: Task) -> Outcome:
 
 
 class _Overdue(BaseException):
-    """The task has taken longer than it may in all, the judging of it included."""
+    """The task, including its judging, has taken longer than the total allowed."""
 
 
 @contextlib.contextmanager
 def _watchdog(seconds: float) -> Iterator[None]:
-    """Raise `_Overdue` in this thread once the time is over, wherever it is then.
+    """Raise `_Overdue` in this thread when the time is up, wherever it is then.
 
-    An exception from outside comes between two instructions of Python, which is soon: what the judge calls in C is
-    bounded by the size of a message. Where that should be wrong, the pool kills the worker.
+    An exception from outside arrives between two Python instructions, which is soon: what the judge calls in C is
+    bounded by the size of a message. Should that be wrong, the pool kills the worker.
     """
     thread, lock, over, fired, arrived = threading.get_ident(), threading.Lock(), False, False, False
 
@@ -209,17 +210,17 @@ def _grade(task: Task, started: float) -> Outcome:
 
 
 def failed(reason: str, *, refused: bool = False) -> Failed:
-    """It could not be graded here; the reason is made clean."""
+    """The submission couldn't be graded here; the reason is cleaned."""
     return Failed(clean(reason, limit=MESSAGE_LIMIT), refused)
 
 
 def unreadable(problems: ProblemSet, why: str) -> Graded:
-    """No point anywhere and a note for a person: nothing of the submission could be read."""
+    """No points and a note for a person, because nothing in the submission was readable."""
     return _nothing(problems, why, f"Your notebook cannot be graded: {why}")
 
 
 def unfinished(problems: ProblemSet) -> Graded:
-    """As for any other cell that takes too long, for the notebook as a whole."""
+    """The outcome for a notebook that takes too long as a whole, like that of a cell that does."""
     why = "the submission took longer than it may in all, with the judging of it"
     return _nothing(problems, why, f"Your code did not come to an end: {why}.")
 

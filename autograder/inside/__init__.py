@@ -1,4 +1,4 @@
-"""What runs beside a submission, and so everything of ours that its code can read: no test, no answer, no name.
+"""What runs beside a submission, and so all of our code that it can read: no tests, no answers, no names.
 
-The sandbox mounts this folder and ``course_utils``, nothing else of the project.
+The sandbox mounts this folder and ``course_utils``, and nothing else in the project.
 """

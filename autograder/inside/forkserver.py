@@ -1,12 +1,12 @@
 """The fork server: imports what the lectures use once, then forks a process for each submission.
 
 The sandbox starts it as ``python -c … SOCKET nobody [GROUP …]``. Each message on the socket is one submission's
-`Limits`, with three file descriptors: where its process reads requests, where it writes answers, and memory that it
-shares with the judge. Between two messages the server watches what the submission takes, and at "end" it says how it
-ended. GROUP are open files of a control group (autograder.grading.cgroup), where the machine offers one.
+`Limits`, with three file descriptors: one from which its process reads requests, one to which it writes answers, and
+memory that it shares with the judge. Between two messages the server watches what the submission uses, and at "end" it
+reports how it ended. GROUP are open files of a control group (autograder.grading.cgroup), if the machine offers one.
 
-The server must stay a process that can be forked: it only imports. A thread, a pool of OpenMP or an open file that it
-had would be missing, stuck or shared in every submission.
+The server must stay safe to fork, so it only imports. A thread, an OpenMP pool or an open file of its own would be
+missing, stuck or shared in every submission.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TICK = 0.05  # seconds between two looks at what a submission's processes take
 
 
 def main() -> None:
-    """Import, say so, and fork a process for each message."""
+    """Import, report that, and fork a process for each message."""
     preload()
     import torch
 
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 class _Group:
-    """The control group that submissions join: descriptors of its list of processes and of what it says of memory."""
+    """The control group that submissions join: descriptors of its list of processes and of its memory events."""
 
     def __init__(self, join: int, kills: int, reached: int) -> None:
         self.join = join
@@ -86,7 +86,7 @@ class _Group:
 
     @classmethod
     def joined(cls, descriptors: list[int]) -> _Group | None:
-        """The group, if an isolated process can join it; not every kernel lets one that has left our user namespace."""
+        """The group, if an isolated process can join it. (Some kernels refuse one that has left our user namespace.)"""
         if not descriptors:
             return None
         joined, told = os.pipe()
@@ -107,7 +107,7 @@ class _Group:
         return None
 
     def events(self) -> tuple[int, int]:
-        """How many processes the kernel has killed in the group for want of memory, and how often it was full."""
+        """How many processes in the group the kernel has killed for lack of memory, and how often it was full."""
         return _number(self._kills, b"oom_kill"), _number(self._reached, b"oom")
 
     def exceeded(self) -> bool:
@@ -116,19 +116,19 @@ class _Group:
         return kills > self.seen[0] and reached > self.seen[1]
 
     def close(self) -> None:
-        """In a submission's process: it must not find them."""
+        """Close the descriptors in a submission's process, which mustn't find them."""
         for descriptor in (self.join, self._kills, self._reached):
             os.close(descriptor)
 
 
 def _number(descriptor: int, name: bytes) -> int:
-    """What an open file says behind a name; where the name is not in it (memory.failcnt), its only number."""
+    """The number after a name in an open file; if the name isn't in it (memory.failcnt), the only number."""
     words = os.pread(descriptor, 4096, 0).split()
     return int(words[words.index(name) + 1] if name in words else words[-1])
 
 
 def _child(limits: Limits, shell: Shell, group: _Group | None, requests: int, answers: int, shared: int) -> None:
-    """Become a student's process, say so, and answer until the judge closes the pipes."""
+    """Become a student's process, report that, and answer until the judge closes the pipes."""
     os.setsid()
     if limits.isolate:
         isolation.isolate(limits, group.join if group is not None else None)
@@ -171,10 +171,10 @@ def _too_much(limits: Limits) -> str:
 
 
 def _watch(control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None) -> str:
-    """Wait for the judge's "end". Until then, end a submission that goes beyond memory or processes, and say why.
+    """Wait for the judge's "end". Until then, end a submission that exceeds its memory or processes, and return why.
 
-    The kernel's own limits (`isolation.set_limits`) count each process alone, and root's processes not at all.
-    Where there is a control group, the kernel counts memory for us.
+    The kernel's own limits (`isolation.set_limits`) count each process separately, and root's processes not at all.
+    With a control group, the kernel counts memory for us.
     """
     reason = ""
     while not select.select([control], [], [], _TICK)[0]:
@@ -205,7 +205,7 @@ def _watch(control: socket.socket, limits: Limits, child: int, alone: int, share
 
 
 def _at_most() -> tuple[int, int]:
-    """Bytes that a submission's processes cannot have more of, at a glance, and their threads."""
+    """A quick upper bound on the bytes of a submission's processes, and the number of their threads."""
     _, _, virtual = _status("self")
     taken = threads = 0
     for process in _processes():
@@ -218,11 +218,11 @@ def _at_most() -> tuple[int, int]:
 
 
 def _takes(alone: int) -> int:
-    """Bytes that a submission's processes hold: their own memory, and memory that they share among themselves.
+    """Bytes that a submission's processes hold: their own memory and memory that they share with each other.
 
-    A fork shares what this server has imported until it writes to it, so a process's own memory cannot be told from its
-    size. But the kernel also divides each page by the number of processes that have it. All of these parts together are
-    the pages that exist: what is more than the server alone had is the submission's.
+    A fork shares what this server has imported until it writes to it, so a process's size doesn't tell its own memory.
+    But the kernel also reports each page divided by the number of processes that have it. The sum over all processes is
+    the number of existing pages; whatever exceeds what the server alone had is the submission's.
     """
     held = _anonymous("self") - alone
     shared: dict[str, set[tuple[int, int]]] = {}
@@ -240,7 +240,7 @@ def _takes(alone: int) -> int:
 
 
 def _stored(shared: int) -> int:
-    """Bytes that a submission keeps in its folders in memory, and in the memory that it has together with the judge."""
+    """Bytes that a submission stores in its in-memory folders and in the memory it shares with the judge."""
     used = {}
     for process in _processes():
         for folder in ("tmp", "dev/shm"):
@@ -251,7 +251,7 @@ def _stored(shared: int) -> int:
 
 
 def _covered(ranges: set[tuple[int, int]]) -> int:
-    """How much ranges cover together."""
+    """The total size of the union of ranges."""
     covered = last = 0
     for start, end in sorted(ranges):
         covered += max(0, end - max(start, last))
@@ -260,16 +260,16 @@ def _covered(ranges: set[tuple[int, int]]) -> int:
 
 
 def _processes() -> list[str]:
-    """A submission's processes: all but the sandbox's first, this server's parent and the server itself.
+    """A submission's processes: all except the sandbox's first, this server's parent and the server itself.
 
-    This sandbox holds one submission at a time, so the others that /proc shows are that one's.
+    This sandbox has one submission at a time, so all others in /proc belong to it.
     """
     own = {os.getpid(), os.getppid(), 1}
     return [name for name in os.listdir("/proc") if name.isdecimal() and int(name) not in own]
 
 
 def _anonymous(process: str) -> int:
-    """Bytes of a process's memory that is no file's, each page divided by the number of processes that have it."""
+    """Bytes of a process's anonymous memory, each page divided by the number of processes that have it."""
     for line in _lines(process, "smaps_rollup"):
         if line.startswith("Pss_Anon:"):
             return 1024 * int(line.split()[1])
@@ -277,7 +277,7 @@ def _anonymous(process: str) -> int:
 
 
 def _status(process: str) -> tuple[int, int, int]:
-    """Bytes of a process's memory that is no file's, its threads, and bytes that it has mapped."""
+    """Bytes of a process's anonymous memory, its number of threads, and bytes that it has mapped."""
     lines = [line.partition(":") for line in _lines(process, "status")]
     found = {name: value.split()[0] for name, _, value in lines if value.split()}
     number = {name: int(found.get(name, 0)) for name in ("RssAnon", "RssShmem", "Threads", "VmSize")}
@@ -285,6 +285,6 @@ def _status(process: str) -> tuple[int, int, int]:
 
 
 def _lines(process: str, file: str) -> list[str]:
-    """The lines of a file about a process. Its name and those of what it has mapped are of its own choosing, but that
-    the kernel spells out the ends of lines in them."""
+    """The lines of a file about a process. A process chooses its name and those of what it maps; the kernel spells out
+    line ends in them."""
     return Path("/proc", process, file).read_bytes().decode(errors="replace").split("\n")[:-1]

@@ -1,7 +1,7 @@
-"""What a submission's process cannot reach: namespaces, a filter for system calls, and the kernel's limits. Linux.
+"""Isolate a submission's process: namespaces, a system call filter, and the kernel's limits. Linux only.
 
 The outer wall is the sandbox (bubblewrap), which hides the file system and the network. This is the inner wall: it
-keeps one submission from the next one and from the fork server, which all live in the same sandbox.
+separates a submission from the next one and from the fork server, which all live in the same sandbox.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AF_UNIX = 1
 
 
 def become_nobody() -> None:
-    """Give up root for good. The kernel counts nobody's processes against a limit, and root's never."""
+    """Give up root for good, because the kernel doesn't count root's processes against a limit."""
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
@@ -36,11 +36,11 @@ def become_nobody() -> None:
 
 
 def isolate(limits: Limits, join: int | None = None) -> None:
-    """Move into namespaces of one's own, with nothing to write but a small /tmp and /dev/shm, and no way back out.
+    """Move into new namespaces, with only a small /tmp and /dev/shm to write to and no way back.
 
     Returns in a new process, the first one of the new pid namespace, and in the control group whose list of processes
-    ``join`` is, if any. The process that called stays outside: it waits for that one, ends it when told to (SIGTERM),
-    and never returns. Both signals must be blocked before. Raises OSError where the kernel refuses.
+    ``join`` is, if any. The calling process stays outside: it waits for the new one, ends it when told to (SIGTERM),
+    and never returns. Both signals must be blocked beforehand. Raises OSError if the kernel refuses.
     """
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -109,7 +109,7 @@ def _wait_outside(child: int, limits: Limits) -> None:
 
 
 def set_limits(limits: Limits) -> None:
-    """The kernel's limits for this process and those that come from it."""
+    """Set the kernel's limits for this process and its descendants."""
     for kind, value in (
         (resource.RLIMIT_AS, limits.address_space),
         (resource.RLIMIT_DATA, limits.memory),
@@ -145,7 +145,7 @@ _PRLIMIT = (302, 261)
 
 
 def system_call_filter(machine: str) -> list[int]:
-    """A seccomp program, in classic BPF, that refuses those calls; each instruction as one number of 64 bits.
+    """A seccomp program, in classic BPF, that refuses these calls; each instruction is a 64-bit number.
 
     A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 and
     20 the low and the high half of its first argument. Jumps count the instructions that they skip.

@@ -1,4 +1,4 @@
-"""What a submission may use. Both sides of the sandbox read it: the one that sets limits and the one that waits."""
+"""What a submission may use. Both sides of the sandbox need it: one sets the limits, the other waits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 class Limits:
     """Bytes, seconds, processes and threads that one submission may use.
 
-    ``memory`` is for all of its processes together, ``address_space`` and ``cpu_seconds`` for each of them.
-    ``scratch`` is the size of its /tmp, and of its /dev/shm. ``seconds`` is wall time for one request; while the
-    submission's processes wait for a processor, only the processor time that they get counts, up to six times as long.
+    ``memory`` applies to all its processes together, ``address_space`` and ``cpu_seconds`` to each of them. ``scratch``
+    is the size of its /tmp, and of its /dev/shm. ``seconds`` is wall time for one request; while the submission's
+    processes wait for a processor, only the processor time that they get counts, for up to six times as long.
     ``seconds_in_all`` is wall time for the whole submission. ``isolate`` is False only under ``--unsafe``.
     """
 

@@ -1,4 +1,4 @@
-"""What the judge asks of a student's process, and what may come back.
+"""What the judge asks a student's process, and what may come back.
 
 Each kind of message is a dataclass. On the wire it is plain data (:mod:`course_utils.testing.wire`): a dict of its
 fields under its name. ``request`` and ``answer`` turn that back into the dataclass. The answer comes from a process
@@ -25,7 +25,7 @@ class Run:
 
 @dataclass(frozen=True)
 class ReadNames:
-    """Say which names a cell defines and uses, without running it."""
+    """Report which names a cell defines and uses, without running it."""
 
     source: str
 
@@ -42,7 +42,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Ran:
-    """A cell was run: what stopped it, or "", and what it printed."""
+    """A cell has run: what stopped it, or "", and what it printed."""
 
     error: str
     printed: str
@@ -72,7 +72,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Unsendable:
-    """The call returned what no message can hold; ``reason`` says why."""
+    """The call returned something that a message can't contain; ``reason`` says why."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""Which names a cell defines and which it looks up, from its text alone: nothing is run."""
+"""Which names a cell defines and which it looks up, from its text alone, without running it."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import warnings
 
 
 def defined(text: str) -> set[str]:
-    """Names that a cell defines at its top level; none where it cannot be parsed."""
+    """Names that a cell defines at its top level; none if it can't be parsed."""
     return both(text)[0]
 
 
 def used(text: str) -> set[str]:
-    """Names that a cell, or a function in it, looks up at the top level; none where it cannot be parsed."""
+    """Names that a cell, or a function in it, looks up at the top level; none if it can't be parsed."""
     return both(text)[1]
 
 

@@ -1,4 +1,4 @@
-"""Imports what the lectures use, so that a fork of this process need not."""
+"""Imports what the lectures use, so that forks of this process needn't."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pkgutil
 
 
 def preload() -> None:
-    """Import what the lectures use. Only imports: an operation would start threads, and a fork has none of them."""
+    """Import what the lectures use. Does nothing else: an operation would start threads, which a fork wouldn't have."""
     import beartype  # noqa: F401
     import einops  # noqa: F401
     import jaxtyping  # noqa: F401

@@ -1,7 +1,7 @@
-"""The IPython that runs a student's cells: what their own kernel has, without a screen, a history, or a person to ask.
+"""The IPython that runs a student's cells: like their own kernel, without a screen, a history, or a person to ask.
 
-Magics, ``!commands``, ``?``, ``await`` and ``display`` work as in JupyterLab, because it is the same IPython. Nothing
-here isolates: the process that it runs in is isolated.
+Magics, ``!commands``, ``?``, ``await`` and ``display`` work as in JupyterLab, because it is the same IPython. This
+module doesn't isolate; the process that it runs in is isolated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIMED = "-n1 -r1 "  # a time that nobody sees is not worth a thousand runs
 
 
 class Shell(InteractiveShell):
-    """IPython's shell as ipykernel configures it, as far as a cell can tell."""
+    """IPython's shell, configured as in ipykernel as far as a cell can tell."""
 
     def __init__(self) -> None:
         config = Config()
@@ -36,12 +36,12 @@ class Shell(InteractiveShell):
         super().__init__(config=config, user_ns={"__name__": "__main__"})
 
     def init_ipython_dir(self, ipython_dir: str) -> None:
-        """Nothing: no configuration is read or written."""
+        """Do nothing: no configuration is read or written."""
 
     init_profile_dir = init_ipython_dir
 
     async def run(self, text: str) -> BaseException | None:
-        """Run a cell as a kernel does; what stopped it, if anything did."""
+        """Run a cell as a kernel does, and return what stopped it, if anything."""
         transformed, failed = text, None
         try:
             transformed = self._as_python(text)
@@ -51,10 +51,10 @@ class Shell(InteractiveShell):
         return result.error_before_exec or result.error_in_exec
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """Nothing: there is no event loop of a window. (`%matplotlib inline` asks for one.)"""
+        """Do nothing: there's no window system's event loop. (`%matplotlib inline` asks for one.)"""
 
     def showtraceback(self, *_: Any, **__: Any) -> None:
-        """Nothing: what a cell raised is in the result, and drawing a traceback takes longer than the cell."""
+        """Do nothing: the result has the error, and formatting a traceback takes longer than the cell."""
 
     showsyntaxerror = showtraceback
 
@@ -69,14 +69,14 @@ class Shell(InteractiveShell):
         return super().run_cell_magic(magic_name, line, cell)
 
     def system(self, cmd: str) -> None:
-        """As IPython's; a command that cannot be started is no error in a notebook either."""
+        """As in IPython. A command that can't be started isn't an error in a notebook, either."""
         try:
             self.system_piped(cmd)
         except OSError as error:
             print(f"{cmd}: {error.strerror}")
 
     def read_names(self, text: str) -> Names:
-        """Which names a cell defines and uses, its magics included. The cell is not run."""
+        """Which names a cell defines and uses, including its magics. The cell isn't run."""
         try:
             plain = self._as_python(text)
         except Exception:
@@ -85,9 +85,9 @@ class Shell(InteractiveShell):
         return Names(*(sorted(set().union(*each)) for each in zip(*pairs, strict=True)))
 
     def _as_python(self, text: str) -> str:
-        """The cell without IPython's own syntax. Most have none, and Python sees that sooner than IPython.
+        """The cell without IPython's own syntax. Most cells have none, which Python finds out faster than IPython.
 
-        A single line goes to IPython even so: `ls` is a magic where no name hides it.
+        A single line always goes to IPython, because `ls` is a magic unless a name hides it.
         """
         if "\n" not in text.strip():
             return str(self.transform_cell(text))
@@ -99,12 +99,12 @@ class Shell(InteractiveShell):
 
 
 def no_input(prompt: object = "") -> NoReturn:
-    """`input` where nobody can answer: what a kernel says that has no frontend to ask."""
+    """`input` when nobody can answer: raises what a kernel without a frontend raises."""
     raise StdinNotImplementedError("raw_input was called, but this frontend does not support input requests.")
 
 
 def _arguments_of_magics(text: str) -> list[str]:
-    """The code that a cell's magics run: all of `%%time`'s cell, what stands behind `%time`."""
+    """The code that a cell's magics run: all of `%%time`'s cell, what follows `%time`."""
     if "_magic(" not in text:
         return []
     try:

@@ -1,4 +1,4 @@
-"""The student's process: runs the cells of a submission and answers observations. It knows no test.
+"""The student's process: runs a submission's cells and answers requests for observations. It knows no tests.
 
 It talks over two pipes and one piece of shared memory, in the messages of :mod:`autograder.inside.messages`, until the
 judge closes its ends.
@@ -23,14 +23,14 @@ _PRINTED = 20_000  # characters of a cell's output that are kept
 
 
 class Notebook:
-    """The names that a submission's cells have defined so far, and what may be asked of them."""
+    """The names that a submission's cells have defined so far, and the requests about them."""
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self._names: dict[str, Any] = shell.user_ns
 
     async def answer(self, request: messages.Request) -> messages.Answer:
-        """Answer one request. What the student's code raises is part of the answer."""
+        """Answer one request. An error in the student's code is part of the answer."""
         match request:
             case messages.ReadNames(source):
                 return self._shell.read_names(source)
@@ -66,9 +66,9 @@ class Notebook:
 
 
 async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: Shell) -> None:
-    """Answer requests until they end. The tensors among their arguments are in the memory behind ``shared``.
+    """Answer requests until they end. Tensors among the arguments are in the memory behind ``shared``.
 
-    A coroutine, since a kernel's cells run in an event loop too: `await` works in them, and `asyncio.run` does not.
+    A coroutine, because a kernel's cells also run in an event loop: `await` works in them, and `asyncio.run` doesn't.
     """
     memory = memoryview(mmap.mmap(shared, wire.LIMIT))
     os.close(shared)

@@ -1,4 +1,4 @@
-"""The notebooks that nbgrader's Formgrader opens: ours, with a student's cells and what the tests said of them."""
+"""The notebooks that nbgrader's Formgrader opens: ours, with a student's cells and their test results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADDED, _SHOWN = 100, 20_000  # cells of a student's own that are shown, and cha
 def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence[Cell]) -> Path:
     """Write one student's notebook; ``cells`` is what was read of the submission.
 
-    Cells of the student's own, changed ones of the lecture too, stand below the cell that they stood below.
+    A student's own cells, including changed cells of the lecture, go below the cell that they were below.
     """
     notebook = copy.deepcopy(lecture.notebook)
     answers = {cell.name: cell.text for cell in cells if cell.name}
@@ -52,7 +52,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
 
 
 def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) -> list[Any]:
-    """Our cells, with those between them that only the student has."""
+    """Our cells, with the student's own cells between them."""
     code = [cell for cell in ours if cell.cell_type == "code"]
     places = {name: cell for cell in code if (name := cell.metadata.get("nbgrader", {}).get("grade_id"))}
     texts = {each.plain: cell for each, cell in zip(lecture.problems.cells, code, strict=True) if not each.name}
@@ -72,9 +72,9 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
 
 
 def checksum(cell: Any) -> str:
-    """nbgrader's checksum of one of its cells; a test holds it to nbgrader's own.
+    """nbgrader's checksum of one of its cells; a test compares it with nbgrader's own.
 
-    Ours because the first result would otherwise wait two seconds until nbgrader is imported.
+    We compute it because importing nbgrader would delay the first result by two seconds.
     """
     about = cell.metadata.nbgrader
     grade, solution = about.get("grade", False), about.get("solution", False)

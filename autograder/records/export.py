@@ -1,7 +1,7 @@
-"""Grades as files for others: CSV, JSON, and what Canvas and Moodle import.
+"""Grades as files for other systems: CSV, JSON, and files to import into Canvas and Moodle.
 
-A student without points (not submitted, queued, failed here) has an empty grade and their state beside it, never 0.
-Names come from folders: a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
+A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0.
+Names come from folders, so a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .roster import Student
 
 
 class Format(StrEnum):
-    """What can be written; the value is its name on the command line."""
+    """The export formats; the value is the name on the command line."""
 
     CSV = "csv"
     QUESTIONS = "questions"
@@ -37,7 +37,7 @@ CANVAS_STATE = "Current Grade (state)"
 
 
 def path_of(folder: ClassFolder, lecture_name: str, form: Format) -> Path:
-    """Where an export is: ``exports/LECTURE.csv``, ``exports/LECTURE.canvas.csv`` and so on."""
+    """The path of an export: ``exports/LECTURE.csv``, ``exports/LECTURE.canvas.csv`` and so on."""
     endings = {Format.CSV: "csv", Format.JSON: "json"}
     return folder.exports / f"{lecture_name}.{endings.get(form, f'{form}.csv')}"
 
@@ -49,7 +49,7 @@ def write(
     students: Mapping[str, Student],
     formats: Iterable[Format] = tuple(Format),
 ) -> list[Path]:
-    """Write the exports; safe to repeat. ``students`` says what other systems know them by."""
+    """Write the exports; safe to repeat. ``students`` has the students' ids in other systems."""
     written = []
     for form in formats:
         path = path_of(folder, lecture.name, form)
@@ -138,6 +138,6 @@ def _table(rows: Iterable[Iterable[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    """Text for a CSV cell: no formula to any spreadsheet, nothing in it that hides."""
+    """Text for a CSV cell: no spreadsheet takes it for a formula, and nothing in it is hidden."""
     plain = one_line(str(text))
     return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@", "＝", "＋", "－", "＠") else plain

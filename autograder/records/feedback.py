@@ -1,7 +1,7 @@
-"""A page for each student: points, their own code, what its check said of it and the hint in it. Nothing else.
+"""A page for each student: points, their own code, and its check's result with its advice. Nothing else.
 
-Built from an allow-list. Everything that comes from a submission is text: escaped, with what hides or turns it spelt
-out, on a page that allows no script.
+Built from an allow-list. Everything from a submission is text: escaped, with characters that hide or reorder spelled
+out, on a page that allows no scripts.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ CHANGED = "Your notebook, or the grading, has changed since these points were gi
 
 @dataclass(frozen=True)
 class Page:
-    """Where a student's page lies, and whether its points are of what is handed in now.
+    """Where a student's page is, and whether its points are for the current submission.
 
-    ``problem`` says why there is none: something else is in its place, say.
+    ``problem`` says why there's none, for instance because something else is in its place.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class Page:
 
 
 def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) -> Iterator[Page]:
-    """Write a page for everybody; safe to repeat."""
+    """Write everybody's page; safe to repeat."""
     template = pages.environment().get_template("feedback.html")
     problems = folder.problems(lecture)
     for student, result in found.items():
@@ -83,7 +83,7 @@ def page(
     *,
     current: bool = True,
 ) -> str:
-    """One student's page. ``current`` is False where the result is of another submission than ``handed_in``."""
+    """One student's page. ``current`` is False if the result is for a submission other than ``handed_in``."""
     graded = result.points is not None
     marks = {mark.exercise: mark for mark in result.marks}
     titles = pages.exercise_titles(lecture)
@@ -144,7 +144,7 @@ def highlighted(code: str) -> Markup:
 
 
 def split(message: str) -> tuple[str, str]:
-    """What a check saw (call, got, expected), and its advice: the lines that it indents by two."""
+    """What a check reports (call, got, expected) and its advice, the lines indented by two."""
     facts: list[str] = []
     advice: list[str] = []
     for text in message.splitlines():

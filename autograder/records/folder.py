@@ -1,7 +1,7 @@
-"""A class's folder: where everything about a class is, and what is true of each student in it.
+"""A class's folder: where everything about a class is, and the state of each student.
 
-Every command asks this object, so that all of them agree: on the directories that nbgrader's configuration names, on
-whether somebody handed in, and on whether a stored result still counts.
+Every command asks this object, so that all agree on the directories that nbgrader's configuration names, on whether a
+student handed in, and on whether a stored result still counts.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _OF_ONE = {errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR, errno.ENOTEMPTY, err
 
 
 def concerns_one(error: OSError) -> bool:
-    """Whether a file that cannot be written is one student's trouble, and not that of the disk or the folder."""
+    """Whether a file that can't be written is one student's problem rather than that of the disk or the folder."""
     return error.errno in _OF_ONE
 
 
 class FolderError(CourseError):
-    """A class's folder, or its configuration, that cannot be used: says why and what to do."""
+    """A class's folder or its configuration can't be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What nbgrader's configuration in the folder says, or its defaults."""
+    """The settings in the folder's nbgrader configuration, or its defaults."""
 
     submitted: str = "submitted"
     autograded: str = "autograded"
@@ -53,7 +53,7 @@ class Settings:
 
 
 class ClassFolder:
-    """The folder of a class, as `course init` makes it."""
+    """The folder of a class, as created by `course init`."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -63,7 +63,7 @@ class ClassFolder:
 
     @cached_property
     def settings(self) -> Settings:
-        """From ``nbgrader_config.py``. Raises :class:`FolderError` where it cannot be read."""
+        """The settings in ``nbgrader_config.py``. Raises :class:`FolderError` if it can't be read."""
         if not (self.root / CONFIG).is_file():
             return Settings()
         from traitlets.config.loader import PyFileConfigLoader
@@ -82,7 +82,7 @@ class ClassFolder:
 
     @cached_property
     def seed(self) -> int:
-        """What this class's hidden inputs are drawn from; 0 in a folder that `course init` has drawn none for."""
+        """The seed of this class's hidden inputs; 0 in a folder for which `course init` hasn't drawn one."""
         path = self.root / CLASS
         try:
             seed = json.loads(path.read_bytes())["seed"]
@@ -98,20 +98,20 @@ class ClassFolder:
             ) from error
 
     def draw(self, seed: int) -> None:
-        """Give the class its seed."""
+        """Draw the class's seed."""
         with replacing(self.root / CLASS) as file:
             os.chmod(file.name, 0o600)
             file.write(json.dumps({"seed": seed}).encode() + b"\n")
         self.__dict__.pop("seed", None)
 
     def problems(self, lecture: Lecture) -> ProblemSet:
-        """A lecture's exercises, with the hidden cases of this class as far as it has them."""
+        """A lecture's exercises, with those hidden cases that this class has."""
         paths = {e.name: hidden_path(self.root, e.name) for e in lecture.exercises}
         hidden = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
         return replace(lecture.problems, hidden=hidden)
 
     def require_cases(self, lecture: Lecture) -> None:
-        """Raise :class:`FolderError` where hidden cases are missing, or are of an older version of an exercise."""
+        """Raise :class:`FolderError` if hidden cases are missing or belong to an older version of an exercise."""
         for exercise in lecture.exercises:
             path = hidden_path(self.root, exercise.name)
             if made_from(path) != exercise.made_from:
@@ -122,7 +122,7 @@ class ClassFolder:
 
     @property
     def results(self) -> Path:
-        """The folder that results are in."""
+        """The folder with the results."""
         return self.root / "results"
 
     @property
@@ -132,7 +132,7 @@ class ClassFolder:
 
     @property
     def exports(self) -> Path:
-        """The folder for files that other systems import."""
+        """The folder of files for other systems to import."""
         return self.root / "exports"
 
     def assignment(self, student: str, lecture_name: str) -> Path:
@@ -144,7 +144,7 @@ class ClassFolder:
         return self.assignment(student, lecture_name) / f"{lecture_name}.ipynb"
 
     def autograded(self, student: str, lecture_name: str) -> Path:
-        """Where the notebook is that Formgrader shows."""
+        """Where the notebook that Formgrader shows is."""
         return self._step(self.settings.autograded, student, lecture_name) / f"{lecture_name}.ipynb"
 
     def feedback(self, student: str, lecture_name: str) -> Path:
@@ -161,7 +161,7 @@ class ClassFolder:
 
     @property
     def places(self) -> list[Path]:
-        """Every folder that holds something of the class, wherever nbgrader's configuration puts it."""
+        """Every folder of the class, wherever nbgrader's configuration puts it."""
         steps = (self.settings.submitted, self.settings.autograded, self.settings.feedback)
         book = self.gradebook_url.removeprefix("sqlite:///")
         books = [] if book == self.gradebook_url else [Path(book).parent]
@@ -189,12 +189,12 @@ class ClassFolder:
             ) from error
 
     def require(self) -> None:
-        """Raise :class:`FolderError` where there is no class here."""
+        """Raise :class:`FolderError` if there's no class here."""
         if not self.root.is_dir():
             raise FolderError(f"{self.root} is missing\n  → `course init {self.root}` makes a class's folder")
 
     def require_submissions(self, lecture_name: str) -> None:
-        """Raise :class:`FolderError` where there is no class here, or nowhere to hand in."""
+        """Raise :class:`FolderError` if there's no class here, or no folder for submissions."""
         self.require()
         students, _ = self._students(lecture_name)
         if not students.is_dir():
@@ -202,7 +202,7 @@ class ClassFolder:
             raise FolderError(f"{students} is missing\n  → put submissions into {place}")
 
     def present(self, lecture_name: str) -> set[str]:
-        """The names of all who handed something in, for whichever lecture, or have a result in this one."""
+        """The names of all who have handed something in, for any lecture, or have a result in this one."""
         found = {path.stem for path in (self.results / lecture_name).glob("*.json")}
         students, below = self._students(lecture_name)
         with contextlib.suppress(FileNotFoundError):
@@ -214,9 +214,9 @@ class ClassFolder:
         return {name for name in found if not name.startswith(".") or self.assignment(name, lecture_name).is_dir()}
 
     def _students(self, lecture_name: str) -> tuple[Path, Path]:
-        """The folder that has a folder for each student, and what must be in a student's folder to tell it from others.
+        """The folder with a folder for each student, and what a student's folder must contain to be recognized.
 
-        The second is empty unless ``directory_structure`` names the student before the step.
+        The second is empty unless ``directory_structure`` puts the student before the step.
         """
         student, step = "\0", "\1"  # no folder is called so
         parts = Path(self._filled(step, student, lecture_name)).parts
@@ -234,11 +234,11 @@ class ClassFolder:
         return self.root / path(parts[:at]), path(parts[at + 1 : steps[-1] + 1] if steps else ())
 
     def read(self, student: str, lecture_name: str) -> HandedIn:
-        """What a student handed in."""
+        """Read what a student handed in."""
         return submission.read(self.submission(student, lecture_name))
 
     def instead(self, student: str, lecture_name: str) -> list[str]:
-        """The names of files that a student handed in where there is no notebook; none where that cannot be seen."""
+        """The names of files that a student handed in instead of a notebook; none if the folder is unreadable."""
         with contextlib.suppress(OSError):
             return sorted(one_line(path.name) for path in self.assignment(student, lecture_name).iterdir())
         return []

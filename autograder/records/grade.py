@@ -1,6 +1,6 @@
-"""Grades a class: reads what was handed in, has it graded where that is needed, and writes each result as it comes.
+"""Grades a class: reads submissions, has them graded if needed, and writes each result as it comes.
 
-Results are files, written here and nowhere else: whatever dies, and whenever, running again goes on where it stopped.
+Results are files, written only here. Whatever dies, and whenever, running again continues where it stopped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Progress = Callable[[int, int, Result | None], None]
 
 @dataclass
 class Plan:
-    """Everybody; who of them wants grading, has a result for the same work, or handed in nothing."""
+    """All students, and which of them need grading, have a result for the same work, or handed in nothing."""
 
     students: dict[str, rosters.Student]
     left_out: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: a result for everybody on the roster, and who of them was graded in this run."""
+    """How a run ended: a result for everybody on the roster, and who was graded in this run."""
 
     results: dict[str, Result]
     graded: tuple[str, ...]
@@ -51,7 +51,7 @@ class Summary:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing failed here, nobody was left out and the gradebook is up to date."""
+        """Whether nothing failed here, nobody was left out, and the gradebook is up to date."""
         left = (State.FAILED_HERE, State.QUEUED)
         failed = any(result.state in left for result in self.results.values())
         return not (self.gradebook_problem or self.left_out or failed)
@@ -71,12 +71,12 @@ def grade_class(
     progress: Progress = lambda done, total, latest: None,
     say: Callable[[str], None] = lambda message: None,
 ) -> Summary:
-    """Grade what is not graded yet of one lecture, and derive the gradebook. Safe to repeat and to interrupt.
+    """Grade what isn't graded yet in one lecture, and derive the gradebook. Safe to repeat and to interrupt.
 
-    ``workers`` and ``scheduler`` are those of :func:`autograder.grading.engine.grade_all`; ``again`` grades those too
+    ``workers`` and ``scheduler`` are those of :func:`autograder.grading.engine.grade_all`; ``again`` also grades those
     who have a result for the same work. ``database``: a SQLAlchemy URL, "" for the folder's own, None for no gradebook.
-    ``progress`` is told how many are done in this run, how many of this class at most, and the latest result. Raises
-    :class:`EngineError` or :class:`sandbox.SandboxError` where grading cannot go on.
+    ``progress`` gets the number done in this run, the largest possible number, and the latest result. Raises
+    :class:`EngineError` or :class:`sandbox.SandboxError` if grading can't continue.
     """
     lecture = source.read(source_path(lecture_name))
     folder.require_submissions(lecture_name)
@@ -103,7 +103,7 @@ def grade_class(
 
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
-    """Who would be graded now; nothing is changed."""
+    """Who would be graded now, without changing anything."""
     folder.require_submissions(lecture_name)
     run = _Run(folder, source.read(source_path(lecture_name)), roster, again)
     for student in run.plan.students:
@@ -112,7 +112,7 @@ def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster:
 
 
 class _Run:
-    """One run over a class: each submission is read once, and keyed once, when its turn comes."""
+    """One run over a class. Each submission is read once, and its key computed once, when its turn comes."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class _Run:
             self.plan.remarks += [f"{name} is not on the roster, and counted" for name in strangers]
 
     def look(self, student: str) -> tuple[HandedIn, str] | None:
-        """What a student handed in, with its key, if that has to be graded; else None. Notes which in the plan."""
+        """A student's submission and its key if it must be graded, otherwise None. Records which in the plan."""
         name = self._lecture.name
         handed_in = self._folder.read(student, name)
         stands = self.standing[student] = results.standing(self._folder, name, student, handed_in)
@@ -158,7 +158,7 @@ class _Run:
         return handed_in, key
 
     def tasks(self) -> Iterator[Task]:
-        """The submissions that a worker has to grade. What cannot be read gets its result here."""
+        """The submissions that a worker must grade. Unreadable ones get their result here."""
         self._tell(None)
         for student in self.plan.students:
             if (found := self.look(student)) is None:
@@ -180,7 +180,7 @@ class _Run:
                 self.finish(Result(student, self._lecture.name, State.NEEDS_REVIEW, key, marks, notes), graded)
 
     def finish(self, result: Result, graded: Graded | None) -> None:
-        """Write what a submission got, and the notebook that Formgrader shows. Nothing of ours replaces a grade."""
+        """Write a submission's result and the notebook for Formgrader. A failure of ours never replaces a grade."""
         before = self.standing[result.student]
         if not (result.state is State.FAILED_HERE and before.key == result.key and before.points is not None):
             try:
@@ -203,7 +203,7 @@ class _Run:
         self._tell(result)
 
     def _keep_apart(self, result: Result, error: OSError) -> None:
-        """Let nobody else wait for one whose result has no place on the disk: it failed here, and the run says why."""
+        """Don't let others wait for a student whose result can't be written: it failed here, and the run says why."""
         note = clean(
             f"the result of {result.student} cannot be written ({error.strerror}): rename the student's folder, or "
             f"move away what is at {error.filename}",
@@ -229,7 +229,7 @@ def _result(task: Task, outcome: Outcome) -> tuple[Result, Graded | None]:
 
 @contextlib.contextmanager
 def _alone(folder: ClassFolder, lecture_name: str) -> Iterator[None]:
-    """One command at a time grades a lecture; the lock goes with the process, however it ends."""
+    """Only one command at a time grades a lecture. The lock ends with the process, however it ends."""
     place = folder.results / lecture_name
     try:
         place.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Derives nbgrader's gradebook from the result files.
 
-The results are the truth and the gradebook is made from them, so it may be deleted, locked or late without any loss.
-What nobody graded ("queued", "failed here", "not submitted") is never written.
+The results are authoritative and the gradebook is made from them, so nothing is lost if it's deleted, locked or late.
+Ungraded states ("queued", "failed here", "not submitted") are never written to it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRIES, PAUSE = 5, 2.0  # at a locked database; SQLite itself waits five seconds 
 
 
 class GradebookError(CourseError):
-    """The gradebook cannot be brought up to date: says why and what to do. The results are safe in their files."""
+    """The gradebook can't be updated; the message says why and what to do. The results are safe in their files."""
 
 
 def derive(
@@ -49,10 +49,10 @@ def derive(
     tries: int = TRIES,
     pause: float = PAUSE,
 ) -> int:
-    """Write the grades of one lecture into the gradebook, one transaction each; how many there are. Safe to repeat.
+    """Write one lecture's grades into the gradebook, one transaction each, and return their number. Safe to repeat.
 
-    ``database`` is a SQLAlchemy URL, or "" for the course directory's own. Points that a person gave stay. What
-    ``students`` (by name) tells of somebody, the gradebook shows; what it does not tell stays there as it was.
+    ``database`` is a SQLAlchemy URL, or "" for the course directory's own. Points given by a person stay. The
+    gradebook shows what ``students`` (by name) says about somebody; anything else there stays.
     """
     url = database or folder.gradebook_url
     for attempt in range(1, tries + 1):
@@ -121,7 +121,7 @@ def _derive(
 
 
 def _complete(book: Any) -> None:
-    """Note the version of the tables, which nbgrader leaves out for ever if it is killed while it makes them."""
+    """Record the tables' version, which nbgrader never does if it's killed while creating them."""
     with book.engine.begin() as connection:
         versions = sqlalchemy.Table(
             "alembic_version",
@@ -134,7 +134,7 @@ def _complete(book: Any) -> None:
 
 
 def _save_cells(lecture: Lecture, url: str) -> None:
-    """What `nbgrader generate_assignment` writes of a notebook: its cells and their points."""
+    """Write what `nbgrader generate_assignment` writes about a notebook: its cells and their points."""
     resources = {"nbgrader": {"notebook": lecture.name, "assignment": lecture.name, "db_url": url}}
     notebook = copy.deepcopy(lecture.notebook)
     for step in (LockCells(), ClearSolutions(), ComputeChecksums(), SaveCells()):
@@ -148,7 +148,7 @@ def _save_cells(lecture: Lecture, url: str) -> None:
 
 
 def _write(book: Any, notebook: Any, result: Result, who: Student, timestamp: Any) -> None:
-    """One submission, as nbgrader's own autograder leaves it; the caller commits."""
+    """Write one submission as nbgrader's own autograder does; the caller commits."""
     student = book.db.get(api.Student, result.student)
     if student is None:
         student = api.Student(id=result.student)
@@ -184,7 +184,7 @@ def _write(book: Any, notebook: Any, result: Result, who: Student, timestamp: An
 
 
 def _known(who: Student) -> dict[str, str]:
-    """What a gradebook's table of students can hold of this one."""
+    """What a gradebook's table of students can store about this one."""
     known = {"email": who.email, "lms_user_id": who.canvas_id}
     if who.first_name and who.last_name:  # Formgrader shows one without the other as "None, …"
         known |= {"first_name": who.first_name, "last_name": who.last_name}
@@ -193,10 +193,10 @@ def _known(who: Student) -> dict[str, str]:
 
 
 def _timestamp(path: Path) -> Any:
-    """When it was handed in, from the `timestamp.txt` that nbgrader's exchange writes; None without.
+    """When it was handed in, according to the `timestamp.txt` that nbgrader's exchange writes; None without one.
 
-    A student can write that file, too. dateutil looks up a time zone as a file, which may be any file of the machine,
-    so a zone has to look like the name of one.
+    A student can write that file, too. dateutil looks up a time zone as a file, which could be any file on the machine,
+    so a zone must look like the name of one.
     """
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > 200:
@@ -209,7 +209,7 @@ def _timestamp(path: Path) -> Any:
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: ClassFolder) -> Iterator[None]:
-    """Wait for other commands that write this class's gradebook, of other lectures: nbgrader makes tables only once."""
+    """Wait for other commands that write this class's gradebook, because only one may create nbgrader's tables."""
     folder.results.mkdir(parents=True, exist_ok=True)
     with (folder.results / ".gradebook.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

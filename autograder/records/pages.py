@@ -1,4 +1,4 @@
-"""What our HTML pages share: templates that escape everything, files written whole."""
+"""Shared by our HTML pages: templates that escape everything, files written completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXERCISE = re.compile(r"^###\s+(Exercise [^\n]+)$", re.MULTILINE)
 
 
 def environment() -> jinja2.Environment:
-    """Jinja with our templates: everything is escaped, and a name that is not there is an error."""
+    """Jinja with our templates: everything is escaped, and an unknown name is an error."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -51,7 +51,7 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, durable=False) as file:
         os.chmod(file.name, 0o644)  # pages are to be read, by a web server too

@@ -1,4 +1,4 @@
-"""How a class did in one lecture: one HTML page for the instructor, pictures first, numbers from the result files."""
+"""How a class did in one lecture: an HTML page for the instructor, with figures first, made from the result files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def page(
     links: Mapping[str, str] = {},
     times: Mapping[str, float] = {},
 ) -> str:
-    """The report as HTML; ``links`` leads to students' feedback, ``times`` are seconds that grading took."""
+    """The report as HTML; ``links`` are those to students' feedback, ``times`` the seconds that grading took."""
     states = counts(found)
     scored = [result for result in found.values() if result.points is not None]
     titles = pages.exercise_titles(lecture)
@@ -223,7 +223,7 @@ def _wrapped(heading: str) -> list[str]:
 
 
 def _bars(heading: str, rows: Sequence[tuple[str, int, str, str]], most: int, told: str) -> Markup:
-    """Bars below their labels, so that long ones fit: (label, value, what is written beside it, color)."""
+    """Bars below their labels, so that long ones fit: (label, value, text beside the bar, color)."""
     labels = [textwrap.wrap(label, 52)[:3] or [""] for label, *_ in rows]
     room = [0.17 * len(lines) + 0.33 for lines in labels]  # inches
     top = 0.2 + 0.2 * len(_wrapped(heading))

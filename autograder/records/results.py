@@ -1,8 +1,8 @@
-"""Results on disk: one file for each submission, written whole or not at all, and never a zero of ours.
+"""Results on disk: one file per submission, written completely or not at all, and never a zero through our fault.
 
-``results/LECTURE/STUDENT.json`` in a class's folder. A file says what was graded (its key), so that running again does
-only what is missing or changed; the same input gives the same bytes. Everything else is made from these files, so a
-file is believed only if it is what was written: of this student and this lecture, with the digest of its content.
+``results/LECTURE/STUDENT.json`` in a class's folder. A file records what was graded (its key), so that running again
+does only what's missing or changed; the same input gives the same bytes. Everything else is made from these files, so a
+file counts only if it's what was written: for this student and this lecture, with the digest of its content.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _DIGEST = "sha256"
 
 
 class ResultError(CourseError):
-    """A result file that cannot be read: says which and what to do."""
+    """A result file can't be read; the message says which and what to do."""
 
 
 def write(folder: ClassFolder, result: Result) -> None:
-    """Write a result, whole or not at all. Raises OSError where that fails; what was there is still there."""
+    """Write a result completely or not at all. Raises OSError if that fails; then the old file is still there."""
     path = folder.result(result.student, result.lecture_name)
     path.parent.mkdir(parents=True, exist_ok=True)
     content = asdict(result)
@@ -52,7 +52,7 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
-    """A result, or None where there is none yet. Raises :class:`ResultError` for a damaged file."""
+    """A result, or None if there's none yet. Raises :class:`ResultError` for a damaged file."""
     path = folder.result(student, lecture_name)
     try:
         if path.exists() and not path.is_file():
@@ -76,10 +76,10 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
 
 
 def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: HandedIn | None = None) -> Result:
-    """Where a student stands: the stored result, else queued, else not submitted.
+    """A student's state: that of the stored result, or else queued, or else not submitted.
 
-    A result that is damaged does not count, and a note says so. What was handed in is read only where it decides, and
-    only if the caller has not read it.
+    A damaged result doesn't count, and a note says so. The submission is read only if it matters and the caller hasn't
+    read it.
     """
     notes: tuple[str, ...] = ()
     try:
@@ -93,19 +93,19 @@ def standing(folder: ClassFolder, lecture_name: str, student: str, handed_in: Ha
 
 
 def table(folder: ClassFolder, lecture_name: str, students: Iterable[str]) -> dict[str, Result]:
-    """Where each of the students stands, by name."""
+    """The state of each student, by name."""
     return {student: standing(folder, lecture_name, student) for student in sorted(set(students))}
 
 
 def note_time(folder: ClassFolder, lecture_name: str, student: str, seconds: float) -> None:
-    """Note how long grading took, beside the results, whose bytes must not depend on it. Never raises OSError."""
+    """Record how long grading took, beside the results, whose bytes mustn't depend on it. Never raises OSError."""
     line = json.dumps({"student": student, "seconds": round(seconds, 3)}) + "\n"
     with contextlib.suppress(OSError), (folder.results / lecture_name / _TIMES).open("a", encoding="utf-8") as file:
         file.write(line)
 
 
 def times(folder: ClassFolder, lecture_name: str) -> dict[str, float]:
-    """Seconds that each student's submission took when it was last graded, as far as they were noted."""
+    """Seconds that each student's submission took when it was last graded, if recorded."""
     found: dict[str, float] = {}
     with contextlib.suppress(OSError), (folder.results / lecture_name / _TIMES).open(encoding="utf-8") as file:
         for text in file:

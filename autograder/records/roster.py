@@ -1,7 +1,7 @@
-"""Who is in the class: everybody in ``roster.csv``, and everybody who handed something in or was graded.
+"""The members of a class: everybody in ``roster.csv``, and everybody who handed something in or was graded.
 
-``FOLDER/roster.csv`` (or another file) is as nbgrader's: ``id`` is the name of the folder in ``submitted/``. Where they
-are there, the gradebook and exports use ``first_name`` and ``last_name`` (exports alone: or ``name``), ``email`` and
+``FOLDER/roster.csv`` (or another file) has nbgrader's format: ``id`` is the name of the folder in ``submitted/``. If
+present, the gradebook and exports use ``first_name`` and ``last_name`` (exports alone: or ``name``), ``email`` and
 ``lms_user_id`` (Canvas' ID); exports ``id_number`` (Moodle's), ``login`` and ``section``.
 """
 
@@ -18,12 +18,12 @@ from .folder import ClassFolder
 
 
 class RosterError(CourseError):
-    """A roster that cannot be read: says which line, and what to do."""
+    """A roster can't be read; the message says which line and what to do."""
 
 
 @dataclass(frozen=True)
 class Student:
-    """One student; what is not known is empty. ``listed`` is False for who is in no roster, and there all the same."""
+    """One student; unknown fields are empty. ``listed`` is False for a student who isn't in the roster."""
 
     student: str
     name: str = ""
@@ -38,7 +38,7 @@ class Student:
 
 
 def read(path: Path) -> list[Student]:
-    """The students in a file. Raises :class:`RosterError` where it has no column ``id``, or one that is no folder."""
+    """The students in a file. Raises :class:`RosterError` if the column ``id`` is missing or unusable."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -72,9 +72,9 @@ def read(path: Path) -> list[Student]:
 
 
 def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict[str, Student]:
-    """Everybody by name: in the roster (``path``, else ``roster.csv`` where there is one), handed in, or graded.
+    """Everybody by name: in the roster (``path``, or else ``roster.csv`` if there's one), handed in, or graded.
 
-    A folder whose name cannot be a student's is left out, and `left_out` says so.
+    A folder whose name can't be a student's is left out; `left_out` lists those.
     """
     folder.require()
     file = path or folder.roster
@@ -84,7 +84,7 @@ def of(folder: ClassFolder, lecture_name: str, path: Path | None = None) -> dict
 
 
 def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
-    """For each folder in ``submitted/`` that no command can take for a student's: which, and what to do."""
+    """The folders in ``submitted/`` that can't be a student's, and what to do about each."""
     return [
         f"{name!a} in submitted/ cannot be a student's name, so it is not graded: rename the folder (no dot at the "
         "beginning, no control characters, none that hide or turn the text)"

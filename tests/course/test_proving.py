@@ -116,9 +116,9 @@ WEAK = {
     ),
     "too few wrong programs": (
         lambda text: without_cell("wrong", "halfway")(without_cell("wrong", "always")(text)),
-        "only 7 wrong programs, 8 wanted",
+        "only 7 wrong programs, expected 8",
     ),
-    "too few right programs": (without_cell("right", "by sorting"), "only 2 right programs, 3 wanted"),
+    "too few right programs": (without_cell("right", "by sorting"), "only 2 right programs, expected 3"),
     "no domain": (replaced("    domain=st.builds(given, numbers, numbers, numbers),\n", ""), "has no domain"),
 }
 

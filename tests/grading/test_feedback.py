@@ -177,7 +177,7 @@ def test_a_student_without_points_is_told_why_not_zero(lecture: source.Lecture, 
     assert feedback._HEADLINES[state] in text
     assert not re.search(r"\d of \d", text) and "✗" not in text
     assert "teacher" not in text and str(tmp_path) not in text
-    assert ("no fault of yours" in text) == (state is State.FAILED_HERE)
+    assert ("not your fault" in text) == (state is State.FAILED_HERE)
 
 
 def test_a_problem_with_the_file_is_named_without_our_paths(lecture: source.Lecture, tmp_path: Path) -> None:

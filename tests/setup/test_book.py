@@ -247,6 +247,6 @@ def test_what_is_wrong_stops_the_build_and_leaves_the_old_book(
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "thesis.md"
     other.write_text("months of work")
-    with pytest.raises(build.BuildError, match="no book; name an empty folder"):
+    with pytest.raises(build.BuildError, match="not a book; name an empty folder"):
         book.make_book(tmp_path, [made_up(tmp_path, "", "1")])
     assert other.read_text() == "months of work"
