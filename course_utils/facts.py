@@ -466,6 +466,9 @@ _CARDS = {
     "H100 SXM PCIe bandwidth": Fact(
         128e9, "B/s", "NVIDIA H100 product page", "2026-11", "PCIe Gen5 x16, both directions together"
     ),
+    "MaxText 32B MFU on TPU v5e": Fact(
+        0.6686, "share", "Google, MaxText, README of github.com/AI-Hypercomputer/maxtext", "2025-05", "256 chips"
+    ),
     "TPU v4 bfloat16 peak": Fact(275e12, "FLOP/s", f"{_PALM}, appendix B", "2022-04"),
     "A100 SXM fastest matmul": Fact(271e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),
     "H100 SXM fastest matmul": Fact(794.5e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),

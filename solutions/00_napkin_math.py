@@ -90,8 +90,12 @@ the figure for GPT-4; $2 \cdot 10^{25}$ is an outside estimate. A US executive o
 report any training run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's law of 2024 sets its
 threshold at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
 
-Now we need a rate. An *H100* is a graphics card, a *GPU*, that NVIDIA makes for this work. A card's **peak** is the rate of FLOP/s that it cannot exceed. The H100's data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers, with a footnote: *with sparsity*. That number applies only to matrices in which half of the numbers are zeros,
-arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s, or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
+Now we need a rate. An *H100* is a graphics card, a *GPU*, that NVIDIA makes for this work. A card's **peak** is the
+rate of FLOP/s that it cannot exceed. The H100's data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers,
+with a footnote: *with sparsity*. That number applies only to matrices in which half of the numbers are zeros,
+arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be nonzero; for dense
+matrices the peak is half as high: 989.5 TFLOP/s, or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until
+then, always ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to do GPT-3's training?
@@ -175,8 +179,10 @@ bfloat16 peak")` shows two cards. How many of the older card would you need to r
 To answer the first question we need a count and a rate.
 
 *The count.* A **parameter** is a number in the model that training adjusts. A **token** is a piece of text, a word or
-part of one; the model reads its training data token by token. In the **forward pass** the model reads the text and predicts each next token. For this it multiplies each parameter by something and adds the product to something else: 2
-FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the predictions, and this takes twice as much work: 4 FLOPs. So
+part of one; the model reads its training data token by token. In the **forward pass** the model reads the text and
+predicts each next token. For this it multiplies each parameter by something and adds the product to something else: 2
+FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the predictions,
+and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
@@ -633,7 +639,8 @@ r"""
 The answer is 40 billion, or 53 billion if you dare to leave out the master copy. Always say which recipe you mean.
 
 And don't forget the *eight*. You may read that one H100 can train a model of 40 billion parameters; in fact one holds 5
-billion. And even eight hold 40 billion only if the model is sharded: a **sharded** model is split among the GPUs, and each keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.
+billion. And even eight hold 40 billion only if the model is sharded: a **sharded** model is split among the GPUs, and
+each keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.
 """
 
 # %% tags=["error-22"]
@@ -642,9 +649,11 @@ assert largest_model(8, 80, 16, sharded=False) == 5e9
 
 # %% [markdown]
 r"""
-> **Trap: this account leaves something out.** **Activations** are the intermediate results of the forward pass that the backward pass needs again; until then, training
+> **Trap: this account leaves something out.** **Activations** are the intermediate results of the forward pass that the
+> backward pass needs again; until then, training
 > has to keep them. There is no fixed number of bytes per parameter
-> for them. They grow with the number of tokens you process at once, which is the batch size times the length of each text. (The **batch
+> for them. They grow with the number of tokens you process at once, which is the batch size times the length of each
+> text. (The **batch
 > size** is the number of texts that are processed together.)
 
 The layer from above, for instance, has to remember its input. (Here too, read the numbers and leave the PyTorch for
@@ -1009,7 +1018,8 @@ assert round(lowest) == 184 and round(highest) == 30_840
 # %% [markdown]
 r"""
 The longest run took 170 times as many GPU-hours as the shortest. Over that whole range, a formula that fits on a napkin
-predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; teams with poor utilization rarely publish it. The two that don't fit, and some that do, have more to teach us:
+predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; teams with poor
+utilization rarely publish it. The two that don't fit, and some that do, have more to teach us:
 
 - *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card doesn't say why.
   Perhaps these hours include more than one run. We don't know.
@@ -1039,13 +1049,14 @@ assert round(highest / lowest, -1) == 170
 assert round(671e9 / 37e9) == 18
 assert FACTS["DeepSeek-V3 parameters"].value == 671e9
 assert FACTS["DeepSeek-V3 active parameters"].value == 37e9
+assert max(implied.values()) < 0.5 < round(FACTS["MaxText 32B MFU on TPU v5e"].value, 2) == 0.67
 
 # %% [markdown]
 r"""
 The numbers in front are the most useful here. They are each run's **implied MFU**, the MFU with which the prediction
 would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU comes out.
-Between 0.3 and 0.5 is plausible. Above 0.6, somebody probably counted something else. Below 0.2, ask why. (These limits
-are rules of thumb, too.)
+Between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted: it may be right (Google's
+MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e), but no run in this table comes close.
 
 Here's the whole formula with sliders, set to the first question. Choose a published run and its card (an A100 for
 Llama 2), and move the MFU until your GPU-hours match the published ones. Do you find the numbers above? And which
@@ -1086,7 +1097,8 @@ Every lecture ends with takeaways at three levels: *mechanics* (how it works), *
 
 **Mechanics.** Training takes $6 \cdot N \cdot D$ FLOPs. Days = FLOPs / (GPUs · dense peak · MFU · 86,400). For a budget
 of $C$ FLOPs, the compute-optimal size is $N = \sqrt{C / 120}$ with $D = 20 N$. AdamW takes 16 bytes per parameter,
-either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one. Activations add to this and grow with the batch. A GB is $10^9$ bytes.
+either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one. Activations add to this
+and grow with the batch. A GB is $10^9$ bytes.
 
 **Mindset.** Write the unit beside the number. State your assumptions with the answer: dense or sparse, which MFU, which
 recipe, sharded or not. Ask which resource is the limit. Compute the number a second time in another way, and if it's

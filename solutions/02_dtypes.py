@@ -68,7 +68,8 @@ called the *fraction* or *significand*, holds its digits:
 $$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent} - 127}$$
 
 Two ideas save bits here. In base two the first digit of any number except zero is 1, so the format doesn't store it.
-This unstored digit is the **implicit one**. And the exponent field holds no negative numbers. Instead, the **bias**, a constant, is subtracted from it. For `float32` the bias is 127, and with $e$ exponent bits it's $2^{e-1} - 1$.
+This unstored digit is the **implicit one**. And the exponent field holds no negative numbers. Instead, the **bias**, a
+constant, is subtracted from it. For `float32` the bias is 127, and with $e$ exponent bits it's $2^{e-1} - 1$.
 
 **Predict.** Which number is `0 10000001 10100000000000000000000`? Work it out on paper: 10000001 in base two is 129,
 and a mantissa that begins with 101 stands for 1/2 + 1/8.
@@ -374,7 +375,8 @@ and `bfloat16`?
 r"""
 ## 3 · Range: too small and too large
 
-What happens to a number outside the limits? **Underflow** turns a number that's too small for a format into 0. **Overflow** turns a number that's too large for it
+What happens to a number outside the limits? **Underflow** turns a number that's too small for a format into 0.
+**Overflow** turns a number that's too large for it
 into infinity. There's no error and no warning. In `float16` both happen
 to quite ordinary numbers:
 """
@@ -424,10 +426,9 @@ r"""
 > overflows. It has the same *exponents*, but its largest mantissa is shorter, so the very largest numbers of `float32`
 > round up to infinity.
 
-> **Trap: beyond 448.** In older versions of PyTorch, a number too large for `float8_e4m3fn` became NaN; since 2.12 it
-> becomes
-> 448. (`float8_e5m2` has an infinity and uses it.) Don't rely on either: scale your numbers into the range *before* you
->      convert.
+> **Trap: beyond 448.** In older versions of PyTorch, a number too large for `float8_e4m3fn` became NaN. Since 2.12 it
+> becomes 448, and so does infinity, so converting can hide an overflow. (`float8_e5m2` has an infinity and uses it.)
+> Don't rely on either: scale your numbers into the range *before* you convert.
 """
 
 # %%
@@ -436,6 +437,8 @@ assert torch.tensor(3.4e38).isfinite() and torch.tensor(3.4e38).bfloat16() == ma
 beyond = torch.tensor(1e4).to(torch.float8_e4m3fn).float()
 print(f"1e4 as float8_e4m3fn in torch {torch.__version__}: {beyond.item()}")
 assert beyond.isnan() or beyond == 448
+hidden = torch.tensor(math.inf).to(torch.float8_e4m3fn).float()
+assert torch.equal(hidden, beyond) or hidden.isnan()
 assert torch.tensor(1e6).to(torch.float8_e5m2).float() == math.inf
 
 # %% [markdown]
@@ -862,7 +865,7 @@ So this is what each format means for training:
 | `bfloat16` | as `float32` | small updates vanish | keep weights and sums in `float32` |
 | `float16` | gradients underflow, activations overflow | 8 × as fine as `bfloat16` | scale the loss; keep weights and sums in `float32` |
 | `float8_e4m3fn` | ±448 | very coarse | use one scale per tensor or block; for weights and activations |
-| `float8_e5m2` | ±57,344 | coarser still | the same; for gradients, which need range |
+| `float8_e5m2` | ±57,344 | coarser still | the same; for gradients, unless each small block has its own scale (lecture 10) |
 
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
 why.

@@ -871,9 +871,10 @@ r"""
 That's why there are two utilizations (lecture 05). MFU counts the 6 FLOPs that the model needs; HFU counts the 8 that
 the hardware did. Lecture 11 shows what the extra third buys.
 
-What else is there? Biases and norms have parameters without a matrix product, but only a few. The optimizer does a
-handful of operations for each parameter, but only once per *step*, not once per token, so with thousands of tokens per
-step they disappear. All of these are elementwise and count nothing here, although they take time.
+What else is there? Biases and norms have parameters without a matrix product, but only a few. An optimizer such as SGD
+or AdamW does a handful of operations for each parameter, but only once per *step*, not once per token, so with
+thousands of tokens per step they disappear. All of these are elementwise and count nothing here, although they take
+time.
 
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
 number still 8? Does anything need that product again?

@@ -656,7 +656,8 @@ r"""
 <details><summary>Hint 1</summary>Use AdaGrad's loops. If <code>self.state[p]</code> is empty, put 0 and two tensors of zeros there; then increase the step.</details>
 <details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
 
-**Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, and none of them raises an error.
+**Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, and none of
+them raises an error.
 
 Let's compare yours with PyTorch's on a model in which only the matrices decay:
 """
@@ -700,7 +701,7 @@ You can see these optimizers as a single one, with parts switched on and off:
 | Adam | running average, corrected | running average of squares, corrected | 2 |
 | AdamW | as Adam | as Adam; decoupled decay | 2 |
 
-So your AdamW should *turn into* the others when you switch parts of it off. With $\beta_1 = 0$ it doesn't remember the
+So your AdamW should *turn into* AdaGrad when you switch parts of it off. With $\beta_1 = 0$ it doesn't remember the
 direction. With $\beta_2$ close to 1 nothing fades, and $\hat v$ is the plain mean of all squares: the sum
 divided by $t$. If you divide lr by $\sqrt t$ to compensate for that, you get AdaGrad.
 """
@@ -1382,7 +1383,8 @@ print(
 
 # %% [markdown]
 r"""
-The optimizer's work is added to that. Its operations are elementwise, so PyTorch's counter ignores them. Let's count AdamW's by
+The optimizer's work is added to that. Its operations are elementwise, so PyTorch's counter ignores them. Let's count
+AdamW's by
 hand, for one parameter:
 """
 
@@ -1410,7 +1412,9 @@ r"""
 The optimizer works once per step, not once per token, so with thousands of tokens in the batch its share of the *work*
 disappears. But as in lecture 05, a small share of the work may be a larger share of the time. AdamW reads four numbers
 for each parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and about half a
-FLOP per byte, so it's memory-bound.
+FLOP per byte, so it's memory-bound. (Not every optimizer is this cheap. *Muon*, in `torch.optim` since 2.9, multiplies
+matrices to make the columns of its update orthogonal: $30 n$ FLOPs per parameter for an $n \times n$ matrix, 122,880 if
+$n$ is 4,096.)
 
 **Predict.** On your machine, with a batch of 64, what fraction of the time of a whole step (forward, backward, and
 PyTorch's AdamW) does the optimizer take? Write a number between 0 and 1. By FLOPs it would be 0.04.
@@ -1443,16 +1447,22 @@ for name, seconds in taken.items():
 share = taken["AdamW"].median / sum(seconds.median for seconds in taken.values())
 reconcile("the optimizer's share of the time", guess, share, "of the time")
 
+square = nn.Parameter(torch.randn(64, 64))
+square.grad = torch.randn(64, 64)
+muon = torch.optim.Muon([square], lr=1e-3)
+assert count_flops(lambda: muon.step()) == 30 * 64 * square.numel() and 30 * 4_096 == 122_880
+
 llama_step = 28 * 8_030_261_248 / hardware.ACCELERATORS["H100 SXM"].bandwidth  # seconds
 print(f"AdamW for 8 billion parameters at an H100's bandwidth: {readable(llama_step, 's')}")
 assert round(llama_step, 3) == 0.067
+passes = 6 * 8_030_261_248 * 8_192 / (0.4 * FACTS["H100 SXM bfloat16 peak"].value)  # seconds
+assert round(passes, 1) == 1.0
 
 # %% [markdown]
 r"""
 It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
 and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
-For Llama 3 8B it takes 67 ms at best, compared with 1.2 s for the multiplications of 8,192 tokens (lecture 06, at an
-MFU of 0.4).
+For Llama 3 8B it takes 67 ms at best, compared with 1.0 s for the $6N$ FLOPs of 8,192 tokens at an MFU of 0.4.
 
 *Try it yourself:* use `fused=True` in the cell above. And a batch of 4,096.
 """
@@ -1761,7 +1771,7 @@ $\varepsilon$, the bias correction, the weight decay, and whether it sums or ave
 error.
 
 **Intuitions.** The optimizer state is often twice the model. Momentum reduces the condition number to its square root.
-A learning rate for each parameter helps only along the axes. The optimizer takes almost no FLOPs but noticeable time.
+A learning rate for each parameter helps only along the axes. AdamW takes almost no FLOPs but noticeable time.
 The sum of the four kinds is not the peak, and with a long context the $T^2$ of attention dominates.
 
 Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an

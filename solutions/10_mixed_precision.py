@@ -283,7 +283,8 @@ r"""
 ```mermaid
 flowchart LR
   accTitle: A step with master weights
-  accDescr: The float32 master weights are rounded to bfloat16 weights; these compute loss and bfloat16 gradients; the gradients, as float32, update the master weights.
+  accDescr: The float32 master weights are rounded to bfloat16 weights; these compute loss and bfloat16 gradients; the
+gradients, as float32, update the master weights.
   M["master weights, float32"] -->|round| W["weights, bfloat16"]
   W -->|forward, backward| G["gradients, bfloat16"]
   G -->|optimizer, in float32| M
@@ -1143,8 +1144,10 @@ case separately.</details>
 **Why it matters.** Recipes for training and inference in 8 bits consist of this function and two decisions: over how
 many elements do you take the maximum, and when?
 
-In a product, the scales can be taken out as a single factor. So the hardware multiplies codes, accumulates in
-`float32`, and multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$.
+In a product, the scales can be taken out as a single factor. So the hardware multiplies codes, accumulates, and
+multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$. (We accumulate in `float32`. Hopper's tensor
+cores keep only about 14 bits of an 8-bit product's sum, which is why DeepSeek-V3 added partial sums in `float32`
+outside of them; arXiv:2412.19437.)
 
 **Predict.** What's the error of such a product in percent, for normally distributed matrices in E4M3? (With `bfloat16`
 it was 0.3%.)
@@ -1195,7 +1198,7 @@ assert vanished[torch.float8_e4m3fn] > 0.3 and vanished[torch.float8_e5m2] < 0.0
 
 # %% [markdown]
 r"""
-This is the recipe of *Transformer Engine*, NVIDIA's library for training in 8 bits on such GPUs:
+This is the first recipe of *Transformer Engine*, NVIDIA's library for training in 8 bits:
 
 - The matrix products of linear layers use 8 bits: E4M3 for weights and activations in the forward pass, E5M2 for
   gradients in the backward pass (it calls this *hybrid*). Everything between them stays in 16 bits: softmax, norms,
@@ -1206,7 +1209,8 @@ This is the recipe of *Transformer Engine*, NVIDIA's library for training in 8 b
   scaling* does that. *Delayed scaling* avoids the extra reading: it uses the largest element of previous steps (by
   default the last 1,024) and assumes that the next step is similar.
 - You can also take the maximum over fewer elements: *block scaling* gives each small block its own scale. MXFP8, on
-  Blackwell, has one power of two for each 32 elements.
+  Blackwell, has one power of two for each 32 elements. With blocks, gradients fit in E4M3, so newer recipes use E4M3 in
+  both passes.
 
 Let's see what can go wrong. With delayed scaling, a tensor that suddenly grows no longer fits.
 """
@@ -1258,8 +1262,8 @@ r"""
 Note how *large* this outlier is: 100,000 times the others. E4M3 is a floating-point format, and its largest number is
 229,376 times its smallest. With 8-bit *integers*, an outlier of 200 would already lose most of the others.
 
-*Try it yourself:* make the outlier 1,000. What's lost now? Then quantize `wide` in blocks of 32 in E4M3: how many
-gradients become 0?
+*Try it yourself:* make the outlier 1,000. What's lost now? Then quantize `wide` in blocks of 128: how many gradients
+become 0?
 
 ## 7 · One training, four times
 

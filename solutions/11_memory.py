@@ -434,7 +434,8 @@ r"""
 ### How many checkpoints?
 
 A checkpoint around every block keeps $L$ inputs and, at the peak, the intermediate results of one block. A checkpoint
-around every $k$ blocks keeps $L / k$ inputs and, at the peak, the intermediate results of $k$ blocks. In units of $B \cdot d$ numbers:
+around every $k$ blocks keeps $L / k$ inputs and, at the peak, the intermediate results of $k$ blocks. In units of $B
+\cdot d$ numbers:
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k$$
 
@@ -462,7 +463,8 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 # %% [markdown]
 r"""
 The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$, and then both grow with $\sqrt L$: a model four
-times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then a layer's intermediate results are
+times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then a layer's
+intermediate results are
 most of what's left.
 
 ### What a Transformer layer keeps
@@ -898,7 +900,8 @@ assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
 
 # %% [markdown]
 r"""
-That takes us from two cards of 80 GB to one of 24.
+Without activations, that takes us from two cards of 80 GB to one of 24. (The activations come on top, and LoRA doesn't
+shrink them.)
 
 *Try it yourself:* store the frozen part in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
 sum then?
@@ -925,7 +928,8 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** If PyTorch runs one operation at a time, how many times as many bytes does this move as a single fused kernel?
+**Predict.** If PyTorch runs one operation at a time, how many times as many bytes does this move as a single fused
+kernel?
 """
 
 # %%

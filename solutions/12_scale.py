@@ -2,7 +2,8 @@
 r"""
 # 12 · Scale
 
-[← 11 · Memory](../11_memory/11_memory.ipynb) · [14 · Capstone: train a small Transformer →](../14_capstone/14_capstone.ipynb)
+[← 11 · Memory](../11_memory/11_memory.ipynb) · [14 · Capstone: train a small Transformer
+→](../14_capstone/14_capstone.ipynb)
 
 > **One card isn't enough. How do several share one model, and what do they send each other?**
 
@@ -227,13 +228,13 @@ def sent_by(group: Group) -> list[int | None]:
 
 
 def enter_wire(what: str, predicted: float, sent: int | None) -> None:
-    """A line of the ledger for what was sent: up to 2 % more, as messages have headers."""
+    """A line of the ledger for what was sent: up to 2% more, because messages have headers."""
     if sent is None:
         print(f"{what}: {predicted:,.0f} B predicted; this system does not say what was sent")
         return
     print(f"{what}: {predicted:,.0f} B predicted, {sent / predicted:.2f} times that measured")
     assert predicted <= sent <= 1.02 * predicted
-    ledger.append((what, predicted, round(sent / predicted, 2) * predicted))
+    ledger.append((what, predicted, sent))
 
 
 predicted = ring_bytes("all_reduce", 4_000_000, 2)
@@ -1197,7 +1198,7 @@ predictions in this lecture were right as well:
 # %%
 exact = sum(predicted == measured for _, predicted, measured in ledger)
 print(
-    f"{exact} of {len(ledger)} byte counts were predicted exactly; the messages' headers add up to 2% to the others"
+    f"{exact} of {len(ledger)} byte counts were predicted exactly; in the others, headers add up to 2%"
 )
 assert all(predicted <= measured <= 1.02 * predicted for _, predicted, measured in ledger)
 
@@ -1258,5 +1259,6 @@ should be a mean, a term that was never added, or a rank that never arrives.
 **Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. Large
 messages take the time of their bytes, small ones the time of their rounds.
 
-Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You plan a whole Transformer, then build it, train it, and hold it against the plan.
+Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You plan a whole Transformer, then
+build it, train it, and hold it against the plan.
 """
