@@ -25,24 +25,30 @@ def block(self: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def diagram(text: str) -> tuple[str, str]:
+    """A Mermaid diagram as SVG, and what it says for those who don't see it. Raises ValueError if it can't be drawn."""
+    described = re.search(r"^\s*accDescr: (.+)\n", text, re.MULTILINE)
+    if not described:
+        raise ValueError("This diagram has no line `accDescr: …`: say there what it shows.")
+    try:
+        return mmdr.render(re.sub(r"^\s*acc(Title|Descr): .+\n", "", text, flags=re.MULTILINE)).svg(), described[1]
+    except ValueError as error:
+        raise ValueError(f"Mermaid cannot draw this diagram: {error}") from None
+
+
 class Mermaid(SphinxDirective):
-    """A diagram; what it says for those who do not see it (accDescr) becomes its label."""
+    """A diagram; its description (accDescr) becomes its label."""
 
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        text = "\n".join(self.content)
-        described = re.search(r"^\s*accDescr: (.+)\n", text, re.MULTILINE)
-        if not described:
-            raise self.error("This diagram has no line `accDescr: …`: say there what it shows.")
         try:
-            svg = mmdr.render(re.sub(r"^\s*acc(Title|Descr): .+\n", "", text, flags=re.MULTILINE)).svg()
+            svg, label = diagram("\n".join(self.content))
         except ValueError as error:
-            raise self.error(f"Mermaid cannot draw this diagram: {error}") from None
-        svg = svg.replace(
-            "merman", f"diagram-{self.env.new_serialno('diagram')}"
-        )  # its ids, else alike in every diagram
-        label = html.escape(described[1])
+            raise self.error(str(error)) from None
+        # Its ids would otherwise be the same in every diagram.
+        svg = svg.replace("merman", f"diagram-{self.env.new_serialno('diagram')}")
+        label = html.escape(label)
         return [nodes.raw("", f'<div class="diagram" role="img" aria-label="{label}">{svg}</div>', format="html")]
 
 

@@ -327,8 +327,7 @@ r"""
 ```mermaid
 sequenceDiagram
   accTitle: Python and a GPU
-  accDescr: Python queues a matrix multiplication and gets control back after microseconds while the GPU computes for
-milliseconds; only synchronize waits until it is done.
+  accDescr: Python queues a matrix multiplication and gets control back after microseconds while the GPU computes for milliseconds; only synchronize waits until it is done.
   participant P as Python
   participant G as GPU
   P->>G: x @ w (queued)

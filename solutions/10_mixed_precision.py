@@ -283,8 +283,7 @@ r"""
 ```mermaid
 flowchart LR
   accTitle: A step with master weights
-  accDescr: The float32 master weights are rounded to bfloat16 weights; these compute loss and bfloat16 gradients; the
-gradients, as float32, update the master weights.
+  accDescr: The float32 master weights are rounded to bfloat16 weights; these compute loss and bfloat16 gradients; the gradients, as float32, update the master weights.
   M["master weights, float32"] -->|round| W["weights, bfloat16"]
   W -->|forward, backward| G["gradients, bfloat16"]
   G -->|optimizer, in float32| M

@@ -27,7 +27,7 @@ from autograder.project import BUILD, CHECKS, EXERCISES
 from course_utils.files import replacing
 from course_utils.testing import wire
 from course_utils.testing.checking import SEED
-from course_utils.testing.comparing import Comparison
+from course_utils.testing.comparing import Comparison, alike
 from course_utils.testing.plain import Raised, first_opaque
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement
 from course_utils.testing.rubric import Rubric, score
@@ -286,6 +286,6 @@ def _same_checks(a: Check, b: Check) -> bool:
         for one, other in zip(mine.cases, theirs.cases, strict=True):
             if plain.difference(one.expected, other.expected) is not None:
                 return False
-            if any(plain.difference(one.mistakes[m], other.mistakes[m]) is not None for m in one.mistakes):
+            if not all(alike(one.mistakes[m], other.mistakes[m], plain) for m in one.mistakes):
                 return False
     return True

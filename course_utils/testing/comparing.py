@@ -251,7 +251,24 @@ def alike(got: dict[str, Any], mistaken: dict[str, Any], how: Comparison) -> boo
         return mine.kind == theirs.kind and _masked(mine.message[:200]) == _masked(theirs.message[:200])
     if BETWEEN in how.rules.values() or AT_MOST in how.rules.values():
         how = Comparison(how.tolerance, how.parts, {k: r for k, r in how.rules.items() if r not in (BETWEEN, AT_MOST)})
+    got, mistaken = ({**each, "value": _with_singles(each["value"])} for each in (got, mistaken))
     return how.difference(got, mistaken) is None
+
+
+def _with_singles(value: Any) -> Any:
+    """A value in which a float64 tensor whose numbers have only a float32's digits is a float32 tensor.
+
+    A mistake may be to compute in float32, and its rounding depends on the machine.
+    """
+    if isinstance(value, (list, tuple)):
+        return type(value)(_with_singles(each) for each in value)
+    if isinstance(value, dict):
+        return {key: _with_singles(each) for key, each in value.items()}
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.float64 or value.device.type == "meta":
+        return value
+    single = value.float()
+    rounded = torch.equal(single.double(), value) and not torch.equal(value.round(), value)
+    return single if rounded else value
 
 
 def _masked(message: str) -> str:

@@ -1,6 +1,8 @@
 """Sources that cannot become notebooks: each is refused with its file, its line, and what to do."""
 
+import importlib.util
 import itertools
+import re
 from pathlib import Path
 
 import hand_made
@@ -131,3 +133,19 @@ def test_a_lecture_links_to_the_one_before_and_the_one_after() -> None:
 
 def _title(lecture: source.Lecture) -> str:
     return lecture.notebook.cells[0].source.splitlines()[0].removeprefix("# ")
+
+
+def test_every_diagram_of_the_lectures_can_be_drawn() -> None:
+    """The web book draws them too, but takes minutes to say that it can't."""
+    spec = importlib.util.spec_from_file_location("native", project.ROOT / "book" / "native.py")
+    assert spec is not None and spec.loader is not None
+    native = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(native)
+    texts = [path.read_text(encoding="utf-8") for path in source.lectures(project.SOLUTIONS)]
+    diagrams = [
+        found for text in texts for found in re.findall(r"^```mermaid\n(.+?)^```", text, re.DOTALL | re.MULTILINE)
+    ]
+    assert diagrams
+    for text in diagrams:
+        svg, description = native.diagram(text)
+        assert "<svg" in svg and description

@@ -119,3 +119,13 @@ def test_a_mistakes_error_is_known_by_its_text_but_for_numbers() -> None:
     assert not alike(raised("IndexError", "index 3"), raised("IndexError", "another"), how)
     assert not alike(raised("IndexError", "index 3"), raised("KeyError", "index 3"), how)
     assert alike(outcome(60), outcome(60.0), how) and not alike(outcome(60), outcome(61), how)
+
+
+def test_a_mistake_that_rounds_to_float32_is_known_on_a_machine_that_rounds_otherwise() -> None:
+    how = Comparison()
+    here, there = (torch.tensor([x, 3.0]).double() for x in (15.6, 15.600001))
+    assert how.difference(outcome(here), outcome(there)) is not None, "as an answer, it is too far off"
+    assert alike(outcome(here), outcome(there), how) and alike(outcome({"a": [here]}), outcome({"a": [there]}), how)
+    assert not alike(outcome(here), outcome(torch.tensor([15.6, 3.0], dtype=torch.float64)), how)
+    whole = (torch.tensor([x], dtype=torch.float64) for x in (16777216.0, 16777215.0))
+    assert not alike(*map(outcome, whole), how), "counts are right or wrong"
