@@ -11,20 +11,20 @@ r"""
 Welcome to *Every Byte, Every FLOP*. Engineers answer questions like these on the back of a napkin, a minute before
 somebody spends ten million dollars, and in this lecture you'll answer both. You don't need to know anything about
 language models or PyTorch yet: we explain parameters, tokens and H100s as they come up. Two formulas, three constants
-and careful units are enough. By the end you'll also know how far to trust such answers, because one function that you
-wrote will have predicted the published cost of nine real training runs.
+and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have tested one
+function that you wrote against the published cost of nine training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
-After each claim comes a cell that demonstrates it with an `assert`, a line that stops with an error if the claim is
-false, so you don't have to take our word for anything. Where the text says *predict*, replace `None` with a number,
-even a rough one, and run on: the next cell puts it beside the result. A guess that is far off shows you what to look
-at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see
-them all in one picture.
+Each claim is followed by a cell that checks it with an `assert`, a line that stops with an error if the claim is false,
+so you don't have to take our word for anything. Where the text says *predict*, replace `None` with a number, even a
+rough one, and keep going: the next cell puts it beside the result. A guess that is far off shows you what to look at.
+Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see them
+all in one picture.
 
-Exercises are rated ★ to ★★★ and say about how many minutes they take. Write your code where it says `# YOUR CODE
-HERE`. The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake;
-grading tries many more cases. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop, and
-the same notebooks use a GPU if you have one.
+Exercises are rated ★ to ★★★, with a rough time in minutes for each. Write your code where it says `# YOUR CODE HERE`.
+The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake; grading
+tries many more cases. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop, and the same
+notebooks use a GPU if you have one.
 """
 
 # %%
@@ -49,7 +49,7 @@ show_progress()
 r"""
 ## 1 · Two resources
 
-Training a model uses up two things, and this course keeps an account of both.
+Training a model takes two resources, and this course keeps track of both.
 
 - *Memory*, counted in bytes (B). Every number that the training needs has to be stored somewhere. If there isn't enough
   room, the training doesn't run at all. A gigabyte, 1 GB, is $10^9$ bytes.
@@ -61,8 +61,8 @@ per second. Many texts write "FLOPS" for both; in this course a rate always has 
 you get seconds. Write the units beside the numbers and cancel them as you would in physics, and many mistakes become
 visible.
 
-How many FLOPs is a lot? Every number in this course that we didn't measure ourselves comes from one table, `FACTS`,
-which says who published it and when.
+How many FLOPs is a lot? Here are some published counts. Every number in this course that we didn't measure ourselves
+comes from one table, `FACTS`, which says who published it and when.
 """
 
 # %% tags=["item-45", "item-46", "item-47"]
@@ -85,20 +85,20 @@ facts.table(
 
 # %% [markdown]
 r"""
-GPT-3, the model of 2020 that made large language models famous, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published
+GPT-3, the 2020 model that made large language models famous, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published
 the figure for GPT-4; $2 \cdot 10^{25}$ is an outside estimate. A US executive order of 2023 required companies to
-report any training run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's law of 2024 sets its
-threshold at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
+report any training run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's AI Act of 2024 sets its
+threshold for "systemic risk" at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
 
-Now we need a rate. An *H100* is a graphics card, a *GPU*, that NVIDIA makes for this work. A card's **peak** is the
-rate of FLOP/s that it cannot exceed. The H100's data sheet prints $1{,}979 \cdot 10^{12}$ FLOP/s for 16-bit numbers,
-with a footnote: *with sparsity*. That number applies only to matrices in which half of the numbers are zeros,
-arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be nonzero; for dense
-matrices the peak is half as high: 989.5 TFLOP/s, or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until
-then, always ask whether a peak is dense.)
+Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. A card's
+**peak** is the rate, in FLOP/s, that it cannot exceed. The H100's data sheet lists $1{,}979 \cdot 10^{12}$ FLOP/s for
+16-bit numbers, with a footnote: *with sparsity*. That number applies only if half of the numbers in one of the two
+matrices are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be
+nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s), or about
+$10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
-many such two-week rentals would it take to do GPT-3's training?
+many such two-week rentals would it take to train GPT-3?
 """
 
 # %%
@@ -150,7 +150,7 @@ r"""
 Each step on this axis is a factor of ten. That's the right scale for napkin math: the question is rarely whether the
 answer is 30 or 33, but whether it's 3, 30 or 300.
 
-What about your own machine? The next cell spends a second measuring how fast it multiplies matrices.
+What about your own machine? The cell after your guess spends a second measuring how fast it multiplies matrices.
 
 **Predict.** How many *years* would your machine need for GPT-3's $3.14 \cdot 10^{23}$ FLOPs? A year has about 30
 million seconds.
@@ -171,8 +171,9 @@ assert math.isclose(year, math.pi * 1e7, rel_tol=0.005)
 
 # %% [markdown]
 r"""
-*Try it yourself:* `facts.table()` shows everything in the table, and `facts.table("A100 SXM 80GB bfloat16 peak", "B200
-bfloat16 peak")` shows two cards. How many of the older card would you need to replace one of the newer?
+*Try it yourself:* `facts.table()` shows everything in the table, and
+`facts.table("A100 SXM 80GB bfloat16 peak", "B200 bfloat16 peak")` shows two cards. How many of the older cards would
+you need to replace one of the newer ones?
 
 ## 2 · How long does it take?
 
@@ -180,9 +181,9 @@ To answer the first question we need a count and a rate.
 
 *The count.* A **parameter** is a number in the model that training adjusts. A **token** is a piece of text, a word or
 part of one; the model reads its training data token by token. In the **forward pass** the model reads the text and
-predicts each next token. For this it multiplies each parameter by something and adds the product to something else: 2
-FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the predictions,
-and this takes twice as much work: 4 FLOPs. So
+predicts each next token. For each token it multiplies each parameter by something and adds the product to something
+else: 2 FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the
+predictions, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
@@ -200,12 +201,13 @@ for name in ("GPT-3", "Chinchilla", "Llama 3.1 405B"):
 
 # %% [markdown]
 r"""
-All three are within 3% of the published number.
+All three are within 3% of the published number. (That's less of a test than it looks: the GPT-3 paper computed its
+figure by the same rule. Section 7 tests it against published GPU-hours.)
 
 *The rate.* If every GPU did useful arithmetic all the time, the rate would be the number of GPUs times their peak. In
 practice they also wait: for data, for each other, for the next piece of work. The **model FLOPs utilization**, or
-**MFU**, of a training run is the share of the dense peak that goes into the model's own FLOPs. (Lecture 05 measures
-yours.) So
+**MFU**, of a training run is the share of the dense peak that goes into the model's own FLOPs. (In lecture 05 you'll
+measure the MFU of your own machine.) So
 
 $$\text{seconds} = \frac{6 \, N \, D}{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}} .$$
 
@@ -255,7 +257,7 @@ r"""
 <details><summary>Hint 1</summary>Three lines: the work in FLOPs, the rate in FLOP/s, and their quotient in days.</details>
 <details><summary>Hint 2</summary>The formula gives seconds. How many of them are there in a day?</details>
 
-**Why it matters.** This one line tells you whether a training plan can work at all.
+**Why it matters.** These three lines tell you whether a training plan can work at all.
 
 Now you can answer the first question. Suppose the MFU is 0.5:
 
@@ -329,8 +331,8 @@ r"""
 
 The formula has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on little text or a
 small model on a lot of it. Which gives the best model? In 2022 a group at DeepMind trained more than 400 models to find
-out (Hoffmann and others, the *Chinchilla* paper). A formula like theirs, which predicts how good a model becomes from
-its size, its data and its compute, is called a **scaling law**. Their result is roughly this: use *20 tokens per
+out (Hoffmann and others, the *Chinchilla* paper). A formula like theirs, which uses the size, the data and the compute
+of a model to predict how good it will be, is called a **scaling law**. Their result is roughly this: use *20 tokens per
 parameter*, so that the model and the data both grow with the *square root* of the budget.
 
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; 10 minutes
@@ -359,7 +361,7 @@ r"""
 <details><summary>Hint 2</summary>Solve for N², then take the square root of the whole right-hand side. D follows from N.</details>
 
 **Why it matters.** With a hundred times the budget, you should train a model ten times as large on ten times the data.
-A team that puts the whole factor into the model's size wastes most of its budget.
+A team that makes the model a hundred times as large, on the same data, wastes most of its budget.
 
 **Predict.** You have eight H100s for two weeks, at an MFU of 0.4. How large a model should you train? Answer in
 billions of parameters.
@@ -418,7 +420,8 @@ r"""
 GPT-3 was trained on fewer than 2 tokens per parameter. By the rule, 51 billion parameters and a trillion tokens would
 have been a better use of its FLOPs. Llama 3.1 8B, on the other hand, was trained on 1,868 tokens per parameter! Was
 that a mistake? No: a model is trained once and used for years, and a small one is cheaper every time it's used.
-"Compute-optimal" minimizes only the *training* bill. Know what a rule optimizes before you follow it.
+"Compute-optimal" means the best model for a given number of training FLOPs, so it considers only the *training* bill.
+Know what a rule optimizes before you follow it.
 
 *Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does that much
 text exist?
@@ -429,15 +432,16 @@ The second question is about memory. Training has to keep three things for each 
 
 - the parameter itself;
 - its *gradient*, which says how the parameter should change; the backward pass computes it (lecture 06);
-- the **optimizer state**: whatever numbers the optimizer, the algorithm that changes the parameters, remembers from one
-  step to the next. Plain gradient descent (SGD) remembers nothing. With *momentum* it keeps one number per parameter.
-  *AdamW*, the usual choice for language models, keeps two: running averages of the gradient and of its square. You'll
-  build it in lecture 08.
+- the **optimizer state**, which is whatever the optimizer remembers from one step to the next. (The optimizer is the
+  algorithm that changes the parameters.) Plain gradient descent (SGD) remembers nothing. With *momentum* it keeps one
+  number per parameter. *AdamW*, the usual choice for language models, keeps two: running averages of the gradient and
+  of its square. You'll build it in lecture 08.
 
 Each number takes 4 bytes in the format `float32`, 2 bytes in `bfloat16` or `float16`, and 1 byte in an 8-bit format.
-(Lecture 02 explains the bits.) So with everything in `float32`, AdamW takes $4 + 4 + 4 + 4 = 16$ bytes per parameter.
-The next cell checks this. Don't worry if you can't read its PyTorch yet: it makes a layer of a million parameters, runs
-a forward and a backward pass, lets AdamW take one step, and counts the bytes that are kept.
+(Lecture 02 explains the bits.) So with everything in `float32`, training with AdamW takes $4 + 4 + 4 + 4 = 16$ bytes
+per parameter. The next cell checks this. Don't worry if you can't read its PyTorch yet: it makes a *layer*, one
+building block of a model, with a million parameters, runs a forward and a backward pass, lets AdamW take one step, and
+counts the bytes that are kept.
 """
 
 # %%
@@ -456,10 +460,10 @@ assert kept == 16 * weight.numel() + 4  # 4 bytes more in all: AdamW counts its 
 # %% [markdown]
 r"""
 Can we do with less? In the common recipe, **mixed precision**, most of the arithmetic is done in a 16-bit format and
-the rest in `float32`. An H100's peak in `bfloat16` is 15 times its peak in `float32`, so parameters and gradients are
-stored in `bfloat16`, in 2 bytes each. But `bfloat16` has only two to three significant digits, so small updates get
-rounded away (lecture 10 shows it). The recipe therefore keeps a second, more precise copy of each parameter in
-`float32`, the *master copy*, and the optimizer state in `float32` as well.
+the rest in `float32`. An H100's peak in `bfloat16` is 15 times its peak in `float32`, so the version of the recipe that
+we count here stores parameters and gradients in `bfloat16`, in 2 bytes each. But `bfloat16` has only two to three
+significant digits, so small updates get rounded away (lecture 10 shows it). The recipe therefore keeps a second, more
+precise copy of each parameter in `float32`, the *master copy*, and the optimizer state in `float32` as well.
 
 **Predict.** How many bytes per parameter does this recipe take, with AdamW?
 """
@@ -483,10 +487,10 @@ precision makes training faster, not smaller*.
 ### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
-`gradients`, `state` and `master` are names of dtypes: `"float32"` (4 bytes), `"bfloat16"` and `"float16"` (2),
-`"float8"` (1). `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the optimizer state is in the dtype `state`, by
-default `"float32"`. `master` is the dtype of the master copy of the parameters, or `None` (the default) if there is
-none.
+`gradients`, `state` and `master` are names of dtypes, as PyTorch calls number formats: `"float32"` (4 bytes),
+`"bfloat16"` and `"float16"` (2), `"float8"` (1). `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the optimizer state
+is in the dtype `state`, by default `"float32"`. `master` is the dtype of the master copy of the parameters, or `None`
+(the default) if there is none.
 """
 
 
@@ -498,7 +502,7 @@ def bytes_per_parameter(
     state: str = "float32",
     master: str | None = None,
 ) -> int:
-    """Bytes per parameter: itself, its gradient, the optimizer state, and a master copy."""
+    """Bytes per parameter: the parameter itself, its gradient, the optimizer state, and a master copy."""
     ### BEGIN SOLUTION
     size = {"float32": 4, "bfloat16": 2, "float16": 2, "float8": 1}
     numbers = {"SGD": 0, "momentum": 1, "AdamW": 2}
@@ -515,7 +519,7 @@ check("bytes_per_parameter")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Use two small dictionaries: how many bytes each dtype takes, and how many numbers each optimizer keeps.</details>
-<details><summary>Hint 2</summary>Each parameter needs itself, its gradient, zero to two numbers of optimizer state, and perhaps a copy. Each of these has a dtype of its own.</details>
+<details><summary>Hint 2</summary>For each parameter you store the parameter itself, its gradient, zero to two numbers of optimizer state, and perhaps a copy. Each of these has a dtype of its own.</details>
 
 **Why it matters.** "How large a model fits?" has no answer until somebody says which recipe. You'll find 12, 16 and 18
 bytes per parameter in print, and all of them are correct:
@@ -530,9 +534,10 @@ assert bytes_per_parameter("bfloat16", "float32", "AdamW", master="float32") == 
 r"""
 ### GB, GiB and the label on the box
 
-A **gigabyte** (GB) is $10^9$ bytes. A **gibibyte** (GiB) is $2^{30} = 1{,}073{,}741{,}824$ bytes, 7% more. The makers
-of GPUs print GB; many tools count in GiB, and some of them call it GB. An H100 is sold with 80 GB. You'll read that it
-has "100 GB" (it doesn't) and see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it really have?
+A **gigabyte** (GB) is $10^9$ bytes. A **gibibyte** (GiB) is $2^{30} = 1{,}073{,}741{,}824$ bytes, 7% more. GPU makers
+quote memory in GB; many tools count in GiB, and some of them call it GB. An H100 is sold with 80 GB. You'll read that
+it has "100 GB" (it doesn't) and see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it really
+have?
 """
 
 # %% tags=["error-22"]
@@ -556,11 +561,12 @@ label, in GB, and treat the extra 7% as your reserve.
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit; you may
-round the result to a whole number or not. `memory_gb` is the memory of *one* device as printed on its label, such as
-80, and it's at least 1. A parameter takes at most 100 bytes, so the result is in the millions, and being off by a few
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit; rounding
+the result to a whole number is optional. `memory_gb` is the memory of *one* device as printed on its label, such as 80,
+and it's at least 1. A parameter takes at most 100 bytes, so the result is at least ten million, and being off by a few
 doesn't matter. If the model is `sharded` (the default is `True`), each device keeps an equal share of all the numbers.
-If it isn't, *every* device keeps all of them, and more devices make training faster but don't fit a larger model.
+If it isn't, *every* device keeps all of them, and more devices make training faster but don't make room for a larger
+model.
 """
 
 
@@ -586,8 +592,8 @@ r"""
 **Why it matters.** This function answers the second question. Notice what that question did *not* ask about: the
 training data and the time.
 
-**Predict.** How many parameters does the largest model have that you can train on eight H100s with AdamW, if everything
-is in `float32` and nothing else is in memory? Answer in billions.
+**Predict.** How large a model can you train on eight H100s with AdamW, if it is sharded, everything is in `float32` and
+nothing else is in memory? Answer in billions of parameters.
 """
 
 # %%
@@ -636,7 +642,8 @@ assert 4 * model == 2 * 80e9
 
 # %% [markdown]
 r"""
-The answer is 40 billion, or 53 billion if you dare to leave out the master copy. Always say which recipe you mean.
+The answer is 40 billion, or 53 billion if you store parameters and gradients in `bfloat16` and dare to do without a
+master copy. Always say which recipe you mean.
 
 And don't forget the *eight*. You may read that one H100 can train a model of 40 billion parameters; in fact one holds 5
 billion. And even eight hold 40 billion only if the model is sharded: a **sharded** model is split among the GPUs, and
@@ -649,12 +656,10 @@ assert largest_model(8, 80, 16, sharded=False) == 5e9
 
 # %% [markdown]
 r"""
-> **Trap: this account leaves something out.** **Activations** are the intermediate results of the forward pass that the
-> backward pass needs again; until then, training
-> has to keep them. There is no fixed number of bytes per parameter
-> for them. They grow with the number of tokens you process at once, which is the batch size times the length of each
-> text. (The **batch
-> size** is the number of texts that are processed together.)
+> **Trap: this account leaves something out.** **Activations** are intermediate results of the forward pass
+> that have to stay in memory because the backward pass needs them again. They don't take a fixed number of bytes per
+> parameter. They grow with the number of tokens you process at once, which is the batch size times the length of each
+> text. (The **batch size** is the number of texts that are processed together.)
 
 The layer from above, for instance, has to remember its input. (Here too, read the numbers and leave the PyTorch for
 later.)
@@ -763,10 +768,10 @@ r"""
 <details><summary>Hint 1</summary>There are two questions with separate answers: how many cards finish in time, and how many hold the model?</details>
 <details><summary>Hint 2</summary>How many FLOPs does one card do within the days, and how many bytes does it hold? <code>math.ceil</code> rounds up.</details>
 
-**Why it matters.** For every plan, ask which of the two is the limit. If it's memory, a smaller recipe helps and a
-faster card doesn't. If it's compute, it's the other way round.
+**Why it matters.** For every plan, ask which of the two is the limit. If it's memory, a recipe with fewer bytes per
+parameter helps and a faster card doesn't. If it's compute, it's the other way round.
 
-Which one limits the 70 billion parameters of the first question?
+Which one is the limit for the 70-billion-parameter model of the first question?
 """
 
 # %%
@@ -803,7 +808,7 @@ facts.table(
 # %% [markdown]
 r"""
 The bill is hours times cards times price. Twice as many cards take half the time, so *the number of cards cancels*, and
-what counts is the number of **GPU-hours**: the hours that all GPUs together are rented.
+what counts is the number of **GPU-hours**: the hours for which each GPU is rented, added up over all of them.
 
 **Predict.** What's the bill for the first question, 70 billion parameters on 15 trillion tokens at an MFU of 0.5?
 Answer in millions of dollars.
@@ -852,9 +857,9 @@ assert round(per_gb, 2) == 0.05
 
 # %% [markdown]
 r"""
-You pay about 2,800 dollars for $10^{21}$ FLOPs, and five cents for a gigabyte for an hour. But the two come together.
-If you rent a card for its memory, you also pay for FLOP/s that stand idle, and vice versa. That's why this whole course
-tries to use both.
+At an MFU of 0.4 you pay about 2,800 dollars for $10^{21}$ FLOPs, and you pay five cents to keep a gigabyte for an hour.
+But you can't rent one without the other. If you rent a card for its memory, you also pay for FLOP/s that sit idle, and
+vice versa. That's why this whole course tries to make full use of both.
 
 *Try it yourself:* does a B200 do more FLOPs per dollar than an H100? (Its peak is in the table.)
 
@@ -866,8 +871,8 @@ notes on a well-known lecture (the third is in our words):
 > "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
 > 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
 
-Before you look at the code, decide which of the three contradicts something you computed above. Then read the code
-below, which prints these numbers. (We wrote it; the authors may have gone wrong in another way.)
+Before you look at the code, decide which of the three contradict something you computed above: one, two or all of them?
+Then read the code below, which prints these numbers. (We wrote it; the authors may have gone wrong in another way.)
 """
 
 
@@ -903,7 +908,7 @@ There are four mistakes in these three functions. Write corrected versions of al
 - `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
 - `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
 - `on_one_card(memory_gb, bytes_per_parameter)`: how many parameters fit on *one* card. `memory_gb` is the number on its
-  label, at least 1. A parameter takes at most 100 bytes, and you may round the result to a whole number or not.
+  label, at least 1. A parameter takes at most 100 bytes, and rounding the result to a whole number is optional.
 
 `peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s.
 """
@@ -938,7 +943,7 @@ check("two_weeks")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Section 1 has the two weeks, and section 4 has the card. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s need seven thousand days for it, twenty years?</details>
+<details><summary>Hint 1</summary>Compare the two weeks with your result in section 1, and the one card with your result in section 4. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s need seven thousand days for it, twenty years?</details>
 <details><summary>Hint 2</summary>How many days are two weeks? What does "tera" mean? How many cards does the name of the function mention? How many bytes is a GB on a label?</details>
 
 **Why it matters.** All of this code runs without an error. To catch such mistakes, write the units beside each number,
@@ -958,14 +963,14 @@ assert math.isclose(work / one_day(1024, h100 / 1e12, 0.5), days)
 
 # %% [markdown]
 r"""
-*Try it yourself:* find a claim about FLOPs or GPU memory in a post of this week, and check it. How far off is it?
+*Try it yourself:* find a claim about FLOPs or GPU memory in a post from this week, and check it. How far off is it?
 
 ## 7 · Nine published runs
 
 How far can you trust all this? Let's test it on nine training runs whose model size, data and duration were published.
-Seven of them took place; for the first two rows the authors calculated the duration from a speed that they had
-measured. You'll predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and *one MFU for
-all of them, 0.4*. Nothing is adjusted to fit.
+Seven of them took place; for the other two, which come first below, the authors calculated the duration from a speed
+that they had measured. You'll predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and
+*one MFU for all of them, 0.4*. Nothing is adjusted to fit.
 
 **Predict.** For how many of the nine is the published number within a factor of 1.25 of the prediction?
 """
@@ -1017,16 +1022,16 @@ assert round(lowest) == 184 and round(highest) == 30_840
 
 # %% [markdown]
 r"""
-The longest run took 170 times as many GPU-hours as the shortest. Over that whole range, a formula that fits on a napkin
-predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; teams with poor
-utilization rarely publish it. The two that don't fit, and some that do, have more to teach us:
+The largest run took about 170 times as many GPU-hours as the smallest. Over that whole range, a formula that fits on a
+napkin predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; teams with
+poor utilization rarely publish it. One of the two that don't fit, and some that do, have more to teach us:
 
 - *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card doesn't say why.
   Perhaps these hours include more than one run. We don't know.
-- *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a paper of 2021. Its
-  authors saved memory by computing activations a second time instead of keeping them. This adds a forward pass, so it
-  takes 8 FLOPs instead of 6, and their speed of 140 TFLOP/s counts all 8. MFU counts only 6, and rightly so: the extra
-  work didn't make the model any better.
+- *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a 2021 paper. Its authors
+  saved memory by computing activations a second time instead of keeping them. This adds a forward pass, so it takes 8
+  FLOPs instead of 6, and their speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU counts only 6, and rightly so:
+  the extra work didn't make the model any better.
 - *DeepSeek-V3* has 671 billion parameters but uses only 37 billion of them for each token, so only these count as work.
   (It was trained on the H800, an H100 with slower connections between cards, and largely in 8 bits, where the peak is
   twice as high.)
@@ -1053,13 +1058,14 @@ assert max(implied.values()) < 0.5 < round(FACTS["MaxText 32B MFU on TPU v5e"].v
 
 # %% [markdown]
 r"""
-The numbers in front are the most useful here. They are each run's **implied MFU**, the MFU with which the prediction
-would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU comes out.
-Between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted: it may be right (Google's
-MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e), but no run in this table comes close.
+The number at the start of each line is the most useful one here. It's that run's **implied MFU**, the MFU with which
+the prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what
+MFU comes out. Between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted: it may be
+right (Google's MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e), but no run in this table comes
+close.
 
-Here's the whole formula with sliders, set to the first question. Choose a published run and its card (an A100 for
-Llama 2), and move the MFU until your GPU-hours match the published ones. Do you find the numbers above? And which
+Here's the whole formula with sliders, set to the first question. Choose a published run and its card (an A100 for Llama
+2), and move the MFU until your GPU-hours match the published ones. Do you get the implied MFUs printed above? And which
 controls change the number of days but not the bill?
 """
 
@@ -1077,10 +1083,11 @@ So here are the answers to our two questions:
 > *70 billion parameters, 15 trillion tokens, 1,024 H100s*: 144 days at an MFU of 0.5 of the dense 16-bit peak, for 14
 > million dollars, give or take a factor of two.
 >
-> *The largest model on eight H100s*: 40 billion parameters, with AdamW at 16 bytes each, sharded, and without
-> counting activations. But in two weeks you can only train one of 5.6 billion properly.
+> *The largest model on eight H100s*: 40 billion parameters, with AdamW at 16 bytes each, sharded, and without counting
+> activations. But in two weeks, at an MFU of 0.4, the compute-optimal model has only 5.6 billion.
 
-Each condition in these answers can change the result by a factor. Stating the conditions is half of the craft.
+Changing any condition in these answers can change the result a great deal, so always state the conditions with the
+result.
 
 Here are your guesses so far, as a picture:
 """
@@ -1102,13 +1109,13 @@ and grow with the batch. A GB is $10^9$ bytes.
 
 **Mindset.** Write the unit beside the number. State your assumptions with the answer: dense or sparse, which MFU, which
 recipe, sharded or not. Ask which resource is the limit. Compute the number a second time in another way, and if it's
-off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP, or for a forgotten week. Give every
-number from outside a source and a date.
+off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP, or for a forgotten week. Give a source
+and a date for every number that isn't your own.
 
-**Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. GPT-3 took $3
-\cdot 10^{23}$ FLOPs; today's large models take $10^{25}$ and more. A few GPUs are needed for their memory, most of them
-for time. A model ten times as large, properly trained, costs a hundred times as much. And this arithmetic is usually
-right to within a quarter.
+**Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. GPT-3 took
+$3 \cdot 10^{23}$ FLOPs; today's large models take $10^{25}$ and more. In a large run, a few of the GPUs are needed to
+hold the model, and most are there to finish in time. A compute-optimal model ten times as large costs a hundred times
+as much to train. And this arithmetic is usually right to within a quarter.
 
 Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Everything you counted here is stored in tensors. How many
 bytes does one take, and where are they?

@@ -8,8 +8,8 @@ r"""
 
 Deep learning stores everything in tensors: parameters, gradients, optimizer state, activations, data. So the first
 thing you need to know about a training run is how large its tensors are. In this lecture you'll write the code that
-shows why the weights of GPT-3 don't fit on four 80 GB cards, which of its matrices are to blame, and how long it takes
-to move them.
+shows why the weights of GPT-3 don't fit on four 80 GB GPU cards, which of its matrices are to blame, and how long it
+takes to move them.
 """
 
 # %%
@@ -53,8 +53,9 @@ print(noise)
 # %% [markdown]
 r"""
 `torch.empty` reserves memory and writes nothing, so the tensor shows whatever was there before. That's useful when
-you're about to fill it yourself, for instance with a distribution that `randn` doesn't offer. A common choice for
-weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out huge.
+you're about to fill it yourself, for instance with samples from a distribution other than the one that `randn` draws
+from. A common choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight
+starts out huge.
 """
 
 # %% tags=["item-6"]
@@ -94,9 +95,9 @@ again. Whose numbers do you see?
 
 ## 2 · Counting bytes
 
-A tensor's **dtype** is the type of its elements. It's `float32` unless you choose another: 32 bits, or four bytes, for
-each element. (The next lecture explains what the bits mean.) A tensor therefore takes its number of elements times the
-size of one element:
+A tensor's **dtype** is the type of its elements. For floating-point numbers it's `float32` unless you choose another:
+32 bits, or four bytes, for each element. (The next lecture explains what the bits mean.) A tensor's size in bytes is
+therefore its number of elements times the size of one element:
 """
 
 # %% tags=["item-7"]
@@ -109,8 +110,9 @@ assert x.numel() * x.element_size() == 128  # bytes
 
 # %% [markdown]
 r"""
-**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies by two matrices, and one of
-these is 49,152 × 12,288. How many bytes does that one matrix take in `float32`? You can write `5e6` for five million.
+**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies its input by two matrices, and
+one of these is 49,152 × 12,288. How many bytes does that one matrix take in `float32`? You can write `5e6` for five
+million.
 """
 
 # %%
@@ -150,9 +152,9 @@ r"""
 
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
 many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
-that `x` has. The function must work for every dtype and shape, including an empty tensor, and for a tensor on the
-"meta" device. For a *view* (a part of a larger tensor, or one row shown many times) count the elements that the view
-shows, not the memory behind it.
+that `x` has. The function must work for every dtype and shape, for an empty tensor, and for a tensor on the "meta"
+device, which has a shape and a dtype but no data. For a *view* (a part of a larger tensor, or one row shown many times)
+count the elements of the view itself, not all those in the memory behind it.
 """
 
 
@@ -181,8 +183,9 @@ of such products.
 
 By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip
 with thousands of small cores and its own memory, the *device memory*, and it computes only with what is stored there.
-So tensors have to be copied to it, and the path is narrow: a card sits in a connector called *PCIe*. The **bandwidth**
-of a memory or of a connection is the number of bytes per second that it can move.
+So tensors have to be copied to it, and the path is narrow: they travel over a link called *PCIe*, which is much slower
+than the GPU's own memory. The **bandwidth** of a memory or of a connection is the number of bytes per second that it
+can move.
 """
 
 # %% [markdown]
@@ -218,8 +221,8 @@ There are two ways to get a tensor onto a device. `x.to(device)` copies an exist
 watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in `float32`, so together they take 2 · 32 ·
 32 · 4 = 8,192 bytes.
 
-**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time. At the moment when the most memory is in
-use, how many bytes do the new matrices take?
+**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time (`moved` is `x.to(device)`). At the moment
+when the most memory is in use, how many bytes do `y` and everything that this line makes take together?
 """
 
 # %%
@@ -240,13 +243,14 @@ print(f"in use at the end: {used.live:,} B; at the peak: {used.peak:,} B")
 
 # %% [markdown]
 r"""
-Both numbers are right to the byte. `used.peak` is larger than `used.live` because the intermediate result `y + moved`
-needed room too. In later lectures it's this peak that decides whether a model fits.
+Both numbers are exact to the byte. `used.peak`, the most memory in use at any moment, is larger than `used.live`, the
+memory still in use at the end, because the intermediate result `y + moved` needed room too. In later lectures it's this
+peak that decides whether a model fits.
 
-On a GPU, `torch.cuda.memory_allocated()` reports how much memory tensors take, with one difference: PyTorch's
-*allocator*, the code that hands out GPU memory, rounds each tensor up to a multiple of 512 bytes. Our matrices of 4,096
-bytes happen to be multiples of it. A tensor with a single element also costs 512 bytes there. `memory.track` counts the
-bytes that were asked for.
+On a GPU, `torch.cuda.memory_allocated()` also reports how much memory tensors take, but its numbers can be larger than
+those above: PyTorch's *allocator*, the code that hands out GPU memory, rounds each tensor up to a multiple of 512
+bytes. Our matrices of 4,096 bytes happen to be multiples of 512 already, but even a tensor with a single element costs
+512 bytes there. `memory.track`, which measured the memory above, counts only the bytes that were asked for.
 """
 
 # %%
@@ -274,9 +278,10 @@ r"""
 ### Exercise 1.2 · What does `.to` copy? &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
-it returns `x` itself; otherwise each element that `x` shows has its own place in the copy. Work it out without making
-that copy or another tensor of its size, since `device` may be one that this machine doesn't have. `device` is written
-the way `x.device` is, with its number (`cuda:0`), and it's `meta` only if `x` is already on the meta device.
+it returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even where
+`x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since `device` may
+be one that this machine doesn't have. `device` is written the way `x.device` is, with its number (`cuda:0`), and it's
+`meta` only if `x` is already on the meta device.
 """
 
 
@@ -301,7 +306,7 @@ r"""
 **Why it matters.** In a training loop, a needless `.to` in the wrong place copies gigabytes at every step. And where
 you expected a copy but got none, two parts of a program write into the same memory.
 
-Your function predicts the bytes, and the memory agrees:
+Your function predicts the bytes, and the measurement agrees:
 """
 
 # %%
@@ -351,16 +356,19 @@ reconcile(
 
 # %% [markdown]
 r"""
-Small copies reach a fraction of the bandwidth of large ones, because they spend their time on latency. That's why
-programs copy tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which no longer
-fit in the processor's cache. If other programs are using the CPU, single rows may be far off; run the cell again.)
+Small copies reach only a fraction of the bandwidth that large ones do, because most of their time is latency. That's
+why programs copy tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which no
+longer fit in the processor's cache. If other programs are using the CPU, individual rows may be far off; if so, run the
+cell again.)
 
 Two techniques make copies to a GPU cheaper:
 
-- **Pinned memory** is host memory that the operating system promises not to move. It may move ordinary memory, so a
-  copy from there takes a detour through a buffer; from pinned memory the GPU fetches the data directly.
-- An **asynchronous** operation returns at once and finishes in the background. From pinned memory, `x.to(device,
-  non_blocking=True)` is asynchronous: the copy runs while the GPU computes something else.
+- **Pinned memory** is host memory that the operating system promises not to move. The operating system may move
+  ordinary memory, so a copy from ordinary memory takes a detour through a buffer; from pinned memory the GPU fetches
+  the data directly.
+- An **asynchronous** operation returns at once and finishes in the background. From pinned memory,
+  `x.to(device, non_blocking=True)` is asynchronous: Python goes on at once, and the copy can run while the GPU computes
+  something else (if the two are in different streams, as below).
 """
 
 # %% tags=["timed"]
@@ -377,9 +385,10 @@ else:
 
 # %% [markdown]
 r"""
-A GPU does the work in one *stream* in order, and it works on several streams at a time. The next cell puts the copies
-of four batches into one stream and four multiplications into another, and it records when the GPU starts and finishes
-each of them. In the picture, bars that lie above each other ran at the same time:
+A *stream* is a queue of work for the GPU. Within one stream the GPU does the work in order, but it can work on several
+streams at the same time. The next cell puts the copies of four batches into one stream and four multiplications into
+another, and it records when the GPU starts and finishes each of them. In the picture, bars that line up vertically ran
+at the same time:
 """
 
 # %% tags=["timed"]
@@ -412,26 +421,26 @@ else:
 # %% [markdown]
 r"""
 > **Trap: reading too early.** After a `non_blocking` copy *to the CPU*, Python goes on before the numbers have arrived.
-> Synchronize before you read them.
+> Before you read them, call `torch.cuda.synchronize()`, which waits until the GPU has finished.
 
 ### Exercise 1.3 · Latency and bandwidth &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `copy_cost(sizes, seconds)`. Copies of `sizes[i]` bytes took `seconds[i]`; return `(latency, bandwidth)` in
-seconds and bytes per second of the straight line $\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$
-that fits them best. The largest copies take thousands of times as long as the smallest. In ordinary least squares they
-alone would decide, and the latency would be lost in their noise. So measure each copy's error *relative* to its own
-time, and minimize the sum of the squares of
+Write `copy_cost(sizes, seconds)`. A copy of `sizes[i]` bytes took `seconds[i]` seconds. Find the straight line
+$\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$ that fits these measurements best, and return its
+`(latency, bandwidth)`, in seconds and in bytes per second. The largest copies may take thousands of times as long as
+the smallest. In ordinary least squares they alone would determine the line, and the latency would be lost in their
+noise. So measure each copy's error *relative* to its own time, and minimize the sum of the squares of
 
 $$\frac{\text{latency} + \text{sizes}[i] / \text{bandwidth} - \text{seconds}[i]}{\text{seconds}[i]} .$$
 
-There are at least two different sizes, in any order; all times are positive, and the fitted line rises. It may start
-below 0. Compute in float64, and don't change either list.
+There are at least two different sizes, in any order; all times are positive, and the fitted line rises. The fitted
+latency may be negative. Compute in float64, and don't change either list.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "copy_cost", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def copy_cost(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
-    """Fit seconds = latency + bytes / bandwidth by least squares of the relative differences.
+    """Fit seconds = latency + bytes / bandwidth by minimizing the sum of the squared relative errors.
 
     sizes: bytes of each copy. seconds: how long each took. Returns (latency in s, bandwidth in B/s).
     """
@@ -454,10 +463,11 @@ check("copy_cost")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>It's a straight line y = a + b·x through points: a is the latency, and b is one over the bandwidth.</details>
-<details><summary>Hint 2</summary>Ordinary least squares subtracts the mean from every x and every y. The best slope is the sum of the products of these differences over the sum of the squares of those of x, and the line passes through the point of means. Here every copy has a weight in each of these sums and in both means: which weight turns a squared difference into a squared relative difference? (<code>torch.linalg.lstsq</code> can do it too, if you divide each equation by its own seconds.)</details>
+<details><summary>Hint 2</summary>Ordinary least squares subtracts the mean from every x and every y. The best slope is the sum of the products of the x and y differences, divided by the sum of the squared x differences, and the line passes through the point (mean of x, mean of y). Here every copy has a weight in each of these sums and in both means: which weight turns a squared error into a squared relative error? (<code>torch.linalg.lstsq</code> can do it too, if you divide each equation by its own seconds.)</details>
 
-**Why it matters.** The same two numbers describe a disk, a network and a GPU's memory. Lecture 05 builds the roofline
-model on them.
+**Why it matters.** The same two numbers describe a disk, a network and a GPU's memory. Lecture 05 combines the
+bandwidth with a processor's peak FLOPs per second into the *roofline model*, which shows whether memory or arithmetic
+limits a program.
 """
 
 # %% tags=["timed"]
@@ -500,7 +510,7 @@ the right model. To see that, look at the picture.
 ## 4 · Elementwise operations
 
 An **elementwise** operation acts on each element alone, or on the corresponding elements of two tensors of the same
-shape. Each makes a new tensor.
+shape. Each operation below makes a new tensor.
 """
 
 # %% tags=["item-31"]
@@ -515,9 +525,10 @@ assert torch.equal(x / 0.5, torch.tensor([2.0, 8, 18]))
 
 # %% [markdown]
 r"""
-If the shapes differ, PyTorch uses broadcasting. **Broadcasting** aligns two shapes from the right and repeats every
-dimension of size 1 as often as needed, without copying it. It's convenient, but it makes one kind of mistake silent: if
-you sum over a dimension and it disappears, the result may be aligned with the wrong dimension.
+If the shapes differ, PyTorch uses **broadcasting**: it aligns the two shapes from the right, treats a missing dimension
+as one of size 1, and repeats every dimension of size 1 as often as needed, without copying it. It's convenient, but it
+makes one kind of mistake silent: if you sum over a dimension and it disappears, the result may be aligned with the
+wrong dimension.
 """
 
 # %%
@@ -536,12 +547,13 @@ r"""
 
 Most current language models normalize the vectors that pass through them by their *root mean square*: they divide each
 vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length of the last
-dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN. Write `rms_normalize(x,
-eps)` for any number of leading dimensions of any size, including none; by default `eps` is 1e-6. Don't change `x`. The
-result has the dtype of `x`, whether you compute in that dtype or in float32. Training will send gradients back through
-it, so compute it with PyTorch's operations only. No square and no sum of a vector's squares is too large for the dtype
-of `x`. PyTorch has this function already (`rms_norm`); here, write it out. (`Float[Tensor, "... d"]` is a note to the
-reader: floats, with a last dimension called d and anything in front.)
+dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN. Write
+`rms_normalize(x, eps)` for any number of leading dimensions of any size, including none; by default `eps` is 1e-6.
+Don't change `x`. The result has the dtype of `x`, whether you compute in that dtype or in float32. Training will send
+gradients back through it, so compute it with PyTorch's operations only. You may assume that a vector's squares and
+their sum never overflow in the dtype of `x`. PyTorch has this function already (`rms_norm`); here, write it out.
+(`Float[Tensor, "... d"]` is a type annotation for the reader: it stands for a tensor of floats with a last dimension
+called d and any dimensions in front of it.)
 """
 
 
@@ -564,7 +576,8 @@ r"""
 **Why it matters.** Llama, Qwen and DeepSeek normalize at least twice in every layer this way. They call it RMSNorm: the
 function you just wrote, computed in float32 and multiplied by a learned scale.
 
-What's left of a vector's length? Nothing, as long as the mean of its squares is large compared with $\varepsilon$:
+How much does the result still tell you about the vector's original magnitude? Nothing, as long as the mean of its
+squares is large compared with $\varepsilon$:
 """
 
 # %%
@@ -594,11 +607,11 @@ assert torch.equal(x.triu(diagonal=1), torch.tensor([[0.0, 1, 1], [0, 0, 1], [0,
 
 # %% [markdown]
 r"""
-What would you need that for? Remember that a language model learns to predict each next token. Position $q$ has to
-predict token $q + 1$ from tokens 0 to $q$, and it mustn't see any later ones, or it would simply copy the answer. A
-**causal mask** is a matrix that says which positions each position may see: its entry `[query, key]` is true if the
-*query*, the position that predicts, may see the *key*, the position that is read, which means $\text{key} \le
-\text{query}$. (Lecture 04 explains these two names and uses the mask in attention.)
+What would you need that for? Remember that a language model learns to predict the next token at each position. Position
+$q$ has to predict token $q + 1$ from tokens 0 to $q$, and it mustn't see any later ones, or it would simply copy the
+answer. A **causal mask** is a matrix that says which positions each position may see: its entry `[query, key]` is true
+if the *query*, the position that predicts, may see the *key*, the position that is read, which means
+$\text{key} \le \text{query}$. (Lecture 04 explains these two names and uses the mask in attention.)
 
 > **Trap: the wrong triangle.** `triu` is often introduced as "how to make a causal mask". If there is one row per
 > query, it makes the transpose of one: the first position then sees the whole text, and the last only itself. A model
@@ -620,11 +633,11 @@ assert leaky[0, 3] == 0.25
 r"""
 ### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `causal_mask(t, window)`. It returns a matrix of truth values, `[t, t]`, in which entry `[query, key]` is `True`
-where that query may see that key: itself and everything before it. Many models let some of their layers look back only
-a limited distance. If a `window` is given, a query sees only the last `window` of these keys, its own included (or all
-of them, if there are fewer). By default `window` is `None`, and it sees everything before it. Each call makes a new
-matrix. Both numbers are at least 1, and the window may be wider than the text.
+Write `causal_mask(t, window)`. It returns a Boolean matrix of shape `[t, t]` in which entry `[query, key]` is `True` if
+that query may see that key. A query may see itself and everything before it. Many models let some of their layers look
+back only a limited distance. If a `window` is given, a query sees only the last `window` of these keys, its own
+included (or all of them, if there are fewer). By default `window` is `None`, and a query sees itself and everything
+before it. Each call makes a new matrix. Both numbers are at least 1, and the window may be wider than the text.
 """
 
 
@@ -663,7 +676,7 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 **Why it matters.** With this mask, a model can learn to predict the next token at every position in a single pass. Half
 of the entries are never needed, and a good program skips them.
 
-Here are the averages again with your mask. How many of the entries does a longer text need at all?
+Here are the averages again with your mask. What fraction of the entries does a longer text actually need?
 """
 
 # %%
@@ -682,15 +695,15 @@ for t in (256, 1_024, 4_096):
 
 # %% [markdown]
 r"""
-Without a window the number of entries grows with the square of the length; with a window it grows in proportion to the
-length.
+Without a window the number of entries that are needed grows with the square of the length; with a window it grows in
+proportion to the length.
 
 ## 6 · Matrix multiplication
 
-Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives `[B,
-K]`. If there are more dimensions, the last two are multiplied, and each index of the others, the *batch* dimensions, is
-a separate product; PyTorch computes all of them at once. A language model typically has one batch dimension for the
-sequences and one for the tokens.
+Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives
+`[B, K]`. If there are more dimensions, the last two form the matrices, and the others are *batch* dimensions: there is
+a separate product for each combination of their indices, and PyTorch computes all of them at once. In a language model,
+`x` typically has one leading dimension for the sequences and one for the tokens.
 """
 
 # %% tags=["item-33"]
@@ -714,9 +727,9 @@ r"""
 
 Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`. There may be
 any number of leading dimensions, including none, and each may have any size, including 0. Don't use a loop, and don't
-sum up elementwise products by hand: make it *one* matrix product for the whole batch, which is what a GPU does fast.
-Don't change the arguments. They all have the same dtype, and the result has it too. Training will send gradients back
-to all three.
+sum up elementwise products by hand: make it *one* matrix product for the whole batch, which is what a GPU is fast at.
+Don't change the arguments. They all have the same dtype, and so does the result. Training will send gradients back to
+all three.
 """
 
 
@@ -764,8 +777,9 @@ r"""
 
 GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has four 12,288 × 12,288 matrices for attention
 and two for the feed-forward block, one 12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a
-vector for each of 50,257 tokens and one with a vector for each of 2,048 positions. (The token table also serves as the
-output layer, so it counts once. Biases and normalizations add less than 0.01%.)
+vector for each of 50,257 tokens, the *token embedding*, and one with a vector for each of 2,048 positions, the
+*position embedding*. (The token embedding also serves as the output layer, so it counts once. Biases and normalizations
+add less than 0.01%.)
 
 **Predict.** How many 80 GB cards do you need just to *hold* these weights, at two bytes each?
 """
@@ -830,15 +844,16 @@ r"""
 
 **Mechanics.** A tensor takes `numel × element_size` bytes. It's made on the CPU unless you say `device=`; `.to` copies
 only if the device or the dtype differs. A copy costs its latency plus its bytes divided by the bandwidth.
-`keepdim=True` keeps broadcasting honest. `tril` makes the causal mask for `[query, key]`. `@` multiplies the last two
-dimensions and treats any others as a batch.
+`keepdim=True` keeps the dimension that a sum or a mean reduces, so that broadcasting aligns the result correctly.
+`tril` makes the causal mask for `[query, key]`. `@` multiplies the last two dimensions and treats any others as a
+batch.
 
-**Mindset.** Before you make a tensor, say what its shape, dtype, bytes and device will be. Keep an account, and let the
-machine check it with `assert`.
+**Mindset.** Before you make a tensor, say what its shape, dtype, size in bytes and device will be. Write these
+predictions down, and let the machine check them with `assert`.
 
-**Intuitions.** One matrix of a large model takes gigabytes. Two thirds of a Transformer's weights are in its
-feed-forward blocks. The weights alone already need several cards, before any gradients or activations. A few large
-copies are faster than many small ones.
+**Intuitions.** One matrix of a large model takes gigabytes. About two thirds of GPT-3's weights are in its feed-forward
+blocks. Its weights alone already need several cards, before any gradients or activations. A few large copies are faster
+than many small ones.
 
 Next: [02 · Dtypes](../02_dtypes/02_dtypes.ipynb). What do the bits inside an element mean?
 """

@@ -8,11 +8,11 @@ r"""
 > **What do the bits inside an element mean, and what gets lost?**
 
 A **floating-point number** is stored like a number in scientific notation, with a sign, a few digits and an exponent.
-In a tensor it has exactly 64, 32, 16 or 8 bits. So every format can represent some numbers and must round all the
-others. The designer of the format chose which ones, and you choose again whenever you write `dtype=`. In this lecture
-you'll write a decoder, and with it you'll prove what each of the 131,584 bit patterns of `float16`, `bfloat16` and the
-two 8-bit formats means. You'll also see which formats make gradients vanish, which ones leave a weight stuck, and how
-people fix both.
+In a tensor it has exactly 64, 32, 16 or 8 bits. So every format can represent only certain numbers and must round all
+the others. The designer of the format chose which ones, and you choose again whenever you write `dtype=`. In this
+lecture you'll write a decoder and check it against PyTorch on every one of the 131,584 bit patterns of `float16`,
+`bfloat16` and the two 8-bit formats. You'll also see which formats round gradients to zero, which ones leave a weight
+stuck, and how people fix both.
 
 (Bits mean the same on a GPU as on a CPU, so this lecture runs on the CPU.)
 """
@@ -62,14 +62,15 @@ assert fields(3.0) == "0 10000000 10000000000000000000000"  # 2 · 1.1 in base t
 
 # %% [markdown]
 r"""
-Read it like 1.5 · 10⁻⁸, but in base two. The **exponent** says roughly how large the number is; the **mantissa**, also
-called the *fraction* or *significand*, holds its digits:
+Read the three fields the way you read 1.5 · 10⁻⁸, but in base two. The **exponent** says roughly how large the number
+is; the **mantissa**, also called the *fraction* (and, loosely, the *significand*), holds its digits:
 
 $$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent} - 127}$$
 
-Two ideas save bits here. In base two the first digit of any number except zero is 1, so the format doesn't store it.
-This unstored digit is the **implicit one**. And the exponent field holds no negative numbers. Instead, the **bias**, a
-constant, is subtracted from it. For `float32` the bias is 127, and with $e$ exponent bits it's $2^{e-1} - 1$.
+Two ideas are at work here. In base two the first digit of any number except zero is 1, so the format doesn't store it.
+This unstored digit is the **implicit one**. And the exponent field itself is never negative: to get the exponent, you
+subtract a constant, the **bias**, from it. For `float32` the bias is 127, and with $e$ exponent bits it's
+$2^{e-1} - 1$.
 
 **Predict.** Which number is `0 10000001 10100000000000000000000`? Work it out on paper: 10000001 in base two is 129,
 and a mantissa that begins with 101 stands for 1/2 + 1/8.
@@ -90,10 +91,10 @@ assert number == (1 + 1 / 2 + 1 / 8) * 2 ** (129 - 127) == 6.5
 r"""
 Two values of the exponent field are reserved for special cases.
 
-- *All zeros.* There's no implicit one, and the exponent is the same as for the field value 1. So the number is
-  $\text{mantissa} / 2^{23} \cdot 2^{1-127}$. If the mantissa is 0, that's zero, which therefore has two patterns, 0 and
-  −0. A **subnormal** number has exponent field 0 and a nonzero mantissa. Subnormal numbers fill
-  the gap between zero and the smallest ordinary (*normal*) number in equal steps.
+- *All zeros.* There's no implicit one, and the exponent is the one that a field value of 1 would give. So the number is
+  $\text{mantissa} / 2^{23} \cdot 2^{1-127}$. A mantissa of 0 then means the number zero. Because the sign bit can be
+  either, zero has two patterns, 0 and −0. A **subnormal** number has exponent field 0 and a nonzero mantissa. Subnormal
+  numbers fill the gap between zero and the smallest ordinary (*normal*) number in equal steps.
 - *All ones.* If the mantissa is 0, that's infinity. Any other mantissa means **NaN**, *not a number*, the result of
   operations such as ∞ − ∞.
 """
@@ -113,9 +114,9 @@ assert math.nan != math.nan  # NaN equals nothing, itself included
 
 # %% [markdown]
 r"""
-> **Trap: 0.1 is not 0.1.** People say that `0.1` is stored exactly and that only long computations round. It isn't: in
-> base two, 0.1 has infinitely many digits, like 1/3 in base ten. The computer stores the nearest number that the format
-> has.
+> **Trap: 0.1 is not 0.1.** It's easy to assume that `0.1` is stored exactly and that only long computations round. But
+> `0.1` is rounded too: in base two, 0.1 has infinitely many digits, like 1/3 in base ten. The computer stores the
+> nearest number that the format can represent.
 """
 
 # %%
@@ -131,9 +132,10 @@ happens to the last bit of the mantissa at `2.0**24 + 1`?
 
 ## 2 · One plan, six formats
 
-All formats in this lecture follow that plan. They differ in how many bits they give to the exponent and to the
-mantissa. *Exponent bits buy range*: how large and how small a number can be. *Mantissa bits buy precision*: how close
-together the numbers are. Since the total is fixed, each extra bit of one costs a bit of the other.
+All formats in this lecture follow that layout: sign, exponent, mantissa. They differ in how many bits they give to the
+exponent and to the mantissa. *Exponent bits buy range*: how large and how small a number can be. *Mantissa bits buy
+precision*: how close together the numbers are. Since the total is fixed, each extra bit of one costs a bit of the
+other.
 """
 
 # %%
@@ -159,8 +161,9 @@ plots.show(
 # %% [markdown]
 r"""
 Look at two pairs of formats. **bfloat16** is `float32` without its lower 16 bits: it has the same range and far less
-precision. In the same way, E5M2 is `float16` without its lower 8 bits. The next cell shows both: `>> 16` shifts the
-bits 16 places to the right, so that the lower 16 disappear, and `<< 16` shifts the others back.
+precision. In the same way, E5M2 (PyTorch's `float8_e5m2`) is `float16` without its lower 8 bits. The next cell shows
+both: `>> 16` shifts the bits 16 places to the right, so that the lower 16 disappear, and `<< 16` shifts the others
+back.
 """
 
 # %%
@@ -175,7 +178,7 @@ assert torch.equal(cut.to(torch.float8_e5m2).half(), cut)
 
 # %% [markdown]
 r"""
-The names of the 8-bit formats, together called **fp8**, describe their plan: *E5M2* has five exponent bits and two
+The names of the 8-bit formats, together called **fp8**, describe their layout: *E5M2* has five exponent bits and two
 mantissa bits, *E4M3* has four and three. E5M2 follows all the rules above. E4M3 breaks one. Its designers gave up
 infinity for more range: the highest exponent is used for ordinary numbers, and the *only* NaN is the pattern with all
 exponent and mantissa bits set (with either sign). PyTorch's name for it says so: in `float8_e4m3fn`, `f` stands for
@@ -198,12 +201,13 @@ assert finite == {torch.float8_e4m3fn: 254, torch.float8_e5m2: 248}
 
 # %% [markdown]
 r"""
-> **Trap: what's standard?** You may read that fp8 "was standardized in 2022". In 2022 NVIDIA, Arm and Intel *proposed*
-> it ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)). The Open Compute Project published its specification of
-> 8-bit floating point in 2023. There are other 8-bit formats too; PyTorch has some, with `fnuz` in their names.
+> **Trap: what's standard?** You may read that fp8 "was standardized in 2022". In fact, NVIDIA, Arm and Intel only
+> *proposed* it in 2022 ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)), and the Open Compute Project published
+> its specification of 8-bit floating point in 2023. There are other 8-bit formats too; PyTorch has some, with `fnuz` in
+> their names.
 
-The 8-bit formats are meant for *storing* numbers, and for the matrix multiplications of hardware that supports them. In
-PyTorch you can't even add two such tensors. You convert, compute, and convert back.
+The 8-bit formats are meant for *storing* numbers, and for matrix multiplications on hardware that supports them. In
+PyTorch you can't even add two such tensors. Instead, you convert, compute, and convert back.
 """
 
 # %%
@@ -232,17 +236,18 @@ float_bits.explore("0.1", "float16")
 # %% [markdown]
 r"""
 *Try it yourself:* convert 0.1, 1 and 300 to `float8_e5m2` in the same way. Which of the two formats comes closer, and
-which could hold 3,000?
+which has enough range for 3,000?
 
 ### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`. It returns the number that a bit pattern means, in any
-format that follows the plan. `bits` is an integer of exactly `1 + exponent_bits + mantissa_bits` bits: first the sign,
-then the exponent bits, then the mantissa bits. Handle all cases: normal and subnormal numbers, the two zeros, both
-infinities, and NaN. With `finite=True` the format differs as E4M3 does: there's no infinity, and the only NaN is the
-pattern in which all bits after the sign are set. Use integers and Python floats; don't make a tensor.
+Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`. It returns the number that a bit pattern represents,
+in any format that follows this layout. `bits` is an integer of exactly `1 + exponent_bits + mantissa_bits` bits: first
+the sign, then the exponent bits, then the mantissa bits. Handle all cases: normal and subnormal numbers, the two zeros,
+both infinities, and NaN. With `finite=True` the format departs from the rules in the same way as E4M3: there's no
+infinity, and the only NaN is the pattern in which all bits after the sign are set. Use integers and Python floats;
+don't make a tensor.
 
-Formats have at least two exponent bits and at least one mantissa bit, and at most those of `float64`. With
+Formats have at least two exponent bits and at least one mantissa bit, and at most as many of each as `float64`. With
 `finite=True` they have at most ten exponent bits, so that every number fits into a Python float. A negative zero must
 be −0.0: note that `-1 * 0` is 0 in Python, but `-1.0 * 0` is −0.0.
 """
@@ -250,7 +255,7 @@ be −0.0: note that `-1 * 0` is 0 in Python, but `-1.0 * 0` is −0.0.
 
 # %% nbgrader={"grade": false, "grade_id": "decode", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def decode(bits: int, exponent_bits: int, mantissa_bits: int, finite: bool = False) -> float:
-    """The number that a pattern of 1 + exponent_bits + mantissa_bits bits means.
+    """The number that a pattern of 1 + exponent_bits + mantissa_bits bits represents.
 
     finite: as in E4M3, the highest exponent is an ordinary one; the only NaN has all bits below the sign set.
     """
@@ -291,8 +296,8 @@ E4M3, 1 1111 100     normal:    -1.5  · 2^(15 - 7)  = -384
 
 </details>
 
-**Why it matters.** New formats keep appearing in checkpoints, data sheets and papers, and most follow this plan or
-change one rule of it. You can now read them.
+**Why it matters.** New formats keep appearing in checkpoints, data sheets and papers, and most follow this layout or
+change just one of its rules. You can now read them.
 
 ### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -303,8 +308,8 @@ Write `limits(exponent_bits, mantissa_bits, finite=False)`. It returns a diction
 - `"smallest_subnormal"`: the smallest positive number of all;
 - `"eps"`: the distance from 1 to the next larger number.
 
-The results must be exact, for the same formats as before, up to the sizes of `float64`. (There `2.0**1024` is too large
-for a Python float.)
+The results must be exact for the same formats as before, `float64` included. (For that one, don't compute `2.0**1024`
+along the way: it's too large for a Python float.)
 """
 
 
@@ -331,10 +336,11 @@ check("limits")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Write down the bit pattern of each of the four numbers, and decode it by hand.</details>
-<details><summary>Hint 2</summary>What is 1 + mantissa / 2**mantissa_bits for the largest mantissa, in terms of eps? In E4M3
-that pattern is used for NaN.</details>
+<details><summary>Hint 2</summary>What is 1 + mantissa / 2**mantissa_bits for the largest mantissa, in terms of eps? In E4M3,
+that mantissa with the highest exponent is the NaN.</details>
 
-**Why it matters.** Look up these four numbers before you choose a dtype. Let's compare yours with PyTorch's.
+**Why it matters.** These four numbers tell you whether a dtype fits your data, so look them up before you choose one.
+Let's compare yours with PyTorch's.
 """
 
 # %% tags=["item-11"]
@@ -354,8 +360,8 @@ for name, (exponent_bits, mantissa_bits) in plans.items():
 r"""
 > **Trap: three misleading names.** `finfo.min` isn't the smallest positive number but the most *negative* one.
 > `finfo.tiny` (or `smallest_normal`) is the smallest *normal* number; subnormal numbers are smaller still. And
-> `finfo.eps`, the **machine epsilon**, is the gap between 1 and the next number. It isn't the smallest number either,
-> and numbers far smaller than `eps` cause no trouble at all.
+> `finfo.eps`, the **machine epsilon**, is the gap between 1 and the next number. It isn't the smallest number either:
+> the format can represent numbers far smaller than `eps`.
 """
 
 # %%
@@ -394,9 +400,10 @@ assert x.tolist() == [1.0011717677116394e-08, 70_144.0]  # … as the nearest bf
 # %% [markdown]
 r"""
 That's why `bfloat16` was invented. Where exactly is the edge? A conversion rounds to the nearest number that the format
-has, so a number is lost only if 0 or infinity is the nearest. In `float16`, $2^{-25}$ lies halfway between 0 and the
-smallest subnormal number, and it becomes 0; anything larger survives. At the other end, 65,520 lies halfway between the
-largest number, 65,504, and 65,536, which would come next. It becomes infinite, while 65,519 still rounds down.
+can represent, and infinity takes the place of the number that would follow the largest. So a number is lost only if it
+rounds to 0 or to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal number, and it
+becomes 0; anything larger survives. At the other end, 65,520 lies halfway between the largest number, 65,504, and the
+one that would come next, 65,536. So 65,520 becomes infinite, while 65,519 still rounds down.
 """
 
 # %%
@@ -409,8 +416,9 @@ assert torch.tensor(65_520.0, dtype=torch.float16) == math.inf
 
 # %% [markdown]
 r"""
-One infinity soon causes more damage. The difference of two infinities is NaN, and every operation with a NaN gives
-another NaN. So when the loss in your log turns into NaN, the cause is often a number beyond 65,504 some steps earlier.
+One infinity soon causes more damage. The difference of two infinities is NaN, and almost all arithmetic with a NaN
+gives another NaN. So when the loss of a `float16` run turns into NaN, the cause is often a number beyond 65,504 some
+steps earlier.
 """
 
 # %%
@@ -422,9 +430,9 @@ assert shifted.sum().isnan()
 
 # %% [markdown]
 r"""
-> **Trap: bfloat16 can overflow.** It's often said that `bfloat16` has the range of `float32`, so converting never
-> overflows. It has the same *exponents*, but its largest mantissa is shorter, so the very largest numbers of `float32`
-> round up to infinity.
+> **Trap: bfloat16 can overflow.** It's often said that converting `float32` to `bfloat16` never overflows, because both
+> have the same range. They do have the same *exponents*, but the mantissa of `bfloat16` is shorter, so the very largest
+> numbers of `float32` round up to infinity.
 
 > **Trap: beyond 448.** In older versions of PyTorch, a number too large for `float8_e4m3fn` became NaN. Since 2.12 it
 > becomes 448, and so does infinity, so converting can hide an overflow. (`float8_e5m2` has an infinity and uses it.)
@@ -450,9 +458,9 @@ r"""
 
 Write `survives(values, dtype)`. For each value, it says whether a conversion to `dtype` (`float16`, `bfloat16` or
 `float32`) leaves it finite and doesn't turn it into 0. A 0 has nothing to lose and survives; a value that's already
-infinite or NaN doesn't. A value that survives may change. `values` is a tensor of any shape, in `float64` or one of
-these three dtypes; the result is a tensor of truth values of the same shape. No value is so close to a limit that
-rounding it to `float32` first would change the answer.
+infinite or NaN doesn't. A value that survives may still be rounded. `values` is a tensor of any shape, in `float64` or
+one of these three dtypes; the result is a Boolean tensor of the same shape. You can assume that no value is so close to
+a limit that rounding it to `float32` first would change the answer.
 """
 
 
@@ -471,8 +479,8 @@ check("survives")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Convert, and look at what the values became.</details>
-<details><summary>Hint 2</summary>Two conditions must hold: one about overflow, the other about underflow. Combine
-comparisons of tensors with <code>&</code> and <code>|</code>, each in parentheses.</details>
+<details><summary>Hint 2</summary>Two conditions must hold: one about overflow, the other about underflow. Put each
+comparison in parentheses, and combine them with <code>&</code> and <code>|</code>.</details>
 
 **Why it matters.** In section 6 you'll apply this function to the gradients of a real network.
 
@@ -502,8 +510,8 @@ for low in (1, 2, 1024):
 
 # %% [markdown]
 r"""
-That's the plan at work: the exponent picks an interval from one power of two to the next, and the mantissa divides each
-interval into the same number of steps. If you look at the bit patterns, it's even simpler:
+That's the layout at work: the exponent picks an interval from one power of two to the next, and the mantissa divides
+each interval into the same number of steps. If you look at the bit patterns, it's even simpler:
 
 > *The next number is the next pattern.* Read the bits of a positive float as an integer and add 1. If the mantissa
 > overflows, the carry goes into the exponent, which is exactly what should happen. Even 0, the subnormal numbers and
@@ -524,11 +532,11 @@ assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # the next 
 r"""
 ### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `gap(x, dtype)`. Round `x` to the nearest number of `dtype`, and return the distance from there to the next larger
-number of that dtype. `x` is a Python float, 0 or positive, and it rounds to something below the largest number of the
-dtype. The function must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (which can't
-subtract, so convert first), and be exact. No `x` is a tie between two numbers, or so close to one that rounding it to
-`float32` first would change the answer.
+Write `gap(x, dtype)`. Round `x` to the nearest number that `dtype` can represent, and return the distance from there to
+the next larger one. `x` is a Python float, 0 or positive, and it rounds to something below the largest number of the
+dtype. The function must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (PyTorch can't
+subtract those, so convert first), and its result must be exact. You can assume that no `x` lies exactly in the middle
+between two numbers, or so close to the middle that rounding it to `float32` first would change the answer.
 """
 
 
@@ -553,9 +561,9 @@ r"""
 <details><summary>Hint 2</summary><code>.view(torch.int16)</code> reads two bytes as an integer, and
 <code>.view(torch.uint8)</code> reads one. In which dtype can you subtract without losing anything?</details>
 
-**Why it matters.** Half of this gap is the largest error that rounding can make. It's also the smallest update that
-changes a number. (Numerical analysts call the gap a *unit in the last place*, or **ulp**: the distance between a number
-and its next larger neighbor.)
+**Why it matters.** Half of this gap is the largest error that rounding can make. Any smaller amount that you add to a
+number is lost altogether. (Numerical analysts call the gap a *unit in the last place*, or **ulp**: the distance between
+a number and its next larger neighbor.)
 """
 
 # %%
@@ -584,10 +592,11 @@ plots.show(
 
 # %% [markdown]
 r"""
-Where the curves don't level off, they all have the same slope. So a format doesn't have a fixed gap but a fixed
-*relative* gap: `float32` has about seven decimal digits, `float16` three and `bfloat16` two, regardless of the size of
-the number. And if you add less than half a gap to a number, it doesn't change. That's true for `float32` as well:
-beyond $2^{24}$ it can't represent every integer, so don't count tokens with it.
+Where the curves don't level off, they all have the same slope: the gap grows in proportion to the number. So a format
+doesn't have a fixed gap but, to within a factor of two, a fixed *relative* gap: `float32` has about seven decimal
+digits, `float16` three and `bfloat16` two, regardless of the size of the number. And if you add less than half a gap to
+a number, it doesn't change. That's true for `float32` as well: beyond $2^{24}$ it can't represent every integer, so
+don't count tokens with it.
 """
 
 # %%
@@ -619,17 +628,18 @@ assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() accumulates
 # %% [markdown]
 r"""
 That's why good implementations of sums, means and matrix products read 16-bit numbers but **accumulate** in `float32`:
-they keep the running sum in the longer format and round once, at the end.
+they keep the running sum in the wider format and round once, at the end.
 
 *Try it yourself:* do the same in `float16`, with 5,000 ones. Predict where it gets stuck: at which number is the gap
 2?
 
 ## 5 · Rounding, by hand
 
-To convert to a shorter format, you choose between two neighbors. All these conversions **round to nearest**, with ties
-to even: they take the closer neighbor, and if the number lies exactly in the middle, the neighbor whose last bit is 0.
-(Always rounding halves up would make sums drift upward.) We can watch the rule at work from `float32` to `bfloat16`,
-because the result is the upper 16 bits, and the lower 16 bits say how far it is to the next number:
+Converting to a narrower format means choosing between two neighbors. PyTorch's conversions **round to nearest**, with
+ties to even: they take the closer neighbor, and if the number lies exactly in the middle, the neighbor whose last bit
+is 0. (Always rounding halves up would make sums drift upward.) We can watch the rule at work from `float32` to
+`bfloat16`, because the upper 16 bits are the neighbor nearer to zero, and the lower 16 bits say how far beyond it the
+number lies:
 
 ```
 lower 16 bits    below 0x8000, which is 1000 0000 0000 0000 in base two:    the upper bits stay
@@ -663,9 +673,10 @@ r"""
 
 Write `to_bfloat16_bits(x)`. For each element of the `float32` tensor `x`, it returns the 16 bits of the nearest
 `bfloat16`, as an integer from 0 to 65,535. Ties go to the even neighbor. Numbers half a gap or more above the largest
-`bfloat16` become infinite, as in all IEEE formats, and −0.0 keeps its sign. The result has the shape of `x` and any
-integer dtype that can hold these numbers, and `x` isn't changed. Use integer arithmetic on the bits: don't make a
-`bfloat16` tensor. Infinity stays infinity, and every NaN must become some NaN.
+`bfloat16` become infinite, as they do in the formats of IEEE 754 (the floating-point standard), and −0.0 keeps its
+sign. The result has the shape of `x` and any integer dtype that can hold these numbers, and `x` isn't changed. Use
+integer arithmetic on the bits: don't make a `bfloat16` tensor. Infinity stays infinity, and every NaN must become some
+NaN.
 """
 
 
@@ -690,11 +701,12 @@ r"""
 <details><summary>Hint 1</summary><code>x.view(torch.int32)</code> gives the bits. An int32 whose highest bit is set is
 negative; <code>.long() & 0xFFFFFFFF</code> gives the same 32 bits as a nonnegative number.</details>
 <details><summary>Hint 2</summary>Which number can you add so that there's a carry into the upper 16 bits if the lower
-ones are above a half, and only then? And what changes on a tie, if the upper part is odd? Handle NaN last, with
+ones are above 0x8000, and only then? And what changes on a tie, if the upper part is odd? Handle NaN last, with
 <code>torch.where</code>.</details>
 
-**Why it matters.** Processors without an instruction for it convert this way: two additions and a shift. Once you know
-the trick, you can build kinds of rounding that no instruction offers. You will, in the next section.
+**Why it matters.** On processors without an instruction for this conversion, software does it this way, with two
+additions and a shift. Once you know the trick, you can build other kinds of rounding, which many processors have no
+instruction for. You'll do that in the next section.
 """
 
 # %%
@@ -706,10 +718,10 @@ assert torch.equal(to_bfloat16_bits(x).long(), theirs)
 r"""
 ## 6 · What it means for training
 
-Here's a small network in `float32`, and the gradient of its loss with respect to the output of its first layer, which
-the backward pass computes on its way to the weights. These gradients are small. The loss is a mean over the batch, so
-each example's contribution is divided by the batch size: 16,384 here, and millions of tokens when people train a large
-model.
+Here's a small network in `float32`. On its way to the first layer's weights, the backward pass computes the gradient of
+the loss with respect to that layer's output, one number for each element. These gradients are small. The loss is a mean
+over the batch, so each example's contribution is divided by the batch size: 16,384 here, and millions of tokens when
+people train a large model.
 """
 
 # %%
@@ -742,7 +754,7 @@ assert middle < 1e-5
 
 # %% [markdown]
 r"""
-Now apply your function. Which of these gradients survive in 16 bits? And what if we first multiply all of them by a
+Now apply your `survives`. Which of these gradients survive in 16 bits? And what if we first multiply all of them by a
 power of two?
 """
 
@@ -780,13 +792,14 @@ plots.show(
 r"""
 So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and by the chain rule every gradient
 is multiplied by it too. Before the update you divide it out again, in `float32`. With `bfloat16` you don't need this.
-(Lecture 10 builds both.)
+(In lecture 10 you'll build both kinds of training.)
 
 ### Why deep learning can afford low precision
 
-Engineers usually compute orbits and bridges in `float64`. Why don't we do that for networks? Because the gradient
-itself is only an estimate: a different batch gives a different one. Let's compare three errors in one gradient:
-rounding to `float32`, rounding to `bfloat16`, and replacing the batch of 256 examples by another one.
+Engineers usually do the calculations for orbits and bridges in `float64`. Why don't we do that for networks? Because
+the gradient itself is only an estimate: a different batch gives a different one. Let's compare three sources of error
+in one gradient: computing it in `float32`, computing it in `bfloat16`, and computing it on a different batch of 256
+examples.
 """
 
 
@@ -822,7 +835,7 @@ r"""
 The noise from sampling is more than fifty times as large as the rounding error of `bfloat16`, and training averages
 over noise anyway. `float64` would take twice the bytes of `float32`, and at least twice the time on most GPUs, to
 reduce an error that doesn't matter. But be careful: noise averages out only if it's different each time. An error that
-has the same sign at every step doesn't. And there is one such error.
+has the same sign at every step keeps adding up, and here's an example.
 
 ### The update that vanishes
 
@@ -853,9 +866,9 @@ assert gap(1.0, torch.bfloat16) == 8 * gap(1.0, torch.float16)
 # %% [markdown]
 r"""
 The weight never moved. Nothing warns you; the loss just stops falling. The gradient was fine, and so was its product
-with the learning rate. The *sum* was lost in rounding. There are two remedies. The usual one is to keep a `float32`
-copy of the weights, the *master weights*, add the updates there, and compute with a `bfloat16` copy of it. The other is
-to round in such a way that small steps count in the long run.
+with the learning rate. It was in the *sum* that the update was rounded away. There are two remedies. The usual one is
+to keep a `float32` copy of the weights, the *master weights*, add the updates there, and compute with a `bfloat16` copy
+of them. The other is to round in such a way that small steps count in the long run.
 
 So this is what each format means for training:
 
@@ -865,7 +878,7 @@ So this is what each format means for training:
 | `bfloat16` | as `float32` | small updates vanish | keep weights and sums in `float32` |
 | `float16` | gradients underflow, activations overflow | 8 × as fine as `bfloat16` | scale the loss; keep weights and sums in `float32` |
 | `float8_e4m3fn` | ±448 | very coarse | use one scale per tensor or block; for weights and activations |
-| `float8_e5m2` | ±57,344 | coarser still | the same; for gradients, unless each small block has its own scale (lecture 10) |
+| `float8_e5m2` | ±57,344 | coarser still | the same; for gradients (if each small block has its own scale, E4M3 serves for these too; lecture 10) |
 
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
 why.
@@ -886,7 +899,7 @@ beyond the largest number of `bfloat16`. There may be millions of them, so don't
 def stochastic_round(
     x: Float[Tensor, "..."], generator: torch.Generator
 ) -> Float[Tensor, "..."]:
-    """x (float32) as bfloat16, each element rounded to a neighbor at random so that the mean is exact."""
+    """x (float32) as bfloat16, each element rounded to a neighbor at random so that its expected value is exact."""
     ### BEGIN SOLUTION
     noise = torch.randint(
         0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device
@@ -906,7 +919,7 @@ zero, in units of 1/65,536 of a gap.</details>
 <details><summary>Hint 2</summary>Cutting off the lower 16 bits always gives the same neighbor. What could you add to the
 bits first, at random, so that there's a carry exactly as often as there should be?</details>
 
-**Why it matters.** With stochastic rounding, the weight that got stuck needs no `float32` copy any more: stored in two
+**Why it matters.** With stochastic rounding, the weight that got stuck no longer needs a `float32` copy: stored in two
 bytes, it jumps by a whole gap now and then, and on average it moves just as it should.
 """
 
@@ -1001,8 +1014,8 @@ assert patterns == 131_584
 
 # %% [markdown]
 r"""
-Here they are: the two 8-bit formats, number by number, drawn from *your* decoder. The upper part has an ordinary axis
-near zero; on the axis of the lower part each doubling takes up the same space.
+Here they are: the two 8-bit formats, number by number, drawn from *your* decoder. The upper part shows the numbers near
+zero on a linear axis; the axis of the lower part is logarithmic, so each doubling takes up the same space.
 """
 
 # %%
@@ -1033,25 +1046,26 @@ for name, steps in (("float8_e4m3fn", 8), ("float8_e5m2", 4)):
 
 # %% [markdown]
 r"""
-You could do the same for a format that's published next year. All you need is its plan.
+You could do the same for a format that's published next year. All you need is its layout.
 
 *Try it yourself:* print E3M4, which is `decode(n, 3, 4)` for all n below 256. What would you use such a format for?
 
 ## Takeaways
 
-**Mechanics.** A float is sign, exponent, mantissa: $\pm (1 + m/2^M) \cdot 2^{\,e - \text{bias}}$, with a bias of
-$2^{E-1} - 1$. Exponent field 0 means zero or subnormal; all ones means infinity or NaN (E4M3 has a single NaN). The
-next pattern is the next number. Conversion rounds to nearest, ties to even. Numbers that are too small become 0 and
-numbers that are too large become infinite (in E4M3: NaN or 448), without any warning.
+**Mechanics.** With $E$ exponent bits and $M$ mantissa bits, a float with sign ±, exponent field $e$ and mantissa $m$
+means $\pm (1 + m/2^M) \cdot 2^{\,e - \text{bias}}$, with a bias of $2^{E-1} - 1$. Exponent field 0 means zero or
+subnormal; all ones means infinity or NaN (in E4M3 it's an ordinary exponent, except that a mantissa of all ones makes
+it NaN). The next pattern is the next number. Conversion rounds to nearest, ties to even. Numbers that are too small
+become 0 and numbers that are too large become infinite (in E4M3: NaN or 448), without any warning.
 
-**Mindset.** Ask two questions about each tensor. Does its *range* fit: the smallest gradient, the largest activation?
-Does its *precision* fit: is what I add larger than half a gap of what I add it to? Use short formats to store and
-multiply; add up in `float32`.
+**Mindset.** Ask two questions about the dtype of each tensor. Is its *range* wide enough for the smallest gradient and
+the largest activation? Is its *precision* fine enough: is each number that I add larger than half the gap at the number
+I add it to? Use narrow formats to store and multiply; add up in `float32`.
 
 **Intuitions.** Exponent bits give range, mantissa bits give precision. `float16` has too little range, `bfloat16` too
 little precision, and 8 bits too little of both. Each has its remedy: a scale for the loss, a `float32` copy of the
-weights, a scale for each tensor. Rounding does no harm while it's random; it ruins training if it goes the same way
-every time.
+weights, a scale for each tensor. Rounding errors do little harm as long as they're random; they can ruin training if
+they all go the same way.
 
 Next: [03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb). How does PyTorch turn a shape into
 places in memory?

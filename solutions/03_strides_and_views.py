@@ -6,10 +6,10 @@ r"""
 
 > **How does a shape map to memory, and why are some operations free?**
 
-Some operations give you a new tensor without moving a byte. Others make a copy, which takes as many bytes again and
-the time to move them. In code the two look alike, and some methods do one or the other depending on their input. In
-this lecture you'll turn 8 MB of tokens into a tensor of a billion
-elements at no cost, and you'll learn which innocent-looking call would make you pay for it.
+Some operations give you a new tensor without moving a byte. Others make a copy, which needs the same number of bytes
+again, plus the time to move them. In code the two look alike, and some methods do one or the other depending on their
+input. In this lecture you'll turn 8 MB of tokens into a tensor of a billion elements at no cost, and you'll learn which
+innocent-looking call would make you pay for it.
 """
 
 # %%
@@ -36,10 +36,10 @@ show_progress()
 r"""
 ## 1 · Storage and strides
 
-Memory has no rows and columns; it's one long sequence of bytes. A tensor consists of two things. Its **storage** is a
-one-dimensional block of memory, which we'll think of as a row of *slots* for one element each. Its *metadata* says how
-to find an element in the storage. In this lecture we often fill each slot with its own number. Then every tensor that
-uses the storage shows us where its elements are:
+Memory has no rows or columns; it's one long sequence of bytes. A tensor consists of two things. Its **storage** is a
+one-dimensional block of memory, which we'll think of as a row of *slots*, with one element in each. Its *metadata* says
+how to find an element in the storage. In this lecture we often fill each slot with its own position in the storage.
+Then the values in any tensor that uses the storage tell us which slots they come from:
 """
 
 # %% tags=["item-19"]
@@ -74,8 +74,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-A tensor doesn't have to start at slot 0. A part of a matrix starts at its own first element. The slot of a tensor's
-first element is its **storage offset**. Here's the complete rule, for any tensor:
+A tensor doesn't have to start at slot 0. One that holds only part of a matrix starts wherever the first element of that
+part is. The slot of a tensor's first element is its **storage offset**. Here's the complete rule, for any tensor:
 
 $$\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$$
 
@@ -125,7 +125,7 @@ r"""
 Write `storage_index(x, index)`. It returns the number of the slot that holds `x[index]`. `index` contains one integer
 for each dimension of `x`. As in Python, −1 means the last position along its dimension, and an index out of range
 raises `IndexError`. Work it out from the metadata of `x` alone (its shape, strides and offset); don't make another
-tensor from it, as indexing does.
+tensor from it (indexing `x` would make one).
 """
 
 
@@ -155,11 +155,11 @@ check("storage_index")
 r"""
 <details><summary>Hint 1</summary>Begin with <code>x.storage_offset()</code> and add one product for each
 dimension.</details>
-<details><summary>Hint 2</summary>First refuse any index outside −size … size − 1. Which ordinary index does −1 stand for, and
-which one −size?</details>
+<details><summary>Hint 2</summary>First reject any index outside −size … size − 1. Which nonnegative index does −1 stand for, and
+which does −size stand for?</details>
 
-**Why it matters.** Every GPU program computes this sum for every element before it reads memory. If you ever write one,
-it will be your first line.
+**Why it matters.** A GPU program that accepts tensors with arbitrary strides computes this sum to find each element in
+memory. If you ever write one, the sum will be among its first lines.
 
 ## 2 · Views: new metadata for the same storage
 
@@ -181,7 +181,7 @@ pairs = x.view(2, 8)
 assert (flat.stride(), pairs.stride()) == ((1,), (8, 1))
 
 transpose = x.T  # also x.transpose(0, 1)
-assert transpose.stride() == (1, 4)  # only the strides are exchanged
+assert transpose.stride() == (1, 4)  # the strides are exchanged (and the sizes, here both 4)
 
 start = x.untyped_storage().data_ptr()  # the address where the storage begins
 for view in (row, column, flat, pairs, transpose):
@@ -240,8 +240,8 @@ assert x[:, 1].sum() == 0
 
 # %% [markdown]
 r"""
-What if you write to an expanded tensor, where several elements share a slot? Arithmetic in place (`add_`, `mul_`,
-`copy_`) refuses to do it. Don't rely on that: `zero_`, `fill_` and `expanded[0, 0] = 7` do work, and they change all
+What if you write to an expanded tensor, where several elements share a slot? Some in-place operations (`add_`, `mul_`,
+`copy_`) refuse to do it. Don't rely on that: `zero_`, `fill_` and `expanded[0, 0] = 7` do work, and they change all
 three rows.
 """
 
@@ -289,9 +289,9 @@ assert x.sum() == 0 + 1 + 2 + 3 + 12 + 13 + 14 + 15
 
 # %% [markdown]
 r"""
-> **Trap: a small view keeps a large storage alive.** As long as any view exists, its whole storage does. If you keep
-> one row of each batch for later, you keep every batch. If you save one row to a file, you save the whole matrix. A
-> `clone` of the row has its own small storage and lets go of the rest.
+> **Trap: a small view keeps a large storage alive.** As long as any view of a storage exists, the whole storage stays
+> in memory. If you keep one row of each batch for later, you keep every batch. If you save one row to a file, you save
+> the whole matrix. If you keep a `clone` of the row instead, it has its own small storage, and the rest can be freed.
 """
 
 # %%
@@ -310,9 +310,9 @@ assert file.tell() > 4 * 1024 * 1024  # for a row of 4 kB: a thousand times too 
 r"""
 How can you tell whether two tensors share a storage?
 
-> **Trap: the wrong address.** A common answer is to compare `a.data_ptr()` with `b.data_ptr()`. But `Tensor.data_ptr`
-> is the address of the tensor's *first element*, and two views of one storage may start at different elements. Compare
-> the addresses of their storages instead.
+> **Trap: the wrong address.** A common answer is to compare `a.data_ptr()` with `b.data_ptr()`. But `Tensor.data_ptr()`
+> returns the address of the tensor's *first element*, and two views of one storage may start at different elements.
+> Compare the addresses of their storages instead.
 """
 
 # %% tags=["item-26", "error-11"]
@@ -336,14 +336,14 @@ strides.)
 
 Write `shares_storage(a, b)`. It returns `True` if the two tensors use the same storage, whether or not they use the
 same slots of it. They may differ in shape, strides and dtype. There's one special case: a tensor created empty, like
-`torch.empty(0)`, has a storage of 0 bytes whose address is 0. A storage of 0 bytes is shared with nobody, so return
-`False` for it, even if `b` is a view of `a` or `a` itself. Don't change `a` or `b`.
+`torch.empty(0)`, has a storage of 0 bytes whose address is 0. Here a storage of 0 bytes never counts as shared, so
+return `False` for it, even if `b` is a view of `a` or is `a` itself. Don't change `a` or `b`.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "shares_storage", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def shares_storage(a: Tensor, b: Tensor) -> bool:
-    """True if a and b use the same storage. A storage of 0 bytes is shared with nobody."""
+    """True if a and b use the same storage. A storage of 0 bytes never counts as shared."""
     ### BEGIN SOLUTION
     address = a.untyped_storage().data_ptr()
     return address != 0 and address == b.untyped_storage().data_ptr()
@@ -361,13 +361,14 @@ address means nothing.</details>
 them?</details>
 
 **Why it matters.** If you count a model's memory tensor by tensor, you count shared storages twice. (Many language
-models use one table under two names, as GPT-3's did in lecture 01.) And whenever you write to a tensor, you need to
-know who else will see the change.
+models use one embedding table under two names, as GPT-3 did in lecture 01.) And whenever you write to a tensor, you
+need to know who else will see the change.
 
 ## 3 · Contiguous tensors
 
 Which strides does a new tensor get? Its elements are stored in *row-major order*: the last index changes fastest, like
-the last digit of a counter. So the last stride is 1, and each other dimension steps over everything to its right:
+the last digit of a counter. So the last stride is 1, and a step along any other dimension passes over everything to its
+right:
 
 $$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$$
 
@@ -394,8 +395,8 @@ its stride is never used.
 ### Exercise 3.3 · The strides of a new tensor &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `contiguous_strides(shape)`. It returns the strides of a new tensor of that shape, in elements. All sizes are at
-least 1. Compute them from the numbers without making a tensor; then the function also works for shapes that fit into no
-machine's memory.
+least 1. Compute them from the sizes without making a tensor; that way, the function also works for shapes that are too
+large for any machine's memory.
 """
 
 
@@ -420,14 +421,14 @@ r"""
 <details><summary>Hint 2</summary>How far is a step along the last dimension? And how does the step grow with each size that
 you pass?</details>
 
-**Why it matters.** From the strides you can tell how a loop will use memory before you run it. With a
-stride of 1 the next element is next door; with a stride of 786,432 each one is far away.
+**Why it matters.** From the strides you can tell, before you run a loop, how it will access memory. With a stride of 1
+the next element is next door; with a stride of 786,432 each one is far away.
 
 ### Which tensors are contiguous?
 
 A tensor is **contiguous** if its elements are stored in row-major order without gaps. `x.is_contiguous()` checks
-exactly the rule above (the last stride is 1, and each other stride is the stride times the size of its right neighbor),
-with two exceptions. Dimensions of size 1 are ignored, and so their strides may be anything. And a tensor without
+exactly the rule above (the last stride is 1, and any other stride is its right neighbor's stride times that neighbor's
+size), with two exceptions. Dimensions of size 1 are ignored, and so their strides may be anything. And a tensor without
 elements is always contiguous.
 """
 
@@ -458,7 +459,7 @@ in row-major order, without gaps, with both exceptions above. Work it out from t
 
 # %% nbgrader={"grade": false, "grade_id": "is_contiguous", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the elements are in row-major order without gaps. Sizes of 1 and empty tensors as in PyTorch."""
+    """Whether the elements are in row-major order without gaps. Treats sizes of 1 and empty tensors as PyTorch does."""
     ### BEGIN SOLUTION
     if 0 in shape:
         return True
@@ -481,8 +482,8 @@ last exercise, and compare.</details>
 <details><summary>Hint 2</summary>Don't compare where the size is 1. Handle a shape that contains a 0 before anything
 else.</details>
 
-**Why it matters.** Many operations have a fast path for contiguous tensors. For others they make a copy first, use a
-slower path, or raise an error.
+**Why it matters.** Many operations have a fast path for contiguous tensors. If a tensor isn't contiguous, they make a
+copy first, use a slower path, or raise an error.
 
 ## 4 · When can a shape change without a copy?
 
@@ -511,12 +512,12 @@ say that the tensor isn't contiguous, and that's the point of the next trap.
 A change of shape can do two things to dimensions:
 
 - *Splitting* a dimension always works: 4 elements in a row are two groups of 2.
-- *Merging* two neighboring dimensions works if one step along the left dimension takes you where the right one would be
-  after its last element: $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$. This is the rule for
+- *Merging* two neighboring dimensions works if one step along the left dimension takes you exactly one step past the
+  last element of the right one: $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$. This is the rule for
   contiguous tensors again, but only for the dimensions that you merge.
 
-A new shape may do both at once. But no new dimension may contain elements from both sides of a boundary where two old
-dimensions don't merge.
+A new shape may do both at once. But where two neighboring old dimensions don't merge, there's a boundary between them,
+and no new dimension may cross it.
 """
 
 # %% tags=["error-11"]
@@ -573,7 +574,7 @@ assert 12 != 1 * 4  # D: tokens and features
 
 # %% [markdown]
 r"""
-If there are no such strides, the elements have to move. `contiguous()` makes a copy in row-major order, and every
+If no strides fit the new shape, the elements have to move. `contiguous()` makes a copy in row-major order, and every
 `view` of that copy works. If the tensor is already contiguous, it returns *the same tensor*.
 """
 
@@ -607,9 +608,9 @@ So write `view` if you rely on getting a view; you'll get an error if it's impos
 a copy. And never write *into* the result of a `reshape`.
 
 Try it out below: choose an operation on a 3 × 4 matrix, or set sizes, strides and offset with the sliders. As you
-increase *elements read*, the slots light up in row-major order. Which of the operations give a tensor that isn't
-contiguous but can still be flattened without a copy? Then start with `x[:, :3]`: to which value do you have to change
-one stride so that `reshape` doesn't need to copy?
+increase *elements read*, the slots light up in the order in which the tensor's elements are read, row after row. Which
+of the operations give a tensor that isn't contiguous but can still be flattened without a copy? Then start with
+`x[:, :3]`: what value must you give one of the strides so that `reshape` doesn't need to copy?
 """
 
 # %%
@@ -637,7 +638,7 @@ size 1 may appear and disappear freely. Work it out from the numbers without mak
 def viewable(
     shape: tuple[int, ...], strides: tuple[int, ...], new_shape: tuple[int, ...]
 ) -> bool:
-    """Whether a tensor of that shape and strides can be viewed as new_shape without a copy."""
+    """Whether a tensor with that shape and those strides can be viewed as new_shape without a copy."""
     ### BEGIN SOLUTION
     if math.prod(shape) != math.prod(new_shape):
         return False
@@ -668,9 +669,10 @@ r"""
 <details><summary>Hint 1</summary>Handle the simple cases first: the numbers of elements, empty tensors, dimensions of size 1.
 Then look at each pair of neighboring dimensions: do they merge? If they don't, there's a boundary between them, and no new dimension
 may cross it.</details>
-<details><summary>Hint 2</summary>Count pieces. A boundary behind dimensions of sizes 2 and 3 cuts the elements, in row-major
-order, into 2 · 3 = 6 equal pieces. The new shape makes cuts of its own: <code>[3, 2, 4]</code> cuts them into 3, into 3 · 2 = 6 and
-into 3 · 2 · 4 = 24 pieces. Every boundary needs a cut into the same number of pieces.</details>
+<details><summary>Hint 2</summary>Count pieces. A boundary after dimensions of sizes 2 and 3 cuts the elements, in row-major
+order, into 2 · 3 = 6 equal pieces. The new shape makes cuts of its own: <code>[3, 2, 4]</code> cuts them into 3, into 3
+· 2 = 6 and into 3 · 2 · 4 = 24 pieces. For every boundary, the new shape must have a cut into the same number of
+pieces.</details>
 <details><summary>A worked example</summary>
 
 ```
@@ -716,8 +718,8 @@ print(f"seven views: {views.live} B; three copies: {format_bytes(copies.live)}")
 # %% [markdown]
 r"""
 Then the time. We measure three things for matrices of increasing size: the transpose, which is a *view*; a copy of the
-matrix *in order*; and a copy of its transpose, which reads *across* the rows. Both copies write into memory that
-already exists, so only the moving is measured.
+matrix *in order*; and a copy of its transpose, which jumps *across* the rows, down one column after another. Both
+copies write into memory that's already allocated, so we measure only the time to move the data.
 
 **Predict.** The largest matrix below is 4096 × 4096, 64 MiB (on a CUDA GPU 16,384 × 16,384, 1 GiB). How many seconds
 does `x.T` take? You can write `1e-3` for a millisecond.
@@ -772,16 +774,17 @@ plots.show(
 
 # %% [markdown]
 r"""
-The view takes the same time for every size: Python makes a small object and never touches the storage. A copy's time is
-its bytes (read and written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see the
-overhead of the call and the effect of the caches, which are faster than memory.)
+The view takes the same time for every size: PyTorch creates a small object and never touches the storage. A copy's time
+is its bytes (read and written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see
+the overhead of the call and the effect of the caches, which are faster than memory.)
 
 Copying *across* takes longer than copying *in order*, although the bytes are the same. That's because a CPU doesn't
 read single numbers from memory. It reads a **cache line**, a block of 64 bytes on most CPUs, even if you asked for only
 one number in it. If you walk along a row, you use the whole line. If you walk down a column of a large matrix, you use
-one number of each line, and by the time you come back for the next one the line may have been evicted from the cache.
-Programs that transpose a matrix therefore work in small tiles. PyTorch's copy of a transpose does so on a CPU, and the
-difference you see is what remains after this optimization. GPUs have the same problem, with sectors of 32 bytes.
+only one number from each line, and by the time you come back for its neighbor, the line may have been evicted from the
+cache. Programs that transpose a matrix therefore work on one small rectangular block, or *tile*, at a time. PyTorch's
+copy of a transpose does so on a CPU, and the difference you see is what remains after this optimization. GPUs have the
+same problem: they read memory in blocks of 32 bytes, called *sectors*.
 """
 
 # %%
@@ -801,10 +804,10 @@ reading and writing in that order is fastest. What's the layout of `x + x.T`?
 
 One function is more general than all of the above. `as_strided(shape, strides)` makes a view of the same storage with
 any shape and any strides you like; it keeps the tensor's offset unless you give another. It does almost no checking: it
-only refuses negative strides, which PyTorch doesn't have, and elements outside the storage.
+rejects only negative strides, which PyTorch doesn't have, and elements outside the storage.
 
-Think of a language model's training data as one long sequence of tokens. At every position starts a *window*, a piece
-of text to train on. Here are eight tokens and their windows of four:
+Think of a language model's training data as one long sequence of tokens. A *window*, a piece of text to train on,
+starts at every position that has enough tokens left. Here are eight tokens and their windows of four:
 
 ```
 tokens     0 1 2 3 4 5 6 7
@@ -849,9 +852,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-`as_strided` doesn't stop you from writing, either. PyTorch looks for a stride of 0, as `expand` makes it, but not for
-other overlaps. Here a slot is written once for each element that uses it, and its final value depends on the order of
-the writes.
+`as_strided` doesn't stop you from writing, either. PyTorch checks for a stride of 0, like the one that `expand` makes,
+but not for other overlaps. Here a slot is written once for each element that uses it, and its final value depends on
+the order of the writes.
 """
 
 # %%
@@ -870,7 +873,7 @@ assert shared.tolist() != list(range(100, 108))  # some slots were written sever
 
 # %% [markdown]
 r"""
-*Try it yourself:* print `shared`. How often was each slot written? Compare with the picture.
+*Try it yourself:* print `shared`. How many times was each slot written? Compare with the picture.
 
 > **Trap: strides count slots.** The strides count slots of the *storage*, not elements of the tensor. If the tokens are
 > themselves a view with gaps, strides of `(1, 1)` show what's in the gaps.
@@ -897,7 +900,7 @@ the storage of `x` itself, for any one-dimensional `x`, whatever its stride and 
 def sliding_windows(
     x: Num[Tensor, "n"], size: int, dilation: int = 1
 ) -> Num[Tensor, "windows size"]:
-    """Row i is x[i], x[i + dilation], …: `size` elements, for every i that has enough. A view: nothing is copied."""
+    """One row per window: row i is the `size` elements x[i], x[i + dilation], … A view: nothing is copied."""
     ### BEGIN SOLUTION
     step = x.stride(0)
     count = len(x) - (size - 1) * dilation
@@ -922,7 +925,7 @@ over a sequence. (For a dilation of 1, PyTorch has `unfold`.)
 
 Let's take a million tokens and all their windows of 1,024, the context length of a small language model.
 
-**Predict.** How many bytes would this matrix of windows take if it were stored element by element, as `int64`?
+**Predict.** How many bytes would this matrix of windows take if each of its elements had a slot of its own, as `int64`?
 """
 
 # %%
@@ -1002,18 +1005,21 @@ plots.show(
 r"""
 ## Takeaways
 
-**Mechanics.** A tensor is a storage together with a shape, strides and an offset: $\text{slot} = \text{offset} + \sum_i
-\text{index}_i \cdot \text{stride}_i$. Slices, `view`, `T`, `transpose`, `expand` and `as_strided` make views. Lists and
-masks of indices, `clone`, and `contiguous` (unless the tensor already is) make copies. `reshape` makes one or the
-other. Two dimensions merge if $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$; splitting always works.
-To find out whether two tensors share memory, compare their storages.
+**Mechanics.** A tensor is a storage together with a shape, strides and an offset:
+$\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$. Slices, `view`, `T`, `transpose`, `expand`
+and `as_strided` make views. `clone`, `contiguous` (unless the tensor is contiguous already), and indexing with a list,
+a mask or a tensor of indices make copies. `reshape` makes one or the other. Two dimensions merge if
+$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$; splitting always works. To find out whether two
+tensors share memory, compare their storages.
 
 **Mindset.** At each change of shape, ask whether it's a view or a copy. If you rely on a view, write `view` and let
-PyTorch check. If it's a copy, say how many bytes. Before you write in place, know who else uses the storage.
+PyTorch check. If it's a copy, work out how many bytes it takes. Before you write in place, know who else uses the
+storage.
 
-**Intuitions.** A view takes microseconds and no memory, whatever its size. A copy takes bytes divided by bandwidth, and
-longer if it reads across the rows. The number of elements says nothing about the memory behind them; ask the storage.
+**Intuitions.** A view takes microseconds and no memory, whatever its size. A copy takes its bytes divided by the
+bandwidth, and longer if it reads down the columns. The number of elements says nothing about the memory behind them;
+ask the storage.
 
-Next: [04 · Einops](../04_einops/04_einops.ipynb). Can you give the dimensions names, so that you needn't remember what
-dimension −2 was?
+Next: [04 · Einops](../04_einops/04_einops.ipynb). Can you give the dimensions names, so that you don't have to remember
+what dimension −2 was?
 """

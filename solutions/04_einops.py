@@ -8,10 +8,10 @@ r"""
 > **Which dimension is −2?**
 
 Is it the tokens? The heads? That depends on what somebody wrote three lines earlier, and PyTorch doesn't check. Code
-that refers to dimensions by number runs just as well with the wrong numbers. In this lecture you'll give dimensions
-names instead. With them you'll write multi-head causal attention, the central operation of today's language models, in
-six lines that you can read aloud. You'll check that it agrees with PyTorch's version up to rounding, draw which word
-attends to which, and prove that no position can see the future, not even in the last bit.
+that refers to dimensions by number often runs just as well with the wrong numbers. In this lecture you'll give
+dimensions names instead. With them you'll write multi-head causal attention, the central operation of today's language
+models, in six lines that you can read aloud. You'll check that it agrees with PyTorch's version up to rounding, plot
+which word attends to which, and show by experiment that no position can see the future, not even in the last bit.
 
 The names come from `einops`, a small library by Alex Rogozhnikov. You only need six of its functions, and you'll meet
 all of them here.
@@ -55,9 +55,9 @@ product:
 scores = q @ k.transpose(-2, -1)
 ```
 
-What exactly is compared with what? The line doesn't say. `@` multiplies along the last two dimensions, and some other
-code decided what those are. Suppose that each of 5 tokens has 3 query vectors of 4 numbers, one for each of 3 *heads*
-(section 6 explains them).
+What exactly is compared with what? The line doesn't say. `@` treats the last two dimensions as matrices, and some other
+code decided what those dimensions are. Suppose that each of 5 tokens has 3 query vectors of 4 numbers, one for each of
+3 *heads* (section 6 explains them).
 
 **Predict.** Let `q` and `k` be `float32[2, 5, 3, 4]`: 2 sequences, 5 tokens, 3 heads, 4 numbers. We want to compare
 every token with every other, in each sequence and for each head: 2 · 3 · 5 · 5 = 150 scores. How many scores does the
@@ -96,8 +96,8 @@ assert not torch.allclose(careless, careful)  # the same shape, but different nu
 
 # %% [markdown]
 r"""
-Here's the same computation with names. Read it aloud: *for each batch and head, and for each token t and token s,
-multiply over e and sum*. It gives the right scores for any sizes:
+Here's the same computation with names. Read it aloud: *for each batch element and head, and for each token t and token
+s, multiply along e and add up the products*. It gives the right scores for any sizes:
 """
 
 # %%
@@ -109,7 +109,7 @@ assert einsum(q, k, pattern).shape == (2, 3, 5, 5)  # all 150 of them
 
 # %% [markdown]
 r"""
-*Try it yourself:* what does `q @ k.T` do for these tensors of four dimensions? PyTorch has something to say about it.
+*Try it yourself:* what does `q @ k.T` do for these four-dimensional tensors? PyTorch has something to say about it.
 
 ## 2 · Names for the reader, and for the machine
 
@@ -201,7 +201,7 @@ print("checked:    ", timing.benchmark(lambda: checked(q, good), min_seconds=0.0
 # %% [markdown]
 r"""
 The check looks at shapes and dtypes, never at the elements. So it costs a little Python time for each call (the
-difference of the two times above), no matter how large the tensors are. Use it where that time doesn't matter: in
+difference between the two times above), no matter how large the tensors are. Use it where that time doesn't matter: in
 tests, and in functions that run only a few times per step.
 
 *Try it yourself:* annotate `compare` with `"batch t e"` for both `q` and `k`, make `checked` again and call it with
@@ -214,7 +214,7 @@ with its names. `sizes` contains the sizes known so far, from other tensors. Ret
 known afterwards, and don't change `sizes`. A name that is a number, such as `12` or `0`, requires that size and isn't
 added to the dictionary. The first name, and no other, may be `...`: it stands for any number of dimensions (including
 none) of any sizes. A scalar's shape `()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions
-is wrong, if one name would get two sizes, or if a required size is missing.
+is wrong, if one name would get two sizes, or if a dimension doesn't have the size that a number requires.
 
 ```python
 bind_names("batch t d", (2, 3, 4), {"t": 3})   # {"t": 3, "batch": 2, "d": 4}
@@ -227,7 +227,7 @@ bind_names("... 12 d", (2, 12, 4), {})         # {"d": 4}
 def bind_names(names: str, shape: tuple[int, ...], sizes: dict[str, int]) -> dict[str, int]:
     """All sizes known after matching a shape with its names. Raises ValueError if they disagree.
 
-    names: separated by spaces; a number stands for itself, and `...` in front for any dimensions.
+    names: separated by spaces; a number stands for itself, a leading `...` for any dimensions.
     """
     ### BEGIN SOLUTION
     known = dict(sizes)
@@ -251,10 +251,10 @@ r"""
 <details><summary>Hint 1</summary>There are three steps: remove <code>...</code> together with the sizes that it stands for;
 compare the two lengths; then go through names and sizes in pairs.</details>
 <details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it already
-known? Only if it's neither, add it.</details>
+known? If it's neither, add it.</details>
 
-**Why it matters.** `jaxtyped` does this for every annotated tensor of a call, with one dictionary for all of
-them. `einsum` and `rearrange`, which you'll meet next, do the same before they compute anything.
+**Why it matters.** `jaxtyped` does this for every annotated tensor of a call, with one dictionary for all of them.
+`einsum` and `rearrange`, which come next, make similar checks before they compute anything.
 
 One dictionary, passed from tensor to tensor, checks all three shapes of a matrix product:
 """
@@ -276,9 +276,9 @@ else:
 r"""
 ## 3 · einsum: sum over whatever isn't in the output
 
-An **einsum** (short for Einstein summation) takes tensors and a pattern. Left of the arrow, the pattern names the
-dimensions of each tensor; right of it, the dimensions of the result. Each name is a loop, and that's all you need to
-know:
+An **einsum** (short for Einstein summation) takes tensors and a pattern. To the left of the arrow, the pattern names
+the dimensions of each tensor; to the right of it, the dimensions of the result. Each name is a loop, and that's all you
+need to know:
 """
 
 # %% tags=["item-37"]
@@ -299,10 +299,10 @@ assert torch.allclose(new, loops, atol=1e-5)
 
 # %% [markdown]
 r"""
-So a name can do three things. `batch` is in both tensors and in the result, so the product is computed for each batch
-separately. `t` and `s` are in one tensor each and in the result, so every pair of them is computed. `e` isn't in the
-result, so the products are summed over it. Sums, matrix products, transposes and diagonals all follow this rule. And
-`...` stands for dimensions that you don't want to name.
+So a name can do three things. `batch` is in both tensors and in the result, so the product is computed separately for
+each element of the batch. `t` and `s` are in one tensor each and in the result, so the product is computed for every
+pair of them. `e` isn't in the result, so the products are summed over it. Sums, matrix products, transposes and
+diagonals all follow this rule. And `...` stands for dimensions that you don't want to name.
 """
 
 # %% tags=["item-38"]
@@ -350,9 +350,10 @@ assert einsum(q, k, "b h t d, b h s d -> b h t s").shape == (2, 3, 5, 5)
 
 # %% [markdown]
 r"""
-> **Trap: what names don't catch.** If you *forget* a name on the right, einsum silently sums over it. And although the
-> sizes of a name must agree, `einsum` still broadcasts a size of 1. The check of section 2 catches both mistakes: the
-> result doesn't have the promised shape, or an argument has a different size.
+> **Trap: what names don't catch.** If you *forget* a name on the right, einsum silently sums over it. And although
+> dimensions with the same name must have the same size, `einsum` still broadcasts a size of 1. The check from section 2
+> catches both mistakes: in the first case, the result doesn't have the promised shape; in the second, an argument has
+> the wrong size.
 """
 
 # %%
@@ -404,8 +405,8 @@ assert counted == 2 * b * t * d * k == 38_654_705_664
 # %% [markdown]
 r"""
 With three or more tensors, PyTorch multiplies two at a time, from left to right (unless the package `opt_einsum` is
-installed, which looks for a good order). The order matters. (A single loop over all names, with two
-multiplications and an addition inside, would be more work still.) If you know a good order, write two einsums.
+installed, which looks for a good order). The order matters: if you know a good one, write two einsums. (A single loop
+over all names, with two multiplications and an addition inside, would be even more work.)
 """
 
 # %%
@@ -432,8 +433,8 @@ r"""
 
 ## 4 · reduce: name what remains
 
-`einsum` sums. For a mean, a maximum or a minimum there's `reduce`. It reduces over every dimension that isn't on the
-right of the pattern, and the last argument says how.
+`einsum` sums. For a mean, a maximum or a minimum there's `reduce`. It reduces over every dimension that isn't to the
+right of the arrow, and the last argument says how.
 """
 
 # %% tags=["item-39"]
@@ -453,7 +454,7 @@ assert torch.equal(x.amax(dim=-1, keepdim=True), reduce(x, "b t d -> b t 1", "ma
 
 # %% [markdown]
 r"""
-> **Trap: a translation that isn't one.** Lecture notes show `y = x.mean(dim=-1)` as the old way and
+> **Trap: a translation that isn't one.** Some lecture notes show `y = x.mean(dim=-1)` as the old way and
 > `y = reduce(x, "... hidden -> ...", "sum")` as the new one. Both run and both have the right shape, but one is
 > `hidden` times the other. When you translate code, assert that old and new agree. It takes one line.
 """
@@ -487,12 +488,12 @@ width. Can you do both in one pattern?
 
 Sentences have different lengths, so in a batch the short ones are filled up with *padding*. Write `mean_pool(x, mask)`.
 It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is `True` where a token is
-real, and each sentence has at least one real token. Padding may be at the end, at the start, anywhere. The vectors at
-padded places must not matter, even if they're NaN or infinite (they may come from `torch.empty`, after all). The
-vectors of real tokens are finite, as are their sums in the dtype of `x`, and they may all be zero. A sentence has at
-most 2,048 tokens. The result has the dtype of `x`, which may be `float64`, `float32`, `float16` or `bfloat16`; in a
-narrow dtype, too, it is the exact mean except for one rounding at the end. Gradients flow back to `x`, and those at
-padded places are 0. Don't change `x` or `mask`.
+real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the start or in between.
+The vectors at padded positions must not matter, even if they're NaN or infinite (they may come from `torch.empty`,
+after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`. A sentence's real vectors may
+all be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`, which may be `float64`, `float32`,
+`float16` or `bfloat16`; even in a narrow dtype, it's the exact mean, rounded only once, at the end. Gradients flow back
+to `x`, and those at padded positions are 0. Don't change `x` or `mask`.
 """
 
 
@@ -511,16 +512,16 @@ check("mean_pool")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>A mean is a sum divided by a count. Sum <code>x</code> with zeros at the padded
-places, and get the count from the mask.</details>
+positions, and get the count from the mask.</details>
 <details><summary>Hint 2</summary><code>x.masked_fill(forbidden, 0)</code> needs a mask that can be broadcast against
 <code>x</code>: give it a dimension of size 1 at the end. And its mask marks what to <i>replace</i>:
 <code>~mask</code>.</details>
 
-**Why it matters.** Programs search and compare texts by such mean vectors. A mean that counts padding still looks like
-a vector, but it depends on which other sentences happened to be in the batch, and no shape and no error will tell you.
-The same is true of a loss that is averaged over padded tokens.
+**Why it matters.** Mean vectors like these are used to search and compare texts. A mean that counts padding still has
+the right shape, but it depends on which other sentences happened to be in the batch, and no error will tell you. The
+same is true of a loss that is averaged over padding tokens.
 
-Here's one sentence of four tokens, padded with zeros to 4, 6 and 12:
+Here's one sentence of four tokens, padded with zeros to lengths of 4, 6 and 12:
 """
 
 # %%
@@ -539,8 +540,8 @@ for length in (4, 6, 12):
 r"""
 ## 5 · rearrange: split, move, merge
 
-`rearrange` changes the shape and computes nothing. Here are the operations of lecture 03, in the old way and
-in the new:
+`rearrange` changes the shape and computes nothing. Here are the operations of lecture 03, written the old way and the
+new way:
 """
 
 # %%
@@ -561,9 +562,9 @@ assert memory.same_storage(repeated, column)  # a view: stride 0, as in lecture 
 
 # %% [markdown]
 r"""
-You only give the sizes that can't be inferred (`h=2`). The pattern must account for every
-dimension, and einops checks it before anything moves. `view`, in contrast, accepts any shape that has the right number
-of elements:
+You only give the sizes that can't be inferred (`h=2`). The pattern must account for every dimension, and einops checks
+it before anything moves. In contrast, `view` on a contiguous tensor accepts any shape that has the right number of
+elements:
 """
 
 # %%
@@ -599,7 +600,7 @@ assert rearrange(vector, "(e h) -> h e", h=2).tolist() == [[0, 2], [1, 3]]  # th
 
 # %% [markdown]
 r"""
-Now all three steps, in the old way and the new. Each head is multiplied by the same matrix.
+Now let's take all three steps, the old way and the new way. Each head is multiplied by the same matrix.
 """
 
 # %% tags=["item-40", "item-41", "item-42"]
@@ -644,12 +645,12 @@ plots.show(
 r"""
 ### Which of them are free?
 
-`rearrange` gives a view if there are strides for it and a copy otherwise, just like `reshape` (lecture 03). Ignore the
-parentheses and look at the order of the names. If the names that you *merge* are already neighbors in memory, no copy
-is needed. If they were moved apart or exchanged before, the numbers have to move.
+`rearrange` returns a view if strides can describe the result and a copy otherwise, just like `reshape` (lecture 03).
+Ignore the parentheses and compare the order of the names with their order in memory. If the names that you *merge* are
+already neighbors there, in the same order, no copy is needed. Otherwise the numbers have to move.
 
-**Predict.** Attention returns `float32[8, 12, 1024, 64]`: batch, heads, tokens, features. How many bytes does
-`rearrange(out, "b h t e -> b t (h e)")` allocate?
+**Predict.** Attention returns a contiguous `float32[8, 12, 1024, 64]`: batch, heads, tokens, features. How many bytes
+does `rearrange(out, "b h t e -> b t (h e)")` allocate?
 """
 
 # %%
@@ -684,7 +685,7 @@ So splitting heads is free, but merging them makes a copy. Code like ours pays f
 that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
 
 In the picture below, each name has a line from where it's split off to where it's merged. Choose an example, or write
-your own pattern, shapes and sizes. In *split and move*, replace `(h e)` by `(e h)`: what changes in the picture, and
+your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`: what changes in the picture, and
 can you see it in the shape of the result?
 """
 
@@ -703,7 +704,7 @@ Decide before you measure.
 Write `split_heads(x, heads)`, from `[b, t, d]` to `[b, h, t, e]`, where $d = h \cdot e$ and each head consists of $e$
 neighboring numbers. Also write `merge_heads(x)`, which undoes it, whatever the strides of its argument are. Splitting
 must not copy: the result uses the storage of `x`, whatever the strides of `x` are. Gradients flow back through both
-functions. You may write them in the old way or the new.
+functions. You may write them the old way or the new way.
 """
 
 
@@ -727,14 +728,15 @@ check("split_heads")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>In the old way splitting takes two steps, <code>unflatten</code> (or <code>view</code>)
-and <code>transpose</code>; in the new way it's one pattern.</details>
+<details><summary>Hint 1</summary>The old way, splitting takes two steps, <code>unflatten</code> (or <code>view</code>)
+and <code>transpose</code>; the new way, it's one pattern.</details>
 <details><summary>Hint 2</summary>In the pattern, the last dimension of <code>x</code> is two names in parentheses. The
 one that varies fastest comes last; which is it? And which size can't einops infer?</details>
 
-**Why it matters.** If you exchange `(h e)` and `(e h)` in a model that you train from scratch, it learns just as well,
-because no number had a meaning before. If you do it in a model that you *load*, it produces nonsense, without any
-error. When you convert a checkpoint from one library to another, you have to know which order each of them uses.
+**Why it matters.** If you use `(e h)` instead of `(h e)` in a model that you train from scratch, it learns just as
+well, because no number had a meaning to begin with. If you do it in a model that you *load*, it produces nonsense,
+without any error. When you convert a checkpoint from one library to another, you have to know which order each of them
+uses.
 
 ### Images are only more names
 
@@ -746,9 +748,9 @@ this it splits and merges both the height and the width.
 Write `patchify(images, size)`, from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
 pixels come in row-major order. Within a patch the pixels come in row-major order too, and the `c` channels of each
 pixel are next to each other. Also write `unpatchify(patches, size, height)`, which restores the images; `height` is in
-pixels. Images needn't be square. You may rely on at least one image with at least one channel and one patch, on finite
-pixels, and on `height` and width being multiples of `size`. Both functions keep the dtype, and gradients flow back
-through them.
+pixels. Images needn't be square. You may assume that there's at least one image with at least one channel and one
+patch, that the pixels are finite, and that `height` and width are multiples of `size`. Both functions keep the dtype,
+and gradients flow back through them.
 """
 
 
@@ -794,13 +796,13 @@ which one among the rows and columns of patches? On the way back einops can't in
 
 </details>
 
-**Why it matters.** A Transformer can now read an image as if it were text. In the old way this takes a `reshape`
-to six dimensions, a `permute` with six numbers, another `reshape`, and a comment that somebody has to keep up to date.
+**Why it matters.** A Transformer can now read an image as if it were text. The old way takes a `reshape` to six
+dimensions, a `permute` with six numbers, another `reshape`, and a comment that somebody has to keep up to date.
 
 ### Tokens from two sources: pack and unpack
 
 A Vision Transformer puts one more token, without pixels, in front of the patches. `pack` joins tensors along the
-dimension called `*` and remembers where the seams are; `unpack` cuts there again.
+dimension called `*` and also returns where the seams are; given these, `unpack` cuts there again.
 """
 
 # %%
@@ -822,18 +824,18 @@ r"""
 ## 6 · Attention, in names
 
 How can one token use information from the others? In **attention**, each token reads a weighted average of vectors from
-other tokens, and the weights depend on their contents. Each token has three vectors. Its **query** says what it's
-looking for. Its **key** says what it has to offer. Its **value** is what the others receive from it. A token's query is
-compared with all keys by dot products, which gives the *scores*. **Softmax** then turns a row of scores into positive
-*weights* that add up to 1: it takes the exponential of each and divides by their sum. The result is the average of the
-values with these weights:
+all tokens, itself included, and the weights depend on their contents. Each token has three vectors. Its **query** says
+what it's looking for. Its **key** says what it has to offer. Its **value** is what the others receive from it. A
+token's query is compared with all keys by dot products, which gives the *scores*. **Softmax** then turns a row of
+scores into positive *weights* that add up to 1: it takes the exponential of each and divides by their sum. The result
+is the average of the values with these weights:
 
 $$\text{out}_t = \sum_s \text{weight}_{ts} \, v_s, \qquad
 \text{weight}_{ts} = \frac{\exp(q_t \cdot k_s / \sqrt{e})}{\sum_r \exp(q_t \cdot k_r / \sqrt{e})}$$
 
-That's two einsums with a softmax between them. Why divide by $\sqrt{e}$? A dot product of $e$ numbers of typical size 1
-has the typical size $\sqrt{e}$. Without the division, the longer the vectors, the closer softmax comes to picking only
-one of them.
+That's two einsums with a softmax between them. Why divide by $\sqrt{e}$? If two vectors consist of $e$ independent
+random numbers with mean 0 and typical size 1, their dot product has a typical size of $\sqrt{e}$. Without the division,
+the longer the vectors are, the closer softmax comes to putting all its weight on one key.
 """
 
 # %%
@@ -877,9 +879,9 @@ assert twice == 4 * heads * t * t * e == 4 * t**2 * 4096  # lecture 05's 4 T² d
 
 # %% [markdown]
 r"""
-That's why nobody stores them. Implementations such as FlashAttention compute a block of scores, use it, and throw it
-away. PyTorch offers them as `F.scaled_dot_product_attention`. You'll now write the simplest version of what they
-compute.
+That's why good implementations, such as FlashAttention, don't store them: they compute a block of scores, use it, and
+throw it away. PyTorch offers such implementations as `F.scaled_dot_product_attention`. You'll now write the simplest
+version of the same computation.
 
 A language model must not look ahead. So in *causal* attention, a query sees only the keys up to its own position, and
 the others get weight 0; this is lecture 01's causal mask. But which positions do the queries have if there are fewer of
@@ -888,8 +890,8 @@ that it needn't compute them again, and only the newest token has a query. So th
 positions.
 
 > **Trap: queries in the wrong place.** `F.scaled_dot_product_attention(q, k, v, is_causal=True)` gives the queries the
-> *first* positions. If there are as many queries as keys, that's the same. But a single query then sees a single key,
-> the oldest.
+> *first* positions. If there are as many queries as keys, that makes no difference. But if there's only one query, it
+> sees only one key, the oldest.
 """
 
 # %%
@@ -905,10 +907,10 @@ r"""
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal`, the queries are the last `t` of the `s`
 positions (t ≤ s), and each sees the keys up to its own position, itself included. The scores may be large, including
-those of the future: each fits into the dtype, although `exp(100_000)` doesn't, and every weight does (`softmax` can
-handle it). Anything you create, such as a mask, must be on the device of `q`: `device=q.device`. (The test uses the
-meta device to check this, so you don't need a GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back
-to all three, and you don't change them.
+those of the future: every score and every weight fits into the dtype, but `exp(100_000)` doesn't (`softmax` can handle
+that). Anything you create, such as a mask, must be on the device of `q`: `device=q.device`. (The test uses the meta
+device to check this, so you don't need a GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back to all
+three, and you don't change them.
 """
 
 
@@ -959,12 +961,13 @@ implementation against. A transposed mask and a mask aligned to the wrong corner
 
 ### Exercise 4.6 · Many heads &nbsp; ★★★ &nbsp; 15 minutes
 
-One set of weights can express only one kind of attention. So **multi-head attention** runs several *heads* side by
-side, each with its own queries, keys and values, and concatenates their results. Write `multi_head_attention(x, wq, wk,
-wv, wo, heads)`, causal: multiply `x` by `wq`, `wk` and `wv`, split each of the three products into heads of neighboring
-numbers, let the heads attend, merge them, and multiply by `wo`. Scale by the length of a *head's* vectors. The products
-needn't be as wide as `x`. As before, scores may be large, anything you create must be on the device of `x`, the result
-has the dtype of the arguments, gradients flow back to all of them (except `heads`), and you don't change them.
+With one set of attention weights, each token can read only one weighted average. So **multi-head attention** runs
+several *heads* side by side, each with its own queries, keys and values, and concatenates their results. Write a causal
+`multi_head_attention(x, wq, wk, wv, wo, heads)`: multiply `x` by `wq`, `wk` and `wv`, split each of the three products
+into heads of neighboring numbers, let the heads attend, merge them, and multiply by `wo`. Scale by the length of a
+*head's* vectors. The products needn't be as wide as `x`. As before, scores may be large, anything you create must be on
+the device of `x`, the result has the dtype of the arguments, gradients flow back to all of them (except `heads`), and
+you don't change them.
 
 Each exercise is checked by itself, so don't call functions from other cells. Six to ten lines are enough.
 You may use PyTorch's own functions.
@@ -1001,15 +1004,16 @@ r"""
 <details><summary>Hint 2</summary>Between splitting and merging it's attention as before, with <code>b h</code>
 in front. The causal mask <code>[t, s]</code> broadcasts over batch and heads by itself.</details>
 
-**Why it matters.** Llama, GPT and BERT all contain this function. They differ in what surrounds it and in details
-(whether several heads share keys, how positions enter). In lecture 14 you'll train such a model.
+**Why it matters.** Llama, GPT and BERT all contain a version of this function. They differ in what surrounds it and in
+details (whether it's causal, whether several heads share keys, how positions enter). In lecture 14 you'll train such a
+model.
 
 ## 7 · Who attends to whom
 
 Let's make two heads do something that we can see. We take six words and give each token a vector of 12 numbers. The
-first 6 say which word it is (a 1 in one place; there are four different words, so two places stay empty), and the other
-6 say at which position it is. Head 0 should look for the same word, and head 1 for the previous position. We don't
-train anything: we write the weights by hand, with a name for each dimension.
+first 6 say which word it is (one-hot: a single 1 among zeros; there are four different words, so two of the six are
+always 0), and the other 6 say at which position it is. Head 0 should look for the same word, and head 1 for the
+previous position. We don't train anything: we write the weights by hand, with a name for each dimension.
 """
 
 # %%
@@ -1032,8 +1036,8 @@ wq, wk = (rearrange(w, "kind number h e -> (kind number) (h e)") for w in (asks,
 
 # %% [markdown]
 r"""
-**Predict.** In head 0, the second "to" may see two words like itself: the first "to", and itself. What
-share of its attention goes to the first "to"?
+**Predict.** In head 0, the second "to" finds its word at two positions: at the first "to", and at itself. What share of
+its attention goes to the first "to"?
 """
 
 # %%
@@ -1095,17 +1099,18 @@ plots.show(
 
 # %% [markdown]
 r"""
-One head finds *where this word occurred before*; the other looks *one step back*. A model with such heads in two
-successive layers can find what *followed* this word the last time and predict it again. Trained models do develop such
-pairs, called induction heads (Olsson and others, 2022, "In-context Learning and Induction Heads").
+One head finds *where this word occurred before*; the other looks *one step back*. A model with a head of the second
+kind in one layer and one of the first kind in a later layer can find what *followed* this word last time and predict it
+again. Trained models do develop such pairs; the later head is called an induction head (Olsson and others, 2022,
+"In-context Learning and Induction Heads").
 
 *Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
 concentrated.) Then make head 1 look two steps back.
 
 ### Your layer, and PyTorch's
 
-Now the same function with weights of GPT-2's size. `nn.MultiheadAttention` stores the three matrices for queries, keys
-and values in one, on top of each other, each transposed. One pattern separates them:
+Now let's run the same function with weights of GPT-2's size. `nn.MultiheadAttention` transposes the three matrices for
+queries, keys and values and stacks them in a single tensor. One pattern separates them:
 """
 
 # %%
@@ -1143,8 +1148,8 @@ if not devices.on_gpu(
 r"""
 ### The future is invisible
 
-The picture shows weights. Here's a proof that needs no picture and doesn't rely on the mask being right: change one
-token, and see which outputs change, in any bit. Do it for each token in turn.
+The picture shows weights. Here's a test that needs no picture and doesn't rely on the mask being right: change one
+token, and see which outputs change, even in a single bit. Do it for each token in turn.
 """
 
 
@@ -1171,8 +1176,8 @@ print("outputs that change with token 0, 1, …:", mine.sum(dim=0).tolist())
 # %% [markdown]
 r"""
 Not a single bit leaks: a weight of exactly 0 times any finite number adds exactly nothing. And what about the
-transposed mask that lecture 01 warned of? It runs and has the right shape, and every token reads the answer from the
-future.
+transposed mask that lecture 01 warned you about? It runs and has the right shape, and every token reads the answer from
+the future.
 """
 
 # %%
@@ -1192,8 +1197,8 @@ is there a NaN now, and why?
 ## Takeaways
 
 **Mechanics.** In `einsum`, each name is a loop, and names that aren't in the output are summed over; with two tensors,
-it takes twice the product of all sizes in FLOPs. `reduce` does the same with a mean, max or min. In `rearrange`,
-parentheses split and merge, the last name in them varies fastest, and the result is a view if there are strides for it.
+its cost in FLOPs is twice the product of all sizes. `reduce` does the same with a mean, max or min. In `rearrange`,
+parentheses split and merge, the last name in them varies fastest, and the result is a view if strides can describe it.
 jaxtyping's names are checked if you ask for it (`jaxtyped` with a type checker, or `isinstance`), and only sizes and
 dtypes are checked.
 
@@ -1202,7 +1207,7 @@ with a different size for each dimension. Don't trust a mask: change a token, an
 
 **Intuitions.** Attention is two einsums with a softmax between them. Splitting heads is free, and merging them makes a
 copy. There are as many scores as pairs of tokens; that's why long texts are expensive and why good implementations
-never store the scores. And the wrong order of dimensions can still have the right shape.
+never store the scores. And a tensor with its dimensions in the wrong order can still have the right shape.
 
 Next: [05 · FLOPs and MFU](../05_flops_and_mfu/05_flops_and_mfu.ipynb). How fast could all this be, and how fast is it?
 """

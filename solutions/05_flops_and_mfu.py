@@ -60,9 +60,9 @@ assert round(gpt3 / budget) == 33
 r"""
 ### The matrix multiplication
 
-At ordinary context lengths, nearly all the work of a language model is in one operation. A **linear layer** multiplies
-$B$ vectors of $D$ numbers (one vector per token) by a matrix of weights, which gives $B$ vectors of $K$ numbers: `[B,
-D] @ [D, K] → [B, K]`. Here it is with every operation counted:
+Nearly all the work of a language model is matrix multiplication and, at ordinary context lengths, nearly all of that is
+in linear layers. A **linear layer** multiplies $B$ vectors of $D$ numbers (one vector per token) by a matrix of
+weights, which gives $B$ vectors of $K$ numbers: `[B, D] @ [D, K] → [B, K]`. Here it is with every operation counted:
 """
 
 
@@ -125,9 +125,9 @@ r"""
 At its bfloat16 peak, an H100 would need nine thousandths of a second for the largest of these. You, at one operation
 per second, would need 279,000 years.
 
-*Elementwise* operations, such as an addition of two matrices or a ReLU, take about one FLOP per element. A matrix
-multiplication takes $2D$ per element of its result, and $D$ is in the thousands. That's why people count only the
-matrix multiplications, as PyTorch's counter does.
+*Elementwise* operations, such as adding two matrices or applying a ReLU (which sets negative numbers to zero), take
+about one FLOP per element. A matrix multiplication takes $2D$ per element of its result, and $D$ is in the thousands.
+That's why people count only the matrix multiplications, as PyTorch's counter does.
 """
 
 # %% tags=["item-53"]
@@ -143,14 +143,14 @@ print(f"an elementwise operation on the output: {addition / linear_flops:.3%} of
 
 # %% [markdown]
 r"""
-That's the work; section 6 explains why their share of the *time* can be large.
+Elementwise operations are a tiny share of the work; section 6 explains why their share of the *time* can be large.
 
 ### Exercise 5.1 · FLOPs of a multiplication &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `matmul_flops(x_shape, w_shape)`. It returns the FLOPs of `x @ w`, computed from the two shapes alone. The last
-two dimensions of each are the matrices. All dimensions before them are *batch* dimensions, with one product for each
-combination of them, and they broadcast as usual (lecture 01). Both shapes have at least two dimensions. If the inner
-sizes differ, raise a `ValueError`.
+Write `matmul_flops(x_shape, w_shape)`. It returns the FLOPs of `x @ w`, computed from the two shapes alone. In each
+shape, the last two dimensions are those of a matrix. All dimensions before them are *batch* dimensions: they broadcast
+as usual (lecture 01), and there's one product for each combination of batch indices. Both shapes have at least two
+dimensions. If the inner sizes differ, raise a `ValueError`.
 """
 
 
@@ -186,8 +186,8 @@ linear layer costs
 
 $$\text{forward FLOPs} = 2 \cdot \text{tokens} \cdot \text{parameters},$$
 
-because each weight takes part in one multiplication and one addition for every token. If you stack layers, both sides
-add up, so the rule holds for the whole stack.
+because each weight takes part in one multiplication and one addition for every token. If you stack layers, you add up
+both sides of this equation, so the rule holds for the whole stack.
 """
 
 # %% tags=["item-54"]
@@ -209,17 +209,17 @@ r"""
 This is the most useful rule in the course: from 175 billion parameters you get 350 GFLOPs per token without looking at
 the architecture. But it has two exceptions.
 
-> **Trap: not every parameter multiplies.** The table of token embeddings is *looked up*: a row is copied, and nothing
-> is computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs. (The output layer, which computes a score
-> for each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
+> **Trap: not every parameter multiplies.** Token embeddings are *looked up* in a table: a row is copied, and nothing is
+> computed. GPT-3's table has 0.6 billion parameters and costs no FLOPs. (The output layer, which computes a score for
+> each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
 
-> **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared
-> with every other. With vectors of $d$ numbers, each layer computes $T \times T$ scores of $d$ products (over all heads
-> together), and the weighted sum takes the same again. That's $4 T^2 d$ FLOPs without a
-> single parameter, and it grows with the *square* of the context length $T$.
+> **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared with
+> every other. With vectors of $d$ numbers, each layer computes $T \times T$ scores, and each score is a sum of $d$
+> products (over all heads together). The weighted sum of the values takes as much again. That's $4 T^2 d$ FLOPs without
+> a single parameter, and it grows with the *square* of the context length $T$.
 
-How much is that, compared with the weights? A Transformer layer of width $d$ has about $12 d^2$ of them: $4 d^2$ in
-attention and $8 d^2$ in the feed-forward block.
+How does that compare with what the weights cost? A Transformer layer of width $d$ has about $12 d^2$ weights: $4 d^2$
+in attention and $8 d^2$ in the feed-forward block.
 """
 
 # %% tags=["error-17"]
@@ -250,22 +250,23 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-Attention adds $T / 6d$ of what the weights cost. For a width of 4,096 that's little at a context of 2,048; at 24,576 it
-equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the future and
-save up to half. PaLM's MFU and PyTorch's counter count in full; the FlashAttention papers count half. Say which you
-use.)
+Attention adds $T / 6d$ of what the weights cost. For a width of 4,096 that isn't much at a context of 2,048; at 24,576
+it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the scores
+of future tokens, which saves up to half of this work. PaLM's MFU and PyTorch's counter include all of it; the
+FlashAttention papers count half. Say which convention you use.)
 
 
 
 ### Exercise 5.2 · FLOPs of a model &nbsp; ★★★ &nbsp; 20 minutes
 
 Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` layers do when `model(batch)` runs. The
-layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used counts
-nothing. Count each layer for the vectors that it *actually receives*: there may be any number of leading dimensions, or
-none, and they may differ from layer to layer. Biases and everything that isn't an `nn.Linear` count nothing. Leave the
-model as you found it: with its hooks and no others, in its modes, its parameters unchanged. (If running it updates
-buffers, such as the statistics of a BatchNorm, they may stay updated.) You may rely on `model(batch)` raising no error,
-and on every layer being called as `layer(x)`.
+layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't
+count. Count each layer for the vectors that it *actually receives*: there may be any number of leading dimensions, or
+none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`. Leave the model
+as you found it: keep its own hooks but leave none of yours, and don't change its parameters or the training or
+evaluation mode of any module. (If running it updates buffers, which are tensors that a module keeps besides its
+parameters, such as the statistics of a BatchNorm, they may stay updated.) You may assume that `model(batch)` raises no
+error and that every layer is called as `layer(x)`.
 
 How do you find out when a layer runs? With a *forward hook*: PyTorch calls it after each use of a
 module, with the module, the tuple of its inputs, and its output.
@@ -308,17 +309,17 @@ check("model_flops")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> walks through the whole tree, the model itself included, and names each module once.</details>
+<details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> walks through the whole tree, the model itself included, and yields each module once.</details>
 <details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. So one use is 2 · numel · out_features. The hook can append that to a list.</details>
 
-**Why it matters.** You can now count the linear layers of a model that somebody else wrote. PyTorch's own counter is
-called for each *operation*, so it also sees the multiplications in attention.
+**Why it matters.** You can now count the FLOPs of the linear layers in a model that somebody else wrote. PyTorch's own
+counter is called for each *operation*, so it also sees the multiplications in attention.
 
 ## 3 · Timing properly
 
-Speed is work divided by time, so now we need the time. It's easy to measure wrong, first because a GPU is
-asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call from
-Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
+Speed is work divided by time, so now we need the time. It's easy to get that measurement wrong, for one thing because a
+GPU is asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call
+from Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
 ordinary copy to the CPU) wait for it.
 """
 
@@ -340,8 +341,9 @@ sequenceDiagram
 
 # %% [markdown]
 r"""
-So that you can see this without a GPU, here's a simulated one with a simulated clock. Queueing a call takes 10 µs,
-computing it 2 ms, and the very first call one second more: real GPUs have kernels to load and memory to allocate.
+So that you can see this without a GPU, here's a simulated one with a simulated clock. Queueing a call takes 10 µs, and
+running it takes 2 ms. The very first call takes one second more, because a real GPU first has to load kernels and
+allocate memory.
 """
 
 
@@ -458,8 +460,8 @@ r"""
 Disturbances (the operating system, other programs, a clock that slows down) can only make a call slower. Which number
 should you report?
 
-- The **median** is the sample in the middle: half of the samples are faster. One bad sample doesn't change it, as it
-  does the *mean*.
+- The **median** is the sample in the middle: half of the samples are faster. One bad sample hardly changes it, but can
+  shift the *mean* a lot.
 - The *fastest* is the best estimate of what the machine *can* do, because it was disturbed least.
 - The *spread* tells you whether to believe either. If it's large, find out why and measure again.
 
@@ -515,10 +517,10 @@ On a GPU, PyTorch keeps memory for reuse, so the two should take about the same 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
-further calls, each separately, and return the median number of seconds of one call: from when it's made until the
-device is done with it. Work that was queued before must not count, no matter who queued it. `synchronize()` waits until
-the device is done; `clock()` returns seconds. `warmup` may be 0; `repeats` is at least 1 and may be even. Use no other
-clock: the tests use a simulated device with a clock of its own.
+further calls, each separately, and return the median time of one call in seconds, measured from when the call is made
+until the device is done with it. Work that was queued before must not count, no matter who queued it. `synchronize()`
+waits until the device is done; `clock()` returns seconds. `warmup` may be 0; `repeats` is at least 1 and may be even.
+Use no other clock: the tests use a simulated device with a clock of its own.
 """
 
 
@@ -553,7 +555,8 @@ r"""
 <details><summary>Hint 1</summary>The order for each sample: wait, read, call, wait, read.</details>
 <details><summary>Hint 2</summary>Keep the samples in a list; <code>statistics.median</code> takes it. For an even number of samples it averages the two in the middle.</details>
 
-**Why it matters.** If you forget to `synchronize`, your code seems a hundred times as fast, or more.
+**Why it matters.** On a GPU, if you forget to `synchronize`, your code can seem a hundred times as fast as it is, or
+even faster.
 """
 
 
@@ -585,8 +588,8 @@ record the time (*events*). In your own projects use `torch.utils.benchmark.Time
 
 The peak on a data sheet is calculated, not measured: units × operations per clock cycle × cycles per second. An A100
 has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that only multiply small
-matrices and do 1,024 fused multiply-adds of 16-bit numbers per cycle; its ordinary units do 64 of 32-bit numbers. The
-clock runs at 1.41 GHz.
+matrices. Together, the tensor cores of one multiprocessor do 1,024 fused multiply-adds of 16-bit numbers per cycle, and
+its ordinary units do 64 of 32-bit numbers. The clock runs at 1.41 GHz.
 """
 
 # %% tags=["item-48"]
@@ -639,10 +642,11 @@ assert (
 
 # %% [markdown]
 r"""
-The two H100s differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and a lower power limit.
+The two H100s differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and, with its lower power limit,
+a lower clock.
 
 There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*, which
-is 989 for dense matrices. (What's lost in practice is lost in addition.) The float32 number has no footnote.
+is 989 for dense matrices. (Whatever you lose in practice comes on top of that.) The float32 number has no footnote.
 """
 
 # %% tags=["item-49"]
@@ -656,13 +660,13 @@ assert h100_sxm.peak[torch.float32] == 67e12
 r"""
 ### 2:4 structured sparsity
 
-**2:4 sparsity** means that at least two of every four neighboring weights in a row are zero. The hardware stores only
-the other two values and, for each, two bits for its position. The tensor core picks the two matching inputs and does
-half of the multiplications, but the data sheet counts all of them.
+**2:4 sparsity** means that each row of weights is divided into groups of four neighbors, and in each group at least two
+weights are zero. The hardware stores only the other two values and, for each, two bits for its position. The tensor
+core picks the two matching inputs and does half of the multiplications, but the data sheet counts all of them.
 
-Training doesn't use it: each step changes all weights, and the backward pass multiplies by the *transposed*
-weights, whose groups of four run along the other dimension. The usual use is inference: train densely, set weights to
-zero, train a little more to repair the damage, then serve the model.
+Training rarely uses it: each step changes all weights, and the backward pass multiplies by the *transposed* weights,
+whose groups of four run along the other dimension. The usual use is inference: train densely, set weights to zero,
+train a little more to repair the damage, then serve the model.
 
 
 
@@ -670,9 +674,9 @@ zero, train a little more to repair the damage, then serve the model.
 
 Write `prune_2_4(w)`. It returns a copy of `w` in which, of every four neighbors along the last dimension (elements 0–3,
 4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating dtype of at
-least 16 bits, and the result has the same dtype. It has any number of leading dimensions, or none, no dimension of size
-0, and any strides; its numbers are finite. Don't change it. If the size of the last dimension isn't a multiple of four,
-raise a `ValueError`. (If magnitudes are equal, keep whichever you like, but exactly two.)
+least 16 bits, and the result has the same dtype. It may have any number of leading dimensions, or none, and any
+strides, but no dimension of size 0, and all its numbers are finite. Don't change it. If the size of the last dimension
+isn't a multiple of four, raise a `ValueError`. (If magnitudes are equal, keep whichever you like, but exactly two.)
 """
 
 
@@ -695,7 +699,7 @@ check("prune_2_4")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Make the groups of four a dimension of their own: <code>w.reshape(-1, 4)</code>. Then find, in each row, where the two smallest magnitudes are.</details>
-<details><summary>Hint 2</summary><code>topk</code> also returns the positions of the values that it finds, and it can find the smallest. <code>scatter</code> returns a copy with something else at given places. Reshape back.</details>
+<details><summary>Hint 2</summary><code>topk</code> also returns the positions of the values that it finds, and it can find the smallest. <code>scatter</code> returns a copy with other values at the positions that you give it. Reshape back.</details>
 <details><summary>What it should look like</summary>
 
 ```
@@ -705,7 +709,8 @@ prune_2_4    0  -9   0   3 │ 16  15   0   0
 
 </details>
 
-**Why it matters.** That's what 1,979 instead of 989 costs. How much does it change random weights?
+**Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989. How much does it change random weights
+and their outputs?
 """
 
 # %%
@@ -761,7 +766,8 @@ computes activations twice to save memory), the MFU goes down, as it should. (If
 *hardware* FLOPs utilization, HFU.)
 
 > **Trap: the MFU of one operation.** MFU refers to a whole training step. The utilization of a single matrix
-> multiplication, which is often called MFU, is in practice an upper bound for it.
+> multiplication is often called MFU, too. That of the model's largest multiplications is in practice an upper bound for
+> the real MFU.
 
 What's a good value? Two published runs:
 """
@@ -796,8 +802,8 @@ finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype a pair `(FLOP/s,
-sparse)`, where `sparse` is `True` if the rate holds only for 2:4 sparse matrices. Ours are dense. Return
+Write `mfu(flops, seconds, sheet, dtype)`. `sheet` is a data sheet as printed: for each dtype a pair `(FLOP/s, sparse)`,
+where `sparse` is `True` if the rate holds only for 2:4 sparse matrices. The matrices that we multiply are dense. Return
 the utilization as a fraction (0.4, not 40), or `None` if the sheet has no rate for that dtype. Seconds and rates are
 positive. Return a value above 1 as it is: it tells you that some number is wrong. Don't change the sheet.
 """
@@ -828,8 +834,8 @@ r"""
 <details><summary>Hint 1</summary>Three steps: look the rate up for the dtype (or return None), make it dense, divide.</details>
 <details><summary>Hint 2</summary>The achieved rate is flops / seconds. The dense peak is half of the printed rate if that is sparse.</details>
 
-**Why it matters.** There are three ways to get one line wrong: the sparse rate, the rate of another dtype, and a
-made-up default.
+**Why it matters.** You can get this one-line formula wrong in three ways: with the sparse rate, the rate of another
+dtype, or a made-up default.
 
 Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
 
@@ -1002,11 +1008,12 @@ Small multiplications waste a machine: each takes a few microseconds to start, a
 cores. A model of many small layers has a low MFU for this reason alone.
 
 Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
-power limit lowers its clock. On a GPU the next cell shows it with zeros, which take less power because fewer bits flip:
-the gap between zeros and random numbers is the cost of power; the gap that remains is the kernel's own overhead.
+power limit lowers its clock. On a GPU the next cell shows this with zeros, which take less power because fewer bits
+flip. The gap between random numbers and zeros is the cost of power; the gap between zeros and 100% is mostly the
+kernel's own overhead.
 
-> **Trap: benchmarks with zeros.** For the same reason, time with random numbers. (Horace He, "Strangely, Matrix
-> Multiplications on GPUs Run Faster When Given *Predictable* Data")
+> **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
+> multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
 """
 
 # %% tags=["timed"]
@@ -1034,9 +1041,9 @@ else:
 r"""
 ## 6 · The roofline
 
-A processor computes, and it moves data from memory to where it computes. The two overlap, so the *slower one decides*.
-Which one that is depends on the work. The **arithmetic intensity** of an operation is the number of FLOPs it does per
-byte it moves.
+A processor computes, and it moves data from memory to where it computes. The two overlap, so the *slower one determines
+the time*. Which one that is depends on the work. The **arithmetic intensity** of an operation is the number of FLOPs it
+does per byte it moves.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
@@ -1106,11 +1113,11 @@ r"""
 <details><summary>Hint 1</summary>Three matrices are moved, with b·d, d·k and b·k elements. The work is 2·b·d·k.</details>
 <details><summary>Hint 2</summary>One FLOP takes 1 / peak seconds. The 1 / intensity bytes that belong to it take 1 / (intensity · bandwidth).</details>
 
-**Why it matters.** If an operation waits for memory, neither a faster chip nor fewer FLOPs will help.
+**Why it matters.** If an operation waits for memory, neither a higher peak nor fewer FLOPs will help.
 
-For square matrices the formula gives $n/3$ in 2-byte numbers: multiplications get *more efficient* as they get larger.
-For a batch of $B$ tokens and a large weight matrix it's nearly $B$ itself, as long as $B$ is small compared with $D$
-and $K$:
+With 2-byte numbers, the formula gives $n/3$ for square matrices: multiplications get *more efficient* as they get
+larger. For a batch of $B$ tokens and a large weight matrix it's nearly $B$ itself, as long as $B$ is small compared
+with $D$ and $K$:
 """
 
 # %%
@@ -1131,17 +1138,17 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 
 # %% [markdown]
 r"""
-In training, thousands of tokens pass through the weights at once, and arithmetic is the limit. When a model
-*generates* text, it produces one token at a time: 1 FLOP per byte, three hundred times below the ridge point. The GPU
+In training, thousands of tokens pass through the weights at once, and arithmetic is the limit. When a model *generates*
+text, it produces one token at a time. That's 1 FLOP per byte, about a three-hundredth of the ridge point. The GPU
 spends its time fetching weights. That's why servers combine many users' requests into one batch. (Only the weights are
 shared; each request has its own keys and values.)
 
 ## 7 · Your machine's roofline
 
 Four operations test the roofline: an addition, a matrix times a vector, a small multiplication, and a large one. Your
-functions predict them from the machine's peak and bandwidth.
+functions predict their speeds from the machine's peak and bandwidth.
 
-**Predict.** How many times as many FLOP/s does the large multiplication reach as the addition?
+**Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition?
 """
 
 # %%
@@ -1218,11 +1225,11 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-The addition and the matrix times a vector are near the slope: they're limited by memory, at a small share of the peak.
-(They may even be slightly *above* it, because we measured the bandwidth with a copy, and writing can cost more than
-reading.) The large multiplication should be close to the flat roof. The small one may be far *below* it, because
-starting it takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache. The roofline
-model ignores both effects.
+The addition and the matrix-vector product are near the slope: they're limited by memory and reach a small share of the
+peak. (They may even be slightly *above* it, because we measured the bandwidth with a copy, and writing can cost more
+than reading.) The large multiplication should be close to the flat roof. The small one may be far *below* the roofline,
+because starting it takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache. The
+roofline model ignores both effects.
 
 So *how fast could it be?* As fast as the roof above its intensity. *How fast is it?* That's the filled marker.
 
@@ -1250,7 +1257,8 @@ min(peak, intensity × bandwidth).
 look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
 **Intuitions.** Nothing reaches its promised peak: the best multiplications get 80 to 87% of it, a well-tuned training
-run 40 to 50%. Elementwise operations are memory-bound. So is one token at a time; thousands are compute-bound.
+run 40 to 50%. Elementwise operations are memory-bound. So is generating one token at a time; processing thousands at
+once is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

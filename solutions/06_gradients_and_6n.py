@@ -10,9 +10,9 @@ r"""
 Lecture 05 showed that the forward pass takes two FLOPs per parameter and token. Training also needs gradients, and the
 well-known rule for both together is $6N$: six FLOPs to train each of $N$ parameters on one token. This lecture explains
 the six. You'll see which matrix products the backward pass computes and which one it can skip; you'll write them
-yourself and check them without autograd. By the end you'll have predicted, to the last FLOP, what a training step of
-Llama 3 costs. You'll also know for which context lengths $6N$ is a good estimate, for which it's right by accident, and
-for which it misses most of the work.
+yourself and check them without PyTorch's automatic gradients. By the end you'll have predicted, to the last FLOP, what
+a training step of Llama 3 costs. You'll also know for which context lengths $6N$ is a good estimate, for which it's
+right by accident, and for which it misses most of the work.
 """
 
 # %%
@@ -86,10 +86,11 @@ assert kept(prediction) is None and kept(loss) is None  # computed, but not kept
 # %% [markdown]
 r"""
 `backward()` went from the loss back to `w` and stored a gradient in `w.grad`, and *only there*. To see why, look at the
-path it followed. While you computed, PyTorch recorded each operation that involved a tensor that requires a gradient.
-This record is the **computational graph**: a node for each operation, with links to the operations that produced its
-inputs. **Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph
-from the result, through `grad_fn`; each node knows the nodes before it (`next_functions`).
+path it followed. As you computed the loss, PyTorch recorded each operation with an input that requires a gradient. This
+record is the **computational graph**: a node for each operation, with links to the operations that produced its inputs.
+**Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph from the
+result, through `grad_fn`; each node also links to the nodes that ran before it in the forward pass. (They come *next*
+on the way back, so the attribute is called `next_functions`.)
 """
 
 
@@ -119,11 +120,11 @@ The path ends at a node called `AccumulateGrad`, whose `variable` is `w`. These 
 - A **leaf** is a tensor that wasn't produced by a recorded operation: your data, your parameters. (`tensor.is_leaf`)
 - `requires_grad` says that a gradient is wanted here or further back. You set it on leaves, and whatever is computed
   from them inherits it.
-- `backward()` stores a gradient in `.grad` of each *leaf that requires one and that the graph reaches*. For tensors in
-  between, it computes the gradient, passes it on, and discards it.
+- `backward()` stores a gradient in `.grad` of each *leaf that requires one and that the graph reaches*. For
+  intermediate (non-leaf) tensors, it computes the gradient, passes it on, and discards it.
 - If you call `tensor.retain_grad()` first, it keeps that tensor's gradient, too.
-- Inside `with torch.no_grad():` nothing is recorded. `tensor.detach()` has the same numbers without their history.
-  Gradients don't flow through either.
+- Inside `with torch.no_grad():` nothing is recorded. `tensor.detach()` returns a tensor with the same numbers but no
+  history. Gradients don't flow through either.
 """
 
 # %%
@@ -148,9 +149,9 @@ r"""
 > gradients that are already there. That's useful if a batch is too large and you process it in parts, and it's why a
 > training loop clears the gradients in each step.
 
-> **Trap: a parameter that isn't a leaf.** `torch.ones(3, requires_grad=True) * 0.1` is the *result* of an operation.
-> So is `.to(device)` or `.double()` if it has to convert something. Such a tensor gets no `.grad`, and an optimizer
-> refuses it. Make the numbers first, then call `requires_grad_()`.
+> **Trap: a parameter that isn't a leaf.** `torch.ones(3, requires_grad=True) * 0.1` is the *result* of an operation. So
+> is `.to(device)` or `.double()` if it has to convert something. Such a tensor gets no `.grad`, and an optimizer
+> refuses it. Compute and convert the values first, then call `requires_grad_()` on the result.
 """
 
 # %%
@@ -179,11 +180,12 @@ away?
 ### Exercise 6.1 · Who keeps a gradient? &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `who_keeps_grad(loss, tensors)`. For each name in `tensors`, it returns `True` if `loss.backward()` would store a
-gradient in that tensor's `.grad`, and `False` otherwise. It must not change anything: afterwards each `.grad` must
-contain what it did before, including that of a tensor that isn't in `tensors`, and `loss.backward()` must still work
-and fill what it would have filled. A `.grad` that exists already, from an earlier step, proves nothing. `tensors` may
-be empty. `loss` is the result of a recorded operation and may itself be among `tensors`. Each operation in the graph is
-one of PyTorch's own and produces one tensor; there are at most a few hundred of them, and none is inside a checkpoint.
+gradient in that tensor's `.grad`, and `False` otherwise. It must not change anything: afterward, every `.grad` must be
+what it was before, even for tensors that aren't in `tensors`, and `loss.backward()` must still work and fill the same
+`.grad` attributes as it would have without your function. A `.grad` that exists already, from an earlier step, proves
+nothing. `tensors` may be empty. `loss` is the result of a recorded operation and may itself be among `tensors`. Each
+operation in the graph is one of PyTorch's own and produces one tensor; there are at most a few hundred of them, and
+none uses activation checkpointing (section 5).
 """
 
 
@@ -216,26 +218,26 @@ check("who_keeps_grad")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>print_graph</code> above already walks the graph. Collect the nodes that it meets, each once, instead of printing them.</details>
-<details><summary>Hint 2</summary>How does a node know a leaf, and how does a tensor in between know its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And each tensor says whether it <code>retains_grad</code>.</details>
+<details><summary>Hint 2</summary>How do you get from a node to its leaf, and from an intermediate tensor to its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And each tensor says whether it <code>retains_grad</code>.</details>
 
-**Why it matters.** "Why is `.grad` None?" is a question you'll ask some night. There are four possible answers: the
-tensor doesn't require a gradient, it isn't a leaf, the loss doesn't depend on it, or the operation wasn't recorded. You
-can now tell which. (An operation such as `split` adds one more: it makes several tensors with one node, and the loss
-may depend on only some of them.)
+**Why it matters.** "Why is `.grad` None?" is a question you'll ask some night. If `backward()` has run and nothing has
+cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a leaf, the
+loss doesn't depend on it, or the operation wasn't recorded. You can now tell which one applies. (An operation such as
+`split` adds one more: it makes several tensors with one node, and the loss may depend on only some of them.)
 
 ## 2 · Is the gradient right?
 
 You can check autograd's answer without autograd. A gradient says how fast the loss changes when *one* number grows a
 little, so let it grow a little, and see what happens. The simplest way is the *forward difference*. The *central
-difference* takes a step in both directions; it needs the same two evaluations and is far more accurate:
+difference* takes a step in both directions; it also takes two evaluations of $f$ and is far more accurate:
 
 $$\text{forward: } \frac{f(x + h) - f(x)}{h} \qquad\qquad \text{central: } \frac{f(x + h) - f(x - h)}{2h}$$
 
 How small should the step $h$ be? As small as possible, it seems.
 
 **Predict.** The slope of $\sin$ at 1 is $\cos 1$. Take central differences in float64, once with $h = 10^{-5}$ and once
-with $h = 10^{-12}$. How many times as large is the error with the smaller step? (If you think it's smaller, give a
-number below 1.)
+with $h = 10^{-12}$. How many times as large is the error with the smaller step? (If you think the smaller step gives
+the smaller error, give a number below 1.)
 """
 
 # %%
@@ -296,11 +298,11 @@ for central, power in ((True, 2), (False, 1)):  # a step ten times as long
 
 # %% [markdown]
 r"""
-There are two errors, and reducing one increases the other. On the right, the step is too long and the function isn't
-straight over that distance. A central difference cancels the leading term of this error, so its error falls with $h^2$,
-while that of the forward difference falls with $h$. On the left, the step is so short that the two values agree in
-nearly all their digits, and what's left after the subtraction is mostly rounding error. So use *central differences in
-float64 with $h$ around $10^{-5}$* (for numbers of about size 1).
+There are two errors, and reducing one increases the other. On the right of the plot, the step is so large that the
+function isn't straight over that distance. A central difference cancels the leading term of this error, so its error
+shrinks in proportion to $h^2$, while that of the forward difference shrinks in proportion to $h$. On the left, the step
+is so small that the two values agree in nearly all their digits, and what's left after the subtraction is mostly
+rounding error. So use *central differences in float64 with $h$ around $10^{-5}$* (for values of magnitude around 1).
 
 *Try it yourself:* in `slope_error`, take the slope at 1,000 instead of 1 (in `one` and in `math.cos`). Which
 side of the V moves, and why?
@@ -308,9 +310,9 @@ side of the V moves, and why?
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `numerical_gradient(f, x, step)`. It returns the gradient of `f` at `x` by central differences, in float64. `f`
-takes a tensor of the shape of `x`, doesn't change it, and returns a tensor with one number, of shape `[]` or `[1]`. `x`
-has any floating dtype; always call `f` with float64, and return float64 in the shape of `x`. `x` has at least one
-dimension, may have no elements or be non-contiguous, and must contain the same numbers afterwards.
+takes a tensor with the same shape as `x`, doesn't change it, and returns a tensor with one number, of shape `[]` or
+`[1]`. `x` may have any floating-point dtype; always call `f` with float64, and return float64 in the shape of `x`. `x`
+has at least one dimension, may have no elements or be non-contiguous, and must contain the same numbers afterwards.
 """
 
 
@@ -339,7 +341,7 @@ r"""
 <details><summary>Hint 2</summary><code>x.double()</code> doesn't copy if x is already float64. <code>x.to(torch.float64, copy=True)</code> always does.</details>
 
 **Why it matters.** If you write a backward pass by hand, this is how you find out whether it's right. PyTorch's
-`torch.autograd.gradcheck` does the same. You'll use yours in the next section.
+`torch.autograd.gradcheck` works the same way. You'll use your own version in the next section.
 
 It also shows what autograd saves. Central differences need two evaluations *per parameter*. How much would one gradient
 of a small model cost?
@@ -475,11 +477,12 @@ assert torch.allclose(g2 @ w2.detach().T, grads["h1"])  # [B, K] @ [K, D]
 
 # %% [markdown]
 r"""
-**The weights $w_1$.** This works as for $w_2$, one layer further back: $\nabla w_1[j, l] = \sum_i x[i, j] \, \nabla
-h_1[i, l]$, with triples of a token, an input and an output. It takes $2BDD$ FLOPs.
+**The weights $w_1$.** This works the same way as for $w_2$, one layer further back:
+$\nabla w_1[j, l] = \sum_i x[i, j] \, \nabla h_1[i, l]$, with triples of a token, an input and an output. It takes
+$2BDD$ FLOPs.
 
 So each layer needs *three products of the same size*, one forward and two backward. Written with `einsum`, all three
-multiply two matrices and sum over one of the same three indices:
+products use the same three indices, and each sums over a different one:
 
 | product | sums over | einsum | FLOPs |
 |---|---|---|---|
@@ -505,16 +508,16 @@ assert torch.allclose(torch.einsum("ik, jk -> ij", g2, w2), grads["h1"])
 
 # %% [markdown]
 r"""
-*Try it yourself:* what shape would $\nabla h_1$ have if you wrote `g2 @ w2`, without the `.T`? If `k` equals
-`d`, you'd get no error. (That's why the sizes in tests should all differ.)
+*Try it yourself:* what happens if you write `g2 @ w2`, without the `.T`? If `k` were equal to `d`, you'd get no error,
+just a wrong gradient. (That's why the sizes in tests should all differ.)
 
 ### Exercise 6.3 · Backward by hand &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `gradients_by_hand(x, w1, w2)`. It returns the pair `(gradient of w1, gradient of w2)` for $\text{loss} =
-\operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or `einsum`, but
-not autograd: the tests run your function where nothing can be recorded. The sizes $B$, $D$, $H$, $K$ are at least 1 and
-may all differ or all be the same. The three tensors have the same floating dtype, in which no sum or product overflows;
-they may be non-contiguous, and you must not change them.
+Write `gradients_by_hand(x, w1, w2)`. It returns the pair `(gradient of w1, gradient of w2)` for
+$\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or
+`einsum`, but not autograd: the tests run your function where nothing can be recorded. The sizes $B$, $D$, $H$, $K$ are
+at least 1 and may all differ or all be the same. The three tensors have the same floating-point dtype, and no sum or
+product overflows; they may be non-contiguous, and you must not change them.
 """
 
 
@@ -542,10 +545,10 @@ r"""
 <details><summary>Hint 1</summary>Go forward and keep h1 and h2. The backward pass starts with the gradient of h2, elementwise: 2 · h2 / (B · K). Then come w2, h1, w1, in this order.</details>
 <details><summary>Hint 2</summary>Let the shapes guide you. The gradient of w2 is [H, K]; you have h1, [B, H], and the gradient of h2, [B, K]. Over which index do you have to sum?</details>
 
-**Why it matters.** This is the backward pass of every linear layer. When an operation of your
-own needs one, you can now write it and check it.
+**Why it matters.** This is the backward pass of every linear layer. When you define an operation that needs its own
+backward pass, you can now write that pass and check it.
 
-Let's check yours with your own numerical gradient:
+Let's check your hand-written gradients with your own numerical gradient:
 """
 
 # %%
@@ -603,9 +606,9 @@ assert backward / forward == 1.5
 r"""
 It's one and a half times, not twice. One of the four products of the backward pass was never computed.
 
-> **Trap: one product too many.** Summaries of this very example add up $4BDD + 4BDK$ for the backward pass, two
-> products for each layer. Which one does autograd skip? Look at the two layers again: what would the second product of
-> the *first* layer be used for? Decide before you run the next cell.
+> **Trap: one product too many.** You'll find summaries of this very example that give $4BDD + 4BDK$ for the backward
+> pass, two products for each layer. Which one does autograd skip? Look at the two layers again: what would the second
+> product of the *first* layer be used for? Decide before you run the next cell.
 """
 
 # %% tags=["error-5"]
@@ -623,12 +626,12 @@ assert with_x - backward == 2 * B * D * D
 
 # %% [markdown]
 r"""
-It skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, and there's nothing further back that
-depends on it. Autograd computes *a product for each gradient that's needed, and no others*.
+It skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, and no gradient further back is computed
+from it. Autograd computes *a product for each gradient that's needed, and no others*.
 
 How much does that matter? For two equal layers it's a sixth of what the rule says, and with more layers it's less. In a
 language model it doesn't matter at all: the input of the first linear layer comes from the *embedding table*, which is
-trained. So that gradient is needed, and six is exact.
+trained. So that gradient is needed, and six is exact for the linear layers.
 """
 
 # %% tags=["item-67"]
@@ -651,9 +654,9 @@ for depth in (1, 2, 4, 8, 32):
 
 # %% [markdown]
 r"""
-Does the clock agree with the count? The next cell times such a chain of layers on your device: the forward pass alone,
-then with the backward pass. If all products run at the same speed, the whole takes three times as long as the forward
-pass.
+Does the clock agree with the count? The next cell times such a chain of layers on your device, with an input that
+requires a gradient: the forward pass alone, then with the backward pass. If all products run at the same speed, the
+whole takes three times as long as the forward pass.
 
 **Predict.** What will *your* clock say? How many times as long as the forward pass?
 """
@@ -698,20 +701,21 @@ assert flops["step"] == 3 * flops["forward"]
 
 # %% [markdown]
 r"""
-The count is exactly 3. On an idle machine the time is about the same or slightly more, because the backward products
-read their matrices in a different order and their results need memory. (If your ratio is 2 or 6, something disturbed
-the measurement: compare the spreads.) Since count and time agree, you can plan a training run by counting.
+The count is exactly 3. On an idle machine, the ratio of the times is about the same or slightly higher, because the
+backward products read their matrices in a different order and their results need memory. (If your ratio is 2 or 6,
+something disturbed the measurement: compare the spreads.) Since count and time agree, you can plan a training run by
+counting.
 
-*Try it yourself:* put a `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
+*Try it yourself:* put an `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
 ### Exercise 6.4 · What backward costs &nbsp; ★★☆ &nbsp; 15 minutes
 
-Often only a part of a model is trained, and the rest is *frozen*. Write `backward_flops(tokens, widths, trainable,
-input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of linear layers without biases. Layer $i$
-turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its weights require a gradient, and
-`input_needs_grad` says whether the chain's input does. Count the products that are *needed*, as autograd does, and
-nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a few hundred layers. The count is
-exact, even for sizes that fit into no machine's memory.
+Often, only part of a model is trained, and the rest is *frozen*. Write
+`backward_flops(tokens, widths, trainable, input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of
+linear layers without biases. Layer $i$ turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its
+weights require a gradient, and `input_needs_grad` says whether the chain's input does. Count the products that are
+*needed*, as autograd does, and nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a
+few hundred layers. Your count must be exact, even for sizes that wouldn't fit in any machine's memory.
 """
 
 
@@ -739,8 +743,8 @@ r"""
 <details><summary>Hint 1</summary>For each layer there are two questions. Are its weights trained? Then there's a product for their gradient. Does anything <em>before</em> it need a gradient? Then there's a product to pass it back.</details>
 <details><summary>Hint 2</summary>Go through the layers from the first to the last, and keep track of whether anything so far needs a gradient. The input comes before all of them.</details>
 
-**Why it matters.** To count correctly, don't think "twice the forward pass" but "one product per
-gradient that's needed". This also tells you what freezing saves. Let's compare with autograd:
+**Why it matters.** To count correctly, don't think "twice the forward pass"; think "one product per gradient that's
+needed". This also tells you what freezing saves. Let's compare with autograd:
 """
 
 # %%
@@ -764,18 +768,19 @@ for name, trainable in cases.items():
 # %% [markdown]
 r"""
 Training only the last layer is cheap. Training only the *first* isn't, because the gradient has to be passed back
-through all the others. (Lecture 11's LoRA trains small extra matrices in all layers. It saves optimizer state and the
-gradients of the large matrices, but not this part of the backward pass.)
+through all the others. (Lecture 11's LoRA trains small extra matrices in all layers. It saves the gradients of the
+large matrices and the memory that an optimizer keeps for them (lecture 08), but not this part of the backward pass.)
 
 ## 5 · Where the rule fails
 
 $6 \cdot \text{tokens} \cdot \text{parameters}$ assumes that each parameter takes part in one multiply-add per token in
 each of three products. You've seen one exception, the input of the first layer. Here are three more.
 
-**Attention multiplies without parameters.** In each layer every token is compared with every token of the context
-($T \times T$ scores, each of $d$ products over all heads together), and the weighted sum of the values takes
-as much again. That's $4T^2d$ FLOPs forward. Both factors of both products need a gradient, so it's twice that
-backward: in total $12\,T^2 d$ for each sequence, or $12\,T d$ for each token, in each layer.
+**Attention multiplies without parameters.** In each layer, every token is compared with every token of the context.
+That gives $T \times T$ scores per head, and each pair of tokens takes $d$ multiply-adds over all heads together. The
+weighted sum of the values takes as much again. That's $4T^2d$ FLOPs forward. Both factors of both products need a
+gradient, so the backward pass takes twice that. In total, it's $12\,T^2 d$ for each sequence, or $12\,T d$ for each
+token, in each layer.
 """
 
 
@@ -801,9 +806,9 @@ r"""
 lecture 05.)
 
 **Embeddings are parameters that don't multiply.** A row of the table is looked up, and in the backward pass the
-gradient is *added* to that row. Neither takes a matrix product. The output layer, in contrast, which turns each vector
-into a score for each token of the vocabulary, is an ordinary linear layer and costs the full six. (Some models use
-*one* table for both; such *tied* weights are stored once and multiplied once.)
+gradient is *added* to that row. Neither step involves a matrix product. The output layer, in contrast, which turns each
+vector into a score for each token of the vocabulary, is an ordinary linear layer and costs the full six. (Some models
+use *one* table for both; such *tied* weights are stored once and multiplied once.)
 """
 
 # %% tags=["error-17"]
@@ -828,9 +833,9 @@ assert (
 # %% [markdown]
 r"""
 > **Trap: two opposite errors.** People quote "2 · tokens · parameters forward, 6 to train" without these exceptions.
-> That counts the look-up as if it were a multiplication, which is too much, and it ignores attention, which is too
-> little. In a small model the table may be a large part of all parameters; with a long context attention is most of the
-> work.
+> That counts the look-up as if it were a multiplication, which makes the result too large, and it ignores attention,
+> which makes it too small. In a small model the table may be a large part of all parameters; with a long context,
+> attention is most of the work.
 
 **Recomputation adds two.** The backward pass needs $h_1$ again to compute $\nabla w_2$ (section 3). So the forward pass
 has to *keep* its activations, and they may not fit into memory. *Activation checkpointing* keeps only a few of them and
@@ -869,12 +874,12 @@ assert rates == {False: 6, True: 8}
 # %% [markdown]
 r"""
 That's why there are two utilizations (lecture 05). MFU counts the 6 FLOPs that the model needs; HFU counts the 8 that
-the hardware did. Lecture 11 shows what the extra third buys.
+the hardware executes. Lecture 11 shows what the extra third buys.
 
-What else is there? Biases and norms have parameters without a matrix product, but only a few. An optimizer such as SGD
-or AdamW does a handful of operations for each parameter, but only once per *step*, not once per token, so with
-thousands of tokens per step they disappear. All of these are elementwise and count nothing here, although they take
-time.
+What else is there? Biases and normalization layers have parameters that take part in no matrix product, but only a few
+of them. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per *step*,
+not once per token, so with thousands of tokens per step, its cost is negligible. None of these is a matrix product, so
+they add nothing to our count, although they take time.
 
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
 number still 8? Does anything need that product again?
@@ -884,10 +889,10 @@ number still 8? Does anything need that product again?
 Write two functions for a Transformer language model whose parameters are all trained, without recomputation.
 
 `flops_per_token(parameters, layers, d, context, vocab, tied)` returns the FLOPs to train on one token, forward and
-backward, as an `int`, or as a float that rounds it. `parameters` is the number of weights in *all* matrices of the
-model: the embedding table (`vocab` × `d`), the layers, and the output layer (`d` × `vocab`). If `tied`, table and
-output layer are the same matrix, and `parameters` counts it once. Attention is counted in full, for `d` numbers per
-token over all heads.
+backward, as an `int`, or as a float equal to it up to rounding. `parameters` is the number of weights in *all* matrices
+of the model: the embedding table (`vocab` × `d`), the layers, and the output layer (`d` × `vocab`). If `tied`, the
+table and the output layer are the same matrix, and `parameters` counts it once. Count attention in full, including the
+scores that a causal model doesn't use; all heads together have `d` numbers per token.
 
 `six_n_error(parameters, layers, d, context, vocab, tied)` returns the relative error of `6 · parameters`:
 (6N − exact) / exact. It's negative if the rule predicts too little.
@@ -923,8 +928,9 @@ r"""
 <details><summary>Hint 1</summary>Which of the parameters are multiplied? All but the table, unless the table is also the output layer. Each of those costs 6 per token.</details>
 <details><summary>Hint 2</summary>Attention computes two products in each layer, the scores and the weighted sum. What do they cost for one token, over all heads? And what do they cost backward?</details>
 
-**Why it matters.** PaLM's authors count $6N + 12\,L\,d\,T$ for its MFU. When you compare two MFUs, check
-whether both include the second term, and what each of them used for $N$.
+**Why it matters.** For PaLM's MFU, its authors count $6N + 12\,L\,d\,T$ FLOPs per token, where $L$ is the number of
+layers. When you compare two MFUs, check whether both include the second term, and which parameters each of them counts
+in $N$.
 
 ## 6 · Llama 3, to the last FLOP
 
@@ -932,7 +938,7 @@ Now let's count a real model. This is Llama 3, with the shapes from its paper (*
 3; the released vocabulary has 128,256 tokens). On the meta device it takes no memory, even with 405 billion parameters.
 Two things are new, and neither changes our formula. Several heads share their keys and values, so those matrices are
 smaller, but each head still computes its own scores. And the feed-forward block has three matrices. (We left out the
-rotations that encode positions; they're elementwise and have no parameters.)
+rotary position embeddings, RoPE; they're elementwise and have no parameters.)
 """
 
 
@@ -963,7 +969,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Llama 3 on one sequence, without positions."""
+    """Llama 3 on one sequence, without position embeddings."""
 
     def __init__(
         self, layers: int, d: int, heads: int, kv_heads: int, hidden: int, vocab: int
@@ -1005,8 +1011,8 @@ print(
 
 # %% [markdown]
 r"""
-The rule makes two errors in opposite directions: it counts the table, which is too much, and ignores attention, which
-makes it too little. At one context length they cancel, and $6N$ is exactly right for the wrong reasons.
+The rule makes two errors in opposite directions: it counts the table, which makes it too high, and ignores attention,
+which makes it too low. At one context length they cancel, and $6N$ is exactly right for the wrong reasons.
 
 **Predict.** At how many tokens? (The table has `vocab · d` weights, at 6 FLOPs each.)
 """
@@ -1081,10 +1087,10 @@ assert round(rule[0]) == 48
 
 # %% [markdown]
 r"""
-Your prediction agrees with the count at every context length, to the FLOP. The flat line is what you'd get from
-parameter counts alone.
+Your formula agrees with the count at every context length, to the FLOP. The flat line in the plot is what you'd get
+from parameter counts alone.
 
-Here are the larger models too, at the 8,192 tokens with which they were first trained:
+Here are the larger models too, at the context length of 8,192 tokens that they were first trained with:
 """
 
 # %%
@@ -1117,9 +1123,10 @@ assert missed == sorted(missed) and round(missed[-1], 3) == -0.072
 
 # %% [markdown]
 r"""
-At the same context length, the rule gets better as the model gets wider: weights grow with $d^2$, attention with $d$.
-For the largest model it's off by 7%, and the number in its paper, $3.8 \cdot 10^{25}$ FLOPs, is what $6N$ gives. So use
-$6N$ for a budget. For an MFU, a long context, or a small model with a large table, count.
+At the same context length, the rule gets better as the model gets wider: the number of weights grows as $d^2$, the cost
+of attention only as $d$. For the largest model it's off by 7%, and the number in its paper, $3.8 \cdot 10^{25}$ FLOPs,
+is what $6N$ gives. So use $6N$ for a budget. For an MFU, a long context, or a small model with a large table, count the
+products instead.
 
 Finally, back to the question: what does a training step cost, in seconds?
 """
@@ -1143,26 +1150,27 @@ r"""
 That assumes that the machine has enough memory. A step also has to *hold* parameters, gradients, optimizer state and
 activations, as you'll see in lecture 08.
 
-*Try it yourself:* at which context length is attention half of the work of the 405B model? Solve it on paper, with
-$12\,L\,d\,T$ against 6 for each weight that multiplies, then ask `flops_per_token`.
+*Try it yourself:* at which context length is attention half of the 405B model's work? Solve it on paper by setting
+$12\,L\,d\,T$ equal to 6 FLOPs for each weight that multiplies, then check with `flops_per_token`.
 
 ## Takeaways
 
 **Mechanics.** `backward()` fills `.grad` of the leaves that require it and that the graph reaches; use `retain_grad()`
-for tensors in between. Each linear layer needs three products of $2BDK$: forward, $\nabla w = h^\top \nabla y$, $\nabla
-h = \nabla y\, w^\top$. A training step takes $6 \cdot \text{tokens} \cdot \text{parameters}$, plus $12\,L\,d\,T$ per
-token for attention, minus 6 for each weight of a table that's only looked up, minus the first layer's input gradient if
-its input is data; recomputation adds up to 2. Central differences in float64 check any gradient.
+for intermediate tensors. Each linear layer needs three products of $2BDK$ FLOPs: forward, $\nabla w = h^\top \nabla y$,
+$\nabla h = \nabla y\, w^\top$. A training step takes $6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with four
+corrections. For each token, add $12\,L\,d\,T$ for attention, and subtract 6 for each weight of a table that's only
+looked up. If the first layer's input is data, subtract the product for its gradient. Recomputation adds up to 2 FLOPs
+per parameter and token. You can check any gradient with central differences in float64.
 
 **Mindset.** For each product, ask what needs it. That gives the exact count, even for frozen layers, where no rule of
-thumb works. Two errors that cancel look like a correct rule, at one context length. When you quote an MFU, say what was
-counted.
+thumb works. At one context length, two errors cancel, and a wrong rule looks correct. When you quote an MFU, say what
+was counted.
 
 **Intuitions.** The gradient for all parameters costs two forward passes, not one per parameter. For Llama 3, $6N$ is 7
 to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of the 8B model's work. The wider the model, the longer
-the context at which attention takes over. Freezing saves the backward pass below the lowest trained layer and the
-frozen weights' gradients, but not the rest.
+the context at which attention takes over. Freezing saves the gradients of the frozen weights and the whole backward
+pass before the first trained layer, but not the rest.
 
 Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs. How
-do you build one, and with which numbers should it start?
+do you build one, and what values should its weights start with?
 """

@@ -8,10 +8,11 @@ r"""
 > **What should the weights of a model be before training, and why does depth matter?**
 
 You know what a model costs; now you'll build one. Before training, its parameters need values, and the choice of these
-values is called **initialization**. They have to be random, but how large? If they're slightly too large, the numbers
-leave the range of `float32` fifty layers later. If they're slightly too small, nothing arrives. In this lecture you'll
-build a network of 50 layers, predict how large the numbers in each layer are for four kinds of initialization, forward
-and backward, and measure them. With three of the four, nothing useful gets through.
+values is called **initialization**. They have to be random, but how large? If they're several times too large, the
+numbers overflow `float32` within fifty layers. If they're only a little too small, almost nothing arrives. In this
+lecture you'll build a network of 50 layers, predict how large the numbers in each layer are, in the forward and the
+backward pass, for four kinds of initialization, and then check your predictions by measuring. With three of the four,
+nothing useful gets through.
 """
 
 # %%
@@ -43,7 +44,7 @@ r"""
 ## 1 · Parameters and modules
 
 In PyTorch a parameter is an `nn.Parameter`: a tensor like any other, except that it requires a gradient by default, and
-that a model registers it when you assign it to one.
+that a model registers it when you assign it to one of the model's attributes.
 """
 
 # %% tags=["item-68"]
@@ -61,12 +62,13 @@ assert type(half) is Tensor and not half.is_leaf  # a result is not a parameter
 # %% [markdown]
 r"""
 A model is an `nn.Module`: a class with a `forward` method, whose `__init__` assigns parameters and other modules to
-`self`. You don't have to list them. `nn.Module` watches each assignment and *registers* the parameters and modules
-among them. Three functions then find them: `model.parameters()` gives them to the optimizer, `model.to(…)` moves them,
-and `model.state_dict()` lists what to save.
+`self`. You don't have to list them. `nn.Module` watches each assignment and *registers* every parameter or module
+that's assigned. Three methods then find them: `model.parameters()` gives them to the optimizer, `model.to(…)` moves
+them, and `model.state_dict()` lists what to save.
 
-Anything that isn't registered still works in `forward`, but these three functions ignore it. Here's a class that
-stores a tensor in seven ways.
+Anything that isn't registered still works in `forward`, but these three methods ignore it. The next cell defines a
+class that stores a tensor in seven ways: as an `nn.Parameter`, in a module, in an `nn.ModuleList`, with
+`register_buffer`, with `register_buffer(…, persistent=False)`, as a plain tensor, and in a plain list of modules.
 
 **Predict.** How many of the seven does `parameters()` find?
 """
@@ -118,13 +120,14 @@ r"""
 | the same with `persistent=False` | no | yes | no |
 | a plain tensor; a plain list of modules | no | no | no |
 
-A **buffer** is a tensor that belongs to a model but isn't trained.
+A **buffer** is a tensor that's registered with a model, so that it moves with it, but isn't a parameter and isn't
+trained.
 
 > **Trap: a parenthesis.** `nn.Parameter(torch.randn(n)) / 10` is the *result* of a division, a plain tensor, so it
 > isn't registered. You probably want `nn.Parameter(torch.randn(n) / 10)`.
 
 > **Trap: too early.** Before `super().__init__()` has run, a module can't register anything, and PyTorch raises an
-> error.
+> error if you try.
 """
 
 
@@ -149,13 +152,14 @@ except AttributeError as refusal:
 
 # %% [markdown]
 r"""
-*Try it yourself:* can a parameter consist of integers, `nn.Parameter(torch.arange(3))`? What if you add
+*Try it yourself:* can a parameter hold integers, as in `nn.Parameter(torch.arange(3))`? What if you add
 `requires_grad=False`?
 
 ## 2 · How large is a sum of many terms?
 
-Now the numbers. They can't all be equal. If every weight starts at the same value, every output of a layer is the same,
-so they all receive the same gradient, and after the step they're still equal: the layer computes one output many times.
+Now for the initial values of the weights. They can't all be equal. If every weight starts at the same value, every
+output of a layer is the same, so the weights of each output receive the same gradient, and after the step they're still
+equal: the layer computes one output many times.
 """
 
 # %%
@@ -196,12 +200,12 @@ assert 0.9 < y.std().item() / 128 < 1.1
 # %% [markdown]
 r"""
 It's the square root of the number of inputs, 128. The terms are independent and have both signs, so most of the sum
-cancels. It's the *variances* that add up. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so
-$d_\text{in}$ of them have variance $d_\text{in}$. If the weights have std $\sigma$:
+cancels. It's the *variances* that add up. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so the sum of
+$d_\text{in}$ of them has variance $d_\text{in}$. If the weights have std $\sigma$, and the inputs have mean 0:
 
 $$\operatorname{std}(y) = \sqrt{d_\text{in}} \; \sigma \; \operatorname{std}(x)$$
 
-This formula also tells us the remedy. Divide the weights by $\sqrt{d_\text{in}}$:
+This formula also shows how to fix it. Divide the weights by $\sqrt{d_\text{in}}$:
 """
 
 # %% tags=["item-70"]
@@ -246,16 +250,17 @@ r"""
 A single layer that multiplies by 128 would be no problem. But its outputs are the inputs of the next layer, which
 multiplies again. Two such layers give 16,384, and with the third you're beyond the limit of `float16`, 65,504.
 
-*Try it yourself:* take inputs that are all positive, `torch.rand`. Does the std of the outputs still follow the root of
-the *variance* of `x`, or that of the mean of its squares? (Section 3 needs the answer.)
+*Try it yourself:* take inputs that are all positive, `torch.rand`. Is the std of the outputs still proportional to the
+square root of the *variance* of `x`, or to the square root of the mean of its squares? (Section 3 needs the answer.)
 
 ## 3 · Three initializers
 
-"Divide by the root of the number of inputs" is one rule. There are others, and people often confuse
-them. Here's where each one comes from.
+"Divide by the square root of the number of inputs" is one rule. There are others, and people often confuse them. Here's
+where each one comes from.
 
-Consider a weight matrix that turns `fan_in` numbers into `fan_out`. You've seen what happens forward. In the backward
-pass, a gradient is multiplied by the same matrix, transposed (lecture 06), so it's a sum over the outputs:
+Consider a weight matrix that turns `fan_in` numbers into `fan_out`. You've seen what happens in the forward pass. In
+the backward pass, the gradient of the outputs is multiplied by the same matrix, transposed (lecture 06), so each number
+in the gradient of the inputs is a sum over the outputs:
 
 $$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operatorname{std}(x)
 \qquad\qquad
@@ -282,8 +287,9 @@ print(f"mean of the squares {passed.square().mean():.3f}, variance {passed.var()
 # %% [markdown]
 r"""
 Be careful with the second number. After a ReLU the mean is no longer 0, so the variance and the mean square differ.
-What matters for the next sum is the *mean square*: its terms are $x_i w_{ij}$, the weights have both signs, and so
-$\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. The mean of $x$ doesn't matter.
+What matters for the next sum is the *mean square*: its terms are $x_i w_{ij}$, and the weights are independent and have
+mean 0, so each term has mean 0 and variance $\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. Whether the
+mean of $x$ is 0 doesn't matter.
 
 Here are all three rules on a matrix with four times as many outputs as inputs, forward and backward.
 """
@@ -320,8 +326,8 @@ assert round(math.sqrt(variances["Glorot"] * fan_out), 2) == 1.26
 # %% [markdown]
 r"""
 > **Trap: Xavier isn't LeCun.** People call $1/\sqrt{d_\text{in}}$ "Xavier up to a constant". It's LeCun's rule.
-> Glorot's also depends on the outputs: for the matrix above the ratio of the two is 0.63, and for its transpose it's
-> 1.26. There's no constant.
+> Glorot's also depends on the outputs: for the matrix above, its std is 0.63 times LeCun's, and for the transpose it's
+> 1.26 times. So no constant turns one rule into the other.
 
 What does PyTorch do by default? `nn.Linear` draws its weights uniformly between $-1/\sqrt{\text{fan\_in}}$
 and $+1/\sqrt{\text{fan\_in}}$. That looks like LeCun's rule.
@@ -397,7 +403,7 @@ r"""
 <details><summary>Hint 1</summary>Section 3 gives three variances. The exercise asks for the standard deviation.</details>
 <details><summary>Hint 2</summary>For a ReLU the variance of the weights doubles, not their standard deviation. And try a kind that's none of the three.</details>
 
-**Why it matters.** A factor of $\sqrt2$ looks like a detail, but in 50 layers it occurs 50 times.
+**Why it matters.** A factor of $\sqrt2$ looks like a detail, but across 50 layers it's multiplied in 50 times.
 
 Here's yours beside PyTorch's initializers, which expect `[fan_out, fan_in]`:
 """
@@ -419,9 +425,9 @@ for kind, fill in torchs.items():
 r"""
 ## 4 · Cutting the tails
 
-A normal distribution has no largest value. Of a hundred million weights, 57 are more than five standard deviations from
-0, by chance alone. So many initializers use the *truncated normal* (lecture 01): they draw again whatever is beyond,
-say, three standard deviations. In PyTorch, `a` and `b` say where to cut:
+A normal distribution has no largest value. Of a hundred million weights, you should expect 57 to be more than five
+standard deviations from 0, by chance alone. That's why many initializers use the *truncated normal* (lecture 01): they
+redraw whatever lies beyond, say, three standard deviations. In PyTorch, `a` and `b` say where to cut:
 """
 
 # %% tags=["item-72"]
@@ -437,9 +443,9 @@ assert 0.9 < y.std().item() < 1.1
 
 # %% [markdown]
 r"""
-> **Trap: a and b are values.** You may find this line as `trunc_normal_(w, std=1 / np.sqrt(d_in), a=-3, b=3)`. It runs
-> and the outputs have the right std, but it cuts no tails: `a` and `b` are *values*. (So are their defaults, −2 and 2.)
-> Here it cuts at 384 standard deviations.
+> **Trap: a and b are values.** You may see this line written as `trunc_normal_(w, std=1 / np.sqrt(d_in), a=-3, b=3)`.
+> It runs and the outputs have the right std, but it cuts no tails: `a` and `b` are *values*. (So are their defaults, −2
+> and 2.) Here it cuts at 384 standard deviations.
 """
 
 # %% tags=["error-4"]
@@ -458,11 +464,11 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 # %% [markdown]
 r"""
 In older versions of PyTorch it was worse. Until early 2026 `trunc_normal_` didn't draw again (issue 155588). It drew a
-uniform number from 0 to 1, scaled it to −1 to 1, applied the inverse of the distribution function, and clamped the
-result to `a` and `b`. On a CPU, uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws the
-number is 0, which becomes −1, then −∞, and the clamp makes it −3: a weight of 384 standard deviations. In one matrix of
-GPT-3's feed-forward block you'd expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` avoids the
-problem.
+uniform number from 0 to 1, scaled it to a range that depends on the cut (for one as wide as this, −1 to 1), applied the
+inverse error function, multiplied by `std` and $\sqrt2$, and clamped the result to `a` and `b`. On a CPU, uniform
+`float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws the number is 0, which becomes −1, then −∞,
+and the clamp makes it −3: a weight 384 standard deviations below 0. In one of GPT-3's largest weight matrices you'd
+expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` avoids the problem.
 """
 
 # %%
@@ -480,9 +486,9 @@ assert round(2**24 / 1e6, 1) == 16.8
 
 # %% [markdown]
 r"""
-Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the normal distribution and
-$P$ the probability of lying within $\pm c$ standard deviations. Then the std after the cut is $\sqrt{1 -
-2c\,\varphi(c)/P}$ times what it was.
+Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the standard normal
+distribution and $P$ the probability that a number lies within $\pm c$ standard deviations. Then the std after the cut
+is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
 """
 
 
@@ -512,11 +518,11 @@ Cutting at ±3 costs 1.3%. That sounds like nothing, but remember the number 0.9
 ### Exercise 7.2 · A truncated normal of your own &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `truncated_normal(shape, std, generator)`. It returns a new `float32` tensor (not a parameter) of that shape on
-the CPU (PyTorch's default dtype and device are the usual ones), drawn from a normal distribution with mean 0 and std
-`std`, *given that* each number lies within ±3 · `std`. (So the std of the result is 0.9866 · `std`.) `shape` is a tuple
-or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes from `generator`, a
-`torch.Generator`: the same state gives the same numbers, two calls in a row give different ones, and PyTorch's global
-generator isn't changed. (Draw many numbers at a time: a matrix has millions.)
+the CPU (you may assume that nobody has changed PyTorch's default dtype and device), drawn from a normal distribution
+with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std of the result is 0.9866 ·
+`std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
+from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row give different ones,
+and PyTorch's global generator isn't changed. (Draw many numbers at a time: a matrix has millions.)
 """
 
 
@@ -565,10 +571,10 @@ an `x` with any number of leading dimensions. The initial weights come from a no
 $1/\sqrt{d_\text{in}}$ (LeCun, since there's no ReLU here). You may cut it at ±3 std or leave it uncut.
 
 `Cruncher(dim, num_layers)` has `layers`, which are `num_layers` of your `Linear(dim, dim)` (possibly none), one after
-the other, and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, also for a batch of one. The names
-`weight`, `layers` and `final` matter: they're the names in a checkpoint, which contains nothing else. Each layer draws
-its own numbers, and gradients reach every weight and `x`. `.to(…)` must be able to move the whole model to another
-dtype or device; after that, `forward` works with an `x` of that dtype on that device.
+the other, and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, even for a batch of one. The names
+`weight`, `layers` and `final` matter: a checkpoint uses them as names. Don't register any other parameters or buffers.
+Each layer draws its own numbers, and gradients reach every weight and `x`. `.to(…)` must be able to move the whole
+model to another dtype or device; after that, `forward` works with an `x` of that dtype on that device.
 """
 
 
@@ -642,8 +648,8 @@ r"""
 `state_dict()` returns names and tensors, which is what a checkpoint contains. `load_state_dict` copies them into a
 model that has the same names and shapes, and refuses any other.
 
-> **Trap: the best model so far.** `best = model.state_dict()` is *not a copy*. It contains the parameters' own storage,
-> so the next training step changes `best` too. Clone each tensor, or write it to disk.
+> **Trap: the best model so far.** `best = model.state_dict()` is *not a copy*. Its tensors share the parameters'
+> storage, so the next training step changes `best` too. Clone each tensor, or write it to disk.
 """
 
 # %%
@@ -748,21 +754,21 @@ the total number of parameters. If a model is wrong, that number usually is, too
 
 ## 6 · How large is a model?
 
-In the next lectures we'll multiply the number of parameters by bytes and FLOPs. Let's count those of a real model, the
-smallest GPT-2. It's a Transformer with these parts:
+In the next lectures we'll work out bytes and FLOPs from the number of parameters. That number isn't always clear, so
+let's look at a real model, the smallest GPT-2. It's a Transformer with these parts:
 
-- The *vocabulary* is the set of all tokens. An **embedding** is a vector that represents a token; a table has one for
-  each token of the vocabulary.
+- The *vocabulary* is the set of all tokens. An **embedding** is a vector that represents a token; the embedding table
+  has one for each token of the vocabulary.
 - A **positional embedding** is a vector that represents a position in the text. It's added to the token's embedding,
   since attention alone can't tell positions apart.
-- Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers, the first four times
-  as wide, with a nonlinear function between them.
-- That function is GELU, a smooth relative of the ReLU: **GELU** multiplies $x$ by the probability that a standard
-  normal number is below $x$, so $\operatorname{GELU}(x) = x \, \Phi(x)$.
+- Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers with a nonlinear
+  function between them. The first makes each vector four times as wide, and the second restores the width.
+- That function is **GELU**, a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the probability that a
+  standard normal number is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
 - A **residual connection** adds a block's input to its output, so each block only has to compute a change.
 - A **norm**, such as LayerNorm or RMSNorm, rescales each vector to a standard size before a block reads it.
-- **Dropout** sets a random part of the numbers to zero during training, so that the model doesn't rely on any single
-  one; in evaluation it does nothing.
+- **Dropout** sets randomly chosen numbers to zero during training and scales up the others, so that the model doesn't
+  rely on any single one; in evaluation it does nothing.
 - The output layer computes the logits. A **logit** is the score of one token of the vocabulary before softmax; softmax
   turns all logits into probabilities. (A **probability** is a number from 0 to 1 that says how likely something is;
   those of all tokens add up to 1.)
@@ -773,11 +779,11 @@ names, parameters that aren't trained, and tensors that aren't parameters.
 In GPT-2 the embedding table and the output layer are *tied* (lecture 06): one matrix is registered in
 two places. The smallest GPT-2 has a vocabulary of 50,257 and a width of 768.
 
-**Predict.** Suppose that this matrix is all the model has. How many parameters does `model.parameters()` find?
+**Predict.** Suppose that this matrix is all the model has. How many numbers are in the parameters that `model.parameters()` finds?
 """
 
 # %%
-guess = None  # parameters
+guess = None  # numbers
 
 
 # %%
@@ -821,8 +827,8 @@ r"""
 `parameters()` returns each *tensor* once, however many names it has, because an optimizer must update it only once.
 `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
 
-A **frozen** parameter has `requires_grad=False`. It still takes memory, and FLOPs in the forward pass, but it has
-no gradient and no optimizer state. So we count the two kinds separately.
+A **frozen** parameter has `requires_grad=False`. It still takes memory, and FLOPs in the forward pass, but it has no
+gradient, and the optimizer keeps no data for it. So we count the two kinds separately.
 
 ### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; 5 minutes
 
@@ -852,14 +858,14 @@ r"""
 <details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once.</details>
 <details><summary>Hint 2</summary>Each parameter knows how many numbers it has, and whether it requires a gradient. Remember that you can go through a generator only once.</details>
 
-**Why it matters.** "How many parameters?" is the first number of each memory and FLOP budget. You'll read that the
+**Why it matters.** The number of parameters is the first entry in every memory and FLOP budget. You'll read that the
 smallest GPT-2 has 124 million, and that it has 163 million. It's the same model, with the table counted once or twice.
 
 ### A model of 70 billion, in no memory
 
 To count a model you don't need to hold it in memory. On the *meta* device a tensor has a shape and a dtype but no
-storage (lectures 01 and 06). With `torch.device("meta")` as a context, everything created inside is created there,
-including in `__init__`. So here's your `Cruncher`, a bit wider:
+storage (lectures 01 and 06). If you use `torch.device("meta")` as a context, every tensor created inside it is on the
+meta device, including those that an `__init__` creates. So here's your `Cruncher`, a bit wider:
 """
 
 # %%
@@ -915,8 +921,8 @@ r"""
 
 Write `model_bytes(model)`. It returns how many bytes the elements of the model's parameters and buffers take, whether
 they're trained or frozen, saved or not. Each has a dtype of its own. A parameter or a buffer with several names counts
-once, and one that's part of a larger storage counts with its own elements. The function must work on the meta device,
-where every tensor's address is 0. (No tensor is both a parameter and a buffer.)
+once, and for one that's part of a larger storage, only its own elements count. The function must work on the meta
+device, where every tensor's address is 0. (No tensor is both a parameter and a buffer.)
 """
 
 
@@ -1000,12 +1006,12 @@ multiply. We write $m_l$ for the mean square of the outputs of layer $l$ (before
 
 $$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
 
-and the same without the ½ if there's none. The outputs have both signs, so their mean is 0 and $\sqrt{m_l}$ is their
+and the same without the ½ if there's none. The weights have mean 0, so the outputs do too, and $\sqrt{m_l}$ is their
 std. The first layer gets the data, which didn't go through a ReLU, so it has no ½.
 
-Gradients go the same way from the other end. We write $g_l$ for the mean square of the gradient of those outputs. Where
-the ReLU's input was negative, no gradient passes, so again we lose half of it. In the backward direction each sum runs
-over the *outputs* of the layer:
+The same happens to gradients, starting from the other end. We write $g_l$ for the mean square of the gradient with
+respect to those outputs. Where the ReLU's input was negative, no gradient passes, so again we lose half of it. In the
+backward direction each sum runs over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
@@ -1019,7 +1025,7 @@ Write two functions. A chain of one or more linear layers turns `widths[0]` numb
 the data have mean 0 and std 1.
 
 `gradient_stds_through_depth(widths, weight_stds, relu)` returns a list with the std of the gradient with respect to
-each layer's outputs (again before the ReLU), in the order of the layers, if it's 1 at the outputs of the last.
+each layer's outputs (again before the ReLU), in the order of the layers, given that this std is 1 for the last layer.
 
 Both lists have one number per layer. Don't change the arguments.
 """
@@ -1062,10 +1068,10 @@ check("stds_through_depth")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Keep one running number, the mean square, multiply it by one factor for each layer, and append its root.</details>
-<details><summary>Hint 2</summary>Backward: draw layers i and i + 1 below each other. The gradient of layer i's outputs comes back through the weights between them. How many terms does each sum have? Start with 1.0 for the last layer, and go down.</details>
+<details><summary>Hint 2</summary>Backward: draw layer i, and layer i + 1 below it. The gradient of layer i's outputs comes back through the weights between them. How many terms does each sum have? Start with 1.0 for the last layer, and go down.</details>
 
-**Why it matters.** These two formulas are all the theory behind the three initializers. With them you can predict for
-*any* initializer, width and depth what arrives, before you build the model.
+**Why it matters.** These two formulas are all the theory behind the three initializers. With them, before you build the
+model, you can predict what arrives for *any* initializer, width and depth.
 
 Check them on a chain whose widths go up and down:
 """
@@ -1154,8 +1160,8 @@ assert count_parameters(deep) == (0, depth * width**2 + width)
 r"""
 First `torch.randn`. The factor per layer is $\sqrt{512 / 2} = 16$.
 
-**Predict.** `float32` ends at about $2^{128}$. The outputs of the first layer have std $\sqrt{512} = 2^{4.5}$. Which
-layer is the first whose outputs overflow?
+**Predict.** The largest `float32` is about $2^{128}$. The outputs of the first layer have std $\sqrt{512} = 2^{4.5}$.
+Which layer is the first whose outputs overflow?
 """
 
 # %%
@@ -1178,11 +1184,11 @@ assert 4.5 + 4 * (31 - 1) < 128 < 4.5 + 4 * (32 - 1)
 
 # %% [markdown]
 r"""
-The result is NaN, although only a factor is wrong with this model. (bfloat16 has the same range. In float16, it would
-have failed in layer 4.)
+The result is NaN, although the only thing wrong with this model is the scale of its weights. (bfloat16 has the same
+range. In float16, it would have failed in layer 4.)
 
-Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. Your prediction
-accounts for the cut: it uses `kept(3)` times the std.
+Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. The predictions
+come from your functions and account for the cut: they use `kept(3)` times the std.
 
 **Predict.** With LeCun's rule, the factor per layer is $\sqrt{1/2}$. What's the std after 50 layers?
 """
@@ -1271,8 +1277,9 @@ assert outputs_of["LeCun = Glorot"][19] < 2e-3 and outputs_of["nn.Linear"][4] < 
 
 # %% [markdown]
 r"""
-The lines are straight because each layer multiplies by the same factor. And where the outputs vanish, the gradients
-vanish as well. A layer in the middle of such a network gets inputs near 0, and its gradient is nearly 0 too.
+In the plot of the stds, the lines are straight because each layer multiplies by the same factor and the axis is
+logarithmic. And where the outputs vanish, the gradients vanish as well. A layer in the middle of such a network gets
+inputs near 0, and its gradient is nearly 0 too.
 
 Which rule is right depends on what's between the layers. Your `Cruncher` has no ReLUs. There LeCun's rule keeps the std
 at 1, and with Kaiming's it explodes.
@@ -1301,8 +1308,9 @@ initialization.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
 r"""
 ### The last 1.3%
 
-On that axis Kaiming's line looks flat. Look closer. It starts at $\sqrt2$ (the first layer doesn't need the factor 2),
-and the cut leaves each layer with 0.9866 of the std that you asked for.
+On the logarithmic axis of that plot of the four initializations, Kaiming's line looks flat. Look closer. It starts at
+$\sqrt2$ (the first layer doesn't need the factor 2), and the cut leaves each layer with 0.9866 of the std that you
+asked for.
 
 **Predict.** With a factor of 0.9866 per layer, what fraction is left after 50 layers?
 """
@@ -1316,9 +1324,9 @@ assert round(kept(3) ** depth, 2) == 0.51
 
 # %% [markdown]
 r"""
-Half of it. Can we see that? In a single network, not clearly, because its scale also depends on which weights it
-happened to draw, and varies along the way by tens of percent. The prediction is about the mean square over many draws.
-So let's draw eight.
+About half is left. Can we see that in a measurement? Not clearly in a single network, because its scale also depends on
+which weights it happened to draw, and varies along the way by tens of percent. The prediction is about the mean square
+over many draws. So let's draw eight.
 """
 
 # %%
@@ -1380,7 +1388,7 @@ assert abs(as_cut / corrected / kept(3) ** depth - 1) < 1e-3
 r"""
 ### What do large models do?
 
-They avoid the problem: between the layers, they put a norm, which restores the scale each time. With RMSNorm (divide
+They avoid the problem by putting a norm between the layers, which restores the scale each time. With RMSNorm (divide
 each vector by its root mean square, exercise 1.4) after each layer, the factors no longer multiply.
 """
 
@@ -1406,29 +1414,32 @@ for name, std in ways_to_begin.items():
 
 # %% [markdown]
 r"""
-After 50 layers the outputs are what a single layer would give. A Transformer has a norm in each block, and so it
-tolerates an initialization that's off by a factor. The paper of the first GPT (Radford et al., 2018) says so: because
-it has norms throughout, a simple std of 0.02 is enough. But when you add something without a norm, ask what it does to
-the scale. Now you can.
+After 50 layers the std of the outputs is what a single layer would give. A Transformer has a norm in each block, and so
+it tolerates an initialization whose scale is wrong. The paper on the first GPT (Radford et al., 2018) says so: because
+the model has norms throughout, a simple std of 0.02 is enough. But when you add something without a norm, ask what it
+does to the scale. Now you can work that out.
 
-*Try it yourself:* in `Deep`, replace the ReLU by `torch.tanh`. Which of the four work now? (`tanh` keeps
-numbers within ±1. What about the gradients?)
+*Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
+within ±1. What about the gradients?)
 
 ## Takeaways
 
 **Mechanics.** An `nn.Parameter` assigned to a module is trained, moved and saved; a buffer is moved and saved; a plain
-tensor or list is neither. $\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ forward, and
-with fan_out for the gradient. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$, Kaiming
-$2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. `trunc_normal_` cuts at values, so write `±3 * std`; this
-leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` lists each name, and `to_empty`
+tensor or list is neither. In the forward pass,
+$\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ if $x$ has mean 0; for the gradient,
+fan_out takes the place of fan_in. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$,
+Kaiming $2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. `trunc_normal_` cuts at values, so write `±3 * std`;
+this leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` lists each name, and `to_empty`
 breaks the tie.
 
 **Mindset.** Before you train a model, print its names, shapes and total. Before you build it, count its bytes on the
-meta device. For each operation, ask what it does to the mean square, then multiply along the depth, in both directions.
+meta device. For each operation, ask what it does to the mean square, then multiply these factors through all the
+layers, in both directions.
 
-**Intuitions.** The std of a sum grows with the root of the number of terms: 16,384 of them give 128. A constant factor
-per layer is exponential in depth: 16 leaves float32 in layer 32, $\sqrt{1/2}$ leaves some $10^{-8}$ after 50 layers,
-and even 0.9866 halves the result. Llama 3 70B takes 141 GB in bfloat16, before any training.
+**Intuitions.** The std of a sum grows with the square root of the number of terms: 16,384 of them give 128. A constant
+factor per layer compounds exponentially with depth: a factor of 16 overflows float32 in layer 32, $\sqrt{1/2}$ leaves
+about $10^{-8}$ after 50 layers, and even 0.9866 halves the result. Llama 3 70B takes 141 GB in bfloat16, before any
+training.
 
 Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). The model exists and its gradients arrive. What does a
 step do with them, and how many bytes does it need?

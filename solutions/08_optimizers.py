@@ -8,10 +8,10 @@ r"""
 > **What does an optimizer do with a gradient, and what does it have to remember?**
 
 The backward pass gives us a gradient for each parameter. An **optimizer** is the algorithm that turns gradients into
-changes of the parameters, and all but the simplest one remember something about earlier gradients. This memory can be
-larger than the model itself. In this lecture you'll write three optimizers, see in a picture what their memory is good
-for, and account for its cost. By the end you'll have predicted every byte that a training step of a small Transformer
-needs, trained it with your own AdamW, and found the same number in memory.
+changes to the parameters. All optimizers but the simplest remember something about earlier gradients. This memory can
+be larger than the model itself. In this lecture you'll write three optimizers, see in a picture what their memory is
+good for, and account for its cost. By the end you'll have predicted every byte that a training step of a small
+Transformer needs, trained that Transformer with your own AdamW, and measured the same number of bytes in memory.
 """
 
 # %%
@@ -48,11 +48,11 @@ direction:
 $$p \;\leftarrow\; p - \text{lr} \cdot g$$
 
 Here $g$ is the gradient, and lr is the **learning rate**, the number that says how far to go. This is *gradient
-descent*. Usually the gradient comes from a random batch and not from all the data; then it's called **stochastic
-gradient descent**, or *SGD*.
+descent*. Usually the gradient comes from a random batch and not from all the data; the method is then called
+**stochastic gradient descent**, or *SGD*.
 
-How far is too far? Let's take the model of lecture 06: $\text{loss} = \tfrac12 (x \cdot w - 5)^2$ with $x = (1, 2, 3)$
-and $w = (1, 1, 1)$. The error is 1, and the gradient is the error times $x$.
+How far is too far? Let's take the model from lecture 06: $\text{loss} = \tfrac12 (x \cdot w - 5)^2$ with
+$x = (1, 2, 3)$ and $w = (1, 1, 1)$. The error is 1, and the gradient is the error times $x$.
 
 **Predict.** With the right learning rate, a *single* step brings the loss to exactly 0. Which learning rate is that?
 """
@@ -84,8 +84,8 @@ r"""
 A step changes $x \cdot w$ by $-\text{lr} \cdot \text{error} \cdot (x \cdot x)$, and $x \cdot x = 14$. So each step
 multiplies the error by $1 - 14\,\text{lr}$. With $\text{lr} = \tfrac{1}{14}$ one step reaches the goal, and above
 $\tfrac{2}{14}$ each step makes things worse. The 14 is the **curvature**, the second derivative of the loss, in the
-direction of the gradient. *The largest learning rate that works is 2 divided by the curvature.* Remember this for
-section 2.
+direction of the gradient. *The learning rate has to stay below 2 divided by the curvature.* Remember this for section
+2.
 
 ### PyTorch's optimizers
 
@@ -152,16 +152,18 @@ r"""
 Parameters without a gradient aren't rare: think of frozen layers, or of a part of the model that this
 batch didn't use. Your own optimizers have to skip them.
 
-*Try it yourself:* in a new cell, give a parameter to `torch.optim.SGD` with `momentum=0.9`, and take a step
-with a gradient of ones. How far does it move in a second step, after each kind of `zero_grad`?
+*Try it yourself:* in a new cell, give a parameter to `torch.optim.SGD` with `momentum=0.9` (it then remembers earlier
+gradients, section 2), and take a step with a gradient of ones. How far does it move in a second step, after each kind
+of `zero_grad`?
 
 ### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `step` of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's current*
-learning rate times the gradient, even if the parameter has been frozen since. Leave a parameter alone if its `.grad` is
-`None`. Change the parameter itself, whatever its strides, in the memory where it is (the model holds the same tensor),
-and nothing else: the gradient is still needed. Keep nothing in `self.state`. Outside of `torch.no_grad()` PyTorch would
-try to record what you do. (Parameters are `float32` or `float64`, here and in the next two exercises.)
+Write the `step` method of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's
+current* learning rate times the gradient, even if the parameter has been frozen since its gradient was computed. Leave
+a parameter alone if its `.grad` is `None`. Change the parameter itself, in place and whatever its strides (the model
+holds the same tensor). Change nothing else: the gradient is still needed. Keep nothing in `self.state`. Outside of
+`torch.no_grad()` PyTorch would try to record what you do. (Parameters are `float32` or `float64`, here and in the next
+two exercises.)
 """
 
 
@@ -201,9 +203,9 @@ and two curvatures:
 $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 
 This is a long, narrow valley, curved a hundred times more across than along. One learning rate has to work for *both*
-directions. Across, anything above $2/100$ diverges (section 1). Along, each step of that size covers only a fiftieth of
-the remaining distance. The best compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and count the steps until the loss
-is a ten-thousandth of its initial value, which means a hundredth of the distance.
+directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with that rate covers only
+a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and count the steps
+until the loss is a ten-thousandth of its initial value, which means a hundredth of the distance.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
@@ -270,8 +272,9 @@ the latest gradient:
 
 $$m \leftarrow \mu\, m + g \qquad\qquad p \leftarrow p - \text{lr} \cdot m$$
 
-Across the valley the gradient changes sign in every step, so the sum cancels. Along the valley it points the same
-way each time, so the sum builds up, to $1/(1-\mu)$ times a single gradient. Momentum takes one number per parameter.
+Across the valley the gradient changes sign in every step, so the terms of the sum partly cancel. Along the valley it
+points the same way each time, so the sum builds up, to $1/(1-\mu)$ times a single gradient. Momentum has to store one
+number per parameter.
 """
 
 
@@ -320,9 +323,9 @@ for point in with_momentum[:10]:
 
 # %% [markdown]
 r"""
-Momentum needs about a fifth of the steps, and the advantage grows with the condition number: in the long run it needs
-steps in proportion to $\sqrt\kappa$, not $\kappa$. (Here the factor is less than $\sqrt{100} = 10$ because the path is
-short, and momentum first has to build up.)
+Momentum needs about a fifth of the steps, and the advantage grows with the condition number: in the long run the number
+of steps is proportional to $\sqrt\kappa$, not to $\kappa$. (Here the factor is less than $\sqrt{100} = 10$ because the
+path is short, and momentum first has to build up.)
 
 *Try it yourself:* in a new cell, set `STEEP = 400.0`, compute the best settings again, and count the steps. What's the
 ratio now? (Set it back to 100 afterwards.)
@@ -333,7 +336,7 @@ r"""
 ## 3 · A learning rate for each parameter
 
 Momentum remembers the direction. **AdaGrad** (Duchi, Hazan and Singer, 2011) remembers the *size*: for each parameter
-it sums the squares of all gradients so far, and divides by the root of that sum.
+it sums the squares of all gradients so far, and divides the gradient by the root of that sum.
 
 $$s \leftarrow s + g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{s} + \varepsilon}$$
 
@@ -341,9 +344,9 @@ All of this is elementwise, so each parameter is treated separately. If its grad
 if a parameter rarely gets a gradient, it takes large steps when it does. The tiny number $\varepsilon$ prevents a
 division by zero.
 
-> **Trap: sum or average?** Lecture notes say that AdaGrad divides by the root of the *average* of the squared
+> **Trap: sum or average?** Some lecture notes say that AdaGrad divides by the root of the *average* of the squared
 > gradients, while their own code says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with
-> a sum, and how long with an average? Which of the two ever slows down? Decide before you run the next cell.
+> a sum, and how long with an average? Which of the two slows down over time? Decide before you run the next cell.
 """
 
 # %% tags=["error-9"]
@@ -362,11 +365,11 @@ r"""
 AdaGrad *sums*, and that's essential: step number $k$ is scaled like $1/\sqrt{k}$, a built-in learning rate schedule.
 (With an average you get a different optimizer, which comes below.)
 
-> **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both
-> are in use under the same name. Inside, it's compared with a *square*.
+> **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are in use
+> under the same name. Inside the root, $\varepsilon$ is added to a *square*.
 
-**Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. How many times as long is the first
-step with $\varepsilon$ outside as with $\varepsilon$ inside?
+**Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. With $\varepsilon$ outside the root,
+how many times as long is the first step as it is with $\varepsilon$ inside?
 """
 
 # %%
@@ -398,15 +401,15 @@ assert math.isclose(w.item(), -1e-4 / (1e-4 + 1e-5), rel_tol=1e-5)
 # %% [markdown]
 r"""
 That's a factor of 29 from the position of one parenthesis. Gradients of that size are common: in the Transformer of
-section 8, more than a fifth are smaller still. A learning rate that was tuned for one version doesn't work for the
+section 8, more than a fifth are smaller still. A learning rate that was tuned for one version may not work for the
 other.
 
 ### Exercise 8.2 · AdaGrad &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `step` of `AdaGrad`, with $\varepsilon$, which is positive, outside the root. Keep the sum of squares of parameter
-`p` in `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an empty dict
-at first. PyTorch saves and loads whatever is in `self.state` with a checkpoint.) As in 8.1, settings come from the
-group; a parameter without a gradient is skipped (its sum doesn't change, and if it has none, none is created);
+Write the `step` method of `AdaGrad`, with a positive $\varepsilon$ outside the root. Keep the sum of squares of
+parameter `p` in `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an
+empty dict at first. PyTorch saves and loads whatever is in `self.state` with a checkpoint.) As in 8.1, settings come
+from the group; a parameter without a gradient is skipped (its sum doesn't change, and if it has none, none is created);
 parameters change in place, whatever their strides; and gradients don't change.
 """
 
@@ -439,7 +442,7 @@ check("AdaGrad")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Use the loops of 8.1, and before the step: <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
+<details><summary>Hint 1</summary>Use the loops from 8.1, and before the step: <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
 **Why it matters.** AdaGrad is the first of a family, and CS336's own worked example. In the narrow valley it moves in
@@ -470,9 +473,9 @@ assert torch.allclose(mine.weight, theirs.weight, rtol=1e-4, atol=1e-6)
 
 # %% [markdown]
 r"""
-AdaGrad has a weakness: it never forgets. After 10,000 steps it moves a hundredth as far as it did
-at first, even if the loss curves differently by then. **RMSProp** (Hinton's lectures, 2012) fixes this with an
-average *in which older squares fade*:
+AdaGrad has a weakness: it never forgets. If the gradients keep their size, then after 10,000 steps it moves a hundredth
+as far as it did at first, even if the loss curves differently by then. **RMSProp** (Hinton's lectures, 2012) fixes this
+with an *exponential moving average*, in which older squares fade:
 
 $$v \leftarrow \beta\, v + (1 - \beta)\, g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{v} + \varepsilon}$$
 """
@@ -512,8 +515,8 @@ the gradients. RMSProp ignores this problem. The next optimizer corrects it.
 
 **Adam** (Kingma and Ba, 2014) combines both memories. Its **first moment** $m$ is a running average of the gradients,
 similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both start at zero.
-After $t$ steps the weights in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by that, a step called
-**bias correction**.
+After $t$ steps the coefficients in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by that, a step
+called **bias correction**.
 
 $$\begin{aligned}
 m &\leftarrow \beta_1 m + (1 - \beta_1)\, g &\qquad \hat m &= m / (1 - \beta_1^t) \\
@@ -542,8 +545,9 @@ for g in (1_000.0, 0.001):
 
 # %% [markdown]
 r"""
-The first step is more than three times too *long*, because $v$ starts even closer to zero than $m$. And the effect
-lasts: after a thousand steps the weights in $v$ still only add up to 0.63.
+The first step is more than three times too *long*, because after it $m$ is a tenth of $g$, while $\sqrt v$ is only
+about a thirtieth of $|g|$. And the effect lasts: after a thousand steps the coefficients in $v$ still add up to only
+0.63.
 
 ### Weight decay, and the W
 
@@ -598,9 +602,9 @@ a real gradient, the decay is divided by that gradient's size, so weights with l
 
 ### Exercise 8.3 · AdamW &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `step` of `AdamW`. For each parameter with a gradient: first shrink it, $p \leftarrow p \cdot (1 - \text{lr} \cdot
-\text{weight\_decay})$; then take Adam's step, with the formulas above. $\varepsilon$ is outside the root, added to
-the *corrected* $\sqrt{\hat v}$.
+Write the `step` method of `AdamW`. For each parameter with a gradient: first shrink it,
+$p \leftarrow p \cdot (1 - \text{lr} \cdot \text{weight\_decay})$; then take Adam's step, with the formulas above.
+$\varepsilon$ is outside the root, added to the *corrected* $\sqrt{\hat v}$.
 
 Keep three things in `self.state[p]`: `"step"`, a plain `int`, how many steps *this parameter* has taken ($t$ in the
 formulas, 1 in its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors like `p`. As
@@ -786,7 +790,7 @@ plots.show(
 r"""
 (Only the first 60 points of each path are drawn.) In the turned valley AdaGrad and AdamW are much slower. Is that only
 because the learning rate doesn't suit this valley? Let's give each the best of four learning rates in the turned
-valley, and run AdamW also without its memory of the direction, $\beta_1 = 0$:
+valley, and also run AdamW without its memory of the direction ($\beta_1 = 0$):
 """
 
 
@@ -811,11 +815,11 @@ assert at_best["AdamW"] < 1.5 * straight["AdamW"]
 
 # %% [markdown]
 r"""
-Dividing by each parameter's own size doesn't help if the valley runs *diagonally*, at any of these learning rates.
-Momentum does help, and AdamW has both. Dividing helps a great deal where the parameters *themselves* have different
-scales, as in language models: a bias, a norm, the embedding of a rare token. But don't conclude too much from such a
-picture. Each optimizer needs its own learning rate, comparing optimizers at a single learning rate proves nothing, and
-none of this says which one trains *your* model best.
+Dividing by the size of each parameter's gradients doesn't help if the valley runs *diagonally*, at any of these
+learning rates. Momentum does help, and AdamW has both. Dividing helps a great deal where the gradients' sizes differ
+*from one parameter to the next*, as in language models: a bias, a norm, the embedding of a rare token. But don't
+conclude too much from such a picture. Each optimizer needs its own learning rate, comparing optimizers at a single
+learning rate proves nothing, and none of this says which one trains *your* model best.
 
 *Try it yourself:* turn the valley by only 5° (`math.radians(5)`). How much of AdaGrad's advantage is left?
 """
@@ -824,8 +828,8 @@ none of this says which one trains *your* model best.
 r"""
 ## 5 · What optimizers store
 
-The optimizer state is in `optimizer.state`: for each parameter a dict from names to tensors and plain numbers.
-Here's the state of PyTorch's own AdamW, for one matrix and its bias:
+The optimizer state is in `optimizer.state`, which holds a dict for each parameter, from names to tensors and plain
+numbers. Here's the state of PyTorch's own AdamW, for one matrix and its bias:
 """
 
 # %% tags=["item-81"]
@@ -858,8 +862,8 @@ assert optimizer.state[half]["step"].dtype == torch.float32  # all the same
 
 # %% [markdown]
 r"""
-It stores two averages for each number, and in PyTorch's version a counter for each *tensor*, itself a tensor of 4
-bytes. (Yours is a Python `int`, which takes no tensor memory.)
+AdamW stores two averages for each element of a parameter. PyTorch's version also stores a counter for each *tensor*,
+and the counter is itself a tensor of 4 bytes. (Yours is a Python `int`, which takes no tensor memory.)
 
 *Try it yourself:* look at the state of `torch.optim.AdamW(…, amsgrad=True)`. What else does it keep?
 
@@ -867,9 +871,8 @@ bytes. (Yours is a Python `int`, which takes no tensor memory.)
 
 Write `state_bytes(optimizer)`. It returns the bytes of all tensors that the optimizer keeps in its state, including the
 counters. For each parameter the state contains a dict whose values are tensors of any dtype, or plain numbers, strings
-and `None`, which count nothing. No two of the tensors share memory, and none is part of a larger one. (A few
-optimizers, such as LBFGS, also keep lists of tensors. Ignore those.) Parameters and gradients don't belong to the
-optimizer.
+and `None`, which don't count. No two of the tensors share memory, and none is part of a larger one. (A few optimizers,
+such as LBFGS, also keep lists of tensors. Ignore those.) Parameters and gradients don't belong to the optimizer.
 """
 
 
@@ -892,10 +895,10 @@ check("state_bytes")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>A dict of dicts needs two loops: over the parameters' dicts in <code>optimizer.state</code>, and over the values in each.</details>
-<details><summary>Hint 2</summary>How many bytes does a tensor take? (Lecture 01.) Before you ask a value, find out whether it's a tensor.</details>
+<details><summary>Hint 2</summary>How many bytes does a tensor take? (Lecture 01.) Before you ask a value for its size, check that it's a tensor.</details>
 
-**Why it matters.** The optimizer state is easy to forget when you add up the memory of a training step. Now you can ask
-any optimizer. Here's a matrix of 1,024 × 512 in float32:
+**Why it matters.** The optimizer state is easy to forget when you add up the memory of a training step. Now you can
+compute it for any optimizer. Here it is for a 1,024 × 512 matrix in float32:
 """
 
 
@@ -925,15 +928,16 @@ assert kept_for(lambda p: torch.optim.RMSprop(p), rows, columns) == 4 * n + 4
 r"""
 ### Optimizers that store less
 
-AdamW stores eight bytes for each parameter of four bytes: its state is twice as large as the model. Two optimizers get
-by with less.
+AdamW stores eight bytes for each four-byte parameter: its state is twice as large as the model. Two optimizers get by
+with less.
 
 - **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
   parameter moves by exactly lr, so it doesn't need a second average to determine how far. That's half of AdamW's state.
 - **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients, and of the averages of the squares it keeps
-  only the *means of each row and each column*. For a matrix of $n \times k$ that's $n + k$ numbers instead of $n \cdot
-  k$. It estimates the entry in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if the matrix has rank 1,
-  and otherwise an estimate with the right row and column means.
+  only the *mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of
+  $n \cdot k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates
+  the entry in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if the matrix has rank 1, and otherwise an
+  estimate with the right row and column means.
 """
 
 
@@ -1027,8 +1031,8 @@ r"""
 <details><summary>Hint 1</summary>Add up two things over all shapes: the parameters, and what Adafactor keeps. <code>math.prod</code> multiplies the sizes of a shape.</details>
 <details><summary>Hint 2</summary>Rows plus columns is the <em>sum</em> of a matrix's shape. And the sum of a vector's shape?</details>
 
-**Why it matters.** Ask this question before you rent a card. Here's Llama 3 8B, with the shapes of lecture 06,
-in float32, on a card of 80 GB and on one of 141 GB:
+**Why it matters.** Ask this question before you rent a card. Here's Llama 3 8B, with the shapes from lecture 06, in
+float32, on an 80 GB card and on a 141 GB card:
 """
 
 # %%
@@ -1156,7 +1160,7 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 - The *loss* keeps something too. The derivative of a square is twice what was squared, so it keeps the $B$ errors.
   That's what the formula forgets.
 
-Here that's only eight bytes. But a language model's loss keeps a number for each token *and* each word of the
+Here that's only eight bytes. But a language model's loss keeps a number for each token *and* each entry of the
 vocabulary, which is far too much to forget (section 8).
 
 What an operation saves depends on the operation. A ReLU saves nothing extra: its derivative can be computed from
@@ -1264,9 +1268,9 @@ Every line agrees. Activations appear in the forward pass and *disappear* in the
 gradients appear. The optimizer state appears at the first `step()` and stays.
 
 On a GPU the allocator rounds up to multiples of 512 bytes (lecture 01), so a tensor of 4 bytes takes
-512. (PyTorch keeps AdamW's counters in the CPU's memory, unless it's `fused` or `capturable`.)
-`torch.cuda.memory_allocated()` reports rounded bytes. `track` reports the requested bytes as `live` and
-the rounded ones as `allocated_live`.
+512. (PyTorch keeps AdamW's counters in the CPU's memory, unless you set `fused=True`, or `capturable=True` for CUDA
+     graphs.) `torch.cuda.memory_allocated()` reports rounded bytes. `track` reports the requested bytes as `live` and
+     the rounded ones as `allocated_live`.
 """
 
 # %%
@@ -1284,12 +1288,12 @@ else:
 r"""
 ### The sum isn't the peak
 
-A step doesn't need all four kinds at once. It needs enough memory for its fullest *moment*, the peak. That can be less
-than the sum, since activations disappear while gradients appear. It can also be more, since an optimizer's formula
-creates temporary tensors, such as the root and the quotient. PyTorch has three versions of AdamW. A loop over the
-parameters creates temporaries for one tensor at a time; `foreach` processes all tensors together, in fewer and larger
-operations, with temporaries for all of them; and `fused` is a single operation without temporaries. Here's how much
-memory a step of each version needs in addition, for a model of 8 equal matrices:
+A step doesn't need all four kinds at once. It needs enough memory for the *moment* at which it holds the most, the
+peak. That can be less than the sum, since activations disappear while gradients appear. It can also be more, since an
+optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three versions of AdamW. A
+loop over the parameters creates temporaries for one tensor at a time; `foreach` processes all tensors together, in
+fewer and larger operations, with temporaries for all of them; and `fused` is a single operation without temporaries.
+Here's how much extra memory a step of each version needs, for a model of 8 matrices of the same size:
 """
 
 # %%
@@ -1358,17 +1362,17 @@ for form in ("fused", "foreach"):
 
 # %% [markdown]
 r"""
-With few tokens the version of AdamW decides: the temporaries of `foreach` make `step()` the peak, above the sum of the
-four kinds; with `fused` the peak is in the backward pass, below the sum. With many tokens it's in the backward pass in
-both cases, because the gradients *of activations*, which belong to none of the four kinds, exist there for a while. So
-budget for the sum, and leave some room.
+With a small batch the version of AdamW decides where the peak is: the temporaries of `foreach` make `step()` the peak,
+above the sum of the four kinds; with `fused` the peak is in the backward pass, below the sum. With a large batch the
+peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of the four
+kinds, exist there for a while. So budget for the sum, and leave some room.
 
 *Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
 
 ## 7 · The work of a step
 
-And the FLOPs? Lecture 06 has the answer for the matrix products: $6 \cdot B \cdot$ parameters, minus the gradient of
-the input, which isn't needed, $2 B D^2$.
+And the FLOPs? Lecture 06 has the answer for the matrix products: $6 \cdot B \cdot$ parameters, minus $2 B D^2$ for the
+gradient of the input, which isn't needed.
 """
 
 # %% tags=["item-83"]
@@ -1383,9 +1387,8 @@ print(
 
 # %% [markdown]
 r"""
-The optimizer's work is added to that. Its operations are elementwise, so PyTorch's counter ignores them. Let's count
-AdamW's by
-hand, for one parameter:
+The optimizer adds its own work to that. Its operations are elementwise, so PyTorch's counter ignores them. Let's count
+AdamW's by hand, for one parameter:
 """
 
 # %%
@@ -1413,8 +1416,8 @@ The optimizer works once per step, not once per token, so with thousands of toke
 disappears. But as in lecture 05, a small share of the work may be a larger share of the time. AdamW reads four numbers
 for each parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and about half a
 FLOP per byte, so it's memory-bound. (Not every optimizer is this cheap. *Muon*, in `torch.optim` since 2.9, multiplies
-matrices to make the columns of its update orthogonal: $30 n$ FLOPs per parameter for an $n \times n$ matrix, 122,880 if
-$n$ is 4,096.)
+matrices to make the columns of its update nearly orthonormal: $30 n$ FLOPs per parameter for an $n \times n$ matrix,
+122,880 if $n$ is 4,096.)
 
 **Predict.** On your machine, with a batch of 64, what fraction of the time of a whole step (forward, backward, and
 PyTorch's AdamW) does the optimizer take? Write a number between 0 and 1. By FLOPs it would be 0.04.
@@ -1462,17 +1465,18 @@ assert round(passes, 1) == 1.0
 r"""
 It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
 and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
-For Llama 3 8B it takes 67 ms at best, compared with 1.0 s for the $6N$ FLOPs of 8,192 tokens at an MFU of 0.4.
+For Llama 3 8B on an H100, AdamW's step takes 67 ms at best. The forward and backward passes of 8,192 tokens, with $6N$
+FLOPs per token at an MFU of 0.4, take 1.0 s.
 
-*Try it yourself:* use `fused=True` in the cell above. And a batch of 4,096.
+*Try it yourself:* use `fused=True` in the cell above, and then a batch of 4,096.
 """
 
 # %% [markdown]
 r"""
 ## 8 · A Transformer, every byte of its step
 
-For a Transformer we make the same account, only longer: we go through the operations and ask what each of them keeps.
-Here's a small language model, with attention written out so that you can see every operation.
+For a Transformer we do the same accounting, only with more entries: we go through the operations and ask what each of
+them keeps. Here's a small language model, with attention written out so that you can see every operation.
 """
 
 
@@ -1539,10 +1543,10 @@ r"""
 | before and after GELU | GELU, `down` | $8 N d$ |
 | *total* | | $16 N d + 4 N + B h T^2$ |
 
-These are needed once: the last norm's input and statistics, $N d + 2N$; the head's input, $N d$; and the loss keeps the
-logarithm of the probability of *each word of the vocabulary* for each token, $N V$, plus one number. The masks and the
-tables are constants and parameters, and the token ids are data. Compared with the chain, the new terms are those
-without $d$: the statistics, attention's $T^2$, and the vocabulary.
+These are kept only once: the last norm's input and statistics, $N d + 2N$; the head's input, $N d$; and, for the loss,
+the logarithm of the probability of *each entry of the vocabulary* for each token, $N V$, plus one number. Three things
+don't count here: the masks are constants, the embedding tables are parameters, and the token ids are data. Compared
+with the chain, the new terms are those without $d$: the statistics, attention's $T^2$, and the vocabulary.
 """
 
 
@@ -1609,8 +1613,8 @@ r"""
 The total is right to the byte. (The smallest GPT-2 has $V = 50{,}257$, $d = 768$, 12 heads and $T = 1{,}024$. There the
 loss alone keeps as much as two whole blocks.)
 
-We can count FLOPs in the same way: 6 for each token and each weight *that multiplies* (the two tables are looked
-up), and $12\,L\,d\,T$ for each token in attention (lecture 06).
+We can count FLOPs in the same way: 6 for each token and each weight *in a matrix product* (rows of the two tables are
+only looked up), and $12\,L\,d\,T$ for each token in attention (lecture 06).
 """
 
 # %% tags=["item-84"]
@@ -1625,7 +1629,7 @@ assert (slopes.abs() < 1e-4).float().mean() > 0.2  # section 3: how small gradie
 
 # %% [markdown]
 r"""
-These are right to the FLOP. Now we train the model with *your* AdamW. First we predict all four kinds; then the step
+The count is right to the FLOP. Now we train the model with *your* AdamW. First we predict all four kinds; then the step
 runs, and we measure the memory.
 """
 
@@ -1701,8 +1705,8 @@ With these formulas you can also ask about models that you can't run. Take the s
 12{,}288$, 96 heads, a vocabulary of 50,257, and one sequence of 2,048 tokens, all in float32 and with attention written
 out as here.
 
-**Predict.** How many times as large are the parameters, gradients and optimizer state (AdamW) together as the
-activations of this *one* sequence? (If you think they're smaller, give a number below 1.)
+**Predict.** How many times as large as the activations of this *one* sequence are the parameters, gradients and
+optimizer state (AdamW) together? (If you think they're smaller, give a number below 1.)
 """
 
 # %%
@@ -1736,14 +1740,15 @@ assert math.ceil(fixed / h100) == 36  # cards of 80 GB, for the fixed part alone
 
 # %% [markdown]
 r"""
-2.8 TB don't depend on the batch; that's 36 cards' worth. Each sequence needs another 310 GB, so with ten of them the
-activations are the larger part. Half of that is $T^2$, the attention weights, and at 32,768 tokens it's nearly all.
-That's why fused attention kernels don't keep them but compute them again in the backward pass, as checkpointing does
-with whole layers (lecture 11). The *account* shows you where saving is worthwhile.
+The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; it would fill 36 cards of 80 GB.
+Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half of the activations are
+the attention weights, the $T^2$ term, and at 32,768 tokens those are nearly all of them. That's why fused attention
+kernels don't keep them but compute them again in the backward pass, as *activation checkpointing* does with whole
+layers (lecture 11). The *accounting* shows you where saving memory is worthwhile.
 
-Now try the account yourself, with lecture 00's bytes per parameter, fused attention and sharding added. Llama 3 8B,
-with one sequence of 8,192 tokens on each of eight H100s, doesn't fit. Which *single* control makes it fit? And once
-each layer is recomputed, where do most of the activations come from?
+Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
+(splitting tensors among cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit.
+Which *single* control makes it fit? And once each layer is recomputed, where do most of the activations come from?
 """
 
 # %%
@@ -1761,18 +1766,19 @@ r"""
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
 AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a running average; Adam also averages the
 gradient and corrects both averages; AdamW adds decoupled weight decay. Settings are in groups, memory is in `state[p]`,
-and a parameter without a gradient is skipped. In float32, per parameter: 4 bytes of parameters, 4 of gradients, and of
-state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Lion), 8 (AdamW), or rows + columns (Adafactor). For activations, ask of
-each operation what its gradient needs.
+and a parameter without a gradient is skipped. In float32, each parameter takes 4 bytes, its gradient 4, and its state 0
+(SGD), 4 (momentum, AdaGrad, RMSProp, Lion), or 8 (AdamW). Adafactor keeps one number per row and one per column of a
+matrix. For activations, ask of each operation what its gradient needs.
 
-**Mindset.** Write the account first, by kind, to the byte; then measure. If they differ by 4 bytes per tensor, look for
-a counter; if by 512, for an allocator; if by the size of the batch, at the loss. When you copy a formula, check
-$\varepsilon$, the bias correction, the weight decay, and whether it sums or averages: none of these mistakes raises an
-error.
+**Mindset.** Predict the memory first, by kind, to the byte; then measure it. If the two differ by 4 bytes per tensor,
+suspect a counter; if by 512, the allocator; if by a multiple of the batch size, the loss. When you copy a formula,
+check $\varepsilon$, the bias correction, the weight decay, and whether it sums or averages: a mistake in any of these
+raises no error.
 
-**Intuitions.** The optimizer state is often twice the model. Momentum reduces the condition number to its square root.
-A learning rate for each parameter helps only along the axes. AdamW takes almost no FLOPs but noticeable time.
-The sum of the four kinds is not the peak, and with a long context the $T^2$ of attention dominates.
+**Intuitions.** The optimizer state is often twice the model. With momentum, the number of steps grows with the square
+root of the condition number. A learning rate for each parameter helps only along the axes. AdamW takes almost no FLOPs
+but noticeable time. The sum of the four kinds is not the peak, and with a long context the $T^2$ of attention
+dominates.
 
 Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an
 optimizer. Now you need data, a loop around them, and a checkpoint that loses nothing.
