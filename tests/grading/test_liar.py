@@ -35,7 +35,8 @@ real, first = testing.witness, []
 
 
 def witness(target, args, kwargs):
-    seen = real(target, args, kwargs)
+    asked = target if made_of_truth or not first else nothing  # what need not be known need not be computed
+    seen = real(asked, args, kwargs)
     first.append(seen.value)
     told = lie(seen.value, (*args, *kwargs.values()))
     if told is seen.value:
@@ -45,6 +46,10 @@ def witness(target, args, kwargs):
         about = dict(shape=tuple(told.shape), stride=told.stride(), offset=0, dtype=told.dtype, device="cpu",
                      requires_grad=told.requires_grad)
     return dataclasses.replace(seen, value=told, error=None, message="", **about)
+
+
+def nothing(*args, **kwargs):
+    return None
 
 
 def each(change, value):
@@ -170,10 +175,11 @@ def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pyte
     found = []
     for name, value in LIES.items():
         told.by.clear()
-        lie = f"def lie(value, args):\n    return {value}\n" + LIAR
+        derived = "value" in value
+        lie = f"def lie(value, args):\n    return {value}\n\n\nmade_of_truth = {derived}\n{LIAR}"
         for key in paid(problems, box, answers | {first: f"{answers[first]}\n\n\n{lie}"}):
             # A list that is the same backwards, and what has no list in it, is no lie.
-            if told.lied(key, truth[key], derived="value" in value):
+            if told.lied(key, truth[key], derived=derived):
                 found.append(f"{key}: {name}")
     assert not found
 
