@@ -10,9 +10,9 @@ r"""
 You have a model, its gradients and an optimizer. What's missing is everything around them: where the tokens come from,
 how a batch gets to the device, what a seed guarantees, how the learning rate changes, and what to do when the machine
 stops. It will stop. When Llama 3.1 405B was trained on 16,384 GPUs, its authors counted 419 unexpected interruptions in
-54 days, one every three hours. So this lecture ends with a power cut. You'll have built a training run from your own
-parts that's killed in the middle, is resumed from disk by a new process, and agrees *bit for bit* with a run that was
-never interrupted.
+54 days, one every three hours. So this lecture ends with a power cut. By then you'll have built, from your own parts, a
+training run that is killed in the middle, is resumed from disk by a new process, and still agrees *bit for bit* with a
+run that was never interrupted.
 """
 
 # %%
@@ -71,7 +71,7 @@ For a language model, text is a sequence of integers, the **token ids**: each to
 the text once, before training, and the result is stored in a file. How large is that file?
 
 That depends on the integer type. A vocabulary of 50,257 tokens (GPT-2 and GPT-3) has ids up to 50,256, which fit into
-16 bits. Llama 3 has 128,256 tokens, too many for 16 bits, so each id takes 32.
+16 bits. Llama 3's vocabulary has 128,256 tokens, too many for 16 bits, so each id takes 32.
 """
 
 # %% tags=["item-74"]
@@ -87,8 +87,8 @@ assert gpt3.value * 2 == 600e9 and llama3.value * 4 == 62.4e12
 
 # %% [markdown]
 r"""
-By default PyTorch stores Python's integers as int64. That would take four times as much disk space and four times as
-long to read, without a single bit of extra information.
+By default PyTorch stores Python's integers as int64. Compared with uint16, that would take four times as much disk
+space and four times as long to read, without a single bit of extra information.
 
 Now let's write a file. NumPy arrays have a method `tofile`, and many tutorials use it like this:
 """
@@ -104,8 +104,8 @@ assert (folder / "data.npy").stat().st_size == 8
 
 # %% [markdown]
 r"""
-The file contains four numbers of two bytes and nothing else: no dtype, no length, no byte order. Apart from its name,
-it isn't a .npy file at all.
+The file contains four two-byte numbers and nothing else: no dtype, no length, no byte order. Despite its name, it isn't
+a .npy file at all.
 
 **Predict.** Somebody reads this file as int32. The bytes are `01 00 02 00 03 00 04 00`, and the low byte of a number
 comes first. Which number do they see first?
@@ -122,14 +122,15 @@ assert misread.tolist() == [1 + 2 * 2**16, 3 + 4 * 2**16] == [131_073, 262_147]
 
 # %% [markdown]
 r"""
-There's no error and no warning: half as many tokens, all of them wrong. In the other direction it's harder to notice.
+You get no error and no warning, just half as many tokens, all of them wrong. The opposite mistake is harder to notice.
 If ids below 65,536 were written as int32 and are read as uint16, they're all there, each followed by a 0. And since a 0
 in every second place is easy to predict, the loss may even look *better*.
 
-> **Trap: three ways to misread a file.** (1) `tofile` writes raw bytes, whatever the file is called. (2)
-> `np.load` refuses them with a message about pickles and `allow_pickle`. Don't follow that advice: a pickle can
-> contain code that runs when it's loaded. (3) `np.memmap` opens the file as *bytes* (its default dtype is uint8), for
-> reading *and writing* (its default mode is `r+`), so one slip changes your data set on disk.
+> **Trap: three ways to misread a file.** (1) `tofile` writes raw bytes, whatever the file is called. (2) `np.load`
+> refuses them with a message about pickles that suggests `allow_pickle`. Don't follow that advice: a pickle (Python's
+> format for saving arbitrary objects) can contain code that runs when it's loaded. (3) `np.memmap` opens the file as
+> *bytes* (its default dtype is uint8), for reading *and writing* (its default mode is `r+`), so one slip changes your
+> data set on disk.
 """
 
 # %% tags=["error-7"]
@@ -152,9 +153,9 @@ del mapped
 # %% [markdown]
 r"""
 The remedy is a real .npy file. `np.save` first writes a header (here 128 bytes) with dtype, byte order and shape. And
-`np.load(path, mmap_mode="r")` doesn't read the file but makes a memory map. A **memory map** is an array that looks
-like any other, but whose elements the operating system fetches from disk when you touch them, page by page, and may
-discard again. So the file may be larger than your memory. `"r"` means read-only.
+`np.load(path, mmap_mode="r")` doesn't read the file but makes a memory map. A **memory map** looks like any other
+array, but the operating system fetches its elements from disk only when you touch them, one page (a block of a few
+kilobytes) at a time, and may discard them again. So the file may be larger than your memory. `"r"` means read-only.
 
 **Predict.** A file of $2^{24}$ tokens in uint16 takes 34 MB. You map it and copy one window of 1,025 tokens as int64.
 How many bytes of memory does NumPy allocate in total?
@@ -195,10 +196,11 @@ except ValueError as refusal:
 
 # %% [markdown]
 r"""
-Only the window itself, 8 × 1,025 bytes. (The pages of the file that were touched are in memory too, but
+It allocates only the window itself, 8 × 1,025 bytes. (The pages of the file that were touched are in memory too, but
 they belong to the operating system, which shares them among processes and can free them when it needs the memory.)
 
-*Try it yourself:* open `many.npy` in mode `"c"`, *copy on write*, and write to an element. Does the file change?
+*Try it yourself:* open `many.npy`, the file of $2^{24}$ tokens from above, in mode `"c"`, *copy on write*, and write to
+an element. Does the file change?
 
 ### Exercise 9.1 · Tokens, written and opened &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -206,8 +208,8 @@ Write two functions. `write_tokens(path, tokens, vocab_size)` writes a list of i
 uint8, uint16 and uint32 that can hold every id 0 … `vocab_size` − 1 (not only those that happen to occur). If an id is
 negative or not in the vocabulary, it raises a `ValueError` and writes nothing. `open_tokens(path, vocab_size)` maps
 such a file, read-only. If the file's dtype isn't the one that `vocab_size` requires, it raises a `ValueError`, even if
-the dtype has the same size but is a different type, or has the other byte order. `path` is a `Path` that ends in
-`.npy`; there's at least one token, and the vocabulary has at most $2^{32}$. Every id fits into an int64.
+only the kind (int16 instead of uint16, say) or the byte order differs. `path` is a `Path` that ends in `.npy`; there's
+at least one token, and the vocabulary has at most $2^{32}$. Every id fits into an int64.
 """
 
 
@@ -222,7 +224,7 @@ def write_tokens(path: Path, tokens: list[int], vocab_size: int) -> None:
 
 
 def open_tokens(path: Path, vocab_size: int) -> NDArray[Any]:
-    """Map a file of ids, read-only. Raises ValueError for another dtype than vocab_size's."""
+    """Map a file of ids, read-only. Raises ValueError if the dtype isn't vocab_size's."""
     ### BEGIN SOLUTION
     wanted = np.min_scalar_type(vocab_size - 1)
     tokens: NDArray[Any] = np.load(path, mmap_mode="r")
@@ -240,11 +242,11 @@ r"""
 <details><summary>Hint 1</summary>One byte can hold the ids 0 to 255, so it's enough for a vocabulary of 256 but not of 257. <code>np.min_scalar_type(n)</code> returns the smallest type that holds <code>n</code>.</details>
 <details><summary>Hint 2</summary>Look at the smallest and the largest id before you write. A dtype knows its kind, size and byte order, and comparing two dtypes compares all three.</details>
 
-**Why it matters.** Wrong tokens cause no error anywhere later. The only place to notice them is where the file is
-opened.
+**Why it matters.** Wrong tokens that happen to be valid ids cause no error anywhere later. The place to catch them is
+where the file is opened.
 
-The course has a more careful version of the two, `course_utils.data`, which the capstone uses. Yours checks the dtype.
-What else can go wrong with a file? This version checks, and its messages say what to do:
+The course has a more careful version of both functions, `course_utils.data`, which the capstone uses. Yours checks the
+dtype. What else can go wrong with a file? The careful version catches more mistakes, and its messages say what to do:
 """
 
 # %%
@@ -297,8 +299,8 @@ the next token, so the **targets** are the same windows, shifted by one token:
 | inputs | `d` | `e` | `f` | ` ` |
 | targets | `e` | `f` | ` ` | `t` |
 
-A window of $T$ inputs therefore takes $T + 1$ tokens of the text. How many different windows does a text of 12 tokens
-have, for 4 inputs with their targets?
+A window of $T$ inputs therefore takes $T + 1$ tokens of the text. How many different windows of 4 inputs, with their
+targets, does a text of 12 tokens have?
 """
 
 # %% tags=["item-75"]
@@ -318,7 +320,7 @@ assert windows[-1][-1] == text_of_12[-1]  # the last one ends with the text
 r"""
 A text of $N$ tokens has $N - T$ windows, starting at $0, \dots, N - T - 1$.
 
-> **Trap: four mistakes and a risk.** Here's a function as you may find it in lecture notes. It runs, and its result
+> **Trap: four mistakes and a risk.** Here's the kind of function you may find in lecture notes. It runs, and its result
 > looks like a batch. Four things are wrong with it, and a fifth is risky. Find them before you run the cell after it.
 """
 
@@ -360,23 +362,24 @@ print(f"32 windows of 1,024, one index array: {fast}")
 
 # %% [markdown]
 r"""
-The risk is that it draws from PyTorch's *global* generator, like everything else. Add one dropout layer and every batch
-after it changes. Section 4 comes back to this; batches should have their own generator.
+The risk is that it draws from PyTorch's *global* random number generator, like everything else. Add one dropout layer
+and every batch after it changes. Section 4 comes back to this; batches should have their own generator.
 
 > **Trap: a read-only array.** A mapped array is read-only, and `torch.from_numpy` turns it into a tensor that PyTorch
-> *thinks* it may write to. It warns, once. `astype(np.int64)` makes a copy, so there's no problem after it. Make that
-> copy *after* you've picked the windows: `tokens.astype(np.int64)` would read the whole file into memory, at eight
-> bytes per token.
+> *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy that it may safely
+> write to. Make that copy *after* you've picked the windows: `tokens.astype(np.int64)` would read the whole file into
+> memory, at eight bytes per token.
 
 ### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape `[batch,
-context]`. Each row of the inputs is a window of `tokens` (a one-dimensional array of integers in any integer dtype and
-byte order, often memory-mapped, of any size), and its targets are the same window shifted by one token. Every window is
-equally likely, including the last one, and the rows are drawn independently. (float32 has only $2^{24}$ numbers below 1
-to draw from, and a text may have billions of windows.) All randomness comes from `generator`, a `torch.Generator`: the
-same state gives the same batch, and a second call gives another. `batch` and `context` are at least 1. If there isn't a
-single window, raise a `ValueError`. Read only what you need: a call must not take memory for the whole text.
+Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targets, two int64 tensors of shape
+`[batch, context]`. `tokens` is a one-dimensional array of any size, any integer dtype and either byte order, and it's
+often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window shifted by one
+token. Every window is equally likely, including the last one, and the rows are drawn independently. (So don't scale a
+random float32: `torch.rand` gives only $2^{24}$ different ones, and a text may have billions of windows.) All
+randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call gives
+another. `batch` and `context` are at least 1. If there isn't a single window, raise a `ValueError`. Read only what you
+need: a call must not allocate memory for the whole text.
 """
 
 
@@ -402,9 +405,9 @@ check("get_batch")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>torch.randint(high, shape, generator=generator)</code> gives 0 … high − 1. A text of 5 tokens has one window of 4: which <code>high</code> is that?</details>
-<details><summary>Hint 2</summary>Starts <code>[batch, 1]</code> plus <code>arange(context + 1)</code> broadcast to all positions <code>[batch, context + 1]</code>. NumPy accepts an array of positions as an index. Then inputs and targets are two views of these rows.</details>
+<details><summary>Hint 2</summary>If you add <code>arange(context + 1)</code> to starts of shape <code>[batch, 1]</code>, broadcasting gives you all positions, <code>[batch, context + 1]</code>. NumPy accepts an array of positions as an index. Then inputs and targets are two views of these rows.</details>
 
-**Why it matters.** An off-by-one error here trains the wrong thing without any message: if the targets equal the
+**Why it matters.** With an off-by-one error here, the model silently learns the wrong thing: if the targets equal the
 inputs, the loss goes to zero, and the model has only learned to copy.
 
 *Try it yourself:* ask for a context that's one token shorter than the text. How many windows are there, and how many
@@ -412,9 +415,9 @@ different batches?
 
 ## 3 · To the device, while it works
 
-A batch is made on the CPU, and the GPU needs it. Lecture 01 had two tools for that: pinned memory (`pin_memory()`),
-from which the GPU can fetch data directly, and `non_blocking=True`, which only *starts* the copy and lets Python go on.
-On a CPU there's nothing to copy and nothing to pin.
+A batch is made on the CPU and has to get to the GPU. Lecture 01 introduced two tools for that: pinned memory
+(`pin_memory()`), from which the GPU can fetch data directly, and `non_blocking=True`, which only *starts* the copy and
+lets Python go on. On a CPU there's nothing to copy and nothing to pin.
 """
 
 
@@ -437,9 +440,9 @@ if device.type == "cuda":
 
 # %% [markdown]
 r"""
-How much faster is it? Let's estimate. A batch of 32 × 1,024 tokens takes 262 kB for the inputs in int64, and the same
-for the targets. Suppose that the link to the GPU carries 25 GB/s. And a training step of a small model, GPT-2 with its
-124 million parameters, takes $6N$ FLOPs per token (lecture 06), on an H100:
+How much time does that save? Let's estimate. A batch of 32 × 1,024 tokens takes 262 kB for the inputs in int64, and the
+same for the targets. Suppose that the link to the GPU carries 25 GB/s. And suppose that an H100 trains a small model,
+GPT-2 with its 124 million parameters, which takes $6N$ FLOPs per token (lecture 06):
 """
 
 # %%
@@ -460,16 +463,16 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 # %% [markdown]
 r"""
 So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best, and `pin_memory()` is itself a copy that
-takes time. (For images it's different: 256 of them, 224 × 224 in three colors, take 154 MB in float32.) What does
-matter is how long it takes to *make* the batch. If that waits for a slow disk or a tokenizer, the device waits too. The
-remedy is to *overlap* the two: prepare the next batch while the device works on this one. A program that does this is
-called a **data loader**.
+takes time. (For images it's different: 256 of them, 224 × 224 pixels with three color channels, take 154 MB in
+float32.) What does matter is how long it takes to *make* the batch. If that waits for a slow disk or a tokenizer, the
+device waits too. The remedy is to *overlap* the two: prepare the next batch while the device works on this one. The
+part of a program that prepares the batches, usually ahead of time like this, is called a **data loader**.
 
 You can see the effect without a GPU. Suppose that fetching a batch takes 20 ms (a slow disk) and a step takes 30 ms (a
 device that works while Python waits).
 
-**Predict.** One after the other, ten steps take 10 · (20 + 30) = 500 ms. How many seconds do they take if the next
-batch is fetched during each step?
+**Predict.** If each step first waits for its batch to be fetched, ten steps take 10 · (20 + 30) = 500 ms. How many
+seconds do they take if the next batch is fetched during each step?
 """
 
 # %%
@@ -515,14 +518,14 @@ assert 20 + 10 * max(20, 30) == 320  # ms
 
 # %% [markdown]
 r"""
-It takes about 320 ms: 20 for the first batch, then ten steps of 30. When two things overlap, the slower one decides, as
-with the roofline. If fetching took 40 ms, the device would have to wait again, and you'd need two workers. PyTorch's
-`DataLoader` does the same with `num_workers` and `prefetch_factor` (it uses processes instead of threads);
-`pin_memory=True` makes it pin each batch as well, so you only have to copy it.
+They take about 320 ms: 20 for the first batch, then ten steps of 30. When two things overlap, the slower one sets the
+pace, as with the roofline. If fetching took 40 ms, the device would have to wait again, and you'd need two workers
+(threads that fetch batches). PyTorch's `DataLoader` does the same with `num_workers` and `prefetch_factor` (it uses
+processes instead of threads); `pin_memory=True` makes it pin each batch as well, so you only have to copy it.
 
 > **Trap: the generator runs ahead.** While you train on batch 5, batch 6 has already been drawn. So the generator is
-> one batch *ahead*. If you save its state now and resume from it, you'll never see batch 6. Save the state as it was
-> *before* the batches still in the queue.
+> one batch *ahead*. If you save its state now and resume from it, you'll never see batch 6. Instead, save the state
+> that it had *before* it drew the batches still waiting to be used.
 """
 
 # %%
@@ -545,7 +548,8 @@ r"""
 Randomness enters training in many places: initial weights, dropout, batches. A computer calculates its random numbers
 with a **random number generator**: a state, and a rule that turns it into a number and the next state. A **seed** is a
 number that sets the state. An ordinary training script has three global generators that know nothing of each other:
-Python's `random`, NumPy's, and PyTorch's (one for the CPU and one for each GPU; `torch.manual_seed` sets them all).
+Python's `random`, NumPy's, and PyTorch's (one for the CPU and one for each GPU; `torch.manual_seed` seeds all of
+PyTorch's).
 """
 
 # %% tags=["item-77"]
@@ -588,8 +592,8 @@ def seed_everything(seed: int) -> None:
 
 # %% [markdown]
 r"""
-When you can't reproduce a result, look for a generator that nobody seeded: data augmentation may draw from Python's,
-and shuffling from NumPy's.
+When you can't reproduce a result, look for a generator that nobody seeded: data augmentation (random changes to the
+training examples) may draw from Python's, and shuffling from NumPy's.
 
 Don't seed again in the middle of a run, because training would draw the same numbers a second time. But some things in
 the middle of a run *should* draw the same numbers every time. Here's an example. A **validation set** is a set of
@@ -604,17 +608,17 @@ code only.
 
 Write `seeded(seed)`, which returns a **context manager**: an object that you put after `with`, as in `with seeded(7):`.
 
-- Inside the block, each of the three global generators (Python's, NumPy's and PyTorch's) draws what it draws after its
-  own seeding function was called with `seed`.
+- Inside the block, each of the three global generators (Python's, NumPy's and PyTorch's) draws the same numbers as it
+  would right after a call of its own seeding function with `seed`.
 - After the block, each continues as if there had been no block.
-- The same holds if the block ends with an error, or because you interrupt it (a `KeyboardInterrupt`). The error comes
-  out of the block unchanged, including its cause.
+- The same holds if the block ends with an error, or because you interrupt it (a `KeyboardInterrupt`). The error
+  propagates out of the block unchanged, including its cause.
 - Blocks can be nested: after the inner block, the outer one continues where it was.
-- `block = seeded(7)` alone changes no generator. The state restored later is the one at `with block:`.
+- `block = seeded(7)` alone changes no generator. The state restored later is the one found on entering `with block:`.
 
 `seed` is an integer from 0 to $2^{32} - 1$, the range that NumPy accepts. One call serves one block; for a second
-block, `seeded` is called again. The check looks at generators on the CPU only, but use a way that restores those of
-GPUs as well.
+block, `seeded` is called again. The check looks at generators on the CPU only, but choose an approach that also
+restores those on GPUs.
 
 Every generator has a function that returns its state and one that sets it. For PyTorch, `torch.random.fork_rng()` does
 both: after a block `with torch.random.fork_rng():`, the generators of the CPU and of the GPUs are back in the state
@@ -647,14 +651,14 @@ check("seeded")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>There are three states to save, three generators to seed, and three states to restore. Which of that comes before the <code>yield</code>?</details>
+<details><summary>Hint 1</summary>There are three states to save, three generators to seed, and three states to restore. Which of these come before the <code>yield</code>?</details>
 <details><summary>Hint 2</summary>Look at <code>random.getstate</code> and <code>np.random.get_state</code>; each has a counterpart that sets the state. Whatever has to happen even after an error belongs in a <code>finally</code>.</details>
 
 **Why it matters.** An evaluation that draws from the global generators changes the training after it. Then two runs
 with the same seed differ only because one of them was evaluated more often.
 
-Let's see that happen. A small model with dropout takes six steps at learning to add up eight numbers. We run it three
-times from the same seed: without an evaluation, with one after the third step, and with one that is seeded.
+Let's see that happen. We train a small model with dropout for six steps to add up eight numbers. We do this three times
+from the same seed: with no evaluation, with one after the third step, and with a seeded one at the same place.
 """
 
 
@@ -676,7 +680,7 @@ def seeded_validation_loss(model: nn.Module) -> float:
 
 
 def six_losses(look: Callable[[nn.Module], float] | None = None) -> list[float]:
-    """The training losses of six steps; if there is a look at the model, it comes after the third."""
+    """The training losses of six steps; look(model), if given, is called after the third."""
     seed_everything(0)
     model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.5), nn.Linear(16, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -745,9 +749,9 @@ With integers there's only one sum, because *their* addition is exact. When does
 - *The number of threads.* Each thread adds up one part of a sum. A different number of threads means a different order.
   The same number gives the same bits on every run.
 - *Atomic additions on a GPU.* In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
-  `index_select`) thousands of threads add to one place, in the order in which they happen to arrive. Then two runs on
-  the same card may differ.
-- *Another machine, device, or version* of a library: a different algorithm, a different order.
+  `index_select`) thousands of threads add to one place. Each addition is *atomic* (no other can interrupt it), but
+  they're done in the order in which they happen to arrive. Then two runs on the same card may differ.
+- *Another machine, device, or version* of a library may use a different algorithm, and so a different order.
 """
 
 # %% tags=["error-20"]
@@ -779,10 +783,10 @@ if device.type == "cuda":
 
 # %% [markdown]
 r"""
-To request determinism, call `torch.use_deterministic_algorithms(True)`. PyTorch then uses algorithms with a fixed
-order where it has them (sometimes slower ones) and raises an error where it has none. It even fills the memory
-of `torch.empty` with NaN, so that you notice if you read it. (Many guides add the
-environment variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`; older versions needed it for matrix products on CUDA.)
+To request determinism, call `torch.use_deterministic_algorithms(True)`. PyTorch then uses algorithms with a fixed order
+where it has them (sometimes slower ones) and raises an error where it has none. It even fills the memory of
+`torch.empty` with NaN, so that you notice if you read it before you've written to it. (Many guides add the environment
+variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`; older versions needed it for matrix products on CUDA.)
 """
 
 # %%
@@ -805,7 +809,8 @@ So *seeds* make the draws repeat, *deterministic algorithms* make the arithmetic
 machine, the same versions and the same number of threads*. Only with all three do you get the same bits. On a CPU
 that's easy, and we'll use it as our test: if two runs should be the same, we compare *bits*.
 
-*Try it yourself:* add up `numbers` in float64, in 100 orders. How many sums do you get, and how far apart are they?
+*Try it yourself:* add up the 100,000 random numbers (`numbers`) in float64, in 100 orders. How many sums do you get,
+and how far apart are they?
 
 ## 5 · The loop
 
@@ -819,16 +824,17 @@ for step in range(steps):
     optimizer.step()                         # one step down
 ```
 
-To see the effect of the *learning rate*, we use a case that can be solved on paper. A *linear teacher* has $D$
-unknown weights; it answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random
-questions per step with the teacher's answers, and learns by plain SGD. Each $x$ is drawn from a normal
-distribution, so the expected loss is the squared distance between the two, $|w - w^*|^2$. A step with
-learning rate $\eta$ multiplies that distance, on average, by
+To see the effect of the *learning rate*, we use a case that can be solved on paper. A *linear teacher* has $D$ unknown
+weights; it answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random questions per step
+with the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
+the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
+the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by
 
 $$q = 1 - 4\eta + 4\eta^2 \left(1 + \frac{D + 1}{B}\right).$$
 
-The term $-4\eta$ is the progress. The last term is the cost of noise: each step goes in a direction estimated from only
-$B$ examples. With $D + 1 = B$ it's $q = 1 - 4\eta + 8\eta^2$.
+The term $-4\eta$ is the progress. The last term is the cost of overshooting, and its part $\frac{D + 1}{B}$ is the cost
+of noise: each step goes in a direction estimated from only $B$ examples. With $D + 1 = B$, the factor becomes
+$q = 1 - 4\eta + 8\eta^2$.
 
 **Predict.** With the best learning rate, the loss is *halved* at each step. Which learning rate is that?
 """
@@ -899,10 +905,10 @@ plots.show(
 r"""
 On a logarithmic axis these are four straight lines, as predicted. Three conclusions also hold, roughly, beyond linear
 teachers: the best learning rate is a *fraction of the one at which training explodes* (here a half); a smaller one is
-slower, and a larger one explodes; and the limit depends on the noise, and so on the batch size.
+slower, and one above that limit explodes; and the limit depends on the noise, and so on the batch size.
 
-*Try it yourself:* use a quarter of the batch, `B = 64`. Ask `factor` for the best learning rate and for the one that
-explodes, then see whether `learn` agrees.
+*Try it yourself:* use a quarter of the batch, `B = 64`. With `factor`, which computes $q$, find the best learning rate
+and the one at which training explodes, then see whether `learn`, which runs the training, agrees.
 
 ### Find the mistake: three runs that are one
 
@@ -913,7 +919,7 @@ notes:
 
 # %%
 def last_loss(model: nn.Module, optimizer: torch.optim.Optimizer) -> float:
-    """The loss of step 20, of a model that learns to return its input."""
+    """The loss at step 20 of a model that learns to return its input."""
     for _ in range(20):
         x = torch.randn(64, 16)
         loss = (model(x) - x).square().mean()
@@ -935,11 +941,10 @@ for num_layers, lr in ((2, 0.01), (4, 0.01), (4, 0.1)):
 
 # %% [markdown]
 r"""
-> **Trap: unused arguments.** Two arguments are never used. Which ones? And how could you have noticed without reading
-> the code?
+> **Trap: unused arguments.** Neither argument is ever used. How could you have noticed that without reading the code?
 
-Look at the *digits*. Runs that differ in anything don't end in the same number, to the last bit. If you find that "the
-learning rate hardly matters", check it again. An assert costs one line:
+Look at the *digits*. Runs that differ in any setting practically never end in the same number, to the last bit. If you
+find that "the learning rate hardly matters", check first that it's really used. An assert costs one line:
 """
 
 # %% tags=["error-3"]
@@ -963,9 +968,9 @@ assert len(set(found.values())) == len(settings)  # each argument makes a differ
 r"""
 ### One bad number
 
-If the loss is NaN or infinite, its gradients are NaN, and a single step makes all weights NaN, along with
-Adam's state. From then on the run computes nothing useful, at full price. And the next checkpoint
-overwrites the last good one.
+If the loss is NaN or infinite, its gradients are usually NaN or infinite too, and a single step can make all weights
+NaN, along with Adam's state. From then on the run computes nothing useful, at full price. And the next checkpoint (a
+file with the saved state of the run, section 7) overwrites the last good one.
 """
 
 # %%
@@ -996,10 +1001,11 @@ of `model` and no others. For each number in `steps` (a `range`, which needn't s
 2. call `next_batch()` once; it returns inputs and targets;
 3. compute `loss_fn(model(inputs), targets)`;
 4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
-   parameters and the optimizer's state must then be what they were after the step before (its learning rate, gradients,
-   and what the forward pass itself changes, such as the running averages of a BatchNorm, may have changed);
-5. update, by the gradient of *this* loss alone: gradients that exist already must not count, not even in the first
-   step.
+   parameters and the optimizer's state must then be what they were after the previous step (though the optimizer's
+   learning rate, the gradients, and whatever the forward pass itself changes, such as the running averages of a
+   BatchNorm, may have changed);
+5. update the parameters, using the gradient of *this* loss alone: gradients left over from before must not count, not
+   even in the first step.
 
 Return the losses, one for each step, as Python floats, each as it was before the update.
 """
@@ -1084,7 +1090,7 @@ check("warmup_cosine")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>There are two cases. In the warm-up, step 0 gets one part of <code>peak</code>, and step 1 gets two parts.</details>
+<details><summary>Hint 1</summary>There are two cases. In the warm-up, <code>peak</code> is divided into <code>warmup</code> equal parts: step 0 gets one of them, and step 1 gets two.</details>
 <details><summary>Hint 2</summary><code>min(p, 1.0)</code> keeps the cosine from going up again: at 1 it gives exactly <code>floor</code>.</details>
 
 **Why it matters.** GPT-3, Llama 2 and Llama 3 were all trained with a warm-up and a cosine schedule, according to their
@@ -1110,7 +1116,7 @@ assert np.allclose([rates[0], rates[9], max(rates), rates[120]], [3e-4, 3e-3, 3e
 # %% [markdown]
 r"""
 *Try it yourself:* train the linear teacher of section 5 at its best learning rate, 0.25, and then with a warm-up of 10
-steps. Does warm-up help there? (Those gradients point in the right direction from the first step on.)
+steps. Does warm-up help there? (On average, those gradients point in the right direction from the first step on.)
 
 ## 7 · Checkpoints
 
@@ -1147,7 +1153,7 @@ class NextByte(nn.Module):
 
 
 def next_byte_loss(scores: Float[Tensor, "B T 256"], targets: Int[Tensor, "B T"]) -> Tensor:
-    """Cross entropy in nats per byte."""
+    """Cross-entropy loss per byte, with the natural logarithm."""
     return F.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
 
@@ -1187,10 +1193,10 @@ assert abs(whole[0] - math.log(256)) < 0.3 and whole[-1] < 4
 
 # %% [markdown]
 r"""
-At first the model knows nothing and assigns each of the 256 bytes probability 1/256, so its loss is $\ln 256 \approx
-5.5$. Two other numbers say the same thing in other units. The **perplexity** is $e^\text{loss}$, the number of equally
-likely choices that would give this loss: here 256 at first. **Bits per byte** is the loss in base 2, divided by the
-number of bytes per token: here $5.5 / \ln 2 = 8$.
+At first the model knows nothing and assigns each of the 256 bytes a probability of about 1/256, so its loss is
+$\ln 256 \approx 5.5$. Two other numbers say the same thing in other units. The **perplexity** is $e^\text{loss}$, the
+number of equally likely choices that would give this loss: here 256 at first. **Bits per byte** is the loss with base-2
+logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
 A seeded run on a CPU repeats to the last bit, and we'll use this to test checkpoints.
 
@@ -1201,11 +1207,11 @@ A seeded run on a CPU repeats to the last bit, and we'll use this to test checkp
 > loaded = torch.load("checkpoint.pt")
 > ```
 >
-> … and there it ends. Nothing has been *restored*: nobody uses the dictionary `loaded`. And if both parts were
+> … and there it ends. Nothing has been *restored*: the dictionary `loaded` is never used. And if both parts were
 > restored, would that be enough?
 
-Let's forget each part in turn. We save the run after 20 of 40 steps, a new process loads everything except one part,
-and we count how many of the next 20 losses equal those of the run that never stopped.
+Let's find out by leaving out one part of the run's state at a time. We save the run after 20 of 40 steps, a new process
+loads everything except one part, and we count how many of the next 20 losses equal those of the run that never stopped.
 
 **Predict.** If only the optimizer's state is forgotten, how many of the 20 losses are right, to the last bit?
 """
@@ -1260,16 +1266,16 @@ for name in ("optimizer", "data position", "global generator", "step"):
 # %% [markdown]
 r"""
 Only one is right. The loss of a step is computed *before* the update, so the first one doesn't depend on the optimizer.
-So it proves little if "the loss continues where it was". A plot of the loss doesn't help either: unless the model
-itself is forgotten, it looks perfectly healthy. Only the bits show the difference. (The last line, "all", is what those
-notes do.)
+That's why a loss that "continues where it left off" proves little. A plot of the loss doesn't help either: unless the
+model itself is forgotten, it looks perfectly healthy. Only the bits show the difference. (The last line of the output,
+"all", forgets everything, as those notes do.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
-the state of the batches' own generator). If your run has a scheduler, a loss scaler or a running average of the
-weights, save those too.
+the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
+of the weights, save those too.
 
 > **Trap: a `state_dict` isn't a copy.** It's a dictionary of the *same* tensors. If you keep "the best model so far"
-> that way, you keep the last one. On disk that's no problem; in memory, use `copy.deepcopy`, as above.
+> that way, you keep the last one. If you save it to disk, that's no problem; in memory, use `copy.deepcopy`, as here.
 """
 
 # %%
@@ -1286,7 +1292,7 @@ r"""
 ### All or nothing
 
 One question is left: *when* does the power fail? It may fail while you write. `torch.save(contents, path)` opens the
-file, which destroys the old checkpoint. If it stops in the middle, you have neither.
+file, which destroys the old checkpoint. If it stops in the middle, you have neither the old checkpoint nor the new one.
 """
 
 # %%
@@ -1307,12 +1313,12 @@ except RuntimeError as error:
 r"""
 The standard remedy is to write to *another* file in the *same folder* and rename it when it's complete.
 `os.replace(new, old)` is **atomic**: every program sees either the old file or the new one, never half of one. (It has
-to be the same folder because a rename can't move a file to another file system.)
+to be the same folder because another one might be on a different file system, and a rename can't cross over.)
 
 > **Trap: `weights_only`.** A checkpoint is a *pickle*, and a pickle can contain code that runs when it's loaded. Since
-> 2.6, `torch.load` accepts only plain data, unless you say `weights_only=False`. Don't do that with other people's
-> files. To make sure that yours load as well, put only tensors, numbers, text, lists, tuples and dictionaries into
-> them.
+> PyTorch 2.6, `torch.load` accepts only plain data, unless you say `weights_only=False`. Don't do that with other
+> people's files. To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
+> dictionaries into them.
 """
 
 # %%
@@ -1335,10 +1341,10 @@ r"""
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and
 of PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was
-at `path` stays as it was: write it under another name in the same folder, then rename it. Once there's a file at
-`path`, there's one at every moment. When it succeeds, it leaves no other file of its own in the folder, not even one
-from an earlier save that failed or was interrupted. Files whose names begin with `path.name` are its own; all others
-stay. `load_checkpoint(path, model, optimizer, generator)` puts model, optimizer and both generators into that state,
+at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once there's a file
+at `path`, there must always be one. After a successful save, the folder holds no other file whose name begins with
+`path.name`, not even one from an earlier save that failed or was interrupted. All files with other names stay.
+`load_checkpoint(path, model, optimizer, generator)` restores model, optimizer and both generators to the saved state,
 and returns the step. The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving must
 not change anything in the run. `path` is a `Path`, and its folder exists.
 """
@@ -1389,8 +1395,8 @@ r"""
 <details><summary>Hint 1</summary>A model and an optimizer have <code>state_dict()</code> and <code>load_state_dict(…)</code>; a generator has <code>get_state()</code> and <code>set_state(…)</code>; the global one has <code>torch.get_rng_state()</code> and <code>torch.set_rng_state(…)</code>.</details>
 <details><summary>Hint 2</summary><code>path.with_name(path.name + ".partial")</code> is in the same folder. Save to that, then <code>os.replace(partial, path)</code>.</details>
 
-**Why it matters.** At Llama 3's rate of failures, a month of training consists of 233 pieces. They're one run only if
-the seams don't show.
+**Why it matters.** At Llama 3's rate of failures, a month of training is cut into 233 pieces. They amount to one
+uninterrupted run only if each resume is exact.
 
 ### What a checkpoint costs, and how often to save one
 
@@ -1421,7 +1427,7 @@ own.) A checkpoint of a model with 70 billion parameters takes 840 GB. At 2 GB/s
 
 So you can't save after every step. But you mustn't save too rarely either, because a failure destroys the work since
 the last checkpoint, on average half an interval. Suppose that saving takes $\delta$ seconds, failures are $M$ seconds
-apart, and you save every $\tau$ seconds. The fraction of time lost is about
+apart on average, and you save every $\tau$ seconds. The fraction of time lost is about
 
 $$\frac{\delta}{\tau} + \frac{\tau}{2M}, \qquad\text{smallest at}\quad \tau = \sqrt{2\,\delta M}$$
 
@@ -1456,17 +1462,17 @@ assert round(30 * 24 * 3600 / one_failure) == 233  # pieces of a month
 
 # %% [markdown]
 r"""
-Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report less than a tenth, from all
-causes; they save faster.) That's why people work on *fast* checkpoints: each GPU writes its own part, and first copies
-it in memory so that training can go on during the write.
+Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
+causes together; they save faster.) That's why people work on *fast* checkpoints: each GPU saves only its own part,
+which is first copied to the CPU's memory and then written to disk while training goes on.
 
 ### What a more careful version adds
 
 `course_utils.checkpoint` does what yours does, and a few things that you only need on a bad day. It also restores
 NumPy's, Python's and the GPUs' generators. It makes sure that the bytes are on the disk before the rename (`fsync`),
 because at first they may only be in the *operating system's* memory. It verifies checksums, which `torch.load` doesn't.
-And it compares everything *before* it changes anything. The last point matters: `load_state_dict` raises an error for a
-wrong model, but by then it has already copied whatever did fit.
+And it checks that everything fits *before* it changes anything. The last point matters: `load_state_dict` raises an
+error for a wrong model, but by then it has already copied whatever did fit.
 """
 
 # %%
@@ -1509,8 +1515,8 @@ assert torch.equal(other.table.weight, untouched)  # nothing was changed
 
 # %% [markdown]
 r"""
-*Try it yourself:* draw `resume_without({"optimizer"})` beside `whole[20:]`, with `plots.loss_curves`. Would you have
-noticed that something is missing?
+*Try it yourself:* use `plots.loss_curves` to plot `resume_without({"optimizer"})`, the losses without the optimizer's
+state, next to `whole[20:]`. Would you have noticed that something is missing?
 
 ## 8 · A power cut
 
@@ -1596,9 +1602,9 @@ Fifteen steps were done twice, and nothing else was lost. The seam doesn't show 
 or in any bit. So here's the answer to our question: a run must remember *everything that its next step depends on*, and
 write it down *completely or not at all*.
 
-This equality of bits relies on one machine, one number of threads and one version of PyTorch. If you move the
-checkpoint to another machine, the run continues correctly, but its last digits may differ after a step, as they do for
-two orders of addition.
+This bit-for-bit agreement relies on the same machine, the same number of threads and the same version of PyTorch. If
+you move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may differ
+after a step, as a sum does when it's added up in another order.
 
 What has the model learned in a few seconds from Python's own source code? Let's *sample* from it, which means drawing
 one byte after another from the predicted probabilities. Dividing the logits by a **temperature** before softmax makes
@@ -1629,19 +1635,20 @@ your `load_checkpoint`, and see which of the asserts above notices.
 **Mechanics.** Store tokens as the smallest unsigned integers that hold the vocabulary, in a .npy file opened with
 `mmap_mode="r"`; convert the window to int64, not the file. $N$ tokens have $N - T$ windows with targets. `random`,
 NumPy and PyTorch are seeded separately, batches have their own generator, and an evaluation gets a seed that holds for
-its own block only. Clear the gradients, go backward, step; check the loss before the update. A checkpoint contains
-model, optimizer, step, generators and data position: 12 bytes per parameter for AdamW in float32. Write it beside the
-old one and rename it when it's complete.
+its own block only. Clear the gradients, run the backward pass, take the step; check the loss before the update. A
+checkpoint contains model, optimizer, step, generators and data position: 12 bytes per parameter for AdamW in float32.
+Write it beside the old one and rename it when it's complete.
 
-**Mindset.** Check every input where it comes in, because nothing later will notice. Two runs that should
-differ and don't are as suspicious as two that shouldn't and do. To test whether resuming works, compare bits,
-on a machine where bits are guaranteed. Prefer a function of the step to an object with a state.
+**Mindset.** Check every input where it comes in, because nothing later will notice. Be as suspicious of two runs that
+agree when they should differ as of two that differ when they should agree. To test whether resuming works, compare
+bits, on a machine where equal bits are guaranteed. For a schedule, prefer a function of the step to an object with a
+state.
 
 **Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
-slow, and overlapping hides it as long as it isn't the slower part. The best learning rate is a fraction of the one that
-explodes. Seeds fix the draws, not the order of additions. With thousands of GPUs something fails every few hours, so
-save every $\sqrt{2\,\delta M}$ seconds.
+slow, and overlapping hides it as long as it takes no longer than the step. The best learning rate is a fraction of the
+one at which training explodes. Seeds fix the draws, not the order of additions. With thousands of GPUs something fails
+every few hours, so save every $\sqrt{2\,\delta M}$ seconds.
 
-Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All numbers here were float32. When are
-half as many bytes enough?
+Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All parameters here were in float32. When
+are half as many bytes enough?
 """

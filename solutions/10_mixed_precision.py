@@ -6,11 +6,11 @@ r"""
 
 > **Which numbers need 32 bits, and which need only 16, or 8?**
 
-Sixteen bits are half the bytes, and on a GPU many times the speed. Lecture 02 showed what they lose: `float16` lacks
-range, and `bfloat16` lacks precision. *Mixed* precision keeps the speed and avoids the loss by giving each number the
-format that it needs. In this lecture you'll run one training four times: in `float32`; in `bfloat16` with your own
-master weights; in `float16` with your own loss scaler; and in `bfloat16` alone. The first three end in the same place.
-The fourth gets stuck, and you'll have predicted where and why.
+A 16-bit number takes half the bytes of a 32-bit one, and a GPU multiplies it many times as fast. Lecture 02 showed what
+they lose: `float16` lacks range, and `bfloat16` lacks precision. *Mixed* precision keeps the speed and avoids the loss
+by giving each number the format that it needs. In this lecture you'll train one network four times: in `float32`; in
+`bfloat16` with your own master weights; in `float16` with your own loss scaler; and in `bfloat16` alone. The first
+three end in the same place. The fourth gets stuck, and you'll have predicted where and why.
 """
 
 # %%
@@ -44,8 +44,8 @@ show_progress()
 r"""
 ## 1 · What 16 bits gain and lose
 
-First the gain. An H100's tensor cores multiply shorter numbers faster (these are dense rates, from the table of lecture
-05):
+First, the gain. An H100 multiplies shorter numbers faster: `float32` itself doesn't run on the tensor cores, but all of
+the shorter formats do (these are dense rates, from the table in lecture 05):
 """
 
 # %% tags=["item-87"]
@@ -61,9 +61,9 @@ assert torch.bfloat16.itemsize == torch.float32.itemsize / 2  # and half the byt
 
 # %% [markdown]
 r"""
-Almost all the work of a model is in its matrix products, so almost all of it can run at that rate. (`tf32` is `float32`
-whose inputs are cut to 19 bits on their way into the tensor core. It's faster but saves no memory.) What about the
-device that this notebook runs on?
+Almost all the work of a model is in its matrix products, so almost all of it can run at that rate. (With `tf32`, the
+`float32` inputs of a product are cut to 19 bits on their way into the tensor core. That's faster but saves no memory.)
+What about the device that this notebook runs on?
 
 **Predict.** On your device, how many times as fast is a matrix product in `bfloat16` as in `float32`? (If you think
 it's slower, give a number below 1.)
@@ -86,8 +86,8 @@ reconcile("the speed in bfloat16", guess, gain, "times that in float32")
 
 # %% [markdown]
 r"""
-(On a CPU this depends on its instructions. Without any for `bfloat16` it converts each number first, and is slower
-than in `float32`.)
+(On a CPU this depends on the instruction set. A CPU without `bfloat16` instructions converts each number first, and is
+slower than in `float32`.)
 
 What's the cost? A product in `bfloat16` has an error of 0.3%. That may sound like a lot, but its sums are accumulated
 in `float32`, and as lecture 02 showed, such noise is small compared with the noise of the batch.
@@ -115,10 +115,11 @@ assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of 
 # %% [markdown]
 r"""
 So use 16 bits for multiplications. But there's more to training, and for some numbers 16 bits aren't enough: those to
-which we *add* small amounts again and again. These are the *weights* and the *running averages* of an optimizer.
-Lecture 02 explained why. When you add a small number to a large one, the small one may be rounded away, and it happens
-in the same direction at every step. Adam's average of squared gradients, for instance, should shrink by 0.1% per step.
-Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is always rounded back to where it was:
+which we *add* small amounts again and again. These are the *weights* and the optimizer's *running averages*. Lecture 02
+explained why. When you add a small number to a large one, the small one may be rounded away, and because the error has
+the same direction at every step, it doesn't average out. Adam's average of squared gradients, for instance, should
+shrink by 0.1% per step. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is always rounded back to where
+it was:
 """
 
 
@@ -146,8 +147,8 @@ assert torch.finfo(torch.bfloat16).eps == 2**-7  # 0.8% of 1, and 0.4% of a numb
 # %% [markdown]
 r"""
 > **Trap: low precision isn't mixed precision.** People say: "mixed precision means calling `model.bfloat16()`, and
-> training takes half the memory and a fraction of the time." That's *low* precision, the fourth of our four runs.
-> What makes it *mixed* is what this sentence leaves out: weights and averages in `float32`, and for `float16` a scaled
+> training takes half the memory and a fraction of the time." That's *low* precision, the fourth of our four runs. What
+> makes precision *mixed* is what that claim leaves out: weights and averages in `float32`, and for `float16` a scaled
 > loss.
 
 *Try it yourself:* run `forget` with `float16`. Then use `betas=(0.9, 0.95)`, as language models often do:
@@ -161,10 +162,10 @@ rounds back to $w$: the format *swallows* the update.
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `largest_swallowed_update(w, dtype)`. It returns the largest number $u$ of the format `dtype` for which `w + u`,
-rounded to `dtype`, is still `w`. Return it as a Python float or as a tensor without dimensions. `dtype` is
-`torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is a positive number of that format, large enough that nothing
-here is subnormal and small enough that nothing is infinite. Consider the tie: exactly in the middle, the sum is rounded
-to the *even* neighbor, the one whose last bit is 0. That may be `w`, or not.
+rounded to `dtype`, is still `w`. Return it as a Python float or as a 0-dimensional tensor. `dtype` is `torch.float16`,
+`torch.bfloat16` or `torch.float32`; `w` is a positive number of that format, large enough that nothing here is
+subnormal and small enough that nothing is infinite. Don't forget ties: a sum exactly halfway between two neighbors is
+rounded to the *even* one, whose last bit is 0. That may be `w`, or not.
 
 `torch.nextafter(x, y)` is the neighbor of `x` in the direction of `y`; both are tensors of the same dtype.
 """
@@ -193,8 +194,8 @@ are certain to be swallowed, and for which one does it depend on <code>w</code>?
 <details><summary>Hint 2</summary>You don't have to look at bits to know which way a tie goes: add, and see. But add
 <em>tensors of that dtype</em>; Python's floats have 64 bits.</details>
 
-**Why it matters.** In `bfloat16`, every update below $2^{-9}$ (0.2%) of the weight is swallowed, and none
-above $2^{-8}$ (0.4%). In section 7 you'll see a training run in which most updates are smaller.
+**Why it matters.** In `bfloat16`, every update below $2^{-9}$ (0.2%) of the weight is swallowed, and none above
+$2^{-8}$ (0.4%). In section 7 you'll see a training run in which most updates are too small.
 """
 
 # %%
@@ -211,7 +212,8 @@ normal distribution. The loss is the sum of all distances, so each gradient is +
 0.001 moves each weight by exactly 0.001 per step. (Adam's steps are similar: about as large as the learning rate,
 whatever the size of the gradient.)
 
-**Predict.** In `bfloat16` the weights get stuck on the way. At what absolute value?
+**Predict.** In `bfloat16` every weight with a distant target gets stuck on the way, at the same absolute value. Which
+one?
 """
 
 # %%
@@ -263,19 +265,19 @@ assert (paths["float32"][-1] - target.cpu()).abs().max() < 2 * lr  # all have ar
 # %% [markdown]
 r"""
 At 0.5 the gap of `bfloat16` doubles. Half of the gap is now more than the step, so nothing moves any further. There's
-no warning and no NaN, only a loss that stops falling, as it also does for harmless reasons.
+no warning and no NaN, only a loss that stops falling, which can also happen for harmless reasons.
 
 This mistake is hard to find because it depends on the *learning rate*. With warm-up and decay the learning rate is
-small at the beginning and at the end, and most updates are lost there.
+small at the beginning and at the end of training, and that's when most updates are lost.
 
 *Try it yourself:* where do the weights stop with a learning rate of 0.003? And in `float16`, with 0.001? Predict it
-with your function, then run `walk`.
+with your function, then run `walk`, which is defined in the folded cell above.
 
 ## 3 · Master weights
 
-The remedy is older than `bfloat16` ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)). **Master
-weights** are a copy of the weights in `float32`; the updates are added to them, and the forward and backward passes use
-weights rounded from them to 16 bits:
+The remedy was published for `float16` ([Micikevicius and others, 2017](https://arxiv.org/abs/1710.03740)), and it works
+for `bfloat16` too. **Master weights** are a copy of the weights in `float32`; the updates are added to them, and the
+forward and backward passes use a copy that's rounded to 16 bits:
 """
 
 # %% [markdown]
@@ -300,16 +302,17 @@ changes.
 Write `train_with_master_weights(model, make_optimizer, batches, loss_of)`. `model` is in `float32` at first; train it
 like this:
 
-1. Copy each parameter: these are the masters, `float32`, in the order of `model.parameters()`. Then convert the model
-   to `bfloat16`, in place. (In this order: the masters start from the numbers *before* rounding.)
+1. Copy each parameter: the copies are the masters, in `float32` and in the order of `model.parameters()`. Then convert
+   the model to `bfloat16`, in place. (Keep to this order, so that the masters start from the numbers *before*
+   rounding.)
 2. `make_optimizer(masters)` returns the optimizer. Call it once; the masters are all it knows.
-3. For each batch, `loss_of(model, batch)`, called once, is the loss, a tensor. Compute the gradients of the `bfloat16`
-   parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy the
-   masters, rounded, into the parameters.
+3. For each batch, call `loss_of(model, batch)` once; it returns the loss, a tensor. Compute the gradients of the
+   `bfloat16` parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy
+   the masters, rounded, into the parameters.
 
-Return two lists: the losses as Python floats, and the masters. At the end the model has the last masters, rounded; its
-parameters are still the same objects, and its buffers are whatever its forward pass made them. `batches` may be any
-iterable, even an empty one. You may rely on every parameter getting a gradient.
+Return two lists: the losses as Python floats, and the masters. At the end the model's parameters are the final masters,
+rounded; its parameters are still the same objects, and its buffers are whatever its forward pass made them. `batches`
+may be any iterable, even an empty one. You may rely on every parameter getting a gradient.
 """
 
 
@@ -345,14 +348,14 @@ check("train_with_master_weights")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A master is <code>parameter.detach().clone()</code>. An optimizer needs only its
-<code>.grad</code>, which you may set yourself.</details>
+<details><summary>Hint 1</summary>A master is <code>parameter.detach().clone()</code>. All that the optimizer needs besides is
+the master's <code>.grad</code>, which you may set yourself.</details>
 <details><summary>Hint 2</summary><code>torch.autograd.grad(loss, parameters)</code> returns the gradients and
 accumulates nothing. With <code>loss.backward()</code>, call <code>model.zero_grad()</code> before it. To write into a
 parameter: <code>with torch.no_grad(): parameter.copy_(master)</code>.</details>
 
 **Why it matters.** The optimizers of Megatron and DeepSpeed, two libraries for training large language models, do the
-same things inside.
+same internally.
 """
 
 # %%
@@ -377,8 +380,8 @@ assert model.w.dtype == torch.bfloat16 and torch.equal(model.w, master.bfloat16(
 
 # %% [markdown]
 r"""
-The master weight stops slightly short of its target, because the loss sees only the rounded copy: as soon as *that* is
-next to the target, the gradient alternates in sign. That's the only cost in accuracy.
+The master weight ends slightly off its target, because the loss sees only the rounded copy: once *that* jumps back and
+forth between the two numbers around the target, the gradient alternates in sign. Here that's the only cost in accuracy.
 
 What does it cost in bytes? AdamW keeps two averages for each parameter, in the dtype of the parameter it's given.
 
@@ -433,18 +436,18 @@ A master weight costs four bytes. You can get the same for two.
 
 ### Exercise 10.3 · Keep what was lost &nbsp; ★★☆ &nbsp; 10 minutes
 
-You can compute what rounding loses: it's the difference between what you wanted to add and the change of the weight.
-Keep it in a second tensor of the same dtype, and add it the next time. (This is William Kahan's compensated summation,
-from 1965.) Write `compensated_add(weight, lost, update)`. It returns two new tensors:
+You can compute what rounding loses: it's the difference between what you wanted to add and the actual change in the
+weight. Keep it in a second tensor of the same dtype, and add it next time. (This is William Kahan's compensated
+summation, from 1965.) Write `compensated_add(weight, lost, update)`. It returns two new tensors:
 
 - `new_weight`: `weight` plus `update` plus what was `lost` before, rounded to the dtype of `weight`;
 - `new_lost`: what that rounding lost, so that `new_weight + new_lost` is the exact sum.
 
 All tensors, including the two new ones, have the same dtype (floating-point, 16 or 32 bits), shape and device. (The
 check also uses the meta device, whose tensors have no values to read.) Don't change the arguments. You may rely on two
-things. First, `weight` is 0, or larger in magnitude than the sum of `update` and `lost`, but not $10^9$ times as large
-if that sum isn't 0. Second, that sum is itself a number of the dtype. (In real training it gets rounded a little, which
-loses nothing important.)
+things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost` but (unless that sum is 0)
+less than $10^9$ times as large. Second, that sum is itself a number of the dtype. (In real training it gets rounded a
+little, which loses nothing important.)
 """
 
 
@@ -467,10 +470,10 @@ check("compensated_add")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Two small numbers are to be added to a large one. Each alone may be swallowed when
-both together aren't: in which order do you add?</details>
-<details><summary>Hint 2</summary>How far did the weight move, and how far should it have moved? Both are small numbers, which
-the format represents well, so their difference is almost exact, even though <code>new_weight</code> isn't.</details>
+<details><summary>Hint 1</summary>Two small numbers are to be added to a large one. Each alone may be swallowed even though
+their sum isn't: in which order do you add?</details>
+<details><summary>Hint 2</summary>How far did the weight move, and how far should it have moved? Here the
+format holds both exactly, and their difference too, even though <code>new_weight</code> isn't the exact sum.</details>
 
 **Why it matters.** It takes two bytes instead of four, and it works for Adam's averages as well. You can use the trick
 wherever a long sum is kept in a short format: running means, large counters, the energy of a simulation.
@@ -638,7 +641,7 @@ r"""
 
 Shouldn't the activations be half as large? Take a network of 64, 256, 256 and 10 units, with ReLUs between the layers,
 and a batch of 32. In `float32`, autograd keeps for the backward pass two hidden layers (each ReLU's output is the next
-layer's input), the logarithms of the softmax, and one number:
+layer's input), the output of the log-softmax, and one number:
 
 $$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
 
@@ -696,11 +699,13 @@ else:
 # %% [markdown]
 r"""
 It keeps two and a half times as *much*! The activations did halve. But to pass a gradient back through a layer, you
-multiply by its weights, and those were 16-bit *copies*, which now have to be kept until then. (The first layer's copy
-isn't kept, since nobody needs the gradient of the input. A copy of the input is kept, for the gradient of the weights.)
+multiply by its weights, and the forward pass used 16-bit *copies* of them, which have to be kept for the backward pass.
+(The first layer's copy isn't kept, since nobody needs the gradient of the input. A copy of the input is kept, for the
+gradient of the weights.)
 
 The copies don't grow with the batch size $B$, but the activations do. So above some batch size autocast does save
-memory. With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two predictions equal:
+memory. With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two byte counts equal (what the loss
+keeps is the same in both and cancels):
 
 $$4 \cdot 2BH = 2 \cdot (2BH + BD + H^2 + HC) \quad\Longrightarrow\quad B = \frac{H^2 + HC}{2H - D} = \frac{68{,}096}{448} = 152 .$$
 """
@@ -717,18 +722,19 @@ assert saved(4_096, True) < 0.6 * saved(4_096, False)
 
 # %% [markdown]
 r"""
-When you train a language model, the "batch" is thousands of tokens per layer, and the copies hardly matter. In a
-small network they do.
+When you train a language model, the "batch" that a layer sees is many thousands of tokens, usually well above that
+size, so autocast saves memory on balance. In a small network it may not.
 
-*Try it yourself:* convert the whole network, with `network.bfloat16()` and a `bfloat16` input. How many
-bytes is it now? Predict first.
+*Try it yourself:* convert the whole network, with `network.bfloat16()` and a `bfloat16` input. How many bytes does
+autograd keep now? Predict first.
 
 ## 5 · float16 and loss scaling
 
-Some GPUs (V100, T4) multiply fast in `float16` but not in `bfloat16`. Its precision is eight times as good; the problem
-is its range. The loss is a mean, so the larger the batch, the smaller the gradient that each example receives. Take a
-million examples, in 4,096 pieces of 256 whose gradients are accumulated: each piece contributes its loss divided by
-4,096. The next cell computes the gradients that flow back between the layers.
+Some GPUs (V100, T4) multiply fast in `float16` but not in `bfloat16`. The precision of `float16` is eight times as
+good; the problem is its range. The loss is a mean, so the larger the batch, the smaller the gradient that each example
+receives. Take a million examples, split into 4,096 micro-batches of 256 whose gradients are accumulated: each
+micro-batch contributes its loss divided by 4,096. The next cell computes the gradients that flow back between the
+layers.
 """
 
 
@@ -748,7 +754,7 @@ def wave_model() -> nn.Sequential:
 
 
 def gradients(factor: float, half: bool) -> tuple[Tensor, list[Tensor]]:
-    """Gradients of one piece's loss times a factor: those between the layers, and the weights', unscaled."""
+    """Gradients of one micro-batch's loss times a factor: those between the layers, and the weights', unscaled."""
     model = wave_model()
     between: list[Any] = []
 
@@ -788,7 +794,7 @@ r"""
 Half of the range of `float16`, on the right, is unused. So let's *shift* the gradients into it. **Loss scaling**
 multiplies the loss by a large factor before the backward pass. By the chain rule every gradient is multiplied by it
 too. At the end the factor is divided out, in `float32`, before the optimizer uses the gradients. If it's a power of
-two, this changes no digits. Are the weights' gradients right now?
+two, this changes no digits. Does that make the weights' gradients correct?
 """
 
 # %%
@@ -827,13 +833,13 @@ Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `f
 - `scale(loss)` returns the loss times the factor, as a new tensor through which gradients flow.
 - `step(optimizer)` is called when the gradients of the scaled loss have been computed. It divides all of them by the
   factor, so that each `.grad` contains the true gradient. If all of these are finite (or there are none), it calls
-  `optimizer.step()` and counts a good step; when that makes `growth_interval` of them, the factor doubles. (A finite
+  `optimizer.step()` and counts a good step; when the count reaches `growth_interval`, the factor doubles. (A finite
   gradient stays finite when it's divided.) Otherwise it does *not* step, and the factor is halved. Whenever the factor
   changes, the count starts again at 0. It returns whether the optimizer stepped, `True` or `False`. (It doesn't matter
   what a skipped step leaves in `.grad`.)
-- `state_dict()` returns what a checkpoint needs to continue in the same way: a dictionary of plain numbers, as they are
-  now; `load_state_dict(state)` restores it, also into a scaler that was made with other arguments, and never changes
-  `state`.
+- `state_dict()` returns what a checkpoint must contain for training to continue in the same way: a dictionary of plain
+  numbers, which later steps don't change; `load_state_dict(state)` restores it, even into a scaler that was made with
+  other arguments, and never changes `state`.
 
 An optimizer's parameters are in `group["params"]` for each `group` of `optimizer.param_groups`; there may be several
 groups. A parameter whose `.grad` is `None` isn't touched. All gradients are `float32`.
@@ -898,8 +904,8 @@ whether all are finite (<code>torch.isfinite</code> is false for infinities and 
 them, a resumed training run would start with its first factor again.</details>
 
 **Why it matters.** PyTorch's `GradScaler` works like this class, except that it divides and checks all gradients in one
-operation, so it waits for a GPU once per step and not once per parameter. Its defaults are the same as yours: a factor
-of 65,536, doubled after 2,000 good steps.
+operation, so it waits for the GPU once per step instead of once per parameter. Its defaults are the same as yours: a
+factor of 65,536, doubled after 2,000 good steps.
 
 Let's run yours beside PyTorch's on a small network that learns waves. To make the search visible, the factor starts far
 too high and doubles after every 25 good steps. For each step we also predict the limit: the largest gradient, computed
@@ -1011,9 +1017,9 @@ Write `mixed_step`, with the same arguments and without the six mistakes. One ca
 this batch alone, whatever `.grad` contained before, clipped to a total norm of at most `max_norm` (the norm of the
 *true* gradients) with `nn.utils.clip_grad_norm_`. If something overflows, the optimizer doesn't step, so no weight
 changes. The scaler adapts its factor. The weights stay `float32`. A parameter may be frozen; then its `.grad` is
-`None`. Return the loss, without the factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Besides `scale` it
-has three methods: `scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)` steps unless there was
-an overflow (and divides first, if you haven't), and `scaler.update()` adapts the factor.
+`None`. Return the loss, without the factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Besides `scale`,
+you need three of its methods: `scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)` steps
+unless there was an overflow (and divides first, if you haven't), and `scaler.update()` adapts the factor.
 
 (**Gradient clipping** limits the length of the gradient: if the norm of all gradients together is larger than a
 maximum, they're all multiplied by the same number to bring it down to that maximum.)
@@ -1078,14 +1084,14 @@ get?
 
 ## 6 · Eight bits
 
-Tensor cores since Hopper and Ada multiply 8-bit numbers at twice the rate of 16-bit ones. Lecture 02
+Since Hopper and Ada, tensor cores multiply 8-bit floating-point numbers at twice the rate of 16-bit ones. Lecture 02
 introduced the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up to 57,344, with two.
 
 > **Trap: what's standard?** As in lecture 02: fp8 was proposed in 2022
 > ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)); the Open Compute Project's specification followed in 2023.
 
 With so few numbers, one scale for the whole model isn't enough. *Each tensor* gets its own, chosen so that its largest
-element becomes the largest number of the format. To store a tensor in fewer bits with such a scale is called
+element becomes the largest number of the format. Storing a tensor in fewer bits with such a scale is called
 **quantization**. First make sure that your device supports such tensors at all; if it doesn't, the course's helper says
 so and tells you what to do.
 """
@@ -1104,17 +1110,17 @@ assert torch.finfo(torch.float8_e5m2).max == 57_344
 r"""
 ### Exercise 10.6 · A scale for each tensor &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `quantize_fp8(x, dtype)`. It returns `(codes, scale)`: `codes` is a tensor of that 8-bit dtype in the shape of
+Write `quantize_fp8(x, dtype)`. It returns `(codes, scale)`: `codes` is a tensor with that 8-bit dtype and the shape of
 `x`, and `scale` is one number for the whole tensor, such that
 
 $$x \approx \text{codes} \cdot \text{scale}$$
 
 and the element of `x` with the largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or
-its negative). Each code is `x / scale`, rounded to the nearest number of the format as PyTorch's conversion does. (If
-the scale isn't a power of two, no quotient is so close to a tie that a rounding error would change the result.) `scale`
-is a `float32` tensor without dimensions, or a Python float. For a tensor of zeros it's 1. `x` is `float32`, of any
-shape, has at least one element and only finite ones, and the largest magnitude is 0 or at least 1e-30. Don't change
-`x`.
+its negative). Each code is `x / scale`, rounded to the nearest number of the format as PyTorch's conversion does. (You
+may assume that, unless the scale is a power of two, no quotient is so close to a tie that the rounding error of the
+division could change its code.) `scale` is a 0-dimensional `float32` tensor or a Python float. For a tensor of zeros
+it's 1. `x` is `float32`, of any shape, with at least one element; all elements are finite, and the largest magnitude is
+0 or at least 1e-30. Don't change `x`.
 """
 
 
@@ -1143,10 +1149,10 @@ case separately.</details>
 **Why it matters.** Recipes for training and inference in 8 bits consist of this function and two decisions: over how
 many elements do you take the maximum, and when?
 
-In a product, the scales can be taken out as a single factor. So the hardware multiplies codes, accumulates, and
-multiplies once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$. (We accumulate in `float32`. Hopper's tensor
-cores keep only about 14 bits of an 8-bit product's sum, which is why DeepSeek-V3 added partial sums in `float32`
-outside of them; arXiv:2412.19437.)
+In a matrix product, the scales can be factored out. So the hardware multiplies codes, accumulates, and multiplies once
+at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$. (We accumulate in `float32`. Hopper's tensor cores keep only
+about 14 bits of an 8-bit product's sum, which is why DeepSeek-V3 added partial sums in `float32` outside of them;
+arXiv:2412.19437.)
 
 **Predict.** What's the error of such a product in percent, for normally distributed matrices in E4M3? (With `bfloat16`
 it was 0.3%.)
@@ -1181,7 +1187,7 @@ assert 0.03 < errors["E4M3"] < 0.045 and 1.9 < errors["E5M2"] / errors["E4M3"] <
 # %% [markdown]
 r"""
 One more bit of mantissa halves the error. So E4M3 would always be better, if it weren't for its range. Gradients may
-spread over many magnitudes. Here are artificial ones that do:
+span many orders of magnitude. Here are artificial ones that do:
 """
 
 # %%
@@ -1208,8 +1214,8 @@ This is the first recipe of *Transformer Engine*, NVIDIA's library for training 
   scaling* does that. *Delayed scaling* avoids the extra reading: it uses the largest element of previous steps (by
   default the last 1,024) and assumes that the next step is similar.
 - You can also take the maximum over fewer elements: *block scaling* gives each small block its own scale. MXFP8, on
-  Blackwell, has one power of two for each 32 elements. With blocks, gradients fit in E4M3, so newer recipes use E4M3 in
-  both passes.
+  Blackwell, has one scale, a power of two, for every 32 elements. With blocks, gradients fit in E4M3, so newer recipes
+  use E4M3 in both passes.
 
 Let's see what can go wrong. With delayed scaling, a tensor that suddenly grows no longer fits.
 """
@@ -1259,15 +1265,16 @@ assert (integers == 0).float().mean() > 0.5
 # %% [markdown]
 r"""
 Note how *large* this outlier is: 100,000 times the others. E4M3 is a floating-point format, and its largest number is
-229,376 times its smallest. With 8-bit *integers*, an outlier of 200 would already lose most of the others.
+229,376 times its smallest positive one. With 8-bit *integers*, an outlier of only 200 would already turn most of the
+others into 0.
 
 *Try it yourself:* make the outlier 1,000. What's lost now? Then quantize `wide` in blocks of 128: how many gradients
 become 0?
 
 ## 7 · One training, four times
 
-We train the network of the waves with AdamW at a learning rate of 0.0003, for 1,024 steps: in `float32`; in `bfloat16`
-with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The
+We train the wave network of section 5 with AdamW at a learning rate of 0.0003, for 1,024 steps: in `float32`; in
+`bfloat16` with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The
 initial weights and the batches are the same.
 
 Your function can predict how the fourth will go. AdamW's steps are as large as the learning rate if the
@@ -1289,7 +1296,7 @@ for name in ("0.weight", "2.weight"):
 r"""
 The first layer has to find the directions of the waves, and eight in ten of its weights are stuck from the start.
 
-**Predict.** How many times as large as in `float32` is the last loss in `bfloat16` alone?
+**Predict.** In `bfloat16` alone, how many times as large as in `float32` is the final loss?
 """
 
 # %%
@@ -1402,21 +1409,21 @@ calibration()
 r"""
 ## Takeaways
 
-**Mechanics.** Multiply in 16 bits, accumulate in 32. Put `torch.autocast(device.type, dtype=torch.bfloat16)` around
-forward pass and loss; parameters, gradients and optimizer state stay `float32`. `float16` also needs a scaler: scale,
-backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update below 0.2% of it.
-AdamW takes 16 bytes per parameter with master weights or without, and autocast keeps 16-bit copies of weights until the
-backward pass is done. With eight bits, use one scale per tensor or block: its largest magnitude divided by the
-format's.
+**Mechanics.** Multiply in 16 bits, accumulate in 32. Put `torch.autocast(device.type, dtype=torch.bfloat16)` around the
+forward pass and the loss; parameters, gradients and optimizer state stay `float32`. `float16` also needs a scaler:
+scale, backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update smaller than
+0.2% of its own size. Training with AdamW takes 16 bytes per parameter with or without master weights, and autocast
+keeps 16-bit copies of weights until the backward pass is done. With eight bits, use one scale per tensor or block: its
+largest magnitude divided by the format's.
 
 **Mindset.** For each tensor, ask what's done with it. If it's multiplied, a short format is fine. If small amounts are
 added to it again and again, it needs a long one. If a loss is stuck, compare the size of the updates with the gap at
 the weights before you change the learning rate. Print the loss scale, and count the skipped steps.
 
 **Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a second copy
-fixes that. Mixed precision buys speed, and memory only for activations. Rounding does no harm when it's random. When an
-update is lost at every step, it's lost for good.
+fixes that. Mixed precision makes training faster, but it saves memory only on activations. Rounding does no harm when
+it's random. When an update is lost at every step, it's lost for good.
 
-Next: [11 · Memory](../11_memory/11_memory.ipynb). Sixteen bytes per parameter are too many for one card. How can you
-get by with fewer?
+Next: [11 · Memory](../11_memory/11_memory.ipynb). For a large model, sixteen bytes per parameter are too many for one
+card. How can you get by with fewer?
 """

@@ -6,13 +6,13 @@ r"""
 
 > **The model doesn't fit. What can you trade for memory?**
 
-In lecture 08 you accounted for every byte of a training step, in four kinds. In this lecture you'll reduce them. None
-of the methods is free: you pay with more passes, more FLOPs, time on a link, a different optimizer, or a model that can
-learn less. For each method we do the same three things: write down what it saves and what it costs, run it, and measure
-both.
+In lecture 08 you accounted for every byte of a training step and sorted the bytes into four kinds. In this lecture
+you'll reduce them. None of the methods is free: you pay with more passes, more FLOPs, time on a link, a different
+optimizer, or a model that can learn less. For each method we do the same three things: write down what it saves and
+what it costs, run it, and measure both.
 
-This lecture stays on one device. By the end you'll have trained a model four times, each time with one more of your
-own pieces, and you'll have predicted every byte that each of these runs needs.
+This lecture stays on one device. By the end you'll have trained a model four times, adding one method each time, and
+you'll have predicted every byte that each of these runs needs.
 """
 
 # %%
@@ -66,9 +66,9 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
-It needs more than twice the card. The optimizer state alone would take four fifths of it, and the activations of one
-sequence another three fifths. Here's what people do about it, and what they pay. You'll measure the effect of each
-method in this lecture.
+It needs more than twice the card's memory. The optimizer state alone would take four fifths of it, and the activations
+of one sequence another three fifths. Here's what people do about it, and what they pay. You'll measure the effect of
+each method in this lecture.
 
 | method | reduces | costs |
 |---|---|---|
@@ -98,7 +98,7 @@ class Block(nn.Module):
 
 
 def stack(d: int, layers: int) -> nn.Sequential:
-    """This many blocks on the CPU, with the same numbers in every process."""
+    """Make a stack of blocks on the CPU, with the same initial weights in every process."""
     torch.manual_seed(0)
     return nn.Sequential(*(Block(d) for _ in range(layers)))
 
@@ -109,7 +109,7 @@ def squared_error(prediction: Tensor, y: Tensor) -> Tensor:
 
 
 def same(a: Tensor | None, b: Tensor) -> bool:
-    """Equal up to rounding: to a ten-thousandth of the largest number."""
+    """Equal up to rounding: to within a ten-thousandth of the largest number."""
     return a is not None and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
 
 
@@ -126,9 +126,9 @@ assert numbers == L * 8 * d**2
 # %% [markdown]
 r"""
 What does a block keep for the backward pass? It keeps its input ($d$ numbers for each row of the batch) for the
-gradient of `up`; the input of the GELU ($4d$); and its output ($4d$) for the gradient of `down`. The input of the first
-block is data and doesn't count, but the loss keeps just as much: the errors. So it's $9 d$ numbers for each of the $B$
-rows and $L$ blocks.
+gradient of `up`; the input of the GELU ($4d$); and the GELU's output ($4d$) for the gradient of `down`. The input of
+the first block is data and doesn't count, but the loss keeps the errors, which take up just as much. So it's $9 d$
+numbers for each of the $B$ rows and $L$ blocks.
 """
 
 
@@ -161,10 +161,10 @@ r"""
 
 ## 2 · Gradient accumulation
 
-The gradient of a mean over a batch is the mean of the gradients of its parts. So you needn't process the whole batch at
-once. **Gradient accumulation** runs the forward and backward pass on one part of the batch after another: after each
-part its activations are freed, and `backward` *adds* to the gradients of the parts before (lecture 06). After the last
-part you have the gradients of the whole batch, and only then the optimizer steps.
+The gradient of a mean over a batch is the mean of the gradients of its rows. So you needn't process the whole batch at
+once. **Gradient accumulation** runs the forward and backward pass on one part of the batch (a *micro-batch*) after
+another: after each part its activations are freed, and `backward` *adds* to the gradients of the previous parts
+(lecture 06). After the last part you have the gradients of the whole batch, and only then does the optimizer step.
 
 **Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. By what factor does it shrink
 for the model above, with eight parts? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
@@ -185,16 +185,16 @@ assert 1 < shrunk < 8
 
 # %% [markdown]
 r"""
-The activations shrink by a factor of eight and the sum by much less, because gradients are as large as the parameters,
-whatever the batch.
+The activations shrink by a factor of eight and the sum by much less, because the parameters, the gradients and the
+optimizer state take the same space, whatever the batch.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
 Write `accumulate(model, loss, x, y, size)`. It computes the gradients of `loss(model(x), y)` without ever passing more
-than `size` rows through the model, or keeping the activations of more than one part. `loss` returns the *mean* over the
-rows that it's given. Take the rows in order, `size` at a time and each of them once; the last part is smaller if `size`
-doesn't divide the batch (which has at least one row). Let the gradients *add* to what's in `.grad` (the caller has
-called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python float.
+than `size` rows through the model at a time, or keeping the activations of more than one part. `loss` returns the
+*mean* over the rows that it's given. Take the rows in order, `size` at a time and each of them once; the last part is
+smaller if `size` doesn't divide the batch (which has at least one row). Let the gradients *add* to what's in `.grad`
+(the caller has called `zero_grad`, or wants the sum), and return the mean loss of the whole batch, as a Python float.
 """
 
 
@@ -250,8 +250,8 @@ r"""
 They're the same up to rounding, but not bit for bit, because the sums are computed in a different order.
 
 What does it cost? The FLOPs are the same. But a small part may not keep a GPU busy, and each weight is read once per
-part, so with too few rows a matrix product becomes memory-bound (lecture 05). And a *batch norm* would see different
-batches.
+part, so with too few rows a matrix product becomes memory-bound (lecture 05). And a *batch norm*, a layer that
+normalizes with the mean and variance of its batch, would compute them from each part, so the result would change.
 
 *Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. When does it get much slower?
 
@@ -261,8 +261,8 @@ A block's $9d$ numbers aren't needed until the backward pass reaches it. **Activ
 others, 2016), also called *recomputation*, throws them away, keeps only the block's *input*,
 and runs the block's forward pass again when the backward pass arrives. It costs one more forward pass.
 
-**Predict.** How many times the FLOPs of an ordinary training step does it take? (Assume that the input of the model
-needs a gradient too, as it does in the middle of a longer model.)
+**Predict.** How many times the FLOPs of an ordinary training step does a step with checkpointing take? (Assume that the
+input of the model needs a gradient too, as it does in the middle of a longer model.)
 """
 
 # %%
@@ -281,8 +281,8 @@ reconcile(
 
 # %% [markdown]
 r"""
-Forward is 1, backward is 2, and forward again is 1 more: 4 instead of 3. (If you count the fourth in the MFU, you get
-HFU; see lecture 05.)
+Forward is 1, backward is 2, and forward again is 1 more: 4 instead of 3. (If you count the recomputation as well, the
+MFU becomes the HFU; see lecture 05.)
 
 To build this, you have to tell autograd what to do in the backward pass. You do that with a `torch.autograd.Function`,
 which has two static methods. `forward(ctx, …)` computes the result *without recording anything* and stores what the
@@ -315,12 +315,13 @@ r"""
 ### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 20 minutes
 
 Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` is `block(x)`, with the same gradients for
-`x` and for the block's parameters, and keeps nothing but `x` itself in between: no copy, no output, no graph. `block`
-is a module that takes one tensor and does the same each time (so it has no dropout, which would draw a different mask);
-`x` requires a gradient. In `forward`, run the block once and save what's needed. In `backward`, run it once more, this
-time *with* gradients, on a tensor that's cut off from the graph before `x`; go backward through that; and return a
-gradient for each argument of `forward`: `None` for the block, which isn't a tensor, and that of `x`. Parameters get
-their gradients as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
+`x` and for the block's parameters, and keeps nothing but `x` itself between the two passes: no copy, no output, no
+graph. `block` is a module that takes one tensor and computes the same function each time (so it has no dropout, which
+would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's needed. In
+`backward`, run it once more, this time *with* gradients, on a tensor that's cut off from the graph that computed `x`;
+run the backward pass through that; and return a gradient for each argument of `forward`: `None` for the block, which
+isn't a tensor, and that of `x`. Parameters get their gradients as in any backward pass: they add to what's in `.grad`,
+and frozen or unused parameters get none.
 """
 
 
@@ -358,8 +359,8 @@ r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
 <details><summary>Hint 2</summary><code>x.detach()</code> is the same memory, outside the graph; make it a leaf that requires a gradient. Where is that gradient after the backward pass through the block's second output? And from which gradient does that pass start?</details>
 
-**Why it matters.** `torch.utils.checkpoint` does little more than this. Three comparisons
-show what you've built: the gradients are the same, the bytes are fewer, and the FLOPs are more.
+**Why it matters.** `torch.utils.checkpoint` does little more than this. Three comparisons show what you've built: the
+gradients are the same, it keeps fewer bytes, and it needs more FLOPs.
 """
 
 
@@ -445,7 +446,7 @@ Which $k$ is best for a stack of 36 blocks?
 
 # %%
 def worst(layers: int, k: int) -> float:
-    """B · d numbers at the worst moment, with a checkpoint around every k blocks."""
+    """The peak, in units of B · d numbers, with a checkpoint around every k blocks."""
     return layers / k + 9 * k
 
 
@@ -463,9 +464,8 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 # %% [markdown]
 r"""
 The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$, and then both grow with $\sqrt L$: a model four
-times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then a layer's
-intermediate results are
-most of what's left.
+times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then the intermediate
+results of the layer that's being recomputed are a large part of what's left.
 
 ### What a Transformer layer keeps
 
@@ -482,7 +482,7 @@ recomputation recomputes only attention's part, which is large and cheap to comp
 
 # %%
 def layer_kept(s: int, b: int, h: int, a: int, recompute: str = "nothing") -> float:
-    """Bytes that one layer keeps if something is recomputed."""
+    """Bytes that one layer keeps, depending on what is recomputed."""
     per_element = {"nothing": 34 + 5 * a * s / h, "attention": 34, "everything": 2}
     return s * b * h * per_element[recompute]
 
@@ -506,24 +506,25 @@ assert round(hfu / mfu - 1, 3) == 0.027  # measured in that paper: 2.7% more FLO
 # %% [markdown]
 r"""
 Selective recomputation saves 70% of the bytes for 2.7% more FLOPs. If you choose well *what* to recompute, it costs
-almost nothing. (FlashAttention makes this choice inside a single kernel.)
+almost nothing. (FlashAttention, a fast implementation of attention, makes this choice inside a single kernel.)
 
 ### Offloading
 
 Instead of recomputing activations, you can move them to where memory is cheap. **Offloading** moves data to a larger
-and slower memory until it's needed again: from a GPU to the CPU's memory, or from a CPU's to a disk. Every byte is
-moved twice, out during the forward pass and back during the backward pass, over a link of limited bandwidth. What does
-that cost? If each copy has to finish before the computation continues, the times add up. If the link works *while* the
-device computes, each pass takes as long as the slower of the two, and the faster one is hidden. The backward pass has
-twice the computation but moves the same number of bytes, so offloading may be hidden in one pass and not in the other.
+and slower memory until it's needed again: from a GPU's memory to the CPU's, or from the CPU's memory to a disk. Every
+byte is moved twice, out during the forward pass and back during the backward pass, over a link of limited bandwidth.
+What does that cost? If each copy has to finish before the computation continues, the times add up. If the link works
+*while* the device computes, each pass takes as long as the slower of the two, and the faster one is hidden. The
+backward pass has twice the computation but moves the same number of bytes, so offloading may be hidden in one pass and
+not in the other.
 
 ### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
 
-Write `offload_seconds(size, forward_flops, link, rate, overlap)`. It returns the seconds of a forward and a backward
-pass. The first moves `size` bytes out; the second brings them back and computes twice `forward_flops`. `link` is in B/s
-in each direction, and `rate` is in FLOP/s. With `overlap`, link and computation work at the same time, and a pass ends
-when both are done; without it, one waits for the other. The second pass begins when the first has ended. There may be
-nothing to move or nothing to compute; `link` and `rate` are positive.
+Write `offload_seconds(size, forward_flops, link, rate, overlap)`. It returns how many seconds a forward and a backward
+pass take together. The first moves `size` bytes out; the second brings them back and computes twice `forward_flops`.
+`link` is in B/s in each direction, and `rate` is in FLOP/s. With `overlap`, the transfer and the computation run at the
+same time, and a pass ends when both are done; without it, one waits for the other. The second pass begins when the
+first has ended. There may be nothing to move or nothing to compute; `link` and `rate` are positive.
 """
 
 
@@ -531,7 +532,7 @@ nothing to move or nothing to compute; `link` and `rate` are positive.
 def offload_seconds(
     size: int, forward_flops: float, link: float, rate: float, overlap: bool
 ) -> float:
-    """Seconds of both passes, if `size` bytes are moved out in the first and back in the second."""
+    """Seconds that both passes take, if `size` bytes go out in the first and back in the second."""
     ### BEGIN SOLUTION
     carry, forward = size / link, forward_flops / rate
     passes = ((carry, forward), (carry, 2 * forward))
@@ -544,13 +545,14 @@ check("offload_seconds")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>You need three numbers: the seconds to move <code>size</code> bytes, the seconds of the forward pass, and those of the backward pass, which are twice as many.</details>
+<details><summary>Hint 1</summary>You need three numbers: the seconds to move <code>size</code> bytes, the seconds that the forward pass computes, and the seconds that the backward pass computes (twice as many).</details>
 <details><summary>Hint 2</summary>Consider the two passes separately. When does a pass end if both work at once? When does it end if one waits for the other? Then add the two passes.</details>
 
 **Why it matters.** Before you build anything, this function tells you whether offloading costs nothing or doubles the
 time.
 
-Now let's do it. Autograd calls two functions of ours: one when it saves a tensor, and one when it needs it again.
+Now let's do it. Autograd lets us register two functions, called *hooks*: it calls one when it saves a tensor, and the
+other when it needs that tensor again.
 """
 
 # %%
@@ -613,8 +615,8 @@ enter("offloading: activations left", 0, left)
 r"""
 Nothing is left on the device, the gradients are the same, and everything was moved twice. In this cell each copy ends
 before the next operation begins, so there's no overlap. We can predict the time from two separate measurements: an
-ordinary step gives the rate of computation, and one tensor's round trip gives the rate of the link. (The result is
-slightly longer, because each of two dozen copies has some overhead.)
+ordinary step gives the rate of computation, and one tensor's round trip gives the rate of the link. (The measured time
+is slightly longer, because each of the two dozen copies has some overhead.)
 """
 
 # %% tags=["timed"]
@@ -641,8 +643,8 @@ master weights and both averages in the CPU's memory and lets the CPU do the opt
 weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
 them: 2 bytes each for every parameter. (The CPU's own work adds to this, unless it's hidden too.)
 
-**Predict.** For Llama 3.1 8B and an H100, with the PCIe bandwidth of its data sheet, how many seconds do these copies
-take in each step?
+**Predict.** For Llama 3.1 8B and an H100, with the data sheet's bandwidth for PCIe (the link between GPU and CPU), how
+many seconds do these copies take in each step?
 """
 
 # %%
@@ -675,25 +677,27 @@ r"""
 The copies take half a second, the computation a second, and the GPU needs 96 GB less memory. With overlap the copies
 are hidden completely; but with a quarter of the tokens, the step takes twice as long as without offloading. How many
 tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take as long as moving $2N$ bytes. That's
-rate / link tokens, some 6,200 here, for *any* model.
+rate / link tokens, some 6,200 on this hardware, for *any* model.
 
-*Try it yourself:* offload the one input that each checkpoint keeps as well: wrap `checkpointed_loss` in the two
-functions. What is moved now?
+*Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two functions, so that the one input that
+each checkpoint keeps is offloaded too. What is moved now?
 
 ## 4 · Fewer bytes for each parameter
 
 In lecture 08 you met two optimizers that keep less state than AdamW. *Lion* (arXiv:2302.06675) keeps one average of the
-gradients and uses its sign. *Adafactor* (arXiv:1804.04235) keeps, for each matrix, the mean of every row and of every
-column of the squared gradients; for a vector it averages all squares, as AdamW does.
+gradients and steps by the sign of that average mixed with the current gradient. *Adafactor* (arXiv:1804.04235) keeps,
+for each matrix, the mean of every row and of every column of the squared gradients; for a vector it keeps a running
+average of each square, as AdamW does.
 
-PyTorch's AdamW and Adafactor also count the steps of each parameter tensor, in a tensor of 4 bytes. The Lion
-below needs no counter.
+PyTorch's AdamW and Adafactor also count the steps of each parameter tensor, in a tensor of 4 bytes. Our own `Lion`,
+below, needs no counter.
 """
 
 # %% [markdown]
 r"""
-Adafactor replaces a product of two sizes by their sum, and LoRA below does the same. Here's the state as a function,
-including counters, for a model with parameters of these shapes (in lecture 08 you wrote it for six optimizers):
+Adafactor replaces the product of two sizes with their sum, and LoRA, below, does much the same. Here's a function that
+computes the size of the state, including counters, for a model with parameters of the given shapes (in lecture 08 you
+wrote it for six optimizers):
 """
 
 
@@ -713,14 +717,14 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
 
 # %% [markdown]
 r"""
-Let's see what they save, and whether the stack still learns. (We add a layer norm in front, so that there are
-vectors.)
+Let's see what they save, and whether the stack still learns. (We add a layer norm in front, so that some of the
+parameters are vectors.)
 """
 
 
 # %%
 class Lion(torch.optim.Optimizer):
-    """One average, of which only the sign is used."""
+    """Keeps one average; steps by the sign of that average mixed with the gradient."""
 
     def __init__(self, params: Iterable[Any], lr: float = 1e-4) -> None:
         super().__init__(params, defaults={"lr": lr, "betas": (0.9, 0.99)})
@@ -779,28 +783,28 @@ assert [round(optimizer_bytes(shapes, name) / 1e9, 1) for name in losses] == [64
 
 # %% [markdown]
 r"""
-The state shrinks from 64 GB to 32, and to almost nothing. But one learning rate doesn't fit all three; each has its own
-here. So the cost is a different update rule, which you have to tune again.
+The state shrinks from 64 GB to 32 with Lion, and to almost nothing with Adafactor. But one learning rate doesn't fit
+all three; each has its own here. So the cost is a different update rule, which you have to tune again.
 
 ### LoRA: train something smaller
 
-Suppose that you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, leaves its matrices unchanged
-and learns the change of each matrix as a product of two thin ones (Hu and others, 2021, arXiv:2106.09685):
+Suppose that you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, leaves the model's matrices
+unchanged and learns the change to each matrix as a product of two thin ones (Hu and others, 2021, arXiv:2106.09685):
 
 $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
 
 $W$ is frozen, so it has no gradient, no state and no master weights. Only $D$ and $U$ are trained, and the **rank**
-$r$, the size between the two thin matrices, is small. $U$ starts at zero, so that training starts from the given model.
-($D$ must not be zero as well, or neither would ever get a gradient.) Thanks to the factor $\alpha / r$ you can change
-the rank without tuning the learning rate again. After training you can add the product to $W$; such a *merged* layer
-takes no extra time to run.
+$r$, the dimension that the two thin matrices share, is small. $U$ starts at zero, so that training starts from the
+given model. ($D$ must not start at zero as well, or the gradients of both would stay zero.) The factor $\alpha / r$ is
+there so that you can change the rank with little need to tune the learning rate again. After training you can add the
+product to $W$; such a *merged* layer takes no extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `LoRALinear(base, rank, alpha)`. `base` is an `nn.Linear`, perhaps with a bias, which you freeze. Make two
 parameters, `down` of shape `[rank, in]` with random values (normal, with standard deviation $1/\sqrt{\text{in}}$) and
 `up` of shape `[out, rank]` with zeros, both in the base's dtype and on its device. The base's parameters belong to the
-layer too, so that `.to` moves them and a checkpoint contains them. `forward` takes any number of leading dimensions,
+layer too, so that `.to` moves them and `state_dict` contains them. `forward` takes any number of leading dimensions,
 including none, and gradients reach `down`, `up` and $x$. `merged()` returns the weight $W + \tfrac{\alpha}{r} U D$ and
 changes nothing.
 """
@@ -879,9 +883,9 @@ assert lora_kept >= plain_kept
 
 # %% [markdown]
 r"""
-They don't shrink at all. The frozen matrix no longer needs its input, but `down` does, and for each matrix the $r$
-numbers in between are kept as well. LoRA saves memory *per parameter* and checkpointing saves it *per token*, so they
-complement each other.
+They don't shrink at all. The frozen matrix no longer needs its input, but LoRA's `down` does, and for each matrix the
+$r$ numbers between LoRA's `down` and `up` are kept as well. LoRA saves memory *per parameter* and checkpointing saves
+it *per token*, so they complement each other.
 
 Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
@@ -929,7 +933,7 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 # %% [markdown]
 r"""
 **Predict.** If PyTorch runs one operation at a time, how many times as many bytes does this move as a single fused
-kernel?
+kernel would?
 """
 
 # %%
@@ -941,11 +945,11 @@ r"""
 
 Write `chain_bytes(chain, size)`. It returns the bytes that a chain of elementwise operations reads and writes, as a
 dict with `"eager"`, where each operation is a separate kernel, and `"fused"`, where one kernel does them all. `chain`
-is a list of one or more `(result, operands)`, names of tensors of `size` bytes each: `[("a", ["x"]), ("b", ["a",
-"y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we want; the others are
-temporary and are used once, several times or never. An operation has one or more operands, all different; operands come
-from outside or from an earlier operation, and no two operations make the same name. (Plain numbers, as in `0.5 * x`,
-aren't listed: they're part of the kernel.)
+is a list of one or more `(result, operands)`, names of tensors of `size` bytes each:
+`[("a", ["x"]), ("b", ["a", "y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we
+want; the others are temporary and are used once, several times or never. An operation has one or more operands, all
+different; operands come from outside or from an earlier operation, and no two results have the same name. (Plain
+numbers, as in `0.5 * x`, aren't listed: they're part of the kernel.)
 """
 
 
@@ -971,7 +975,7 @@ r"""
 **Why it matters.** Elementwise operations take as long as moving their bytes does. So the ratio of the two numbers is
 the largest speedup that fusion can give.
 
-To measure it, we put an object between PyTorch and its kernels that counts operations and bytes. GELU takes eight
+To measure it, we put an object that counts operations and bytes between PyTorch and its kernels. GELU takes eight
 operations, with temporaries that we call `a` to `g`.
 """
 
@@ -1022,8 +1026,8 @@ assert eager.bytes == 9 * traffic["fused"]
 
 # %% [markdown]
 r"""
-It moves nine times the bytes. Now let PyTorch compile the function, and look at the kernels that it generates and which
-tensors they read and write. (On a CPU this needs a C++ compiler. If there's none, the cell says so. The first
+It moves nine times the bytes. Now let PyTorch compile the function, and look at the kernels that it generates and at
+the tensors that they read and write. (On a CPU this needs a C++ compiler. If there's none, the cell says so. The first
 compilation takes some ten seconds.)
 """
 
@@ -1073,9 +1077,9 @@ if kernels is not None:
 
 # %% [markdown]
 r"""
-Fusion saves memory, too: autograd would have kept an input for most of the eight operations, but the fused kernel's
-backward pass recomputes them from $x$. That's a checkpoint made by the compiler. Fusion doesn't help a matrix product,
-which is compute-bound and already a single kernel.
+Fusion saves memory, too: autograd would have kept several intermediate results of the chain, but the fused kernel's
+backward pass recomputes them from $x$. That's a checkpoint made by the compiler. Fusion doesn't help a large matrix
+product, which is compute-bound and already a single kernel.
 
 *Try it yourself:* give `compiled_kernels` a softmax, written out: subtract the maximum, `exp`, divide by the sum. How
 many kernels do you get?
@@ -1085,13 +1089,14 @@ many kernels do you get?
 r"""
 ## 6 · The same training in a fraction of the memory
 
-Now put your pieces together. We train the stack four times, each time with one more of them: without any; in eight
-parts with your `accumulate`; also with every block in your `Checkpoint`; and finally with Adafactor instead of AdamW.
-The first three do the same arithmetic, so their losses have to agree. The fourth uses a different update rule.
+Now put your pieces together. We train the stack four times, adding one method each time: first with none, then in eight
+parts with your `accumulate`, then also with every block in your `Checkpoint`, and finally with Adafactor instead of
+AdamW. The first three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a
+different update rule.
 
 **Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
-training need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$
-parameters, and a checkpointed block keeps only its input.)
+run need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
+and a checkpointed block keeps only its input.)
 """
 
 # %%
@@ -1173,7 +1178,9 @@ fewer = sum(bars["plain"].values()) / sum(bars["+ Adafactor"].values())
 reconcile("the first training", guess, fewer, "times the bytes of the last")
 
 # %%
-finding = f"Three methods together reduce the bytes of a training by a factor of {fewer:.1f}"
+finding = (
+    f"Three methods together reduce the bytes of a training run by a factor of {fewer:.1f}"
+)
 plots.show(
     plots.memory_stacks(bars, title=finding),
     alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: in parts the activations "
@@ -1185,8 +1192,8 @@ assert exact == len(ledger)
 
 # %% [markdown]
 r"""
-What's left is what none of the three reduces: the parameters and their gradients. For those, you'd use LoRA or give up
-the master weights.
+What's left is what none of the three reduces: the parameters and their gradients. To reduce the gradients, you'd use
+LoRA; to reduce the parameters, you'd keep them in 16 bits, without master weights in float32.
 
 Back to our first question: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """
@@ -1224,22 +1231,23 @@ assert (
 # %% [markdown]
 r"""
 Checkpointing alone isn't enough, because AdamW's state and the master weights remain. If you give up AdamW, it just
-about fits. If you give up training every weight, most of the card is free. If you want to give up neither, you need a
-second card.
+about fits. If you give up training every weight, most of the card is free. If you want to give up neither, you need
+offloading or a second card.
 
 ## Takeaways
 
 **Mechanics.** Accumulation: weight each part's loss by its fraction of the rows, then call `backward`. Checkpointing:
-keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: in each pass, the slower of link and
-computation decides. Adafactor: one number per row and one per column. LoRA: $r\,(\text{in} + \text{out})$ numbers
-instead of $\text{in} \cdot \text{out}$. Fusion: each input is read once and each result written once.
+keep the input and recompute the rest, for 4/3 of the FLOPs. Offloading: with overlap, each pass takes as long as the
+slower of the transfer and the computation. Adafactor: one number per row and one per column. LoRA:
+$r\,(\text{in} + \text{out})$ numbers instead of $\text{in} \cdot \text{out}$. Fusion: each input is read once, and only
+the final result is written.
 
 **Mindset.** Ask three questions about every method: which kind of memory does it reduce, what does it cost, and is the
 result still the same? Then measure all three.
 
-**Intuitions.** Activations grow with the tokens and everything else grows with the parameters, so no single method
-reduces both. Don't keep what's cheap to recompute. A chain of elementwise operations spends most of its time moving
-numbers between memory and the processor.
+**Intuitions.** Activations grow with the tokens and everything else grows with the parameters, so most methods reduce
+only one of the two. Don't keep what's cheap to recompute. A chain of elementwise operations spends most of its time
+moving numbers between memory and the processor.
 
 Next: [12 · Scale](../12_scale/12_scale.ipynb). Several devices share one model. What does each of them hold, and what
 do they have to send?

@@ -7,12 +7,12 @@ r"""
 
 > **One card isn't enough. How do several share one model, and what do they send each other?**
 
-Lecture 11 made a training step smaller on a single device. When that isn't enough, or isn't fast enough, you divide the
-work among several devices. You can divide the batch, the optimizer state, the matrices or the layers. Each choice saves
-a different kind of memory, and you pay for each one in bytes sent.
+In lecture 11, you made a training step fit in less memory on a single device. When that isn't enough, or isn't fast
+enough, you divide the work among several devices. You can divide the batch, the optimizer state, the matrices or the
+layers. Each choice saves different kinds of memory, and you pay for each one in bytes sent or in waiting.
 
 In this lecture you'll write the pieces and run them on two real processes on your machine. By the end, two processes
-train one model together, each with half of your AdamW's state. They arrive at the same weights as one process that does
+train one model together, each keeping half of the AdamW state. They arrive at the same weights as one process that does
 everything alone, and you'll have predicted every byte that they hold and send.
 """
 
@@ -50,18 +50,18 @@ that's more than twice what an H100 holds. There are four things you can divide 
 | what you divide | what shrinks on each card | what you pay |
 |---|---|---|
 | the batch: data parallelism (section 2) | activations | gradients are sent once per step |
-| the copies: ZeRO (3) | optimizer state, gradients, parameters | parts are gathered when they are needed |
-| the matrices: tensor parallelism (4) | all of them | activations are sent in every layer |
-| the layers: pipeline parallelism (5) | all of them | cards wait for each other |
+| the duplicated training state: ZeRO (3) | optimizer state, gradients, parameters | parts are gathered when they are needed |
+| the matrices: tensor parallelism (4) | all of the above | activations are sent in every layer |
+| the layers: pipeline parallelism (5) | all of the above | cards wait for each other |
 
-We try them on the model of lecture 11, a stack of residual blocks with two matrices and a GELU each. The function
+We'll try them on the model from lecture 11: a stack of residual blocks, each with two matrices and a GELU. The function
 `enter` writes every count into a ledger, and fails if the prediction was wrong.
 """
 
 
 # %%
 class Block(nn.Module):
-    """x + down(GELU(up(x))), 4 · d wide in between: 8 · d² parameters."""
+    """x + down(GELU(up(x))), with a hidden width of 4 · d: 8 · d² parameters."""
 
     def __init__(self, d: int) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ def squared_error(prediction: Tensor, y: Tensor) -> Tensor:
 
 
 def same(a: Tensor | None, b: Tensor) -> bool:
-    """Equal up to rounding: to a ten-thousandth of the largest number."""
+    """Equal up to rounding: within a ten-thousandth of the largest absolute value."""
     return a is not None and bool((a - b).abs().max() <= 1e-4 * b.abs().max())
 
 
@@ -98,7 +98,7 @@ ledger: list[tuple[str, float, float]] = []  # what, bytes predicted, bytes meas
 
 
 def enter(what: str, predicted: float, measured: float) -> None:
-    """Write a line into the ledger, and insist that the prediction was right."""
+    """Add a line to the ledger, and assert that the prediction was right."""
     print(f"{what}: {predicted:,.0f} B predicted, {measured:,.0f} B measured")
     assert measured == predicted
     ledger.append((what, predicted, measured))
@@ -120,8 +120,8 @@ From here on we need more than one process. A *rank* is one of several processes
 its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is compute and send messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
-rank, and `group.size` is how many there are. They communicate in **collectives**, operations that *every* rank has to
-call, in the same order:
+rank, and `group.size` is how many there are. They communicate through **collectives**, operations that *every* rank has
+to call, in the same order:
 
 | call | each rank gives | each rank gets | in `torch.distributed` |
 |---|---|---|---|
@@ -129,8 +129,9 @@ call, in the same order:
 | `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather` |
 | `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter` |
 
-(If you have two GPUs or more, the ranks use NCCL and a GPU each. Otherwise they are CPU processes that use gloo. The
-numbers are the same. Each rank computes with one thread, so don't expect anything here to be fast.)
+(If you have two GPUs or more, each rank gets its own GPU, and they communicate through NCCL, NVIDIA's library of
+collectives. Otherwise they are CPU processes that use gloo, a library that does the same on CPUs. The numbers are the
+same. Each rank computes with one thread, so don't expect anything here to be fast.)
 """
 
 
@@ -149,14 +150,14 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 # %% [markdown]
 r"""
 What does an all_reduce cost? The usual implementation is a *ring*. Cut the vector into as many equal pieces as there
-are ranks. In each round, every rank sends one piece to its neighbor on one side, and adds the piece that arrives from
-the other side to its own. After $n - 1$ rounds, each rank holds one piece of the complete sum. That is a
+are ranks. In each round, every rank sends one piece to its neighbor on one side, receives one from the other side, and
+adds it to its own copy of that piece. After $n - 1$ rounds, each rank holds one piece of the complete sum. That is a
 **reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces
 travel around the ring until every rank has all of them, which is an **all-gather**. Do one after the other and you have
 an **all-reduce**: every rank ends up with the whole sum.
 
-**Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
-ranks: how many times that?)
+**Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And how many times
+that would each rank send with a thousand ranks?)
 """
 
 # %%
@@ -167,14 +168,15 @@ r"""
 ### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`. `size` is the number of bytes
-in the whole vector: the one that is summed, or the one that everybody has in the end. All pieces have the same size,
-which need not be an integer. A single rank has nothing to send, and takes no time.
+in the whole vector: for `all_reduce` and `reduce_scatter` the one that each rank puts in, for `all_gather` the one that
+each rank gets out. All pieces have the same size, which need not be an integer. A single rank has nothing to send, and
+takes no time.
 
 `ring_bytes(collective, size, ranks)` returns the bytes that *each* rank sends.
 
 `ring_seconds(collective, size, ranks, latency, bandwidth)` returns how long it takes. In each round all ranks send at
-the same time, and the next round begins when every rank has received its piece. A message takes `latency` seconds,
-however small it is, and then its bytes pass at `bandwidth` bytes per second.
+the same time, and the next round begins when every rank has received its piece. Every message first waits `latency`
+seconds, however small it is, and then its bytes travel at `bandwidth` bytes per second.
 """
 
 
@@ -209,9 +211,9 @@ r"""
 <details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be passed on until all four ranks have had it?</details>
 <details><summary>Hint 2</summary>You need three numbers: the bytes of a piece, how many pieces a rank sends in a round, and how many rounds there are. Which of the three collectives has more rounds than the others, and why? And how long is one round?</details>
 
-**Why it matters.** Every kind of parallelism in this lecture is built from these three collectives, and you'll need
-`ring_bytes` for each of them. Let's check it first: the operating system counts the bytes that pass between our two
-processes.
+**Why it matters.** Every kind of parallelism in this lecture except the pipeline is built from these three collectives,
+and you'll need `ring_bytes` for each of them. Let's check it first: the operating system counts the bytes that pass
+between our two processes.
 """
 
 
@@ -248,9 +250,9 @@ assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
 
 # %% [markdown]
 r"""
-Apart from a percent or so for the headers of the messages, that is your count. (An all-gather of a million numbers on
-*each* of two ranks gives two million: 8 MB.) And however many ranks there are, none of them ever sends more than twice
-the vector.
+Apart from a percent or so for message headers, the measured bytes match your count. (An all-gather of a million numbers
+on *each* of two ranks gives two million: 8 MB.) And however many ranks there are, none of them ever sends more than
+twice the vector's bytes.
 
 But bytes aren't everything. Suppose that a message has a latency of 10 µs, and that its bytes then pass at 50 GB/s:
 """
@@ -271,8 +273,8 @@ assert ring_seconds("all_reduce", 4 * llama.parameters, 1_024, 10e-6, 50e9) < 1.
 
 # %% [markdown]
 r"""
-A large vector takes the time of its bytes, and hardly longer with more ranks. A small one takes the time of its rounds,
-and there are two more of those for every rank you add. That's why gradients aren't sent one by one:
+For a large vector, the number of bytes sets the time, and more ranks hardly change it. For a small one, the number of
+rounds does, and every rank you add brings two more rounds. That's why gradients aren't sent one by one:
 `DistributedDataParallel` packs many of them into a *bucket*, and starts sending it as soon as the backward pass has
 filled it.
 
@@ -280,9 +282,9 @@ In **data parallelism** every rank holds the whole model and processes its own p
 pass, one all-reduce averages the gradients, so all ranks take the same step and stay identical. It is gradient
 accumulation with the parts processed at the same time instead of one after the other.
 
-> **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean over its own rows, so the sum is
-> `size` times too large, and looks as if the learning rate were too high. Divide by `group.size`. (If the parts aren't
-> equal, weight them, as in exercise 11.1.)
+> **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean loss over its own rows, so the sum
+> is `size` times too large. With SGD, training then behaves as if the learning rate were `size` times too high. Divide
+> by `group.size`. (If the parts aren't equal, weight them, as in exercise 11.1.)
 """
 
 # %%
@@ -300,7 +302,7 @@ def gradients_of(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def data_parallel(group: Group, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, int | None]:
-    """Averaged gradients, once by hand and once by PyTorch's own; and what was sent by hand."""
+    """Averaged gradients, by hand and by DistributedDataParallel, and the bytes that ours sent."""
     x, y = (t.chunk(group.size)[group.rank].to(group.device) for t in (x, y))
     mine = gradients_of(stack(width, depth).to(group.device), x, y)
     before = wire_bytes()
@@ -321,13 +323,14 @@ enter_wire(
 
 # %% [markdown]
 r"""
-Each of the two processes saw half of the rows, and both ended up with the gradients of one process that saw them all.
-PyTorch's `DistributedDataParallel` does the same, but starts sending while the backward pass is still running.
+Each of the two processes saw half of the rows, and both ended up with the same gradients as one process that saw them
+all. PyTorch's `DistributedDataParallel` does the same, but starts sending while the backward pass is still running.
 
-What happens if one rank *doesn't* call what the others call? The others wait for it, and a GPU that waits inside a
-collective looks busy, so a job can hang without printing anything. `launch` gives up after a time limit, ends all
-processes, and says where each rank was. The checks of the exercises use `simulate` instead: there, the ranks take turns
-as threads of one process, which needs no network and notices at once that a rank will never arrive.
+What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything. A GPU
+that waits inside a collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a
+time limit, ends all processes, and says where each rank was. The exercise checks use `simulate` instead: there, the
+ranks are threads of one process and take turns. `simulate` needs no network, and notices at once when a rank will never
+arrive.
 """
 
 
@@ -352,8 +355,8 @@ r"""
 ## 3 · ZeRO: nobody needs all of it
 
 Data parallelism shrinks the activations, because each rank has fewer rows. It shrinks nothing else: all ranks hold the
-same weights, the same gradients and the same optimizer state. **ZeRO**, the *zero redundancy optimizer*, divides these
-copies among the ranks (Rajbhandari and others, 2019, arXiv:1910.02054). It comes in three stages:
+same weights, the same gradients and the same optimizer state. **ZeRO**, the *zero redundancy optimizer*, keeps just one
+copy of each and divides it among the ranks (Rajbhandari and others, 2019, arXiv:1910.02054). It comes in three stages:
 
 - **Stage 1.** The optimizer state and the master copy are divided. Each rank updates its own part of the weights, and
   an all-gather distributes the result.
@@ -376,9 +379,9 @@ r"""
 ### Exercise 12.2 · zero_bytes &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `zero_bytes(parameters, ranks, stage, recipe)`, which returns the bytes on each rank, by kind. `recipe` gives the
-bytes that each *parameter* takes for each kind: it is a dict with the keys `"parameters"`, `"gradients"` and `"state"`
-(which includes the master copy), in any order. Stage 0 divides nothing, and each later stage divides one kind more.
-Where a kind is divided, each rank holds an equal number of *parameters'* worth: the vector of all parameters is padded
+bytes per *parameter* for each kind: it is a dict with the keys `"parameters"`, `"gradients"` and `"state"` (which
+includes the master copy), in any order. Stage 0 divides nothing, and each later stage divides one more kind. When a
+kind is divided, each rank holds the bytes for an equal number of *parameters*: the vector of all parameters is padded
 to a multiple of `ranks`. There are at most $10^{15}$ parameters. Return a dict of ints with the same keys.
 """
 
@@ -403,8 +406,8 @@ check("zero_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>How many parameters does one rank look after? With ten parameters on four ranks, two each are too few.</details>
-<details><summary>Hint 2</summary>From which stage on is each kind divided? With a dict from the kind to that stage, one rule covers all the cases.</details>
+<details><summary>Hint 1</summary>How many parameters does one rank look after? With ten parameters on four ranks, two each is too few.</details>
+<details><summary>Hint 2</summary>From which stage on is each kind divided? With a dict that maps each kind to that stage, one rule covers all the cases.</details>
 
 **Why it matters.** With this function you can tell whether a model fits on a given number of cards. The ZeRO paper's
 own example, a model of 7.5 billion parameters on 64 cards, follows from it:
@@ -433,8 +436,8 @@ r"""
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `step` of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set up for you.
-All parameters, as one vector, are padded to a multiple of `group.size`; `self.part` is this rank's part of that vector,
-a parameter of its own; and `self.adamw` is PyTorch's AdamW for that part alone. In `step`:
+All parameters are joined into one vector, which is padded to a multiple of `group.size`; `self.part` is a copy of this
+rank's part of that vector, as an `nn.Parameter`; and `self.adamw` is PyTorch's AdamW for that part alone. In `step`:
 
 1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; every parameter has a
    gradient, and all of them are contiguous);
@@ -449,7 +452,7 @@ in a step than a ring sends for an all_reduce of the vector.
 
 # %% nbgrader={"grade": false, "grade_id": "ShardedAdamW", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class ShardedAdamW:
-    """AdamW, of which each rank keeps its part of the state (ZeRO stage 1)."""
+    """AdamW with its state divided among the ranks (ZeRO stage 1)."""
 
     def __init__(self, params: Iterable[nn.Parameter], group: Group, lr: float = 1e-3) -> None:
         self.params, self.group = list(params), group
@@ -458,7 +461,7 @@ class ShardedAdamW:
         self.adamw = torch.optim.AdamW([self.part], lr=lr)
 
     def padded(self, tensors: Iterable[Tensor]) -> Float[Tensor, "padded"]:
-        """All numbers of the tensors as one vector, with zeros up to a multiple of the ranks."""
+        """All numbers of the tensors as one vector, padded with zeros to a multiple of group.size."""
         flat = torch.cat([tensor.flatten() for tensor in tensors])
         return nn.functional.pad(flat, (0, -len(flat) % self.group.size))
 
@@ -490,10 +493,11 @@ sends exactly what plain data parallelism sends.
 
 ### All stages, for real
 
-Stages 2 and 3 also divide the gradients and the weights. Here they are, with one part for each matrix. In stage 2, a
-hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest. In stage 3 there *is* no
-whole weight: a layer gathers its weight, uses it, and forgets it, once in the forward pass and once in the backward
-pass. Your checkpoint in lecture 11 did the same with activations.
+Stages 2 and 3 also divide the gradients and the weights. Here they are, with each matrix divided separately. In stage
+2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest. In stage 3 no rank
+*keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass and once in the
+backward pass. Your checkpoint in lecture 11 did something similar with activations: it dropped them, and computed them
+again in the backward pass.
 """
 
 
@@ -518,7 +522,7 @@ class Gathered(torch.autograd.Function):
 
 
 class GatheredLinear(nn.Module):
-    """A linear layer at stage 3: only a part of its weight is here."""
+    """A linear layer at stage 3, which keeps only this rank's part of its weight."""
 
     def __init__(self, linear: nn.Linear, group: Group) -> None:
         super().__init__()
@@ -595,14 +599,14 @@ def zero_training(group: Group, stage: int, x: Tensor, y: Tensor) -> dict[str, A
 
 
 def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
-    """Stage 0 to 3, one after the other."""
+    """Stages 0 to 3, one after the other."""
     return [zero_training(group, stage, x, y) for stage in range(4)]
 
 
 # %% [markdown]
 r"""
-**Predict.** At stage 3, the weights are gathered twice and the gradients scattered once. How many times as many bytes
-does each rank send per step as at stage 0?
+**Predict.** At stage 3, the weights are gathered twice and the gradients reduce-scattered once. How many times as many
+bytes does each rank send per step as at stage 0?
 """
 
 # %%
@@ -647,11 +651,12 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 
 # %% [markdown]
 r"""
-Two processes trained for three steps in four ways. All of them arrive at the weights of one process alone, and all of
-them hold the bytes that your formula predicts. The *master copy* is the part that stages 1 and 2 update and then gather
-from. In float32 it's one copy too many; with bfloat16 weights it is the float32 copy that you need anyway (lecture 10),
-and it is divided too. Stage 3 sends half as much again, and needs it in time: while one layer computes, the next one's
-weights have to be on their way.
+You've trained two processes together for three steps in four ways. Each way led to the same weights as one process
+alone, and each rank held exactly the bytes that your formula predicts. The *master copy* is the part that each rank
+updates in stages 1 and 2, and from which the weights are then gathered. With float32 weights it's one copy too many;
+with bfloat16 weights it is the float32 copy that you need anyway (lecture 10), and it is divided too. Stage 3 sends 1.5
+times as many bytes, and they have to arrive in time: while one layer computes, the next one's weights must already be
+on their way.
 
 *Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
 left?
@@ -663,27 +668,30 @@ matrix multiplications themselves: each rank holds a slice of every weight matri
 (Shoeybi and others, 2019, arXiv:1909.08053). All ranks process the *same* rows. In a block with two matrices, you can
 slice them so that a single sum is enough:
 
-- Slice `up` by its *outputs*. Each of $n$ ranks computes $4d / n$ of the hidden numbers. GELU works on each number by
-  itself, so each rank can continue alone.
-- Slice `down` by its *inputs*, the same part of the hidden numbers. Each rank then gets an output of full size that is
-  one of $n$ terms of the true output. One all-reduce adds the terms.
+- Slice `up` by its *outputs*. Each of $n$ ranks computes $4d / n$ of the $4d$ hidden activations. GELU works on each
+  number by itself, so each rank can continue alone.
+- Slice `down` by its *inputs* in the same way, so that each rank's slice needs only the hidden activations which that
+  rank has computed. Each rank then gets an output of full size that is one of $n$ terms of the true output. One
+  all-reduce adds the terms.
 
 The backward pass is the mirror image. The gradient of the output is the same on all ranks, but the gradient of the
 *input* comes in $n$ terms, because each rank only knows what its own slice of `up` did with $x$. These terms have to be
-added too. Megatron wraps the two sums in two small functions called *f* and *g*: *f* does nothing in the forward pass
-and an all-reduce in the backward pass, and *g* does an all-reduce forward and nothing backward.
+added too. Megatron-LM, the library from that paper, wraps the two sums in two small functions called *f* and *g*: *f*
+does nothing in the forward pass and an all-reduce in the backward pass, and *g* does the reverse.
 
 ### Exercise 12.4 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
 
-The two functions are given. Write `__init__` and `forward` of `ParallelMLP`, for $y = \text{GELU}(x\, \text{up}^\top)\,
-\text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` is `[d, h]`, as `nn.Linear` stores its weights: outputs
-come first. Keep three parameters: `self.up` and `self.down`, this rank's slice of each, and `self.bias`, whole. A slice
-has to be a tensor of its own, because a view would keep the whole matrix alive. $h$ is divisible by the number of
-ranks: rank 0 has the first of that many equal slices, and the last rank has the last.
+The two functions are given. Write `__init__` and `forward` of `ParallelMLP`, for
+$y = \text{GELU}(x\, \text{up}^\top)\, \text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` is `[d, h]`, as
+`nn.Linear` stores its weights: outputs come first. Keep three parameters: `self.up` and `self.down` hold this rank's
+slices, and `self.bias` is the whole bias. A slice has to be a copy with its own storage, because a view would keep the
+whole matrix alive. $h$ is divisible by the number of ranks, and the equal slices go to the ranks in order: rank 0 has
+the first, and the last rank has the last.
 
-Every rank is given the same $x$. On every rank the output is the whole $y$, and after `backward` the gradients of $x$
-and of the parameters are those of the whole layer, or of this rank's slice. The ranks may send one all_reduce of a
-tensor like $x$ forward, one backward, and nothing else.
+Every rank is given the same $x$. On every rank the output is the whole $y$. After `backward`, the gradients of $x$ and
+of the bias are those of the whole layer, and the gradients of `up` and `down` are this rank's slices of the whole
+layer's. The ranks may call all_reduce once in the forward pass and once in the backward pass, each time on a tensor of
+$x$'s shape, and may send nothing else.
 """
 
 
@@ -714,7 +722,7 @@ class SumForward(torch.autograd.Function):
 
 
 class ParallelMLP(nn.Module):
-    """GELU(x @ up.T) @ down.T + bias, of which each rank holds and computes its part."""
+    """GELU(x @ up.T) @ down.T + bias, where each rank holds and computes its own part."""
 
     def __init__(
         self,
@@ -745,10 +753,10 @@ check("ParallelMLP")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>chunk(group.size, dim=…)</code> cuts a tensor into equal views. Outputs are the rows of a weight, inputs its columns.</details>
-<details><summary>Hint 2</summary>Where is something the same on all ranks, and where is it one of several terms? In the forward pass the terms appear after <code>down</code>; in the backward pass, before <code>up</code>. And how many ranks may add the bias?</details>
+<details><summary>Hint 2</summary>Which values are the same on all ranks, and which are only one of several terms of a sum? In the forward pass the terms appear after <code>down</code>; in the backward pass, before <code>up</code>. And how many ranks may add the bias?</details>
 
-**Why it matters.** Attention is divided the same way, by its heads: queries, keys and values by outputs, the last
-matrix by inputs. So a whole Transformer layer needs just two sums in each direction.
+**Why it matters.** Attention is divided the same way, by its heads: the query, key and value matrices by outputs, the
+output projection by inputs. So a whole Transformer layer needs just two sums in each direction.
 
 Now let two processes do it, and compare what they hold, compute and send.
 
@@ -803,22 +811,23 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 # %% [markdown]
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
-halved. Only the $d$-wide stream is whole on every rank; here that's the errors that the loss keeps. You pay with two
-sums of activations in *every* block, and everybody waits while they travel. Data parallelism sends only once per step,
-and can hide that behind the backward pass. So tensor parallelism belongs where the interconnect is fastest. Inside one
-machine, that's usually **NVLink**, NVIDIA's direct connection between GPUs; between machines it's a network such as
-**InfiniBand**, with a fraction of that bandwidth.
+halved. Only the residual stream, $d$ numbers per row, is whole on every rank; in this measurement, that's just the
+errors that the loss saves for its backward pass. You pay with two all-reduces in *every* block, one of activations and
+one of their gradients, and all ranks wait while these travel. Data parallelism sends only once per step, and can hide
+that behind the backward pass. So tensor parallelism belongs where the interconnect, the connection between the cards,
+is fastest. Inside one machine, that's usually **NVLink**, NVIDIA's direct connection between GPUs; between machines
+it's a network such as **InfiniBand**, with a fraction of that bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
 ## 5 · Pipeline parallelism: some layers each
 
-**Pipeline parallelism** gives each rank, now called a *stage*, some of the layers. Only the activations between two
-layers travel, $B \cdot d$ numbers forward and as many gradients backward. But the second stage has to wait for the
-first, and later the first for the second. So the batch is cut into **microbatches**, parts that follow one another
-through the stages as on an assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). The next cell draws the
-schedule of four stages and six microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and each
-takes one tick.
+**Pipeline parallelism** gives each rank, now called a *stage*, some of the layers. Only the activations at the boundary
+between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But the second stage has to
+wait for the first, and later the first for the second. So the batch is cut into **microbatches**, parts that follow one
+another through the stages as on an assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). The next cell draws
+two schedules for four stages and six microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and
+each takes one tick.
 """
 
 # %% tags=["folded"]
@@ -851,12 +860,12 @@ assert all(line.count(".") == 6 for lines in drawn.values() for line in lines)
 
 # %% [markdown]
 r"""
-The empty ticks are the **bubble** of a pipeline, the time in which a stage waits. It doesn't depend on the number of
-microbatches, but its *fraction* of the time does.
+The empty ticks are the **bubble** of a pipeline, the time during which a stage waits. Counted in ticks, the bubble
+doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
 
 A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all six, the whole
-batch. The second one, *1F1B* for one forward, one backward, starts the backward passes as early as it can and takes in
-a new microbatch only when an old one is done.
+batch. The second one, *1F1B* (short for *one forward, one backward*), starts the backward passes as early as it can.
+Once a stage is full, it takes in a new microbatch only when an old one is done.
 
 **Predict.** Four stages. How many microbatches does it take until the bubble is less than a tenth of the time?
 """
@@ -869,11 +878,11 @@ r"""
 ### Exercise 12.5 · pipeline_plan &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `pipeline_plan(stages, microbatches, stream)`, which returns a dict with three entries. `"bubble"` is the fraction
-of all ticks in which a stage waits. `"kept"` is a list with, for each stage, the largest number of microbatches whose
-activations it holds at the same time, with 1F1B. `"sent"` is a list with the bytes that each stage sends in a step.
-`stream` is the number of bytes of the whole batch's activations *between* two layers; their gradients take as many.
-Activations go to the next stage, gradients to the previous one. There may be fewer microbatches than stages, or only
-one stage. There may also be a thousand stages and a million microbatches, so don't build the schedule.
+of all ticks in which a stage waits. `"kept"` is a list with one entry per stage: the largest number of microbatches
+whose activations that stage holds at the same time under 1F1B. `"sent"` is a list with the bytes that each stage sends
+in a step. `stream` is the number of bytes of the whole batch's activations *between* two layers; their gradients take
+as many. Activations go to the next stage, gradients to the previous one. There may be fewer microbatches than stages,
+or only one stage. There may also be a thousand stages and a million microbatches, so don't build the schedule.
 """
 
 
@@ -899,11 +908,11 @@ r"""
 <details><summary>Hint 2</summary>Kept: count along the rows of the second schedule, one more at each F, one less at each B. What is the largest count in each row, and what would it be with two microbatches? Sent: how many neighbors does a stage have?</details>
 
 **Why it matters.** These three numbers decide how to cut a model: you want enough microbatches to keep the bubble
-small, and a schedule that doesn't have to keep them all, while the interconnect need not be fast. (Narayanan and
-others, 2021, arXiv:2104.04473, divide the bubble by the time *without* it, and get $(p - 1)/m$. Check which definition
-a paper uses.)
+small, and a schedule that doesn't have to keep them all. And since a stage sends so little, the interconnect need not
+be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by the time *without* it, and get $(p - 1)/m$
+for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
 
-Here are the same schedules, worked out from what has to wait for what.
+Here are the same two schedules, computed from the dependencies alone: which pass has to wait for which.
 """
 
 
@@ -974,7 +983,7 @@ The bubble is the same in both schedules. But with 28 microbatches and 1F1B, the
 many as there are stages, instead of all 28.
 
 Now for real, with two stages: rank 0 has the first half of the blocks, and rank 1 has the second half and the loss.
-Collectives don't help here. Instead there are `send` and `recv`, between two ranks.
+Collectives don't help here. Instead you use `send` and `recv`, which pass a tensor from one rank to another.
 """
 
 # %%
@@ -1027,9 +1036,9 @@ assert plan["bubble"] == 1 / 5
 
 # %% [markdown]
 r"""
-Again we get the gradients of one process, and the least traffic of all: 4 · $B$ · $d$ bytes in each direction, however
-many layers a stage has. That's why pipelines run between machines, where the interconnect is slowest, and tensor
-parallelism runs within one.
+Again we get the same gradients as one process alone, and the least traffic of all: 4 · $B$ · $d$ bytes in each
+direction, however many layers a stage has. That's why pipelines run between machines, where the interconnect is
+slowest, and tensor parallelism runs within one.
 
 *Try it yourself:* comment out rank 1's `send`. What does `launch` tell you, and when? (Give it `seconds=10`.)
 """
@@ -1056,7 +1065,7 @@ class CheckpointedStack(nn.Module):
         self.blocks = blocks
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.detach().requires_grad_()  # or the first block's output would need no gradient
+        x = x.detach().requires_grad_()  # only reentrant checkpoints need this; harmless here
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False)
         return x
@@ -1126,9 +1135,9 @@ def train_together(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 # %% [markdown]
 r"""
-**Predict.** Parameters, gradients, optimizer state and activations together: how many times fewer bytes does each rank
-hold than the process that does everything alone? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW`
-updates counts with the parameters.)
+**Predict.** Parameters, gradients, optimizer state and activations together: by what factor does each rank hold fewer
+bytes than the process that does everything alone? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW`
+updates is counted among the parameters.)
 """
 
 # %%
@@ -1186,19 +1195,19 @@ bars |= {
 plots.show(
     plots.memory_stacks(bars, title=finding),
     alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: the ranks' activations have "
-    "nearly vanished, their state is half, their gradients are as large, and their parameters half as large again.",
+    "nearly vanished, their state is halved, their gradients are unchanged, and their parameters take 1.5 times as much.",
 )
 
 # %% [markdown]
 r"""
-After twenty steps, the losses agree, the weights agree up to rounding, and the two ranks agree in every bit. The
+After twenty steps, the losses agree, the weights agree up to rounding, and the two ranks agree bit for bit. The
 predictions in this lecture were right as well:
 """
 
 # %%
 exact = sum(predicted == measured for _, predicted, measured in ledger)
 print(
-    f"{exact} of {len(ledger)} byte counts were predicted exactly; in the others, headers add up to 2%"
+    f"{exact} of {len(ledger)} byte counts were predicted exactly; in the others, headers add at most 2%"
 )
 assert all(predicted <= measured <= 1.02 * predicted for _, predicted, measured in ledger)
 
@@ -1236,7 +1245,7 @@ assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"] > sums["ZeRO 3, ch
 # %% [markdown]
 r"""
 *Try it yourself:* move the controls. What is the longest context that fits on eight cards, and which kind of memory is
-in the way then?
+the limit then?
 """
 
 # %%
@@ -1248,17 +1257,19 @@ memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=
 r"""
 ## Takeaways
 
-**Mechanics.** An all-reduce sends $2\,\tfrac{n-1}{n}\,S$ bytes from each rank; it is a reduce-scatter followed by an
-all-gather. ZeRO divides the optimizer state, then the gradients, then the parameters; stage 3 sends half as much again.
-Tensor parallelism slices the first matrix by its outputs and the second by its inputs, with one sum in each direction.
-A pipeline of $p$ stages and $m$ microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
+**Mechanics.** An all-reduce of $S$ bytes over $n$ ranks sends $2\,\tfrac{n-1}{n}\,S$ bytes from each rank; it is a
+reduce-scatter followed by an all-gather. ZeRO divides the optimizer state, then the gradients, then the parameters;
+stage 3 sends 1.5 times as many bytes as plain data parallelism. Tensor parallelism slices the first matrix by its
+outputs and the second by its inputs, with one sum in each direction. A pipeline of $p$ stages and $m$ microbatches has
+a bubble of $\tfrac{p-1}{m+p-1}$.
 
-**Mindset.** Whatever you divide has to be put together again. When two processes disagree with one, look for a sum that
-should be a mean, a term that was never added, or a rank that never arrives.
+**Mindset.** Whatever you divide, the results have to be put together again. When two processes don't get the result of
+one, look for a sum that should be a mean, or a term that was never added; when they hang, look for a rank that never
+arrives.
 
-**Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. Large
-messages take the time of their bytes, small ones the time of their rounds.
+**Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. For
+large vectors the number of bytes sets the time, for small ones the number of rounds.
 
-Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You plan a whole Transformer, then
-build it, train it, and hold it against the plan.
+Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
+then build it, train it, and compare it with the plan.
 """

@@ -6,7 +6,7 @@ r"""
 
 > **Can you say what a training run will take before you start it?**
 
-Every lecture of this course was about numbers that you can know in advance. Now you'll plan a training run from
+Every lecture in this course has been about numbers that you can know in advance. Now you'll plan a training run from
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
 and how good the model has to become. Then you'll write the model, train it on real text, and compare the result with
 the plan. On an idle machine the plan will be right to the last parameter and FLOP, within two percent for memory, and
@@ -143,9 +143,10 @@ r"""
 
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes
 probability 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. You can do better by counting how often each byte
-occurs, and better still by counting which byte follows which, or follows each *pair* of bytes. Such a table needs no
+occurs, and better still by counting which byte follows each byte, or each *pair* of bytes. Such a table needs no
 training, only counting, and with only a few bytes of context it's hard to beat. Our baseline is the table that looks
-back as many bytes as `preset.look_back` says: none, or two. The model's validation loss has to be lower.
+back as many bytes as `preset.look_back` says: none, or two. That's the bar: the model's validation loss has to be below
+it.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -181,7 +182,8 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 
 # %% [markdown]
 r"""
-(The 0.1 is for sequences that were never seen: without it, a single surprise would make the loss infinite.)
+(The folded code adds 0.1 to every count, for sequences that were never seen: without it, a single surprise would make
+the loss infinite.)
 
 *Try it yourself:* look back three bytes. The table then has $256^4$ numbers; how many bytes is that?
 
@@ -190,8 +192,8 @@ r"""
 ### Parameters and FLOPs
 
 The model is the Transformer of lecture 08 with one change: the token embedding is also the output layer (the two are
-*tied*), so it counts once, and it does multiply. For a vocabulary of $V$ tokens, context length $T$, width $d$ and $L$
-layers:
+*tied*), so its parameters count once, and it costs FLOPs, at the output. For a vocabulary of $V$ tokens, context length
+$T$, width $d$ and $L$ layers:
 
 | part | shapes | remarks |
 |---|---|---|
@@ -205,8 +207,9 @@ layers:
 
 None of the linear layers has a bias. For the FLOPs, lecture 06 has everything you need: a weight that multiplies costs
 2 FLOPs per token forward and 4 backward. In addition, attention multiplies queries with keys and attention weights with
-values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token and layer forward, and twice as many backward. (By convention the
-half that the mask hides is counted in full.) Norms, GELU and softmax are elementwise and not counted.
+values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token in each layer forward, and twice as many backward. (By convention
+the half that the mask hides is counted too, and what a fused backward pass recomputes isn't.) Norms, GELU and softmax
+aren't matrix products, so they aren't counted.
 
 ### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -237,7 +240,8 @@ r"""
 <details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the number of layers, and add the rows that occur once.</details>
 <details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it multiplies; the first row does, at the output. The text above has attention's FLOPs for one layer, forward.</details>
 
-**Why it matters.** The rest follows from these two numbers: bytes from the first, seconds from the second.
+**Why it matters.** The rest builds on these two numbers: three of the four kinds of bytes on the first, the seconds on
+the second.
 """
 
 # %%
@@ -264,9 +268,9 @@ assert six_n > 1  # what attention adds is more than places and norms take away
 r"""
 ### Bytes, by kind
 
-We train in mixed precision, as in lecture 10: the parameters, their gradients and AdamW's two averages stay `float32`,
-and autocast converts the inputs of matrix products to `bfloat16`. So there are activations of both kinds. For $N = B
-\cdot T$ tokens and $h$ heads, autograd keeps:
+We plan for mixed precision, as in lecture 10: the parameters, their gradients and AdamW's two averages stay `float32`,
+and autocast converts the inputs of matrix products to `bfloat16`. So there are activations in both formats. For
+$N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 
 | in each layer | numbers | format under autocast |
 |---|---|---|
@@ -282,19 +286,19 @@ and autocast converts the inputs of matrix products to `bfloat16`. So there are 
 |---|---|---|
 | the last LayerNorm: its input and its statistics | $Nd + 2N$ | `float32` |
 | its output, as the input of the output layer | $Nd$ | 16 bits |
-| the loss: the logarithms of all probabilities, and one more number | $NV + 1$ | `float32` |
+| the loss: all log-probabilities, and one more number | $NV + 1$ | `float32` |
 | a copy of each matrix that multiplies, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
 
 The last row exists only under autocast: in `float32` the weights themselves are used, and there's no copy. The other
-rows are the same in `float32`, with 4 bytes throughout. There's no $T^2$ in either table, because we'll use a fused
-attention that doesn't store its weights.
+rows are the same in `float32`, with 4 bytes throughout. There's no $T^2$ in either table, because we'll use fused
+attention, which doesn't store the attention weights.
 
 ### Exercise 14.2 · Bytes by kind &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `plan_bytes(parameters, layers, width, heads, context, vocabulary, batch, mixed)`. It returns a dict with the
 bytes of `"parameters"`, `"gradients"`, `"optimizer state"` (AdamW's, without its step counters) and `"activations"`
 (both tables, including the copies). If `mixed` is true, follow the tables; if not, everything is in `float32`. The
-bytes are exact.
+numbers must be exact.
 """
 
 
@@ -330,8 +334,8 @@ check("plan_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>In each table add up the numbers of the <code>float32</code> rows and those of the 16-bit rows; then multiply each of these sums by its bytes.</details>
-<details><summary>Hint 2</summary>Only two things depend on <code>mixed</code>: how many bytes a number in the 16-bit rows takes, and whether there are copies. The 16-bit rows have 14 d numbers for each token in a layer, and d once.</details>
+<details><summary>Hint 1</summary>In each table add up the numbers of the <code>float32</code> rows and those of the 16-bit rows; then multiply each of these sums by the bytes per number.</details>
+<details><summary>Hint 2</summary>Only two things depend on <code>mixed</code>: how many bytes a number in the 16-bit rows takes, and whether there are copies. Apart from the copies, the 16-bit rows have 14 d numbers per token in each layer, and d more per token in the second table.</details>
 
 **Why it matters.** This decides which batch size fits, and what to change if none does.
 
@@ -376,13 +380,13 @@ assert in_mixed["activations"] > sum(in_mixed.values()) / 2
 
 # %% [markdown]
 r"""
-Mixed precision saves less than half of the activations, and nothing else. How much time it saves
+In memory, mixed precision saves less than half of the activations' bytes, and nothing else. How much time it saves
 depends on your device.
 
 ### Seconds
 
-The run takes a number of FLOPs, and your device has a rate. As in lecture 05, we measure the rate with large matrix
-products and call the best one a *measured ceiling*. Here it is in both formats:
+You know how many FLOPs the run takes; now you need the rate of your device. As in lecture 05, we measure the rate with
+large matrix products and call the best rate the *measured ceiling*. Here it is in both formats:
 """
 
 # %% tags=["timed"]
@@ -398,10 +402,10 @@ for dtype, rate in ceilings.items():
 
 # %% [markdown]
 r"""
-These times are *lower bounds*. No training runs at the ceiling: its matrices are smaller, and between the matrix
-products sits everything that takes time without counting as FLOPs. The share of the ceiling that the run reaches is its
-MFU (relative to the measured ceiling instead of a promised peak). It's the only number in the plan that no formula
-gives. Guess it now; in section 4 you'll measure it in a rehearsal, which also chooses between the two formats.
+These times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything between
+the matrix products takes time without counting as FLOPs. The share of the ceiling that the run reaches is its MFU
+(relative to the measured ceiling instead of a promised peak). It's the only number in the plan that no formula gives.
+Guess it now; in section 4 you'll measure it in a rehearsal, which also chooses between the two formats.
 
 **Predict.** What fraction of the ceiling will the training reach?
 """
@@ -423,7 +427,7 @@ r"""
 r"""
 ## 3 · The model
 
-From ids to logits the model is a simple sequence, and you'll write each part of it:
+From ids to logits the model is a simple sequence, and you'll write most of it:
 
 | | shape |
 |---|---|
@@ -431,7 +435,7 @@ From ids to logits the model is a simple sequence, and you'll write each part of
 | a vector for each token, plus one for its position | `[b, t, d]` |
 | $L$ blocks: attention adds information from earlier tokens, and the feed-forward block processes it | `[b, t, d]` |
 | a norm | `[b, t, d]` |
-| logits: products with the vectors of all tokens | `[b, t, V]` |
+| logits: dot products with the embeddings of all $V$ tokens | `[b, t, V]` |
 
 For each token, the **residual stream** is the vector that runs from the embedding to the last norm: each part adds its
 output to it, and nothing replaces it. So gradients have a direct path back through any number of layers; in lecture 07
@@ -441,21 +445,21 @@ you saw what happens without one.
 
 Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width →
 width), made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all
-queries, all keys, all values; in each of these three a head consists of neighboring numbers. Let the heads attend,
+queries, all keys, all values; within each of these three, each head's numbers are consecutive. The heads attend
 causally: a token sees itself and everything before it, in training and in evaluation. Merge the heads, and multiply by
-`out`. It works in any floating-point dtype and on any device, namely those of its weights, and lets gradients through
-to both weights and to `x`.
+`out`. It works in whatever floating-point dtype its weights have and on whatever device they're on, and gradients reach
+both weights and `x`.
 
-`F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions, `[b,
-h, t, e]`, it's a fused operation that keeps no $T \times T$ weights for the backward pass. The plan of section 2 relies
-on this: autograd keeps what its table says and no more. (`rearrange` with named dimensions splits and merges without
-unnecessary copies.)
+`F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions,
+`[b, h, t, e]`, it's (on a CPU or on CUDA, in our two formats) a fused operation that keeps no $T \times T$ weights for
+the backward pass. The plan of section 2 relies on this: autograd keeps what its table says and no more. (`rearrange`
+with named dimensions splits and merges without unnecessary copies.)
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "Attention", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class Attention(nn.Module):
-    """Causal self-attention with heads of width / heads neighboring numbers each."""
+    """Causal self-attention; each head has width / heads consecutive numbers."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -481,21 +485,21 @@ check("Attention")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three: which of the three parts, which head, which number of it. Which of them varies slowest? You can unpack the result into q, k, v if the part comes first.</details>
+<details><summary>Hint 1</summary>One <code>rearrange</code> can split the last dimension into three: which of the three parts, which head, and which number within the head. Which of them varies slowest? You can unpack the result into q, k, v if the part comes first.</details>
 <details><summary>Hint 2</summary>After the attention the dimensions are <code>b h t e</code>. Merging undoes the split: the heads are next to each other again in the last dimension, in the same order.</details>
 
 **Why it matters.** This is the only place in the model where tokens interact. Everything else treats each token
 separately.
 
-You know the rest of a layer from lecture 08. It adds to `x` the attention of the normed `x`. To that sum it adds the
-feed-forward block of the normed sum: `up` turns a token's $d$ numbers into four times as many, then come the GELU and
-`down`, which turns them back into $d$.
+You know the rest of a layer from lecture 08. It normalizes `x`, applies attention, and adds the result to `x`. Then it
+normalizes that sum, applies the feed-forward block, and adds the result to the sum: `up` turns a token's $d$ numbers
+into four times as many, then come the GELU and `down`, which turns them back into $d$.
 """
 
 
 # %%
 class Block(nn.Module):
-    """One layer: attention, then a feed-forward block, each applied to the normed input and added to it."""
+    """One layer: attention, then a feed-forward block, each applied to its normalized input and added to the input itself."""
 
     def __init__(self, width: int, attention: nn.Module) -> None:
         super().__init__()
@@ -519,10 +523,10 @@ and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that 
 list, a generator), in that order; and a last `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to find
 the blocks: their parameters are called `blocks.0.…`, `blocks.1.…`, and so on. The input is ids `[b, t]` with any $t$
 from 1 up to `context`. Each token's vector, plus that of its position, goes through the blocks and the norm. The result
-for each token is its products with the vectors of *all* tokens in the table: one logit for each. Gradients reach every
-parameter, and they reach the token table through both of its uses.
+for each token is the dot products of its vector with those of *all* tokens in the table: one logit for each. Gradients
+reach every parameter, and they reach the token table through both of its uses.
 
-When the model is made, it draws every matrix in it, including the tables and whatever the blocks contain, from a normal
+The constructor draws every matrix in the model, including the tables and whatever the blocks contain, from a normal
 distribution with mean 0 and a standard deviation of 0.02; vectors, such as those of the norms, stay as they are. (With
 `nn.Embedding`'s own standard deviation, 1, the first logits would be about as large as $\sqrt d$; they should be about
 0, the same for all bytes.)
@@ -559,7 +563,7 @@ check("Transformer")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and so does <code>F.linear</code> by any tensor of that shape: which shape does the table have? The positions of a sequence are the first rows of their table; they're added to each sequence of the batch.</details>
+<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and <code>F.linear</code> does the same with any tensor of that shape: what's the shape of the table? The positions of a sequence are the first rows of their table; they're added to each sequence of the batch.</details>
 <details><summary>Hint 2</summary>Which containers of <code>torch.nn</code> tell PyTorch about the modules in them? Once the blocks are in one, <code>self.parameters()</code> has theirs too. A matrix has two dimensions, a vector one.</details>
 
 **Why it matters.** That's the whole architecture, in some thirty lines. Llama has a different norm, positional
@@ -576,7 +580,7 @@ If you follow the top line, you see the residual stream.
 ```mermaid
 flowchart LR
   accTitle: The Transformer of the capstone
-  accDescr: Token ids become vectors, to which the vectors of their positions are added. In each of L layers attention of the normed stream is added to the stream, and then the feed-forward block of the normed stream. A last norm and products with the table of tokens give the logits.
+  accDescr: Token ids become vectors, to which the vectors of their positions are added. In each of L layers, attention is applied to the normalized stream and its result is added to the stream, and then the same is done with the feed-forward block. A last norm and products with the table of tokens give the logits.
   I["ids<br/>[b, t]"] --> E["token + positional<br/>embedding<br/>[b, t, d]"]
   E --> P("+")
   P --> Q("+")
@@ -623,11 +627,12 @@ assert counted == work  # to the last one
 
 # %% [markdown]
 r"""
-**The first loss.** All logits are near 0, so the model gives each byte about the same probability. (A logit is a
-product of $d$ normed numbers with weights of std 0.02. Its variance is $0.02^2 d$, and half of that is added to the
-loss.)
+**The first loss.** All logits are near 0, so the model gives each byte about the same probability. (A logit is the dot
+product of $d$ normalized numbers with weights whose standard deviation is 0.02. Its variance is $0.02^2 d$, and half of
+that is added to the loss.)
 
-**The future.** Change a token: nothing before it may change. (We use `float64` and compare exactly.)
+**The future.** Change a token: no logit before it may change. (We use `float64`, so that anything above $10^{-9}$
+counts as a change.)
 """
 
 # %%
@@ -736,8 +741,8 @@ if device.type == "cpu":
 
 # %% [markdown]
 r"""
-The plan is almost exact. AdamW has step counters, 4 bytes for each tensor. And there are 8 bytes per token more
-activations than planned: the *targets*. A batch is cut from longer rows, so flattening the targets copies them, as
+The plan is almost exact. AdamW has step counters, 4 bytes for each tensor. And the activations take 8 bytes per token
+more than planned, for the *targets*. A batch is cut from longer rows, so flattening the targets copies them, as
 `int64`, and the loss keeps the copy. Our tables have no row for that; only a comparison to the byte could find it. It's
 far below our two percent, so we leave the plan as it is.
 
@@ -746,8 +751,9 @@ far below our two percent, so we leave the plan as it is.
 ## 4 · The loop
 
 The loop is that of exercise 9.4 with four more lines. The forward pass and the loss run under `torch.autocast` if
-`mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of 1, so
-that one unusual batch can't ruin the run. And the loop saves a checkpoint at regular intervals and after the last step.
+`mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
+most 1, so that one unusual batch can't ruin the run. And the loop saves a checkpoint at regular intervals and after the
+last step.
 """
 
 
@@ -784,7 +790,7 @@ def train_model(
 
 # %% [markdown]
 r"""
-This loop would train a model of any size. Large runs add speed and more machines.
+This loop would train a model of any size. Large runs add optimizations for speed, and more machines.
 """
 
 # %% [markdown]
@@ -793,8 +799,8 @@ r"""
 
 The plan still lacks the fraction of the ceiling. So we rehearse: train a model of *one* layer for a few steps, and one
 of $m$ layers, a little more than half of the real model's $L$. The difference in time is what $m - 1$ layers take;
-everything else (embedding, output layer, loss, batch) is in the first. From there we extrapolate to $L$ layers with a
-line:
+everything else (embedding, output layer, loss, batch) is in the time of the first model. From there we extrapolate
+linearly to $L$ layers:
 
 $$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1}$$
 
@@ -806,10 +812,10 @@ The rehearsal takes seconds, however long the run is. We do it in both formats a
 mixed precision may gain less in this model than in one large product.
 
 One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time, forward
-only: a third of a step's FLOPs each (lecture 06), so $5 \cdot 16 / 3 \approx 27$ steps.
+only: a third of a step's FLOPs each (lecture 06), so in all it takes as long as $5 \cdot 16 / 3 \approx 27$ steps.
 
-**Predict.** How many times as fast as in `float32` is a step in mixed precision? (Section 2 has the ratio for one large
-product.)
+**Predict.** Compared with `float32`, how many times as fast is a step in mixed precision? (Section 2 has the ratio for
+one large product.)
 """
 
 # %%
@@ -1032,10 +1038,10 @@ What has the model learned? Let's have it write.
 ### Exercise 14.5 · Generate text &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `generate(model, ids, count, context, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one
-after the other, and returns the whole, `[b, t + count]`. `model` turns ids into logits, `[b, t, vocabulary]`. It has
-positions for `context` tokens and no more, so give it the last `context` of all the ids so far, or all of them if there
-are fewer. Call it once for each new token. The logits at the *last* position predict what comes next: `pick` receives
-these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
+after the other, and returns the old and new ids together, `[b, t + count]`. `model` turns ids into logits,
+`[b, t, vocabulary]`. It has positions for `context` tokens and no more, so give it the last `context` of all the ids so
+far, or all of them if there are fewer. Call it once for each new token. The logits at the *last* position predict what
+comes next: `pick` receives these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
 
 Nothing is recorded for a backward pass. While generating, the model is in eval mode; afterwards it's in the mode that
 it was in before, even if an error ends the generation. (All of its modules are in the same mode.) `ids` is `int64`, has
@@ -1134,11 +1140,11 @@ it learned that in a few minutes on your own machine.
 
 ### Exercise 14.6 · What is off? &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `discrepancies(planned, measured, tolerances)`. All three are dicts with the same kind of names. A number is off
-if it differs from the plan by *more* than its tolerance, in either direction. The tolerance is a fraction of the
-*planned* number: 0.02 means 2%, and 0 means exactly equal. Rounding must not decide: at a tolerance of 0.1, 110 is not
-off from 100, although `110 / 100 - 1` is slightly more than 0.1. And a measured NaN, such as the loss of a run that
-diverged, is off.
+Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. A number is off if it
+differs from the plan by *more* than its tolerance, in either direction. The tolerance is a fraction of the *planned*
+number: 0.02 means 2%, and 0 means exactly equal. Rounding errors must not decide: at a tolerance of 0.1, a measured 110
+is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1. And a measured NaN, such as the loss
+of a run that diverged, is off.
 
 Return a dict of the numbers that are off, with their relative difference as the value: −0.3 if the measured number is
 30% less than planned, NaN for a NaN. A name that was planned but not measured is off as well; its value is None.
@@ -1150,7 +1156,7 @@ Planned numbers are positive, every planned name has a tolerance, and numbers me
 def discrepancies(
     planned: dict[str, float], measured: dict[str, float], tolerances: dict[str, float]
 ) -> dict[str, float | None]:
-    """The relative difference from the plan of each number that is off by more than its tolerance."""
+    """For each number that is off by more than its tolerance, its relative difference from the plan."""
     ### BEGIN SOLUTION
     off: dict[str, float | None] = {}
     for name, plan in planned.items():
@@ -1170,7 +1176,7 @@ check("discrepancies")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Go through <code>planned</code>, and ask first whether the name is in <code>measured</code>.</details>
-<details><summary>Hint 2</summary>A quotient is rounded; the difference of the two numbers isn't. And every comparison with NaN is False: which of two opposite questions gives the right answer then?</details>
+<details><summary>Hint 2</summary>A quotient is rounded; the difference of two numbers this close together isn't. And every less-than or greater-than comparison with NaN is False: which of two opposite questions gives the right answer then?</details>
 
 **Why it matters.** A plan is only useful if you compare it with the result.
 
@@ -1206,8 +1212,8 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-Were the seconds off? Then another program was running during the rehearsal or the run, or the device got hot and slowed
-down. On an idle machine they agree within 20%: run the rehearsal again, and compare.
+Were the seconds off? Then another program was probably running during the rehearsal or the run, or the device got hot
+and slowed down. On an idle machine they agree within 20%: run the rehearsal again, and compare.
 
 And this is the fraction of the ceiling, which you guessed before the model existed:
 """
@@ -1242,10 +1248,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-So yes: you can know what a training run takes before it starts, most of it on paper and the
-rest after a rehearsal of a few seconds. Only the result, the loss, you had to run for. (Scaling laws predict even that,
-from many small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022,
-arXiv:2203.15556. That would be another course.)
+So yes: you can know what a training run takes before it starts, most of it on paper and the rest after a rehearsal of a
+few seconds. The one thing you had to run it for is the result, the loss. (Scaling laws predict even that, from many
+small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022, arXiv:2203.15556. That would
+be another course.)
 
 *Try it yourself:* half the width, twice the layers. Plan first: which of the numbers change, and by how much? Then run
 from the top.
@@ -1266,7 +1272,7 @@ the other, each in addition to those before it:
 Attention isn't in this table because it's been one fused operation from the start. All fractions refer to the same
 rate, the peak of `bfloat16` (or, if it's unknown, the higher ceiling), so they're proportional to speed.
 
-**Predict.** How many times as fast as the first is the fastest of them?
+**Predict.** Compared with the first, how many times as fast is the fastest of them?
 """
 
 # %%
@@ -1345,9 +1351,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-We didn't change a single line of the model. On a GPU the data sheets promise more than a factor of ten between the
-first line and the third (lecture 05). How much of it you get depends on the width: what can be fused grows with $d$,
-the products with $d^2$. On a CPU there's little to gain.
+We didn't change a single line of the model. For data-center GPUs, the data sheets promise more than a factor of ten
+between the first line and the third (lecture 05). How much of it you get depends on the width: what can be fused grows
+with $d$, the products with $d^2$. On a CPU there's little to gain.
 
 *Try it yourself:* which of the fractions falls if you halve `d`, and which doesn't?
 
@@ -1366,24 +1372,24 @@ r"""
 
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
 $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
-each operation keeps. Seconds: FLOPs divided by ceiling and MFU, with the MFU from a rehearsal with fewer layers.
-The loop is seven lines, and a checkpoint contains everything that the next step depends on.
+each operation keeps. Seconds: FLOPs divided by ceiling and MFU, with the MFU from a rehearsal with fewer layers. The
+loop is short, and a checkpoint contains everything that the next step depends on.
 
 **Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
 the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
 compare the plan with the result. If they differ, one of the two is wrong, and you'll learn something.
 
-**Intuitions.** Most of a step's bytes are activations, and most of its FLOPs are matrix products. A small model is far
-from the ceiling, because the other operations count for more. You can measure two small models and extrapolate. And
-counting gets you far without any GPU at all.
+**Intuitions.** With batches like these, most of a step's bytes are activations; most of its FLOPs are matrix products.
+A small model is far from the ceiling, because the other operations count for more. You can measure two small models and
+extrapolate. And counting gets you far without any GPU at all.
 
 ## What to do next
 
 Four projects, from an evening to a month. Each starts with a plan, and you have the tools to check it.
 
-- *Make it a Llama.* Replace LayerNorm by RMSNorm, the positional embedding by rotations, GELU by a gated feed-forward
-  block, and let heads share keys and values (lecture 06 has such a layer). Predict the new parameters, FLOPs and bytes,
-  then assert them.
+- *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, GELU with a gated
+  feed-forward block, and let heads share keys and values (lecture 06 has such a layer). Predict the new parameters,
+  FLOPs and bytes, then assert them.
 - *Find a scaling law.* Train three or four sizes, each for 20 tokens per parameter, and plot the validation loss
   against FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
 - *Check somebody's claim.* Take a training run from a paper or a model card, compute its implied MFU (lecture 00), and

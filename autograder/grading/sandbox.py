@@ -8,7 +8,9 @@ namespaces, scratch folder and limits, and is gone when the conversation ends.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
+import py_compile
 import select
 import shutil
 import signal
@@ -46,23 +48,25 @@ class Sandbox:
 
     def __init__(self, limits: Limits = Limits(), *, unsafe: bool = False, group: bool = True) -> None:
         self.limits = limits if not unsafe else replace(limits, isolate=False)
-        wall = [] if unsafe else _bubblewrap(os.geteuid() == 0)
+        wall = None if unsafe else Wall(os.geteuid() == 0)
         self.group = memory_group(limits.memory) if group and not unsafe else None
         held = self.group.descriptors if self.group else []
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control = ours
-        # As it was typed it may lead through folders that the sandbox does not show: ../.venv/bin/python.
-        python = [os.path.abspath(sys.executable), "-I", "-c", _START, str(theirs.fileno())]
+        start = ["-I", "-c", _START, str(theirs.fileno())]
+        command = [*wall.command, wall.python, *start, "nobody", *map(str, held)] if wall else [sys.executable, *start]
         self._log = b""
         self._process = subprocess.Popen(
-            [*wall, *python] if unsafe else [*wall, *python, "nobody", *map(str, held)],
-            env={**_ENVIRONMENT, "COURSE_GRADING_PATH": str(ROOT) if unsafe else _INSIDE},
-            pass_fds=[theirs.fileno(), *held],
+            command,
+            env={**_ENVIRONMENT, "COURSE_GRADING_PATH": _INSIDE if wall else str(ROOT)},
+            pass_fds=[theirs.fileno(), *held, *(wall.descriptors if wall else [])],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             process_group=0,
         )
         theirs.close()
+        if wall:
+            wall.close()
         if self._receive() != b"ready":
             self.close()
             remedy = "bubblewrap needs user namespaces (sysctl kernel.unprivileged_userns_clone=1)"
@@ -158,7 +162,8 @@ class Sandbox:
 
 _SYSTEM = ("/bin", "/sbin", "/lib", "/lib64", "/lib32")
 _HIDING = ("/tmp", "/dev", "/proc")  # the sandbox has its own
-_INSIDE = "/course"  # where this project's part lies in the sandbox
+# Where this project's part, Python and its environment lie in the sandbox.
+_INSIDE, _PYTHON, _ENVIRONS = "/course", "/python", "/environment"
 _ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "HOME": "/tmp",
@@ -208,40 +213,106 @@ def _readable() -> dict[str, None]:
     return dict.fromkeys(places)
 
 
-def _bubblewrap(root: bool) -> list[str]:
-    for place in (sys.prefix, sys.base_prefix):
-        if hidden := next((each for each in _HIDING if Path(place).is_relative_to(each)), None):
-            raise SandboxError(
-                f"{place} lies in {hidden}, which each submission gets anew\n  → move the project elsewhere"
-            )
-    require_hidden(ROOT)
-    command = [require(), "--die-with-parent", "--new-session", "--clearenv"]
-    if root:
-        # Without a user namespace of bubblewrap's, the fork server can become nobody. The kernel counts nobody's
-        # processes, and never root's, not even of a root that is called otherwise in a namespace.
-        command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-        command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-    else:
-        command += ["--unshare-all"]
-    command += ["--hostname", "sandbox"]
-    for place in _readable():
-        if os.path.exists(place):
-            if not place.startswith("/usr/"):
-                command += _folders(Path(place).parent)
-            command += ["--ro-bind", place, place]
-    for place in _SYSTEM:
-        if os.path.islink(place):
-            command += ["--symlink", os.readlink(place), place]
-        elif os.path.isdir(place):
-            command += ["--ro-bind", place, place]
-    for shown in _SHOWN:
-        command += [*_folders(Path(_INSIDE, shown).parent), "--ro-bind", str(ROOT / shown), f"{_INSIDE}/{shown}"]
-    command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
-    # What a submission could write would be there for the next one: a module in /course, say.
-    command += ["--remount-ro", "/dev", "--remount-ro", "/"]
-    for name, value in _ENVIRONMENT.items():
-        command += ["--setenv", name, value]
-    return [*command, "--setenv", "COURSE_GRADING_PATH", _INSIDE]
+class Wall:
+    """bubblewrap's ``command`` that starts a sandbox, and the path of ``python`` in there.
+
+    Nothing in the sandbox says where on this machine Python's environment and this project are: the name of a home
+    folder is nobody's business. So the environment lies at `/environment`, a Python that isn't the system's at
+    `/python`, and what an installation notes of its own place is left out.
+    """
+
+    def __init__(self, root: bool) -> None:
+        for place in (sys.prefix, sys.base_prefix):
+            if hidden := next((each for each in _HIDING if Path(place).is_relative_to(each)), None):
+                raise SandboxError(
+                    f"{place} lies in {hidden}, which each submission gets anew\n  → move the project elsewhere"
+                )
+        require_hidden(ROOT)
+        self.descriptors: list[int] = []
+        self.command = [require(), "--die-with-parent", "--new-session", "--clearenv"]
+        if root:
+            # Without a user namespace of bubblewrap's, the fork server can become nobody. The kernel counts nobody's
+            # processes, and never root's, not even of a root that is called otherwise in a namespace.
+            self.command += ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+            self.command += ["--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+        else:
+            self.command += ["--unshare-all"]
+        self.command += ["--hostname", "sandbox"]
+        for place in ("/usr", "/etc/ld.so.cache", "/etc/alternatives"):
+            if os.path.exists(place):
+                self._show(place, place)
+        for place in _SYSTEM:
+            if os.path.islink(place):
+                self.command += ["--symlink", os.readlink(place), place]
+            elif os.path.isdir(place):
+                self._show(place, place)
+        for name, value in _ENVIRONMENT.items():
+            self.command += ["--setenv", name, value]
+        self.python = self._show_python()
+        for shown in _SHOWN:
+            _forget_places(ROOT / shown)
+            self._show(str(ROOT / shown), f"{_INSIDE}/{shown}")
+        self.command += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/tmp"]
+        # What a submission could write would be there for the next one: a module in /course, say.
+        self.command += ["--remount-ro", "/dev", "--remount-ro", "/", "--setenv", "COURSE_GRADING_PATH", _INSIDE]
+
+    def close(self) -> None:
+        """Close what was kept open for bubblewrap."""
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+
+    def _show(self, place: str, there: str) -> None:
+        """Show a folder or a file of this machine, read-only."""
+        if not there.startswith("/usr/"):
+            self.command += _folders(Path(there).parent)
+        self.command += ["--ro-bind", place, there]
+
+    def _write(self, text: str, there: str) -> None:
+        """Show a file with this text."""
+        ours, theirs = os.pipe()
+        os.write(theirs, text.encode())  # little enough for a pipe
+        os.close(theirs)
+        self.descriptors.append(ours)
+        self.command += ["--perms", "0444", "--ro-bind-data", str(ours), there]
+
+    def _show_python(self) -> str:
+        """Show this Python and its packages; returns its path in the sandbox."""
+        # As it was typed it may lead through folders that the sandbox doesn't show, ../.venv/bin/python, and links.
+        program = self._in_python(Path(os.path.realpath(sys.executable)))
+        if not program.is_relative_to("/usr"):
+            self._show(sys.base_prefix, _PYTHON)
+            if sysconfig.get_config_var("Py_ENABLE_SHARED"):  # the program looks for it where it was installed
+                self.command += ["--setenv", "LD_LIBRARY_PATH", f"{_PYTHON}/lib"]
+        packages = [Path(place) for place in dict.fromkeys(map(sysconfig.get_path, ("purelib", "platlib")))]
+        if sys.prefix == sys.base_prefix:
+            shown = {place: self._in_python(place) for place in packages}
+        else:
+            # A virtual environment is a folder of packages, and a pyvenv.cfg that says which Python it belongs to.
+            shown = {place: Path(_ENVIRONS, place.relative_to(sys.prefix)) for place in packages}
+            self.command += [*_folders(Path(_ENVIRONS, "bin")), "--symlink", str(program), f"{_ENVIRONS}/bin/python"]
+            self._write(f"home = {program.parent}\ninclude-system-site-packages = false\n", f"{_ENVIRONS}/pyvenv.cfg")
+            for place, there in shown.items():
+                self._show(str(place), str(there))
+            program = Path(_ENVIRONS, "bin", "python")
+        for place, there in shown.items():
+            for noted in (*place.glob("*.pth"), *place.glob("*.dist-info/direct_url.json")):
+                self._write("", str(there / noted.relative_to(place)))
+        return str(program)
+
+    @staticmethod
+    def _in_python(place: Path) -> Path:
+        """Where a part of this Python's own folder is in the sandbox."""
+        base = Path(sys.base_prefix).resolve()
+        return place if place.is_relative_to("/usr") else Path(_PYTHON, place.resolve().relative_to(base))
+
+
+def _forget_places(folder: Path) -> None:
+    """Compile modules again whose compiled form says where it was made; Python itself doesn't need to know."""
+    for compiled in folder.rglob("__pycache__/*.pyc"):
+        with contextlib.suppress(OSError, py_compile.PyCompileError):  # a folder that isn't ours to write to
+            if str(ROOT).encode() in compiled.read_bytes():
+                module = importlib.util.source_from_cache(str(compiled))
+                py_compile.compile(module, str(compiled), str(Path(module).relative_to(ROOT)), doraise=True)
 
 
 def _folders(place: Path) -> list[str]:

@@ -25,7 +25,7 @@ def test_a_project_inside_the_folder_of_this_python_is_refused(place: str, monke
     """As after `python -m venv .` in the project: what is bound for Python's sake would bring the solutions along."""
     monkeypatch.setattr(sys, place, str(project.ROOT))
     with pytest.raises(sandbox.SandboxError, match=r"lies in .*which every submission may read(.|\n)*→ move it"):
-        sandbox._bubblewrap(False)
+        sandbox.Wall(False)
 
 
 @pytest.mark.parametrize("shown", ["autograder/inside", "course_utils"])
@@ -49,7 +49,7 @@ def test_a_link_into_a_readable_place_is_followed_and_refused(tmp_path: Path, mo
 def test_a_python_that_the_sandbox_would_hide_is_refused(hidden: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", f"{hidden}/venv")
     with pytest.raises(sandbox.SandboxError, match="each submission gets anew"):
-        sandbox._bubblewrap(False)
+        sandbox.Wall(False)
 
 
 def test_a_class_where_submissions_could_read_it_is_not_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +117,32 @@ def test_the_sandbox_shows_of_this_project_what_runs_inside_it_and_nothing_else(
         "/course/autograder ['inside']",
         f"False {inside}",
     ]
+
+
+@pytest.mark.sandboxed
+def test_nothing_that_a_submission_can_read_says_where_the_course_is_installed() -> None:
+    """In particular nothing that an installation notes: `*.pth`, `direct_url.json`, compiled modules."""
+    environment = project.ROOT if Path(sys.prefix).is_relative_to(project.ROOT) else Path(sys.prefix)
+    look = f"""
+import os, sys
+
+wanted = [{str(project.ROOT)!r}.encode(), {str(environment)!r}.encode()]
+found = [sys.executable, sys.prefix, *sys.path, *map(str, os.environ.items())]
+found = [each for each in found if any(word in each.encode() for word in wanted)]
+for top in ("/environment", "/course", "/proc", "/etc", "/tmp", "/dev"):
+    for folder, _, files in os.walk(top):
+        for name in files:
+            try:
+                with open(os.path.join(folder, name), "rb") as file:
+                    text = file.read(2**22) if os.path.isfile(file.name) else b""
+            except OSError:
+                continue
+            if any(word in text for word in wanted):
+                found.append(file.name)
+print(found)
+"""
+    with sandbox.Sandbox(Limits(seconds=120)) as box, box.conversation() as talk:
+        assert talk.ask(Run(look)) == Ran("", "[]\n")
 
 
 @pytest.mark.sandboxed

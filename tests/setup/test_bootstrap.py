@@ -47,13 +47,24 @@ sys.addaudithook(lambda event, args: event == "subprocess.Popen" and print("STAR
 {setup}
 runpy.run_path("bootstrap.py", run_name="__main__")
 """
+# Read by every Python that starts with PYTHONPATH. `python -m venv` then copies a pip that is there: installing and
+# compiling its own takes seconds, and the same files come out.
+COPIED = """
+import sys
+if sys.orig_argv[1:3] == ["-m", "venv"]:
+    import pathlib, shutil, venv
+    def copy(builder, context):
+        [packages] = pathlib.Path(context.env_dir).glob("lib/python*/site-packages")
+        shutil.copytree({pip!r}, packages, dirs_exist_ok=True)
+    venv.EnvBuilder._setup_pip = copy
+"""
 
 
 class Course:
-    """A copy of bootstrap.py beside a project of one module."""
+    """A copy of bootstrap.py beside a project of one module; ``environ`` is what all of its processes see."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, **environ: str) -> None:
+        self.folder, self.environ = folder, environ
         folder.mkdir()
         shutil.copy(ROOT / "bootstrap.py", folder)
         (folder / "backend.py").write_text(BACKEND)
@@ -69,7 +80,7 @@ class Course:
         command = [sys.executable, "-c", WATCHED.format(setup=setup), *arguments]
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            command, cwd=self.folder, env=clean | environ, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+            command, cwd=self.folder, env=clean | self.environ | environ, stdout=pipe, stderr=pipe, text=True, start_new_session=True
         )
 
     def run(self, *arguments: str, setup: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
@@ -95,18 +106,30 @@ class Course:
         return run.returncode == 0 and not self.venv.with_name(".venv.installing").exists()
 
 
-@pytest.fixture
-def course(tmp_path: Path) -> Course:
-    return Course(tmp_path / "course")
+@pytest.fixture(scope="module")
+def pip(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for the pip of `ready`, which copies it here."""
+    return tmp_path_factory.mktemp("pip")
 
 
 @pytest.fixture(scope="module")
-def ready(tmp_path_factory: pytest.TempPathFactory) -> Course:
-    """A course that is set up; tests that use it leave it so."""
+def ready(tmp_path_factory: pytest.TempPathFactory, pip: Path) -> Course:
+    """A course that is set up, with all that Python's own `venv` does; tests that use it leave it so."""
     course = Course(tmp_path_factory.mktemp("ready") / "course")
     started = course.set_up()
     assert len(started) == 2 and "-m venv" in started[0] and "pip install -c requirements.lock -e ." in started[1]
+    [packages] = course.venv.glob("lib/python*/site-packages")
+    for folder in packages.glob("pip*"):
+        shutil.copytree(folder, pip / folder.name)
+    customized = tmp_path_factory.mktemp("customized")
+    (customized / "sitecustomize.py").write_text(COPIED.format(pip=str(pip)))
+    course.environ["PYTHONPATH"] = str(customized)
     return course
+
+
+@pytest.fixture
+def course(tmp_path: Path, ready: Course) -> Course:
+    return Course(tmp_path / "course", **ready.environ)
 
 
 def test_what_is_installed_is_compiled_even_where_it_cannot_be(course: Course) -> None:
@@ -217,12 +240,15 @@ def test_after_a_failure_the_same_command_goes_on(ready: Course) -> None:
     ],
 )
 def test_what_pip_says_becomes_advice(ready: Course, said: str, advice: str) -> None:
+    lock = ready.folder / "requirements.lock"
+    before = lock.read_text()
     (ready.folder / "broken").write_text(said)
-    (ready.folder / "requirements.lock").write_text(f"# {said}\n")
+    lock.write_text(f"# {said}\n")
     run = ready.run()
     (ready.folder / "broken").unlink()
+    lock.write_text(before)
     assert run.returncode == 1 and advice in run.stderr.splitlines()[-1], run.stderr
-    ready.set_up()
+    assert ready.set_up() == []  # nothing was installed, and what is installed is wanted again
 
 
 def test_an_index_that_cannot_be_reached_is_reported_with_advice(course: Course) -> None:
@@ -292,7 +318,7 @@ def test_a_folder_that_is_no_environment_is_left_alone(course: Course) -> None:
 
 
 def test_an_environment_of_ones_own_is_used_and_never_deleted(course: Course) -> None:
-    subprocess.run([sys.executable, "-m", "venv", course.venv], check=True)
+    subprocess.run([sys.executable, "-m", "venv", course.venv], env={**os.environ, **course.environ}, check=True)
     mine = course.venv / "mine"
     mine.touch()
     (course.folder / "slow").touch()
@@ -307,7 +333,7 @@ def test_an_environment_of_ones_own_is_used_and_never_deleted(course: Course) ->
     assert "is no Python environment" in course.refusal() and mine.exists()
 
 
-def test_the_machines_own_torch_is_left_out_of_the_lock(course: Course, tmp_path: Path) -> None:
+def test_the_machines_own_torch_is_left_out_of_the_lock(course: Course, pip: Path, tmp_path: Path) -> None:
     lock = "filelock==9.9\nnumpy==9.9\ntorch==9.9\n"
     (course.folder / "requirements.lock").write_text(lock)
     # A machine's Python with a torch and what it requires, at versions of its own.
@@ -323,7 +349,7 @@ def test_the_machines_own_torch_is_left_out_of_the_lock(course: Course, tmp_path
         text = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n{}\n".format(*name.split("-"), metadata)
         (packages / f"{name}.dist-info" / "METADATA").write_text(text)
     venv = {"COURSE_VENV": str(machine)}
-    subprocess.run([machine / "bin" / "python", "-m", "ensurepip"], check=True, capture_output=True)
+    shutil.copytree(pip, packages, dirs_exist_ok=True)
     run = course.run("--system-torch", **venv)
     assert run.returncode == 0, run.stderr
     assert "own torch 2.11.0+cu128" in run.stdout
