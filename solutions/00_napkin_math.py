@@ -92,10 +92,10 @@ threshold for "systemic risk" at $10^{25}$. A law can use such a count because, 
 
 Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. A card's
 **peak** is the rate, in FLOP/s, that it cannot exceed. The H100's data sheet lists $1{,}979 \cdot 10^{12}$ FLOP/s for
-16-bit numbers, with a footnote: *with sparsity*. That number applies only if half of the numbers in one of the two
-matrices are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any number may be
-nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s), or about
-$10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
+16-bit numbers, with a footnote: *with sparsity*. That number applies only if, when the card multiplies two matrices,
+half of the numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in
+which any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$
+FLOP/s), or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to train GPT-3?
@@ -153,7 +153,7 @@ answer is 30 or 33, but whether it's 3, 30 or 300.
 What about your own machine? The cell after your guess spends a second measuring how fast it multiplies matrices.
 
 **Predict.** How many *years* would your machine need for GPT-3's $3.14 \cdot 10^{23}$ FLOPs? A year has about 30
-million seconds.
+million seconds. (A laptop's processor typically multiplies matrices at $10^{10}$ to $10^{12}$ FLOP/s.)
 """
 
 # %%
@@ -180,10 +180,10 @@ you need to replace one of the newer ones?
 To answer the first question we need a count and a rate.
 
 *The count.* A **parameter** is a number in the model that training adjusts. A **token** is a piece of text, a word or
-part of one; the model reads its training data token by token. In the **forward pass** the model reads the text and
-predicts each next token. For each token it multiplies each parameter by something and adds the product to something
-else: 2 FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the
-predictions, and this takes twice as much work: 4 FLOPs. So
+part of one; the model sees its training data as a long sequence of tokens. In the **forward pass** the model reads the
+text and predicts each next token. For each token it multiplies each parameter by something and adds the product to
+something else: 2 FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve
+the predictions, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
@@ -232,8 +232,8 @@ r"""
 ### Exercise 0.1 · How many days &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `training_days(parameters, tokens, devices, peak_flops, mfu)`. It returns how many days the training takes by the
-formula above, unrounded. `peak_flops` is the dense peak of *one* device in FLOP/s, and `mfu` is a fraction, such as
-0.5. All arguments are positive.
+formula above, unrounded. `peak_flops` is the dense peak of *one* device (here, a GPU) in FLOP/s, and `mfu` is a
+fraction, such as 0.5. All arguments are positive.
 """
 
 
@@ -320,10 +320,10 @@ assert round(training_days(70e9, 15e12, 1024, 2 * h100, 0.5)) == 72
 
 # %% [markdown]
 r"""
-> **Trap: words that hide a factor of two.** "An H100 does 2 PFLOP/s" quotes the sparse peak and gives 72 days instead
-> of 144. "At full speed" forgets the MFU and gives 72 as well. A text that counts a multiplication and an addition
-> together as one "FLOP" gives 72 once more. Make two of these mistakes and the plan is off by a factor of four. When an
-> answer surprises you by a factor of two, go through this list.
+> **Trap: words that hide a factor of two.** "An H100 does 2 PFLOP/s" ($2 \cdot 10^{15}$ FLOP/s) quotes the sparse peak
+> and gives 72 days instead of 144. "At full speed" forgets the MFU and gives 72 as well. A text that counts a
+> multiplication and an addition together as one "FLOP" gives 72 once more. Make two of these mistakes and the plan is
+> off by a factor of four. When an answer surprises you by a factor of two, go through this list.
 
 *Try it yourself:* how many days would 16,384 H100s need? Would the MFU stay the same?
 
@@ -433,9 +433,9 @@ The second question is about memory. Training has to keep three things for each 
 - the parameter itself;
 - its *gradient*, which says how the parameter should change; the backward pass computes it (lecture 06);
 - the **optimizer state**, which is whatever the optimizer remembers from one step to the next. (The optimizer is the
-  algorithm that changes the parameters.) Plain gradient descent (SGD) remembers nothing. With *momentum* it keeps one
-  number per parameter. *AdamW*, the usual choice for language models, keeps two: running averages of the gradient and
-  of its square. You'll build it in lecture 08.
+  algorithm that changes the parameters.) Plain stochastic gradient descent (SGD) remembers nothing. With *momentum* it
+  keeps one number per parameter. *AdamW*, the usual choice for language models, keeps two: running averages of the
+  gradient and of its square. You'll build it in lecture 08.
 
 Each number takes 4 bytes in the format `float32`, 2 bytes in `bfloat16` or `float16`, and 1 byte in an 8-bit format.
 (Lecture 02 explains the bits.) So with everything in `float32`, training with AdamW takes $4 + 4 + 4 + 4 = 16$ bytes
@@ -459,11 +459,12 @@ assert kept == 16 * weight.numel() + 4  # 4 bytes more in all: AdamW counts its 
 
 # %% [markdown]
 r"""
-Can we do with less? In the common recipe, **mixed precision**, most of the arithmetic is done in a 16-bit format and
-the rest in `float32`. An H100's peak in `bfloat16` is 15 times its peak in `float32`, so the version of the recipe that
-we count here stores parameters and gradients in `bfloat16`, in 2 bytes each. But `bfloat16` has only two to three
-significant digits, so small updates get rounded away (lecture 10 shows it). The recipe therefore keeps a second, more
-precise copy of each parameter in `float32`, the *master copy*, and the optimizer state in `float32` as well.
+Can we get by with less? In the common recipe, **mixed precision**, most of the arithmetic is done in a 16-bit format,
+because an H100's peak in `bfloat16` is 15 times its peak in `float32`; the rest is done in `float32`. The version of
+the recipe that we count here also stores parameters and gradients in `bfloat16`, in 2 bytes each. But `bfloat16` has
+only two to three significant digits, so small updates get rounded away (lecture 10 shows it). The recipe therefore
+keeps a second, more precise copy of each parameter in `float32`, the *master copy*, and the optimizer state in
+`float32` as well.
 
 **Predict.** How many bytes per parameter does this recipe take, with AdamW?
 """
@@ -482,15 +483,15 @@ assert round(speed_up) == 15
 # %% [markdown]
 r"""
 Sixteen again! The master copy uses up what the parameters and gradients save. As far as these numbers go, *mixed
-precision makes training faster, not smaller*.
+precision saves time, not memory*.
 
 ### Exercise 0.3 · Bytes per parameter &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `bytes_per_parameter(parameters, gradients, optimizer, state, master)` for any such recipe. `parameters`,
 `gradients`, `state` and `master` are names of dtypes, as PyTorch calls number formats: `"float32"` (4 bytes),
-`"bfloat16"` and `"float16"` (2), `"float8"` (1). `optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the optimizer state
-is in the dtype `state`, by default `"float32"`. `master` is the dtype of the master copy of the parameters, or `None`
-(the default) if there is none.
+`"bfloat16"` and `"float16"` (2), `"float8"` (1; it stands for any of PyTorch's 8-bit floating-point dtypes).
+`optimizer` is `"SGD"`, `"momentum"` or `"AdamW"`; the optimizer state is in the dtype `state`, by default `"float32"`.
+`master` is the dtype of the master copy of the parameters, or `None` (the default) if there is none.
 """
 
 
@@ -587,7 +588,7 @@ check("largest_model")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Divide the bytes you have by the bytes that each parameter takes.</details>
-<details><summary>Hint 2</summary>How many devices' memory counts depends on <code>sharded</code>. And how many bytes is a GB on a label?</details>
+<details><summary>Hint 2</summary>Whether you can use the memory of all the devices or of only one depends on <code>sharded</code>. And how many bytes is a GB on a label?</details>
 
 **Why it matters.** This function answers the second question. Notice what that question did *not* ask about: the
 training data and the time.
@@ -713,9 +714,9 @@ trades them for compute.
 
 ## 5 · Both at once, and the bill
 
-You now have two answers for eight H100s, and they disagree: a model of 40 billion parameters *fits*, but two weeks are
-only enough to *train* one of 5.6 billion. How long would the larger one take, on 20 tokens per parameter and at an MFU
-of 0.4?
+You now have two answers for eight H100s, and they disagree: a model of 40 billion parameters *fits*, but two weeks is
+only long enough to *train* one of 5.6 billion. How long would the larger one take, on 20 tokens per parameter and at an
+MFU of 0.4?
 """
 
 # %%
@@ -735,9 +736,9 @@ stricter one counts.
 Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`. It returns the smallest
 number of cards, as an `int`, that finishes the training within `days` *and* holds the model, sharded. `peak_flops` (in
 FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
-arguments are positive, and you can rent any number of cards, not only whole servers. The model has at least a million
-parameters, each takes at most 100 bytes, and each number that you round up is either a whole number or at least 0.0001
-away from one.
+arguments are positive, and you can rent any number of cards, not only whole servers of eight. The model has at least a
+million parameters, each takes at most 100 bytes, and each number that you round up is either a whole number or at least
+0.0001 away from the nearest whole number.
 """
 
 
@@ -769,7 +770,7 @@ r"""
 <details><summary>Hint 2</summary>How many FLOPs does one card do within the days, and how many bytes does it hold? <code>math.ceil</code> rounds up.</details>
 
 **Why it matters.** For every plan, ask which of the two is the limit. If it's memory, a recipe with fewer bytes per
-parameter helps and a faster card doesn't. If it's compute, it's the other way round.
+parameter helps and a faster card doesn't. If it's compute, the opposite is true.
 
 Which one is the limit for the 70-billion-parameter model of the first question?
 """
@@ -944,7 +945,7 @@ check("two_weeks")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Compare the two weeks with your result in section 1, and the one card with your result in section 4. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s need seven thousand days for it, twenty years?</details>
-<details><summary>Hint 2</summary>How many days are two weeks? What does "tera" mean? How many cards does the name of the function mention? How many bytes is a GB on a label?</details>
+<details><summary>Hint 2</summary>How many days are there in two weeks? What does "tera" mean? How many cards does the name of the function mention? How many bytes is a GB on a label?</details>
 
 **Why it matters.** All of this code runs without an error. To catch such mistakes, write the units beside each number,
 and compute it a second time in a different way.
@@ -1023,15 +1024,16 @@ assert round(lowest) == 184 and round(highest) == 30_840
 # %% [markdown]
 r"""
 The largest run took about 170 times as many GPU-hours as the smallest. Over that whole range, a formula that fits on a
-napkin predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; teams with
-poor utilization rarely publish it. One of the two that don't fit, and some that do, have more to teach us:
+napkin predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; it says little
+about badly run training, since teams rarely publish a poor utilization. One of the two that don't fit, and some that
+do, have more to teach us:
 
-- *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card doesn't say why.
-  Perhaps these hours include more than one run. We don't know.
+- *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card (the page published
+  with the model) doesn't say why; perhaps these hours include more than one run, but we don't know.
 - *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a 2021 paper. Its authors
-  saved memory by computing activations a second time instead of keeping them. This adds a forward pass, so it takes 8
-  FLOPs instead of 6, and their speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU counts only 6, and rightly so:
-  the extra work didn't make the model any better.
+  saved memory by computing activations a second time instead of keeping them. This adds a forward pass, so training
+  takes 8 FLOPs per parameter and token instead of 6, and their speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU
+  counts only 6, and rightly so: the extra work didn't make the model any better.
 - *DeepSeek-V3* has 671 billion parameters but uses only 37 billion of them for each token, so only these count as work.
   (It was trained on the H800, an H100 with slower connections between cards, and largely in 8 bits, where the peak is
   twice as high.)
@@ -1117,6 +1119,6 @@ $3 \cdot 10^{23}$ FLOPs; today's large models take $10^{25}$ and more. In a larg
 hold the model, and most are there to finish in time. A compute-optimal model ten times as large costs a hundred times
 as much to train. And this arithmetic is usually right to within a quarter.
 
-Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Everything you counted here is stored in tensors. How many
-bytes does one take, and where are they?
+Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Every byte you counted here belongs to a tensor. How many bytes
+does one take, and where are they?
 """

@@ -8,8 +8,8 @@ r"""
 
 Deep learning stores everything in tensors: parameters, gradients, optimizer state, activations, data. So the first
 thing you need to know about a training run is how large its tensors are. In this lecture you'll write the code that
-shows why the weights of GPT-3 don't fit on four 80 GB GPU cards, which of its matrices are to blame, and how long it
-takes to move them.
+shows how many 80 GB GPU cards the weights of GPT-3 fill, which of its matrices are to blame, and how long it takes to
+move them.
 """
 
 # %%
@@ -110,9 +110,9 @@ assert x.numel() * x.element_size() == 128  # bytes
 
 # %% [markdown]
 r"""
-**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies its input by two matrices, and
-one of these is 49,152 × 12,288. How many bytes does that one matrix take in `float32`? You can write `5e6` for five
-million.
+**Predict.** GPT-3 has 96 layers. Each contains a *feed-forward block*, which multiplies by two matrices, one after the
+other, and one of these is 49,152 × 12,288. How many bytes does that one matrix take in `float32`? You can write `5e6`
+for five million.
 """
 
 # %%
@@ -153,8 +153,8 @@ r"""
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
 many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
 that `x` has. The function must work for every dtype and shape, for an empty tensor, and for a tensor on the "meta"
-device, which has a shape and a dtype but no data. For a *view* (a part of a larger tensor, or one row shown many times)
-count the elements of the view itself, not all those in the memory behind it.
+device (such a tensor has a shape and a dtype but no data). For a *view* (a part of a larger tensor, or one row shown
+many times) count the elements of the view itself, not all those in the memory behind it.
 """
 
 
@@ -221,8 +221,9 @@ There are two ways to get a tensor onto a device. `x.to(device)` copies an exist
 watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in `float32`, so together they take 2 · 32 ·
 32 · 4 = 8,192 bytes.
 
-**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time (`moved` is `x.to(device)`). At the moment
-when the most memory is in use, how many bytes do `y` and everything that this line makes take together?
+**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time (`moved` is `x.to(device)`). Count `y` and
+everything that this line makes, but not `moved`. How many bytes do they take at the moment when the most memory is in
+use?
 """
 
 # %%
@@ -263,7 +264,7 @@ if device.type == "cuda":
 # %% [markdown]
 r"""
 `.to` copies only if it must. If the tensor is already on that device and has that dtype, `.to` returns *the same
-tensor*. That's convenient, but it's also a trap: you may overwrite a tensor that you thought was a copy.
+tensor*. That's convenient, but it's also a trap: you may overwrite the original when you thought you had a copy.
 """
 
 # %%
@@ -328,7 +329,8 @@ After that, the time grows in proportion to the bytes: $\text{seconds} = \text{l
 \text{bandwidth}$. Let's measure it, from a few kilobytes to many megabytes. If you have a GPU, the copies go from the
 CPU's memory to the GPU's; otherwise they go from one place in memory to another.
 
-**Predict.** The largest copy below has 16,384 times as many bytes as the smallest. How many times as long does it take?
+**Predict.** The smallest copy below has 4,096 bytes, and the largest has 16,384 times as many. How many times as long does
+it take, if the latency is a few microseconds and the bandwidth is about $10^{10}$ B/s?
 """
 
 # %%
@@ -573,7 +575,7 @@ r"""
 <details><summary>Hint 1</summary>Square, mean over the last dimension, add eps, square root, divide: five steps, each an elementwise operation or a mean.</details>
 <details><summary>Hint 2</summary>The mean must keep its dimension (<code>keepdim=True</code>), or it's aligned with the wrong one. For a square matrix nothing warns you.</details>
 
-**Why it matters.** Llama, Qwen and DeepSeek normalize at least twice in every layer this way. They call it RMSNorm: the
+**Why it matters.** Llama, Qwen and DeepSeek normalize this way at least twice in every layer. They call it RMSNorm: the
 function you just wrote, computed in float32 and multiplied by a learned scale.
 
 How much does the result still tell you about the vector's original magnitude? Nothing, as long as the mean of its
@@ -610,13 +612,14 @@ r"""
 What would you need that for? Remember that a language model learns to predict the next token at each position. Position
 $q$ has to predict token $q + 1$ from tokens 0 to $q$, and it mustn't see any later ones, or it would simply copy the
 answer. A **causal mask** is a matrix that says which positions each position may see: its entry `[query, key]` is true
-if the *query*, the position that predicts, may see the *key*, the position that is read, which means
+if the *query* (the position that predicts) may see the *key* (the position that is read), that is, if
 $\text{key} \le \text{query}$. (Lecture 04 explains these two names and uses the mask in attention.)
 
 > **Trap: the wrong triangle.** `triu` is often introduced as "how to make a causal mask". If there is one row per
 > query, it makes the transpose of one: the first position then sees the whole text, and the last only itself. A model
-> trained that way reaches a wonderfully low loss and is useless, because it copies the answer from the future. (`triu`
-> is right for a matrix laid out as `[key, query]`, and `triu(diagonal=1)` is right for marking what is *forbidden*.)
+> trained that way reaches a wonderfully low *loss* (the error that training minimizes) and is useless, because it
+> copies the answer from the future. (`triu` is right for a matrix laid out as `[key, query]`, and `triu(diagonal=1)` is
+> right for marking what is *forbidden*.)
 
 Suppose that each position takes the average of what it sees:
 """
@@ -635,9 +638,9 @@ r"""
 
 Write `causal_mask(t, window)`. It returns a Boolean matrix of shape `[t, t]` in which entry `[query, key]` is `True` if
 that query may see that key. A query may see itself and everything before it. Many models let some of their layers look
-back only a limited distance. If a `window` is given, a query sees only the last `window` of these keys, its own
-included (or all of them, if there are fewer). By default `window` is `None`, and a query sees itself and everything
-before it. Each call makes a new matrix. Both numbers are at least 1, and the window may be wider than the text.
+back only a limited distance. If a `window` is given, a query sees only the last `window` keys up to and including its
+own (or all of them, if there are fewer). By default `window` is `None`, and there is no such limit. Each call makes a
+new matrix. Both numbers are at least 1, and the window may be wider than the text.
 """
 
 
@@ -703,7 +706,8 @@ proportion to the length.
 Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives
 `[B, K]`. If there are more dimensions, the last two form the matrices, and the others are *batch* dimensions: there is
 a separate product for each combination of their indices, and PyTorch computes all of them at once. In a language model,
-`x` typically has one leading dimension for the sequences and one for the tokens.
+`x` typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token. In the
+second cell below, both `batch` and `tokens` are batch dimensions.
 """
 
 # %% tags=["item-33"]
@@ -771,15 +775,15 @@ print(
 
 # %% [markdown]
 r"""
-*Try it yourself:* `torch.ones(2, 3, 5) @ torch.ones(4, 5, 7)` fails. What would the first dimension of each have to be?
+*Try it yourself:* `torch.ones(2, 3, 5) @ torch.ones(4, 5, 7)` fails. Which pairs of first dimensions would work?
 
 ## 7 · GPT-3, byte by byte
 
-GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has four 12,288 × 12,288 matrices for attention
-and two for the feed-forward block, one 12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a
-vector for each of 50,257 tokens, the *token embedding*, and one with a vector for each of 2,048 positions, the
-*position embedding*. (The token embedding also serves as the output layer, so it counts once. Biases and normalizations
-add less than 0.01%.)
+GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has four 12,288 × 12,288 matrices for
+*attention* (the part in which positions read from each other, lecture 04) and two for the feed-forward block, one
+12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a vector for each of 50,257 tokens, the
+*token embedding*, and one with a vector for each of 2,048 positions, the *position embedding*. (The token embedding
+also serves as the output layer, so it counts once. Biases and normalizations add less than 0.01%.)
 
 **Predict.** How many 80 GB cards do you need just to *hold* these weights, at two bytes each?
 """

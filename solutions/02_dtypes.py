@@ -9,12 +9,12 @@ r"""
 
 A **floating-point number** is stored like a number in scientific notation, with a sign, a few digits and an exponent.
 In a tensor it has exactly 64, 32, 16 or 8 bits. So every format can represent only certain numbers and must round all
-the others. The designer of the format chose which ones, and you choose again whenever you write `dtype=`. In this
-lecture you'll write a decoder and check it against PyTorch on every one of the 131,584 bit patterns of `float16`,
-`bfloat16` and the two 8-bit formats. You'll also see which formats round gradients to zero, which ones leave a weight
-stuck, and how people fix both.
+the others. The designer of the format chose which numbers it can represent, and you choose again whenever you write
+`dtype=`. In this lecture you'll write a decoder and check it against PyTorch on every one of the 131,584 bit patterns
+of `float16`, `bfloat16` and the two 8-bit formats. You'll also see which formats round gradients to zero, which ones
+leave a weight stuck, and how people fix both.
 
-(Bits mean the same on a GPU as on a CPU, so this lecture runs on the CPU.)
+(Bits mean the same thing on a GPU as on a CPU, so this lecture runs on the CPU.)
 """
 
 # %%
@@ -67,10 +67,10 @@ is; the **mantissa**, also called the *fraction* (and, loosely, the *significand
 
 $$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent} - 127}$$
 
-Two ideas are at work here. In base two the first digit of any number except zero is 1, so the format doesn't store it.
-This unstored digit is the **implicit one**. And the exponent field itself is never negative: to get the exponent, you
-subtract a constant, the **bias**, from it. For `float32` the bias is 127, and with $e$ exponent bits it's
-$2^{e-1} - 1$.
+Two ideas are at work here. In base-two scientific notation the first digit of any number except zero is 1, so the
+format doesn't store it. This unstored digit is the **implicit one**. And the exponent field itself is never negative:
+to get the exponent, you subtract a constant, the **bias**, from the field. For `float32` the bias is 127, and with $e$
+exponent bits it's $2^{e-1} - 1$.
 
 **Predict.** Which number is `0 10000001 10100000000000000000000`? Work it out on paper: 10000001 in base two is 129,
 and a mantissa that begins with 101 stands for 1/2 + 1/8.
@@ -91,10 +91,10 @@ assert number == (1 + 1 / 2 + 1 / 8) * 2 ** (129 - 127) == 6.5
 r"""
 Two values of the exponent field are reserved for special cases.
 
-- *All zeros.* There's no implicit one, and the exponent is the one that a field value of 1 would give. So the number is
-  $\text{mantissa} / 2^{23} \cdot 2^{1-127}$. A mantissa of 0 then means the number zero. Because the sign bit can be
-  either, zero has two patterns, 0 and −0. A **subnormal** number has exponent field 0 and a nonzero mantissa. Subnormal
-  numbers fill the gap between zero and the smallest ordinary (*normal*) number in equal steps.
+- *All zeros.* There's no implicit one, and the exponent is the same as for a field value of 1. So the number is
+  $\text{mantissa} / 2^{23} \cdot 2^{1-127}$. A mantissa of 0 then means the number zero. Because the sign bit can still
+  be 0 or 1, zero has two patterns, 0 and −0. A **subnormal** number has exponent field 0 and a nonzero mantissa.
+  Subnormal numbers fill the gap between zero and the smallest ordinary (*normal*) number in equal steps.
 - *All ones.* If the mantissa is 0, that's infinity. Any other mantissa means **NaN**, *not a number*, the result of
   operations such as ∞ − ∞.
 """
@@ -114,9 +114,9 @@ assert math.nan != math.nan  # NaN equals nothing, itself included
 
 # %% [markdown]
 r"""
-> **Trap: 0.1 is not 0.1.** It's easy to assume that `0.1` is stored exactly and that only long computations round. But
-> `0.1` is rounded too: in base two, 0.1 has infinitely many digits, like 1/3 in base ten. The computer stores the
-> nearest number that the format can represent.
+> **Trap: 0.1 is not 0.1.** It's easy to assume that `0.1` is stored exactly and that rounding happens only in long
+> computations. But `0.1` is rounded too: in base two, 0.1 has infinitely many digits, like 1/3 in base ten. The
+> computer stores the nearest number that the format can represent.
 """
 
 # %%
@@ -400,10 +400,10 @@ assert x.tolist() == [1.0011717677116394e-08, 70_144.0]  # … as the nearest bf
 # %% [markdown]
 r"""
 That's why `bfloat16` was invented. Where exactly is the edge? A conversion rounds to the nearest number that the format
-can represent, and infinity takes the place of the number that would follow the largest. So a number is lost only if it
-rounds to 0 or to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal number, and it
-becomes 0; anything larger survives. At the other end, 65,520 lies halfway between the largest number, 65,504, and the
-one that would come next, 65,536. So 65,520 becomes infinite, while 65,519 still rounds down.
+can represent, and for rounding, infinity counts as the number that would come right after the largest one. So a number
+is lost only if it rounds to 0 or to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal
+number, and it becomes 0; anything larger survives. At the other end, 65,520 lies halfway between the largest number,
+65,504, and the one that would come next, 65,536. So 65,520 becomes infinite, while 65,519 still rounds down.
 """
 
 # %%
@@ -451,8 +451,8 @@ assert torch.tensor(1e6).to(torch.float8_e5m2).float() == math.inf
 
 # %% [markdown]
 r"""
-*Try it yourself:* what's the smallest integer that `float16` turns into infinity? And how far can you go below
-`2.0**-126` in `bfloat16` before you reach 0? Find out with `torch.tensor(…, dtype=…)`, then compare with `limits`.
+*Try it yourself:* how far can you go below `2.0**-126` in `bfloat16` before you reach 0? Find out with
+`torch.tensor(…, dtype=…)`, then compare with `limits`.
 
 ### Exercise 2.3 · What survives? &nbsp; ★☆☆ &nbsp; 5 minutes
 
@@ -535,8 +535,8 @@ r"""
 Write `gap(x, dtype)`. Round `x` to the nearest number that `dtype` can represent, and return the distance from there to
 the next larger one. `x` is a Python float, 0 or positive, and it rounds to something below the largest number of the
 dtype. The function must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (PyTorch can't
-subtract those, so convert first), and its result must be exact. You can assume that no `x` lies exactly in the middle
-between two numbers, or so close to the middle that rounding it to `float32` first would change the answer.
+subtract those, so convert first), and its result must be exact. You can assume that no `x` lies exactly halfway between
+two numbers, or so close to halfway that rounding it to `float32` first would change the answer.
 """
 
 
@@ -561,9 +561,9 @@ r"""
 <details><summary>Hint 2</summary><code>.view(torch.int16)</code> reads two bytes as an integer, and
 <code>.view(torch.uint8)</code> reads one. In which dtype can you subtract without losing anything?</details>
 
-**Why it matters.** Half of this gap is the largest error that rounding can make. Any smaller amount that you add to a
-number is lost altogether. (Numerical analysts call the gap a *unit in the last place*, or **ulp**: the distance between
-a number and its next larger neighbor.)
+**Why it matters.** Half of this gap is the largest error that rounding can introduce. Any amount below that half gap is
+lost altogether when you add it to the number. (Numerical analysts call the gap a *unit in the last place*, or **ulp**:
+the distance between a number and its next larger neighbor.)
 """
 
 # %%
@@ -637,9 +637,9 @@ they keep the running sum in the wider format and round once, at the end.
 
 Converting to a narrower format means choosing between two neighbors. PyTorch's conversions **round to nearest**, with
 ties to even: they take the closer neighbor, and if the number lies exactly in the middle, the neighbor whose last bit
-is 0. (Always rounding halves up would make sums drift upward.) We can watch the rule at work from `float32` to
-`bfloat16`, because the upper 16 bits are the neighbor nearer to zero, and the lower 16 bits say how far beyond it the
-number lies:
+is 0. (Always rounding halves up would make sums drift upward.) We can watch the rule at work in the conversion from
+`float32` to `bfloat16`, because the upper 16 bits are the neighbor nearer to zero, and the lower 16 bits say how far
+beyond it the number lies:
 
 ```
 lower 16 bits    below 0x8000, which is 1000 0000 0000 0000 in base two:    the upper bits stay
@@ -705,8 +705,8 @@ ones are above 0x8000, and only then? And what changes on a tie, if the upper pa
 <code>torch.where</code>.</details>
 
 **Why it matters.** On processors without an instruction for this conversion, software does it this way, with two
-additions and a shift. Once you know the trick, you can build other kinds of rounding, which many processors have no
-instruction for. You'll do that in the next section.
+additions, two shifts and a mask. Once you know the trick, you can build other kinds of rounding, which many processors
+have no instruction for. You'll do that in the next section.
 """
 
 # %%
@@ -837,7 +837,7 @@ over noise anyway. `float64` would take twice the bytes of `float32`, and at lea
 reduce an error that doesn't matter. But be careful: noise averages out only if it's different each time. An error that
 has the same sign at every step keeps adding up, and here's an example.
 
-### The update that vanishes
+### A thousand small steps
 
 Suppose a weight is 1 and should grow by 0.001 at each step, a thousand times. In the end it should be 2.
 
@@ -866,19 +866,19 @@ assert gap(1.0, torch.bfloat16) == 8 * gap(1.0, torch.float16)
 # %% [markdown]
 r"""
 The weight never moved. Nothing warns you; the loss just stops falling. The gradient was fine, and so was its product
-with the learning rate. It was in the *sum* that the update was rounded away. There are two remedies. The usual one is
-to keep a `float32` copy of the weights, the *master weights*, add the updates there, and compute with a `bfloat16` copy
-of them. The other is to round in such a way that small steps count in the long run.
+with the learning rate. The update was rounded away in the *sum*. There are two remedies. The usual one is to keep a
+`float32` copy of the weights, the *master weights*, add the updates there, and compute with a `bfloat16` copy of them.
+The other is to round in such a way that small steps count in the long run.
 
 So this is what each format means for training:
 
 | format | range | precision | for stable training |
 |---|---|---|---|
-| `float32` | ample | ample | nothing special, at four bytes per number |
-| `bfloat16` | as `float32` | small updates vanish | keep weights and sums in `float32` |
+| `float32` | ample | ample | nothing special, but it takes four bytes per number |
+| `bfloat16` | same as `float32` | small updates vanish | keep weights and sums in `float32` |
 | `float16` | gradients underflow, activations overflow | 8 × as fine as `bfloat16` | scale the loss; keep weights and sums in `float32` |
-| `float8_e4m3fn` | ±448 | very coarse | use one scale per tensor or block; for weights and activations |
-| `float8_e5m2` | ±57,344 | coarser still | the same; for gradients (if each small block has its own scale, E4M3 serves for these too; lecture 10) |
+| `float8_e4m3fn` | ±448 | very coarse | use one scale factor per tensor or block; suits weights and activations |
+| `float8_e5m2` | ±57,344 | coarser still | the same; suits gradients (if each small block has its own scale factor, E4M3 works for these too; lecture 10) |
 
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
 why.
@@ -890,8 +890,9 @@ right *on average*. Write `stochastic_round(x, generator)`, which rounds each el
 this way to one of its two `bfloat16` neighbors. An element that lies a quarter of the way to the next number goes there
 with probability 1/4. Elements that `bfloat16` can represent exactly don't change. Each element is rounded
 independently, and all randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new
-`bfloat16` tensor of the shape of `x`; `x` may be any view and isn't changed. All elements are finite, and none is
-beyond the largest number of `bfloat16`. There may be millions of them, so don't write a loop.
+`bfloat16` tensor with the same shape as `x`; `x` may be any view and must stay unchanged. You can assume that all
+elements of `x` are finite and that none is beyond the largest number of `bfloat16`. There may be millions of them, so
+don't write a loop.
 """
 
 

@@ -57,7 +57,7 @@ r"""
 > **Trap: an old spelling.** Older code writes `x.storage()`. That's deprecated and gives a warning; write
 > `x.untyped_storage()`.
 
-A tensor has one **stride** per dimension: how many slots it is from one element to the next along that dimension. For
+A tensor has one **stride** per dimension: the number of slots from one element to the next along that dimension. For
 our 4 × 4 matrix the strides are `(4, 1)`: four slots to the next row, one slot to the next column.
 """
 
@@ -207,7 +207,7 @@ plots.show(
 # %% [markdown]
 r"""
 A view can even have *more* elements than there are slots. `expand` repeats a dimension of size 1 by giving it stride 0,
-so every step along it stays at the same slot. This is how broadcasting adds a bias to a million rows without making a
+so every step along it lands on the same slot. This is how broadcasting adds a bias to a million rows without making a
 million copies of it.
 """
 
@@ -367,8 +367,8 @@ need to know who else will see the change.
 ## 3 · Contiguous tensors
 
 Which strides does a new tensor get? Its elements are stored in *row-major order*: the last index changes fastest, like
-the last digit of a counter. So the last stride is 1, and a step along any other dimension passes over everything to its
-right:
+the last digit of a counter. So the last stride is 1, and a step along any other dimension skips all the elements of the
+dimensions to its right:
 
 $$\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$$
 
@@ -452,8 +452,9 @@ check.
 
 ### Exercise 3.4 · In order, without gaps? &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `is_contiguous(shape, strides)`. It says whether a tensor with these sizes and strides is contiguous: its elements
-in row-major order, without gaps, with both exceptions above. Work it out from the numbers without making a tensor.
+Write `is_contiguous(shape, strides)`. It says whether a tensor with these sizes and strides is contiguous: whether its
+elements are in row-major order without gaps, allowing for both exceptions above. Work it out from the numbers without
+making a tensor.
 """
 
 
@@ -806,8 +807,8 @@ One function is more general than all of the above. `as_strided(shape, strides)`
 any shape and any strides you like; it keeps the tensor's offset unless you give another. It does almost no checking: it
 rejects only negative strides, which PyTorch doesn't have, and elements outside the storage.
 
-Think of a language model's training data as one long sequence of tokens. A *window*, a piece of text to train on,
-starts at every position that has enough tokens left. Here are eight tokens and their windows of four:
+Think of a language model's training data as one long sequence of tokens. A *window* is a piece of text to train on, and
+one starts at every position that has enough tokens left. Here are eight tokens and their windows of four:
 
 ```
 tokens     0 1 2 3 4 5 6 7
@@ -1010,14 +1011,14 @@ $\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$. Sli
 and `as_strided` make views. `clone`, `contiguous` (unless the tensor is contiguous already), and indexing with a list,
 a mask or a tensor of indices make copies. `reshape` makes one or the other. Two dimensions merge if
 $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$; splitting always works. To find out whether two
-tensors share memory, compare their storages.
+tensors share a storage, compare the addresses of their storages.
 
 **Mindset.** At each change of shape, ask whether it's a view or a copy. If you rely on a view, write `view` and let
 PyTorch check. If it's a copy, work out how many bytes it takes. Before you write in place, know who else uses the
 storage.
 
-**Intuitions.** A view takes microseconds and no memory, whatever its size. A copy takes its bytes divided by the
-bandwidth, and longer if it reads down the columns. The number of elements says nothing about the memory behind them;
+**Intuitions.** A view takes microseconds and no memory, whatever its size. A copy takes as long as its bytes divided by
+the bandwidth, or longer if it reads down the columns. The number of elements says nothing about the memory behind them;
 ask the storage.
 
 Next: [04 · Einops](../04_einops/04_einops.ipynb). Can you give the dimensions names, so that you don't have to remember

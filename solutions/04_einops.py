@@ -8,10 +8,11 @@ r"""
 > **Which dimension is −2?**
 
 Is it the tokens? The heads? That depends on what somebody wrote three lines earlier, and PyTorch doesn't check. Code
-that refers to dimensions by number often runs just as well with the wrong numbers. In this lecture you'll give
-dimensions names instead. With them you'll write multi-head causal attention, the central operation of today's language
-models, in six lines that you can read aloud. You'll check that it agrees with PyTorch's version up to rounding, plot
-which word attends to which, and show by experiment that no position can see the future, not even in the last bit.
+that refers to dimensions by number often runs without complaint even when the numbers are wrong. In this lecture you'll
+give dimensions names instead. With them you'll write multi-head causal attention, the central operation of today's
+language models, in six lines that you can read aloud. You'll check that it agrees with PyTorch's version up to
+rounding, plot which word attends to which, and show by experiment that no position can see the future: not a single bit
+of its output depends on a later token.
 
 The names come from `einops`, a small library by Alex Rogozhnikov. You only need six of its functions, and you'll meet
 all of them here.
@@ -48,8 +49,8 @@ show_progress()
 r"""
 ## 1 · Which dimension is −2?
 
-You'll find this line in many models. It compares each *query* vector with each *key* vector by their dot
-product:
+You'll find this line in many models. It compares each *query* vector with each *key* vector (section 6 explains both)
+by taking their dot product:
 
 ```python
 scores = q @ k.transpose(-2, -1)
@@ -60,8 +61,8 @@ code decided what those dimensions are. Suppose that each of 5 tokens has 3 quer
 3 *heads* (section 6 explains them).
 
 **Predict.** Let `q` and `k` be `float32[2, 5, 3, 4]`: 2 sequences, 5 tokens, 3 heads, 4 numbers. We want to compare
-every token with every other, in each sequence and for each head: 2 · 3 · 5 · 5 = 150 scores. How many scores does the
-line produce?
+every token with every token, itself included, in each sequence and for each head: 2 · 3 · 5 · 5 = 150 scores. How many
+scores does the line produce?
 """
 
 # %%
@@ -81,8 +82,8 @@ assert torch.isclose(scores[0, 0, 0, 1], dot_product)  # head 0 with head 1, bot
 
 # %% [markdown]
 r"""
-Dimension −2 was the heads, so no token was compared with any other. Here the shape shows the mistake, if somebody looks
-at it. But if your test happens to use as many heads as tokens, nothing shows it:
+Dimension −2 was the heads, so no token was compared with any other. Here the shape gives the mistake away, if anybody
+looks. But if your test happens to use as many heads as tokens, nothing does:
 """
 
 # %%
@@ -96,8 +97,8 @@ assert not torch.allclose(careless, careful)  # the same shape, but different nu
 
 # %% [markdown]
 r"""
-Here's the same computation with names. Read it aloud: *for each batch element and head, and for each token t and token
-s, multiply along e and add up the products*. It gives the right scores for any sizes:
+Here's the careful computation with names. Read it aloud: *for each batch element and head, and for each token t and
+token s, multiply along e and add up the products*. It gives the right scores for any sizes:
 """
 
 # %%
@@ -136,9 +137,9 @@ r"""
 Python stores annotations and otherwise ignores them. So it didn't complain that `bad` has a different batch
 size, which violates the annotation.
 
-> **Trap: annotations that nobody checks.** People say that jaxtyping is only documentation. By default it is, but it
-> can be enforced: with the decorator `jaxtyped` and a type checker such as `beartype`, or for a single tensor with
-> `isinstance`.
+> **Trap: annotations that nobody checks.** People say that jaxtyping is only documentation. By default it is, but its
+> annotations can be enforced: with the decorator `jaxtyped` and a type checker such as `beartype`, or for a single
+> tensor with `isinstance`.
 """
 
 # %% tags=["item-36", "error-10"]
@@ -171,9 +172,9 @@ assert isinstance(q[0, 0], fits[2])  # a single vector
 
 # %% [markdown]
 r"""
-The result is checked too. So a function that mixes up its dimensions fails where the mistake is, not three files later.
-But the check sees only sizes, not meanings. If two dimensions have the same size, it can't tell them apart. So choose a
-different size for each dimension in your tests.
+The result is checked too, so a function that mixes up its dimensions fails where the mistake is, not three files later.
+But the check sees only sizes, not meanings: if two dimensions have the same size, it can't tell them apart. In your
+tests, choose a different size for each dimension.
 """
 
 
@@ -200,9 +201,9 @@ print("checked:    ", timing.benchmark(lambda: checked(q, good), min_seconds=0.0
 
 # %% [markdown]
 r"""
-The check looks at shapes and dtypes, never at the elements. So it costs a little Python time for each call (the
-difference between the two times above), no matter how large the tensors are. Use it where that time doesn't matter: in
-tests, and in functions that run only a few times per step.
+The check looks at shapes and dtypes, never at the elements. So each call costs the same small amount of Python time
+(the difference between the two times above), no matter how large the tensors are. Use it where that time doesn't
+matter: in tests, and in functions that run only a few times per step.
 
 *Try it yourself:* annotate `compare` with `"batch t e"` for both `q` and `k`, make `checked` again and call it with
 `good`. Which size does it complain about?
@@ -210,7 +211,7 @@ tests, and in functions that run only a few times per step.
 ### Exercise 4.1 · What a name means &nbsp; ★★☆ &nbsp; 12 minutes
 
 How can a program enforce names? It keeps a dictionary. Write `bind_names(names, shape, sizes)`, which matches one shape
-with its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with all sizes
+against its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with all sizes
 known afterwards, and don't change `sizes`. A name that is a number, such as `12` or `0`, requires that size and isn't
 added to the dictionary. The first name, and no other, may be `...`: it stands for any number of dimensions (including
 none) of any sizes. A scalar's shape `()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions
@@ -299,10 +300,10 @@ assert torch.allclose(new, loops, atol=1e-5)
 
 # %% [markdown]
 r"""
-So a name can do three things. `batch` is in both tensors and in the result, so the product is computed separately for
-each element of the batch. `t` and `s` are in one tensor each and in the result, so the product is computed for every
-pair of them. `e` isn't in the result, so the products are summed over it. Sums, matrix products, transposes and
-diagonals all follow this rule. And `...` stands for dimensions that you don't want to name.
+So a name can play one of three roles. `batch` is in both tensors and in the result, so the product is computed
+separately for each element of the batch. `t` and `s` are in one tensor each and in the result, so the product is
+computed for every pair of them. `e` isn't in the result, so the products are summed over it. Sums, matrix products,
+transposes and diagonals all follow this rule. And `...` stands for dimensions that you don't want to name.
 """
 
 # %% tags=["item-38"]
@@ -326,7 +327,7 @@ assert torch.allclose(x @ w, einsum(x, w, "... d, d k -> ... k"), atol=1e-5)
 # %% [markdown]
 r"""
 > **Trap: one name for two loops.** You may see `einsum(q, k, "b h s d, b h s d -> b h s s")` for attention scores. It
-> can't work: in a pattern one name is one loop, but queries and keys vary independently, so they need two names.
+> can't work: in a pattern one name is one loop, but query and key positions vary independently, so they need two names.
 > Neither einops nor PyTorch accepts a name twice in the result.
 """
 
@@ -381,8 +382,9 @@ for function, arguments in ((widen, (x, w)), (checked, (x, one))):
 r"""
 ### What does it cost?
 
-Count the work in the loops. The innermost one contains one multiplication and one addition: two FLOPs. It runs once for
-each combination of all the names. So for two tensors and a sum over names that both of them have,
+Count the work in the loops. The innermost one contains one multiplication and one addition: two FLOPs. Its body runs
+once for each combination of index values, one value for each name. So for two tensors, if the sum runs over one or more
+names that they share,
 
 $$\text{FLOPs} = 2 \cdot \text{the product of the sizes of all names, each taken once.}$$
 
@@ -486,14 +488,15 @@ width. Can you do both in one pattern?
 
 ### Exercise 4.2 · The mean without the padding &nbsp; ★★☆ &nbsp; 10 minutes
 
-Sentences have different lengths, so in a batch the short ones are filled up with *padding*. Write `mean_pool(x, mask)`.
-It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is `True` where a token is
-real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the start or in between.
-The vectors at padded positions must not matter, even if they're NaN or infinite (they may come from `torch.empty`,
-after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`. A sentence's real vectors may
-all be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`, which may be `float64`, `float32`,
-`float16` or `bfloat16`; even in a narrow dtype, it's the exact mean, rounded only once, at the end. Gradients flow back
-to `x`, and those at padded positions are 0. Don't change `x` or `mask`.
+Sentences have different lengths, so in a batch the shorter ones are filled out with *padding*. Write
+`mean_pool(x, mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is
+`True` where a token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the
+start or in between. The vectors at padded positions must not matter, even if they're NaN or infinite (they may come
+from `torch.empty`, after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`. A
+sentence's real vectors may all be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`, which may
+be `float64`, `float32`, `float16` or `bfloat16`; even in a narrow dtype, it's accurate: computed with enough precision,
+and rounded to that dtype only once, at the end. Gradients flow back to `x`, and those at padded positions are 0. Don't
+change `x` or `mask`.
 """
 
 
@@ -541,7 +544,7 @@ r"""
 ## 5 · rearrange: split, move, merge
 
 `rearrange` changes the shape and computes nothing. Here are the operations of lecture 03, written the old way and the
-new way:
+new way, with einops's `repeat` for `expand`:
 """
 
 # %%
@@ -646,8 +649,9 @@ r"""
 ### Which of them are free?
 
 `rearrange` returns a view if strides can describe the result and a copy otherwise, just like `reshape` (lecture 03).
-Ignore the parentheses and compare the order of the names with their order in memory. If the names that you *merge* are
-already neighbors there, in the same order, no copy is needed. Otherwise the numbers have to move.
+Ignore the parentheses and compare the order of the names on the right of the arrow with their order in memory. If the
+names that you *merge* are already neighbors there, in the same order, no copy is needed. Otherwise the numbers have to
+move.
 
 **Predict.** Attention returns a contiguous `float32[8, 12, 1024, 64]`: batch, heads, tokens, features. How many bytes
 does `rearrange(out, "b h t e -> b t (h e)")` allocate?
@@ -681,12 +685,12 @@ assert merged == 8 * 12 * 1024 * 64 * 4 == 25_165_824  # a copy of everything
 
 # %% [markdown]
 r"""
-So splitting heads is free, but merging them makes a copy. Code like ours pays for it once in every layer. (A program
+So splitting heads is free, but merging them makes a copy. Code like ours pays for that copy once per layer. (A program
 that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
 
-In the picture below, each name has a line from where it's split off to where it's merged. Choose an example, or write
-your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`: what changes in the picture, and
-can you see it in the shape of the result?
+In the picture below, a line for each name runs from the dimension that it's split from to the one that it's merged
+into. Choose an example, or write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`:
+what changes in the picture, and can you see it in the shape of the result?
 """
 
 # %%
@@ -801,8 +805,9 @@ dimensions, a `permute` with six numbers, another `reshape`, and a comment that 
 
 ### Tokens from two sources: pack and unpack
 
-A Vision Transformer puts one more token, without pixels, in front of the patches. `pack` joins tensors along the
-dimension called `*` and also returns where the seams are; given these, `unpack` cuts there again.
+A Vision Transformer puts one extra token, which contains no pixels, in front of the patches. `pack` joins tensors along
+the dimension called `*` and also returns the shape that each of them had there (`seams` below); given these shapes,
+`unpack` splits the result again.
 """
 
 # %%
@@ -824,18 +829,18 @@ r"""
 ## 6 · Attention, in names
 
 How can one token use information from the others? In **attention**, each token reads a weighted average of vectors from
-all tokens, itself included, and the weights depend on their contents. Each token has three vectors. Its **query** says
-what it's looking for. Its **key** says what it has to offer. Its **value** is what the others receive from it. A
-token's query is compared with all keys by dot products, which gives the *scores*. **Softmax** then turns a row of
+all tokens, itself included, and the weights depend on what those tokens contain. Each token has three vectors: its
+**query** says what it's looking for, its **key** says what it has to offer, and its **value** is what the others
+receive from it. The dot products of a token's query with all the keys are its *scores*. **Softmax** then turns a row of
 scores into positive *weights* that add up to 1: it takes the exponential of each and divides by their sum. The result
-is the average of the values with these weights:
+is the average of the values with these weights (here $e$ is the length of a query or key, not Euler's number):
 
 $$\text{out}_t = \sum_s \text{weight}_{ts} \, v_s, \qquad
 \text{weight}_{ts} = \frac{\exp(q_t \cdot k_s / \sqrt{e})}{\sum_r \exp(q_t \cdot k_r / \sqrt{e})}$$
 
 That's two einsums with a softmax between them. Why divide by $\sqrt{e}$? If two vectors consist of $e$ independent
-random numbers with mean 0 and typical size 1, their dot product has a typical size of $\sqrt{e}$. Without the division,
-the longer the vectors are, the closer softmax comes to putting all its weight on one key.
+random numbers with mean 0 and standard deviation 1, their dot product has a standard deviation of $\sqrt{e}$. Without
+the division, the longer the vectors are, the closer softmax comes to putting all its weight on one key.
 """
 
 # %%
@@ -907,10 +912,10 @@ r"""
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal`, the queries are the last `t` of the `s`
 positions (t ≤ s), and each sees the keys up to its own position, itself included. The scores may be large, including
-those of the future: every score and every weight fits into the dtype, but `exp(100_000)` doesn't (`softmax` can handle
-that). Anything you create, such as a mask, must be on the device of `q`: `device=q.device`. (The test uses the meta
-device to check this, so you don't need a GPU.) The result has the dtype of `q`, `k` and `v`, gradients flow back to all
-three, and you don't change them.
+those that the mask hides. Every score and every weight fits into the dtype, but the exponential of a score, such as
+`exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`:
+`device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has the dtype of
+`q`, `k` and `v`, gradients flow back to all three, and you don't change them.
 """
 
 
@@ -942,9 +947,9 @@ check("attention")
 r"""
 <details><summary>Hint 1</summary>Three steps: the scores with one einsum; −∞ where a query may not look
 (<code>masked_fill</code>) and softmax over the keys; the average of the values with another einsum.</details>
-<details><summary>Hint 2</summary>The allowed scores are
-<code>torch.ones(t, s, device=q.device).tril(diagonal=s - t)</code>: the lower triangle if there are as many queries as keys, and
-its last rows if there are fewer.</details>
+<details><summary>Hint 2</summary>Scores are allowed where
+<code>torch.ones(t, s, device=q.device).tril(diagonal=s - t)</code> is 1: in the lower triangle if there are as many queries as keys, and
+in its last rows if there are fewer.</details>
 <details><summary>What it should look like</summary>
 
 ```
@@ -964,10 +969,10 @@ implementation against. A transposed mask and a mask aligned to the wrong corner
 With one set of attention weights, each token can read only one weighted average. So **multi-head attention** runs
 several *heads* side by side, each with its own queries, keys and values, and concatenates their results. Write a causal
 `multi_head_attention(x, wq, wk, wv, wo, heads)`: multiply `x` by `wq`, `wk` and `wv`, split each of the three products
-into heads of neighboring numbers, let the heads attend, merge them, and multiply by `wo`. Scale by the length of a
-*head's* vectors. The products needn't be as wide as `x`. As before, scores may be large, anything you create must be on
-the device of `x`, the result has the dtype of the arguments, gradients flow back to all of them (except `heads`), and
-you don't change them.
+into heads of neighboring numbers, compute attention in each head, merge the heads, and multiply by `wo`. Scale by the
+length of a *head's* vectors. The products needn't be as wide as `x`. As before, scores may be large, anything you
+create must be on the device of `x`, the result has the dtype of the arguments, gradients flow back to all of them
+(except `heads`), and you don't change them.
 
 Each exercise is checked by itself, so don't call functions from other cells. Six to ten lines are enough.
 You may use PyTorch's own functions.
@@ -1012,7 +1017,7 @@ model.
 
 Let's make two heads do something that we can see. We take six words and give each token a vector of 12 numbers. The
 first 6 say which word it is (one-hot: a single 1 among zeros; there are four different words, so two of the six are
-always 0), and the other 6 say at which position it is. Head 0 should look for the same word, and head 1 for the
+always 0), and the other 6 give its position in the same way. Head 0 should look for the same word, and head 1 for the
 previous position. We don't train anything: we write the weights by hand, with a name for each dimension.
 """
 
@@ -1099,18 +1104,18 @@ plots.show(
 
 # %% [markdown]
 r"""
-One head finds *where this word occurred before*; the other looks *one step back*. A model with a head of the second
-kind in one layer and one of the first kind in a later layer can find what *followed* this word last time and predict it
-again. Trained models do develop such pairs; the later head is called an induction head (Olsson and others, 2022,
-"In-context Learning and Induction Heads").
+One head finds *where this word occurred before*; the other looks *one step back*. A model that has a head looking one
+step back in one layer, and a head looking for earlier occurrences in a later layer, can find what *followed* this word
+last time and predict it again. Trained models do develop such pairs; the later head is called an induction head (Olsson
+and others, 2022, "In-context Learning and Induction Heads").
 
 *Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
 concentrated.) Then make head 1 look two steps back.
 
 ### Your layer, and PyTorch's
 
-Now let's run the same function with weights of GPT-2's size. `nn.MultiheadAttention` transposes the three matrices for
-queries, keys and values and stacks them in a single tensor. One pattern separates them:
+Now let's run the same function with weights of GPT-2's size. `nn.MultiheadAttention` stores the three matrices for
+queries, keys and values as the transposes of ours, stacked in a single tensor. One pattern separates them:
 """
 
 # %%

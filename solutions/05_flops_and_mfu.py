@@ -7,9 +7,10 @@ r"""
 
 > **How fast could this be, and how fast is it?**
 
-So far we've mostly counted bytes. Now we count work: how much arithmetic a model needs, how much your machine can do
-in a second, and how much of that you actually get. You'll end up with two pictures of *your* machine: how fast it
-multiplies matrices of different sizes, and its roofline. Close other programs if you can.
+So far we've mostly counted bytes. Now we count work: how much arithmetic a model needs, how much your machine can do in
+a second, and how much of that you actually get. You'll end up with two pictures of *your* machine: how fast it
+multiplies matrices of different sizes, and its *roofline*, which shows whether arithmetic or memory is the limit. Close
+other programs if you can.
 """
 
 # %%
@@ -97,7 +98,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > sources differ by exactly a factor of two, suspect this first.
 
 **Predict.** The next cell multiplies two matrices. On a CUDA GPU $B$, $D$, $K$ = 16384, 32768, 8192; on an Apple GPU,
-or one with less than 12 GB, 2048, 4096, 4096; otherwise 512, 1024, 2048. How many FLOPs is that on your machine?
+or any GPU with less than 12 GB, they're 2048, 4096, 4096; otherwise, 512, 1024, 2048. How many FLOPs is that on your
+machine?
 """
 
 # %%
@@ -214,12 +216,12 @@ the architecture. But it has two exceptions.
 > each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
 
 > **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared with
-> every other. With vectors of $d$ numbers, each layer computes $T \times T$ scores, and each score is a sum of $d$
-> products (over all heads together). The weighted sum of the values takes as much again. That's $4 T^2 d$ FLOPs without
-> a single parameter, and it grows with the *square* of the context length $T$.
+> all $T$, itself included. With vectors of $d$ numbers, the scores of one layer take $d$ products for each of the
+> $T \times T$ pairs of tokens (over all heads together). The weighted sum of the values takes as much again. That's
+> $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length $T$.
 
 How does that compare with what the weights cost? A Transformer layer of width $d$ has about $12 d^2$ weights: $4 d^2$
-in attention and $8 d^2$ in the feed-forward block.
+in attention and $8 d^2$ in the feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
 """
 
 # %% tags=["error-17"]
@@ -250,10 +252,10 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-Attention adds $T / 6d$ of what the weights cost. For a width of 4,096 that isn't much at a context of 2,048; at 24,576
-it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the scores
-of future tokens, which saves up to half of this work. PaLM's MFU and PyTorch's counter include all of it; the
-FlashAttention papers count half. Say which convention you use.)
+Attention adds $T / 6d$ times the cost of the weights. For a width of 4,096 that isn't much at a context of 2,048; at
+24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the
+scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and PyTorch's
+counter include all of it; the FlashAttention papers count half. Say which convention you use.)
 
 
 
@@ -261,12 +263,12 @@ FlashAttention papers count half. Say which convention you use.)
 
 Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` layers do when `model(batch)` runs. The
 layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't
-count. Count each layer for the vectors that it *actually receives*: there may be any number of leading dimensions, or
-none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`. Leave the model
-as you found it: keep its own hooks but leave none of yours, and don't change its parameters or the training or
-evaluation mode of any module. (If running it updates buffers, which are tensors that a module keeps besides its
-parameters, such as the statistics of a BatchNorm, they may stay updated.) You may assume that `model(batch)` raises no
-error and that every layer is called as `layer(x)`.
+count. Base each layer's count on the vectors that it *actually receives*: there may be any number of leading
+dimensions, or none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`.
+Leave the model as you found it: keep its own hooks but leave none of yours, and don't change its parameters or the
+training or evaluation mode of any module. (If running it updates buffers, which are tensors that a module keeps besides
+its parameters, such as the statistics of a BatchNorm, they may stay updated.) You may assume that `model(batch)` raises
+no error and that every layer is called as `layer(x)`.
 
 How do you find out when a layer runs? With a *forward hook*: PyTorch calls it after each use of a
 module, with the module, the tuple of its inputs, and its output.
@@ -310,16 +312,16 @@ check("model_flops")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Register a hook on every linear layer, run the model once, remove the hooks. <code>model.modules()</code> walks through the whole tree, the model itself included, and yields each module once.</details>
-<details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. So one use is 2 · numel · out_features. The hook can append that to a list.</details>
+<details><summary>Hint 2</summary>An input of shape [..., in_features] holds numel / in_features vectors. So one use costs 2 · numel · out_features FLOPs. The hook can append that to a list.</details>
 
 **Why it matters.** You can now count the FLOPs of the linear layers in a model that somebody else wrote. PyTorch's own
 counter is called for each *operation*, so it also sees the multiplications in attention.
 
 ## 3 · Timing properly
 
-Speed is work divided by time, so now we need the time. It's easy to get that measurement wrong, for one thing because a
-GPU is asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call
-from Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
+Speed is work divided by time, so now we need the time. It's easy to get that measurement wrong, not least because a GPU
+is asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call from
+Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
 ordinary copy to the CPU) wait for it.
 """
 
@@ -396,9 +398,9 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize*, that is, wait
-for the device, before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
-that yours is finished. *Repeat*. Now for real, on your device:
+This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
+device) each time before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
+that yours is finished. Then *repeat* the measurement. Now for real, on your device:
 """
 
 # %% tags=["timed"]
@@ -466,7 +468,8 @@ should you report?
 - The *spread* tells you whether to believe either. If it's large, find out why and measure again.
 
 On a CPU the work is divided among threads, one per core, and it's done when the *last* of them is done. If another
-program occupies one core, all others wait. So leave one core free, as this notebook does from here on.
+program occupies one core, the threads on all the other cores have to wait for the one there. So leave one core free, as
+this notebook does from here on.
 """
 
 # %% tags=["timed"]
@@ -486,8 +489,8 @@ assert middle_spread([float(i) for i in range(1, 100)]) == 80 / 20  # of the sam
 
 # %% [markdown]
 r"""
-*What you time* changes the result, too. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` uses memory that
-exists already.
+*What you time* changes the result, too. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` writes to memory
+that's already allocated.
 
 **Predict.** For a tensor of 64 MB, how many times as long does `x + 1` take as the version with `out=`?
 """
@@ -673,9 +676,9 @@ train a little more to repair the damage, then serve the model.
 ### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `prune_2_4(w)`. It returns a copy of `w` in which, of every four neighbors along the last dimension (elements 0–3,
-4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating dtype of at
-least 16 bits, and the result has the same dtype. It may have any number of leading dimensions, or none, and any
-strides, but no dimension of size 0, and all its numbers are finite. Don't change it. If the size of the last dimension
+4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating-point dtype of
+at least 16 bits, and the result has the same dtype. `w` may have any number of leading dimensions, or none, and any
+strides, but no dimension of size 0, and all its numbers are finite. Don't change `w`. If the size of the last dimension
 isn't a multiple of four, raise a `ValueError`. (If magnitudes are equal, keep whichever you like, but exactly two.)
 """
 
@@ -766,10 +769,10 @@ computes activations twice to save memory), the MFU goes down, as it should. (If
 *hardware* FLOPs utilization, HFU.)
 
 > **Trap: the MFU of one operation.** MFU refers to a whole training step. The utilization of a single matrix
-> multiplication is often called MFU, too. That of the model's largest multiplications is in practice an upper bound for
-> the real MFU.
+> multiplication is often called MFU, too. The utilization of the model's largest multiplications is in practice an
+> upper bound on the real MFU.
 
-What's a good value? Two published runs:
+What's a good value? Let's look at two published runs:
 """
 
 # %% tags=["item-57", "item-58", "error-16"]
@@ -796,8 +799,8 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-As a rule of thumb, *an MFU of 0.5 or more is good*. The largest runs reach 0.4, and at 0.05 something is wrong. Not
-even a single multiplication reaches 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering)
+As a rule of thumb, *an MFU of 0.5 or more is good*. The largest runs reach 0.4, and at 0.05 something is wrong. Even a
+multiplication on its own doesn't reach 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering)
 finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
@@ -935,7 +938,7 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-Its share of the time is much larger than its share of the work, which section 6 explains. How large must a
+Its share of the time is much larger than its share of the work; section 6 explains why. But first: how large must a
 multiplication be to be efficient?
 
 ### From tiny to large
@@ -1004,8 +1007,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Small multiplications waste a machine: each takes a few microseconds to start, and there isn't enough work for all
-cores. A model of many small layers has a low MFU for this reason alone.
+Small multiplications leave most of the machine idle: each takes a few microseconds to start, and there isn't enough
+work for all cores. A model of many small layers has a low MFU for this reason alone.
 
 Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
 power limit lowers its clock. On a GPU the next cell shows this with zeros, which take less power because fewer bits
@@ -1041,9 +1044,9 @@ else:
 r"""
 ## 6 · The roofline
 
-A processor computes, and it moves data from memory to where it computes. The two overlap, so the *slower one determines
-the time*. Which one that is depends on the work. The **arithmetic intensity** of an operation is the number of FLOPs it
-does per byte it moves.
+A processor does two things: it computes, and it moves data between memory and its arithmetic units. The two overlap, so
+the *slower one determines the time*. Which one that is depends on the work. The **arithmetic intensity** of an
+operation is the number of FLOPs it does per byte it moves.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
@@ -1074,8 +1077,8 @@ assert (
 # %% [markdown]
 r"""
 The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*: no program that adds
-numbers from memory could be faster. A roofline tells you whether "slow" can be improved. GELU, too, does few FLOPs for
-each number it fetches, so it runs at the speed of memory at best.
+numbers from memory could be faster. A roofline tells you whether a slow operation could be any faster. GELU, too, does
+few FLOPs for each number it fetches, so it runs at the speed of memory at best.
 
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
 was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
@@ -1139,9 +1142,9 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 # %% [markdown]
 r"""
 In training, thousands of tokens pass through the weights at once, and arithmetic is the limit. When a model *generates*
-text, it produces one token at a time. That's 1 FLOP per byte, about a three-hundredth of the ridge point. The GPU
-spends its time fetching weights. That's why servers combine many users' requests into one batch. (Only the weights are
-shared; each request has its own keys and values.)
+text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The GPU then
+spends its time fetching weights, which is why servers combine many users' requests into one batch. (Only the weights
+are shared; each request has its own keys and values.)
 
 ## 7 · Your machine's roofline
 
@@ -1181,7 +1184,7 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Now the measurements, the fastest of each:
+Now come the measurements: for each operation, the fastest of several.
 """
 
 # %% tags=["timed"]
@@ -1226,10 +1229,10 @@ assert math.isclose(
 # %% [markdown]
 r"""
 The addition and the matrix-vector product are near the slope: they're limited by memory and reach a small share of the
-peak. (They may even be slightly *above* it, because we measured the bandwidth with a copy, and writing can cost more
-than reading.) The large multiplication should be close to the flat roof. The small one may be far *below* the roofline,
-because starting it takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache. The
-roofline model ignores both effects.
+peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, and writing can cost
+more than reading.) The large multiplication should be close to the flat roof. The small one may be far *below* the
+roofline, because starting it takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache.
+The roofline model ignores both effects.
 
 So *how fast could it be?* As fast as the roof above its intensity. *How fast is it?* That's the filled marker.
 

@@ -86,11 +86,11 @@ assert kept(prediction) is None and kept(loss) is None  # computed, but not kept
 # %% [markdown]
 r"""
 `backward()` went from the loss back to `w` and stored a gradient in `w.grad`, and *only there*. To see why, look at the
-path it followed. As you computed the loss, PyTorch recorded each operation with an input that requires a gradient. This
+path it followed. As you computed the loss, PyTorch recorded each operation that had an input requiring a gradient. This
 record is the **computational graph**: a node for each operation, with links to the operations that produced its inputs.
-**Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph from the
-result, through `grad_fn`; each node also links to the nodes that ran before it in the forward pass. (They come *next*
-on the way back, so the attribute is called `next_functions`.)
+**Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph through
+the result's `grad_fn`; from there, each node links to the nodes that ran before it in the forward pass. (They come
+*next* on the way back, so the attribute is called `next_functions`.)
 """
 
 
@@ -118,13 +118,13 @@ r"""
 The path ends at a node called `AccumulateGrad`, whose `variable` is `w`. These are the rules:
 
 - A **leaf** is a tensor that wasn't produced by a recorded operation: your data, your parameters. (`tensor.is_leaf`)
-- `requires_grad` says that a gradient is wanted here or further back. You set it on leaves, and whatever is computed
-  from them inherits it.
-- `backward()` stores a gradient in `.grad` of each *leaf that requires one and that the graph reaches*. For
+- `requires_grad` says that this tensor, or a tensor it was computed from, needs a gradient. You set it on leaves, and
+  whatever is computed from them inherits it.
+- `backward()` stores a gradient in the `.grad` of each *leaf that requires one and that the graph reaches*. For
   intermediate (non-leaf) tensors, it computes the gradient, passes it on, and discards it.
-- If you call `tensor.retain_grad()` first, it keeps that tensor's gradient, too.
+- If you call `tensor.retain_grad()` first, `backward()` keeps that tensor's gradient, too.
 - Inside `with torch.no_grad():` nothing is recorded. `tensor.detach()` returns a tensor with the same numbers but no
-  history. Gradients don't flow through either.
+  history. Neither lets gradients flow through.
 """
 
 # %%
@@ -150,8 +150,9 @@ r"""
 > training loop clears the gradients in each step.
 
 > **Trap: a parameter that isn't a leaf.** `torch.ones(3, requires_grad=True) * 0.1` is the *result* of an operation. So
-> is `.to(device)` or `.double()` if it has to convert something. Such a tensor gets no `.grad`, and an optimizer
-> refuses it. Compute and convert the values first, then call `requires_grad_()` on the result.
+> is `.to(device)` or `.double()` if it has to convert something. Such a tensor gets no `.grad`, and an optimizer (the
+> object that updates the parameters, lecture 08) refuses it. Compute and convert the values first, then call
+> `requires_grad_()` on the result.
 """
 
 # %%
@@ -220,16 +221,18 @@ r"""
 <details><summary>Hint 1</summary><code>print_graph</code> above already walks the graph. Collect the nodes that it meets, each once, instead of printing them.</details>
 <details><summary>Hint 2</summary>How do you get from a node to its leaf, and from an intermediate tensor to its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And each tensor says whether it <code>retains_grad</code>.</details>
 
-**Why it matters.** "Why is `.grad` None?" is a question you'll ask some night. If `backward()` has run and nothing has
-cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a leaf, the
-loss doesn't depend on it, or the operation wasn't recorded. You can now tell which one applies. (An operation such as
-`split` adds one more: it makes several tensors with one node, and the loss may depend on only some of them.)
+**Why it matters.** "Why is `.grad` None?" is a question you'll ask yourself late one night. If `backward()` has run and
+nothing has cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a
+leaf, the loss doesn't depend on it, or an operation between it and the loss wasn't recorded. You can now tell which one
+applies. (An operation such as `split` adds a fifth: it makes several tensors with one node, so the graph reaches that
+node even if the loss depends on only some of those tensors.)
 
 ## 2 · Is the gradient right?
 
 You can check autograd's answer without autograd. A gradient says how fast the loss changes when *one* number grows a
 little, so let it grow a little, and see what happens. The simplest way is the *forward difference*. The *central
-difference* takes a step in both directions; it also takes two evaluations of $f$ and is far more accurate:
+difference* takes a step in each direction; like the forward difference, it needs two evaluations of $f$, but it's far
+more accurate:
 
 $$\text{forward: } \frac{f(x + h) - f(x)}{h} \qquad\qquad \text{central: } \frac{f(x + h) - f(x - h)}{2h}$$
 
@@ -548,7 +551,7 @@ r"""
 **Why it matters.** This is the backward pass of every linear layer. When you define an operation that needs its own
 backward pass, you can now write that pass and check it.
 
-Let's check your hand-written gradients with your own numerical gradient:
+Let's check your hand-written gradients against your own numerical gradient:
 """
 
 # %%
@@ -575,8 +578,8 @@ $$\underbrace{2}_{\text{forward}} + \underbrace{2}_{\nabla w} + \underbrace{2}_{
 
 This is the **6N rule**: training takes six FLOPs per parameter and token. Let's test it on our two layers.
 
-**Predict.** Let $D$ and $K$ be equal, so that both layers have the same size. How many times the FLOPs of the forward
-pass does PyTorch's counter report for the *backward* pass of the two layers?
+**Predict.** Let $D$ and $K$ be equal, so that both layers have the same size. According to PyTorch's counter, how many
+times as many FLOPs does the *backward* pass of the two layers take as the forward pass?
 """
 
 # %%
@@ -630,8 +633,9 @@ It skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, a
 from it. Autograd computes *a product for each gradient that's needed, and no others*.
 
 How much does that matter? For two equal layers it's a sixth of what the rule says, and with more layers it's less. In a
-language model it doesn't matter at all: the input of the first linear layer comes from the *embedding table*, which is
-trained. So that gradient is needed, and six is exact for the linear layers.
+language model it doesn't matter at all: the input of the first linear layer comes from the *embedding table*, which
+holds one vector for each possible token and is trained. So that gradient is needed, and six is exact for the linear
+layers.
 """
 
 # %% tags=["item-67"]
@@ -655,10 +659,9 @@ for depth in (1, 2, 4, 8, 32):
 # %% [markdown]
 r"""
 Does the clock agree with the count? The next cell times such a chain of layers on your device, with an input that
-requires a gradient: the forward pass alone, then with the backward pass. If all products run at the same speed, the
-whole takes three times as long as the forward pass.
+requires a gradient: first the forward pass alone, then the forward and backward passes together.
 
-**Predict.** What will *your* clock say? How many times as long as the forward pass?
+**Predict.** How many times as long as the forward pass will both passes together take on *your* clock?
 """
 
 # %%
@@ -702,9 +705,9 @@ assert flops["step"] == 3 * flops["forward"]
 # %% [markdown]
 r"""
 The count is exactly 3. On an idle machine, the ratio of the times is about the same or slightly higher, because the
-backward products read their matrices in a different order and their results need memory. (If your ratio is 2 or 6,
-something disturbed the measurement: compare the spreads.) Since count and time agree, you can plan a training run by
-counting.
+backward products read their matrices in a different order and memory has to be allocated for the gradients. (If your
+ratio is 2 or 6, something disturbed the measurement: compare the spreads.) Since count and time agree, you can plan a
+training run by counting.
 
 *Try it yourself:* put an `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
@@ -768,7 +771,7 @@ for name, trainable in cases.items():
 # %% [markdown]
 r"""
 Training only the last layer is cheap. Training only the *first* isn't, because the gradient has to be passed back
-through all the others. (Lecture 11's LoRA trains small extra matrices in all layers. It saves the gradients of the
+through all the others. (Lecture 11's LoRA trains small extra matrices in all layers. It avoids the gradients of the
 large matrices and the memory that an optimizer keeps for them (lecture 08), but not this part of the backward pass.)
 
 ## 5 · Where the rule fails
@@ -806,9 +809,9 @@ r"""
 lecture 05.)
 
 **Embeddings are parameters that don't multiply.** A row of the table is looked up, and in the backward pass the
-gradient is *added* to that row. Neither step involves a matrix product. The output layer, in contrast, which turns each
-vector into a score for each token of the vocabulary, is an ordinary linear layer and costs the full six. (Some models
-use *one* table for both; such *tied* weights are stored once and multiplied once.)
+gradient is *added* to the same row of the table's gradient. Neither step involves a matrix product. The output layer,
+in contrast, which turns each vector into a score for each token of the vocabulary, is an ordinary linear layer and
+costs the full six. (Some models use *one* table for both; such *tied* weights are stored once and multiplied once.)
 """
 
 # %% tags=["error-17"]
@@ -873,13 +876,13 @@ assert rates == {False: 6, True: 8}
 
 # %% [markdown]
 r"""
-That's why there are two utilizations (lecture 05). MFU counts the 6 FLOPs that the model needs; HFU counts the 8 that
-the hardware executes. Lecture 11 shows what the extra third buys.
+That's why there are two measures of utilization (lecture 05). MFU counts the 6 FLOPs that the model needs; HFU counts
+the 8 that the hardware executes. Lecture 11 shows what the extra third buys.
 
-What else is there? Biases and normalization layers have parameters that take part in no matrix product, but only a few
-of them. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per *step*,
-not once per token, so with thousands of tokens per step, its cost is negligible. None of these is a matrix product, so
-they add nothing to our count, although they take time.
+What else is there? Biases and normalization layers have parameters, too, but only a few, and these take part in no
+matrix product. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per
+*step*, not once per token, so with thousands of tokens per step, its cost is negligible. None of these is a matrix
+product, so they add nothing to our count, although they take time.
 
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
 number still 8? Does anything need that product again?
@@ -937,8 +940,9 @@ in $N$.
 Now let's count a real model. This is Llama 3, with the shapes from its paper (*The Llama 3 Herd of Models*, 2024, table
 3; the released vocabulary has 128,256 tokens). On the meta device it takes no memory, even with 405 billion parameters.
 Two things are new, and neither changes our formula. Several heads share their keys and values, so those matrices are
-smaller, but each head still computes its own scores. And the feed-forward block has three matrices. (We left out the
-rotary position embeddings, RoPE; they're elementwise and have no parameters.)
+smaller, but each head still computes its own scores. And the *feed-forward block*, the part of each layer that follows
+attention, has three matrices. (We left out the rotary position embeddings, RoPE; they're elementwise and have no
+parameters.)
 """
 
 
@@ -1014,7 +1018,8 @@ r"""
 The rule makes two errors in opposite directions: it counts the table, which makes it too high, and ignores attention,
 which makes it too low. At one context length they cancel, and $6N$ is exactly right for the wrong reasons.
 
-**Predict.** At how many tokens? (The table has `vocab · d` weights, at 6 FLOPs each.)
+**Predict.** At how many tokens of context does this happen? (The rule charges 6 FLOPs for each of the table's
+`vocab · d` weights.)
 """
 
 # %%
@@ -1090,7 +1095,7 @@ r"""
 Your formula agrees with the count at every context length, to the FLOP. The flat line in the plot is what you'd get
 from parameter counts alone.
 
-Here are the larger models too, at the context length of 8,192 tokens that they were first trained with:
+Here are the larger models too, at a context length of 8,192 tokens, which was used for most of their pretraining:
 """
 
 # %%
@@ -1155,21 +1160,22 @@ $12\,L\,d\,T$ equal to 6 FLOPs for each weight that multiplies, then check with 
 
 ## Takeaways
 
-**Mechanics.** `backward()` fills `.grad` of the leaves that require it and that the graph reaches; use `retain_grad()`
-for intermediate tensors. Each linear layer needs three products of $2BDK$ FLOPs: forward, $\nabla w = h^\top \nabla y$,
-$\nabla h = \nabla y\, w^\top$. A training step takes $6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with four
-corrections. For each token, add $12\,L\,d\,T$ for attention, and subtract 6 for each weight of a table that's only
-looked up. If the first layer's input is data, subtract the product for its gradient. Recomputation adds up to 2 FLOPs
-per parameter and token. You can check any gradient with central differences in float64.
+**Mechanics.** `backward()` fills the `.grad` of the leaves that require a gradient and that the graph reaches; use
+`retain_grad()` for intermediate tensors. Each linear layer needs three products of $2BDK$ FLOPs: forward,
+$\nabla w = h^\top \nabla y$, $\nabla h = \nabla y\, w^\top$. A training step takes
+$6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with four corrections. For each token, add $12\,L\,d\,T$ for
+attention, and subtract 6 for each weight of a table that's only looked up. If the first layer's input is data, subtract
+the product for its gradient. Recomputation adds up to 2 FLOPs per parameter and token. You can check any gradient with
+central differences in float64.
 
 **Mindset.** For each product, ask what needs it. That gives the exact count, even for frozen layers, where no rule of
 thumb works. At one context length, two errors cancel, and a wrong rule looks correct. When you quote an MFU, say what
 was counted.
 
-**Intuitions.** The gradient for all parameters costs two forward passes, not one per parameter. For Llama 3, $6N$ is 7
-to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of the 8B model's work. The wider the model, the longer
-the context at which attention takes over. Freezing saves the gradients of the frozen weights and the whole backward
-pass before the first trained layer, but not the rest.
+**Intuitions.** The gradient for all parameters costs as much as two forward passes, not one or two forward passes per
+parameter. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of the 8B model's work.
+The wider the model, the longer the context at which attention takes over. Freezing spares you the gradients of the
+frozen weights and the whole backward pass before the first trained layer, but not the rest.
 
 Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs. How
 do you build one, and what values should its weights start with?

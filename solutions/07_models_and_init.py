@@ -9,10 +9,10 @@ r"""
 
 You know what a model costs; now you'll build one. Before training, its parameters need values, and the choice of these
 values is called **initialization**. They have to be random, but how large? If they're several times too large, the
-numbers overflow `float32` within fifty layers. If they're only a little too small, almost nothing arrives. In this
-lecture you'll build a network of 50 layers, predict how large the numbers in each layer are, in the forward and the
-backward pass, for four kinds of initialization, and then check your predictions by measuring. With three of the four,
-nothing useful gets through.
+numbers overflow `float32` within fifty layers. If they're only a little too small, almost nothing reaches the last
+layer. In this lecture you'll build a network of 50 layers. For four kinds of initialization, you'll predict how large
+the numbers in each layer are, both in the forward and in the backward pass, and then check your predictions by
+measuring. With three of the four, nothing useful gets through.
 """
 
 # %%
@@ -120,8 +120,7 @@ r"""
 | the same with `persistent=False` | no | yes | no |
 | a plain tensor; a plain list of modules | no | no | no |
 
-A **buffer** is a tensor that's registered with a model, so that it moves with it, but isn't a parameter and isn't
-trained.
+A **buffer** is a registered tensor that moves with its model, but isn't a parameter and isn't trained.
 
 > **Trap: a parenthesis.** `nn.Parameter(torch.randn(n)) / 10` is the *result* of a division, a plain tensor, so it
 > isn't registered. You probably want `nn.Parameter(torch.randn(n) / 10)`.
@@ -157,9 +156,9 @@ r"""
 
 ## 2 · How large is a sum of many terms?
 
-Now for the initial values of the weights. They can't all be equal. If every weight starts at the same value, every
-output of a layer is the same, so the weights of each output receive the same gradient, and after the step they're still
-equal: the layer computes one output many times.
+Now for the initial values of the weights. They can't all be equal. If every weight starts at the same value, all
+outputs of a layer are equal, so the weights of one output receive the same gradient as those of any other. After the
+step the outputs are still equal: the layer computes one output many times.
 """
 
 # %%
@@ -205,7 +204,7 @@ $d_\text{in}$ of them has variance $d_\text{in}$. If the weights have std $\sigm
 
 $$\operatorname{std}(y) = \sqrt{d_\text{in}} \; \sigma \; \operatorname{std}(x)$$
 
-This formula also shows how to fix it. Divide the weights by $\sqrt{d_\text{in}}$:
+This formula also shows how to keep the std at 1. Divide the weights by $\sqrt{d_\text{in}}$:
 """
 
 # %% tags=["item-70"]
@@ -266,8 +265,8 @@ $$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operat
 \qquad\qquad
 \nabla x = \nabla y\, w^\top: \quad \operatorname{std}(\nabla x) = \sqrt{\text{fan\_out}}\;\sigma\;\operatorname{std}(\nabla y)$$
 
-- **LeCun initialization** (LeCun and others, 1998) keeps the std of the outputs at 1: variance $1/\text{fan\_in}$. This
-  is the rule of section 2.
+- **LeCun initialization** (LeCun and others, 1998) keeps the std of the outputs at 1: the weights get variance
+  $1/\text{fan\_in}$. This is the rule of section 2.
 - **Glorot initialization** (Glorot and Bengio, 2010) also considers the gradients, which need variance
   $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it takes the mean of the two fans: variance
   $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's first name.)
@@ -287,11 +286,11 @@ print(f"mean of the squares {passed.square().mean():.3f}, variance {passed.var()
 # %% [markdown]
 r"""
 Be careful with the second number. After a ReLU the mean is no longer 0, so the variance and the mean square differ.
-What matters for the next sum is the *mean square*: its terms are $x_i w_{ij}$, and the weights are independent and have
-mean 0, so each term has mean 0 and variance $\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. Whether the
-mean of $x$ is 0 doesn't matter.
+What matters for the next sum is the *mean square*: the terms of that sum are $x_i w_{ij}$, and the weights are
+independent and have mean 0, so each term has mean 0 and variance
+$\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. Whether the mean of $x$ is 0 doesn't matter.
 
-Here are all three rules on a matrix with four times as many outputs as inputs, forward and backward.
+Here are all three rules applied to a matrix with four times as many outputs as inputs, forward and backward.
 """
 
 # %% tags=["item-71", "error-8"]
@@ -403,7 +402,7 @@ r"""
 <details><summary>Hint 1</summary>Section 3 gives three variances. The exercise asks for the standard deviation.</details>
 <details><summary>Hint 2</summary>For a ReLU the variance of the weights doubles, not their standard deviation. And try a kind that's none of the three.</details>
 
-**Why it matters.** A factor of $\sqrt2$ looks like a detail, but across 50 layers it's multiplied in 50 times.
+**Why it matters.** A factor of $\sqrt2$ looks like a detail, but across 50 layers it's applied 50 times.
 
 Here's yours beside PyTorch's initializers, which expect `[fan_out, fan_in]`:
 """
@@ -464,11 +463,11 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 # %% [markdown]
 r"""
 In older versions of PyTorch it was worse. Until early 2026 `trunc_normal_` didn't draw again (issue 155588). It drew a
-uniform number from 0 to 1, scaled it to a range that depends on the cut (for one as wide as this, −1 to 1), applied the
-inverse error function, multiplied by `std` and $\sqrt2$, and clamped the result to `a` and `b`. On a CPU, uniform
-`float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws the number is 0, which becomes −1, then −∞,
-and the clamp makes it −3: a weight 384 standard deviations below 0. In one of GPT-3's largest weight matrices you'd
-expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` avoids the problem.
+uniform number from 0 to 1, scaled it to a range that depends on the cut (for a cut as wide as this one, −1 to 1),
+applied the inverse error function, multiplied by `std` and $\sqrt2$, and clamped the result to `a` and `b`. On a CPU,
+uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws the number is 0, which becomes −1,
+then −∞, and the clamp makes it −3: a weight 384 standard deviations below 0. In one of GPT-3's largest weight matrices
+you'd expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` avoids the problem.
 """
 
 # %%
@@ -518,8 +517,8 @@ Cutting at ±3 costs 1.3%. That sounds like nothing, but remember the number 0.9
 ### Exercise 7.2 · A truncated normal of your own &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `truncated_normal(shape, std, generator)`. It returns a new `float32` tensor (not a parameter) of that shape on
-the CPU (you may assume that nobody has changed PyTorch's default dtype and device), drawn from a normal distribution
-with mean 0 and std `std`, *given that* each number lies within ±3 · `std`. (So the std of the result is 0.9866 ·
+the CPU. You may assume that nobody has changed PyTorch's default dtype and device. The numbers are drawn from a normal
+distribution with mean 0 and std `std`, *given that* each lies within ±3 · `std`. (So the std of the result is 0.9866 ·
 `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
 from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row give different ones,
 and PyTorch's global generator isn't changed. (Draw many numbers at a time: a matrix has millions.)
@@ -572,9 +571,10 @@ $1/\sqrt{d_\text{in}}$ (LeCun, since there's no ReLU here). You may cut it at ±
 
 `Cruncher(dim, num_layers)` has `layers`, which are `num_layers` of your `Linear(dim, dim)` (possibly none), one after
 the other, and then `final`, a `Linear(dim, 1)`. It turns `[B, dim]` into `[B]`, even for a batch of one. The names
-`weight`, `layers` and `final` matter: a checkpoint uses them as names. Don't register any other parameters or buffers.
-Each layer draws its own numbers, and gradients reach every weight and `x`. `.to(…)` must be able to move the whole
-model to another dtype or device; after that, `forward` works with an `x` of that dtype on that device.
+`weight`, `layers` and `final` matter: they label the tensors in a checkpoint, the file in which a model is saved. Don't
+register any other parameters or buffers. Each layer draws its own numbers, and gradients reach every weight and `x`.
+`.to(…)` must be able to move the whole model to another dtype or device; after that, `forward` works with an `x` of
+that dtype on that device.
 """
 
 
@@ -764,7 +764,7 @@ let's look at a real model, the smallest GPT-2. It's a Transformer with these pa
 - Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers with a nonlinear
   function between them. The first makes each vector four times as wide, and the second restores the width.
 - That function is **GELU**, a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the probability that a
-  standard normal number is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
+  standard normal random variable is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
 - A **residual connection** adds a block's input to its output, so each block only has to compute a change.
 - A **norm**, such as LayerNorm or RMSNorm, rescales each vector to a standard size before a block reads it.
 - **Dropout** sets randomly chosen numbers to zero during training and scales up the others, so that the model doesn't
@@ -827,16 +827,17 @@ r"""
 `parameters()` returns each *tensor* once, however many names it has, because an optimizer must update it only once.
 `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
 
-A **frozen** parameter has `requires_grad=False`. It still takes memory, and FLOPs in the forward pass, but it has no
-gradient, and the optimizer keeps no data for it. So we count the two kinds separately.
+A **frozen** parameter has `requires_grad=False`. It still takes memory, FLOPs in the forward pass, and FLOPs in the
+backward pass if something before it needs a gradient (lecture 06). But it has no gradient of its own, and the optimizer
+keeps no data for it. So we count the two kinds separately.
 
 ### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `count_parameters(model)`. It returns the pair `(trainable, frozen)`: how many numbers there are in the model's
-parameters that require a gradient, and in those that don't. A parameter may have any shape and dtype, and there may be
-none. Modules inside modules count. A parameter with several names counts once, and so does a module that's used in two
-places. Buffers aren't parameters, and neither are tensors that aren't registered. The function must work on the meta
-device, where no tensor has an address.
+parameters that require a gradient, and in those that don't. A parameter may have any shape and dtype, and the model may
+have no parameters. Modules inside modules count. A parameter with several names counts once, and so does a module
+that's used in two places. Buffers aren't parameters, and neither are tensors that aren't registered. The function must
+work on the meta device, where no tensor has an address.
 """
 
 
@@ -863,9 +864,9 @@ smallest GPT-2 has 124 million, and that it has 163 million. It's the same model
 
 ### A model of 70 billion, in no memory
 
-To count a model you don't need to hold it in memory. On the *meta* device a tensor has a shape and a dtype but no
-storage (lectures 01 and 06). If you use `torch.device("meta")` as a context, every tensor created inside it is on the
-meta device, including those that an `__init__` creates. So here's your `Cruncher`, a bit wider:
+To count a model's parameters, you don't need to hold them in memory. On the *meta* device a tensor has a shape and a
+dtype but no storage (lectures 01 and 06). If you use `torch.device("meta")` as a context manager, every tensor created
+inside it is on the meta device, including those that an `__init__` creates. So here's your `Cruncher`, a bit wider:
 """
 
 # %%
@@ -1068,10 +1069,10 @@ check("stds_through_depth")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Keep one running number, the mean square, multiply it by one factor for each layer, and append its root.</details>
-<details><summary>Hint 2</summary>Backward: draw layer i, and layer i + 1 below it. The gradient of layer i's outputs comes back through the weights between them. How many terms does each sum have? Start with 1.0 for the last layer, and go down.</details>
+<details><summary>Hint 2</summary>Backward: sketch layer i on paper, and layer i + 1 below it. The gradient of layer i's outputs comes back through the weights between them. How many terms does each sum have? Start with 1.0 for the last layer, and go down.</details>
 
-**Why it matters.** These two formulas are all the theory behind the three initializers. With them, before you build the
-model, you can predict what arrives for *any* initializer, width and depth.
+**Why it matters.** These two formulas are all the theory behind the three initializers. With them, you can predict what
+arrives at either end for *any* initializer, width and depth, before you build the model.
 
 Check them on a chain whose widths go up and down:
 """
@@ -1294,9 +1295,10 @@ for kind in ("lecun", "kaiming"):
 
 # %% [markdown]
 r"""
-Now try other networks of this kind; each is measured beside its prediction. (*Gain* multiplies the weights. With a
-*residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1 can the gain be
-before fifty layers make a difference? And which initialization vanishes without residual connections but not with them?
+Now try other networks of this kind; the widget shows each measurement beside its prediction. (*Gain* multiplies the
+weights. With a *residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1
+can the gain be before fifty layers make a difference? And which initialization vanishes without residual connections
+but not with them?
 """
 
 # %%
@@ -1388,8 +1390,8 @@ assert abs(as_cut / corrected / kept(3) ** depth - 1) < 1e-3
 r"""
 ### What do large models do?
 
-They avoid the problem by putting a norm between the layers, which restores the scale each time. With RMSNorm (divide
-each vector by its root mean square, exercise 1.4) after each layer, the factors no longer multiply.
+Large models avoid the problem by putting a norm between the layers, which restores the scale each time. With RMSNorm
+(divide each vector by its root mean square, exercise 1.4) after each layer, the factors no longer multiply.
 """
 
 
@@ -1425,22 +1427,22 @@ within ±1. What about the gradients?)
 ## Takeaways
 
 **Mechanics.** An `nn.Parameter` assigned to a module is trained, moved and saved; a buffer is moved and saved; a plain
-tensor or list is neither. In the forward pass,
+tensor or list is none of the three. In the forward pass,
 $\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ if $x$ has mean 0; for the gradient,
 fan_out takes the place of fan_in. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$,
 Kaiming $2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. `trunc_normal_` cuts at values, so write `±3 * std`;
 this leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` lists each name, and `to_empty`
 breaks the tie.
 
-**Mindset.** Before you train a model, print its names, shapes and total. Before you build it, count its bytes on the
-meta device. For each operation, ask what it does to the mean square, then multiply these factors through all the
-layers, in both directions.
+**Mindset.** Before you train a model, print the names, shapes and total number of its parameters. Before you build it,
+count its bytes on the meta device. For each operation, ask what it does to the mean square, then multiply these factors
+through all the layers, in both directions.
 
 **Intuitions.** The std of a sum grows with the square root of the number of terms: 16,384 of them give 128. A constant
 factor per layer compounds exponentially with depth: a factor of 16 overflows float32 in layer 32, $\sqrt{1/2}$ leaves
 about $10^{-8}$ after 50 layers, and even 0.9866 halves the result. Llama 3 70B takes 141 GB in bfloat16, before any
 training.
 
-Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). The model exists and its gradients arrive. What does a
-step do with them, and how many bytes does it need?
+Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). You have a model, and gradients reach all of its layers.
+What does a step do with them, and how many bytes does it need?
 """

@@ -48,7 +48,7 @@ direction:
 $$p \;\leftarrow\; p - \text{lr} \cdot g$$
 
 Here $g$ is the gradient, and lr is the **learning rate**, the number that says how far to go. This is *gradient
-descent*. Usually the gradient comes from a random batch and not from all the data; the method is then called
+descent*. Usually the gradient comes from a random batch rather than from all the data; the method is then called
 **stochastic gradient descent**, or *SGD*.
 
 How far is too far? Let's take the model from lecture 06: $\text{loss} = \tfrac12 (x \cdot w - 5)^2$ with
@@ -160,10 +160,10 @@ of `zero_grad`?
 
 Write the `step` method of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's
 current* learning rate times the gradient, even if the parameter has been frozen since its gradient was computed. Leave
-a parameter alone if its `.grad` is `None`. Change the parameter itself, in place and whatever its strides (the model
-holds the same tensor). Change nothing else: the gradient is still needed. Keep nothing in `self.state`. Outside of
-`torch.no_grad()` PyTorch would try to record what you do. (Parameters are `float32` or `float64`, here and in the next
-two exercises.)
+a parameter alone if its `.grad` is `None`. Change the parameter itself, in place (the model holds the same tensor);
+this has to work whatever its strides are. Change nothing else: the gradient is still needed. Keep nothing in
+`self.state`. Do all of this inside `torch.no_grad()`; otherwise PyTorch would try to record it for the backward pass.
+(Parameters are `float32` or `float64`, here and in the next two exercises.)
 """
 
 
@@ -197,15 +197,15 @@ r"""
 
 ## 2 · The narrow valley
 
-A real loss has many directions and curves more in some than in others. The simplest example has two parameters
-and two curvatures:
+A real loss depends on many parameters and curves more in some directions than in others. The simplest example has two
+parameters and two curvatures:
 
 $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 
 This is a long, narrow valley, curved a hundred times more across than along. One learning rate has to work for *both*
 directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with that rate covers only
 a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and count the steps
-until the loss is a ten-thousandth of its initial value, which means a hundredth of the distance.
+until the loss is a ten-thousandth of its initial value, which means that the distance has shrunk to a hundredth.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
@@ -336,13 +336,13 @@ r"""
 ## 3 · A learning rate for each parameter
 
 Momentum remembers the direction. **AdaGrad** (Duchi, Hazan and Singer, 2011) remembers the *size*: for each parameter
-it sums the squares of all gradients so far, and divides the gradient by the root of that sum.
+it sums the squares of all gradients so far, and divides the gradient by the square root of that sum.
 
 $$s \leftarrow s + g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{s} + \varepsilon}$$
 
-All of this is elementwise, so each parameter is treated separately. If its gradients are large, its steps become small;
-if a parameter rarely gets a gradient, it takes large steps when it does. The tiny number $\varepsilon$ prevents a
-division by zero.
+All of this is elementwise, so each parameter is treated separately. If its gradients are large, its effective learning
+rate becomes small; if a parameter rarely gets a gradient, it takes large steps when it does. The tiny number
+$\varepsilon$ prevents a division by zero.
 
 > **Trap: sum or average?** Some lecture notes say that AdaGrad divides by the root of the *average* of the squared
 > gradients, while their own code says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with
@@ -409,8 +409,8 @@ other.
 Write the `step` method of `AdaGrad`, with a positive $\varepsilon$ outside the root. Keep the sum of squares of
 parameter `p` in `self.state[p]["sum"]`: a tensor like `p`, and the only tensor that you keep. (`self.state[p]` is an
 empty dict at first. PyTorch saves and loads whatever is in `self.state` with a checkpoint.) As in 8.1, settings come
-from the group; a parameter without a gradient is skipped (its sum doesn't change, and if it has none, none is created);
-parameters change in place, whatever their strides; and gradients don't change.
+from the group; a parameter without a gradient is skipped (its sum doesn't change, and if it has no sum yet, don't
+create one); parameters change in place, whatever their strides; and gradients don't change.
 """
 
 
@@ -442,11 +442,11 @@ check("AdaGrad")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Use the loops from 8.1, and before the step: <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
+<details><summary>Hint 1</summary>Use the loops from 8.1, and start each parameter's update with <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
-**Why it matters.** AdaGrad is the first of a family, and CS336's own worked example. In the narrow valley it moves in
-each direction at that direction's own pace:
+**Why it matters.** AdaGrad is the first of a family, and CS336's own worked example. In the narrow valley it adapts its
+step to each direction separately:
 """
 
 # %% tags=["item-79"]
@@ -506,8 +506,8 @@ for move in moves[:5]:
 
 # %% [markdown]
 r"""
-Look at the first step: it's ten times as long as the later ones. The average starts at zero, which says nothing about
-the gradients. RMSProp ignores this problem. The next optimizer corrects it.
+Look at the first step: it's ten times as long as the last one. The average starts at zero, which says nothing about the
+gradients. RMSProp ignores this problem. The next optimizer corrects it.
 
 *Try it yourself:* print `moves` for `beta=0.9`. After how many steps has it forgotten the start?
 
@@ -515,7 +515,7 @@ the gradients. RMSProp ignores this problem. The next optimizer corrects it.
 
 **Adam** (Kingma and Ba, 2014) combines both memories. Its **first moment** $m$ is a running average of the gradients,
 similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both start at zero.
-After $t$ steps the coefficients in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by that, a step
+After $t$ steps the coefficients in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by that; this is
 called **bias correction**.
 
 $$\begin{aligned}
@@ -545,9 +545,9 @@ for g in (1_000.0, 0.001):
 
 # %% [markdown]
 r"""
-The first step is more than three times too *long*, because after it $m$ is a tenth of $g$, while $\sqrt v$ is only
-about a thirtieth of $|g|$. And the effect lasts: after a thousand steps the coefficients in $v$ still add up to only
-0.63.
+The first step is more than three times too *long*, because the $m$ it uses is a tenth of $g$, while its $\sqrt v$ is
+only about a thirtieth of $|g|$. And the effect lasts: after a thousand steps the coefficients in $v$ still add up to
+only 0.63.
 
 ### Weight decay, and the W
 
@@ -694,7 +694,7 @@ for a, b in zip(mine.parameters(), theirs.parameters(), strict=True):
 r"""
 ### One family
 
-You can see these optimizers as a single one, with parts switched on and off:
+You can think of these as one optimizer with parts switched on or off:
 
 | | direction: $m$ | size: divide by the root of | numbers kept per parameter |
 |---|---|---|---|
@@ -943,7 +943,7 @@ with less.
 
 # %%
 class Lion(torch.optim.Optimizer):
-    """One average, of which only the sign is used."""
+    """Keeps one average; moves by the sign of its mix with the gradient."""
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99)
@@ -1001,7 +1001,7 @@ negative: that many bytes are missing. Return a dict with the keys
 - `"SGD"`: no state; `"momentum"`, `"AdaGrad"` and `"Lion"`: one number per parameter; `"AdamW"`: two;
 - `"Adafactor"`: for a matrix, one per row and one per column; for a vector, one for each of its numbers.
 
-Each shape belongs to a matrix or a vector: it has two sizes or one.
+Each shape belongs to a matrix or a vector: it has two dimensions or one.
 """
 
 
@@ -1128,7 +1128,8 @@ r"""
 > Go through the forward pass, operation by operation, and ask for each: *which of its inputs will the backward pass
 > need?*
 
-**Predict.** How many bytes do the four kinds really take?
+**Predict.** How many bytes do the four kinds really take? (Count only what the pass itself allocates, not the batch of
+data.)
 """
 
 # %%
@@ -1156,12 +1157,12 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 
 - The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
   pass, so we count them with the data. (If you count them with the activations, say so.)
-- Layers 2 to $L$ and the head keep the $L$ vectors between them: $B \cdot D \cdot L$ numbers. The formula has these.
+- Layers 2 to $L$ and the head keep the $L$ tensors between them: $B \cdot D \cdot L$ numbers. The formula has these.
 - The *loss* keeps something too. The derivative of a square is twice what was squared, so it keeps the $B$ errors.
   That's what the formula forgets.
 
-Here that's only eight bytes. But a language model's loss keeps a number for each token *and* each entry of the
-vocabulary, which is far too much to forget (section 8).
+Here that's only eight bytes. But a language model's loss keeps, for each token, a number for *each entry of the
+vocabulary*, which is far too much to forget (section 8).
 
 What an operation saves depends on the operation. A ReLU saves nothing extra: its derivative can be computed from
 its output, which the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
@@ -1226,9 +1227,10 @@ r"""
 
 ### Watch it happen
 
-Now let's run the same step, with your AdamW: build the model, go forward, go backward, step. `track` reports how many
-bytes the tensors take at each moment, and your `training_bytes` should predict each of these numbers exactly. (On a
-GPU, the first multiplication allocates a few megabytes for a library, so the cell runs one step before it measures.)
+Now let's run this step, with your AdamW: build the model, run the forward and backward passes, and update the
+parameters. `track` reports how many bytes the tensors take at each moment, and your `training_bytes` should predict
+each of these numbers exactly. (On a GPU, the first multiplication allocates a few megabytes for a library, so the cell
+runs one step before it measures.)
 """
 
 # %% tags=["item-82"]
@@ -1288,12 +1290,12 @@ else:
 r"""
 ### The sum isn't the peak
 
-A step doesn't need all four kinds at once. It needs enough memory for the *moment* at which it holds the most, the
-peak. That can be less than the sum, since activations disappear while gradients appear. It can also be more, since an
-optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three versions of AdamW. A
-loop over the parameters creates temporaries for one tensor at a time; `foreach` processes all tensors together, in
-fewer and larger operations, with temporaries for all of them; and `fused` is a single operation without temporaries.
-Here's how much extra memory a step of each version needs, for a model of 8 matrices of the same size:
+A step doesn't need all four kinds at once. What it needs is enough memory for its *peak*, the moment at which it holds
+the most. That can be less than the sum, since activations disappear while gradients appear. It can also be more, since
+an optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three versions of
+AdamW. A loop over the parameters creates temporaries for one tensor at a time; `foreach` processes all tensors
+together, in fewer and larger operations, with temporaries for all of them; and `fused` is a single operation without
+temporaries. Here's how much extra memory a step of each version needs, for a model of 8 matrices of the same size:
 """
 
 # %%
@@ -1465,8 +1467,8 @@ assert round(passes, 1) == 1.0
 r"""
 It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
 and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
-For Llama 3 8B on an H100, AdamW's step takes 67 ms at best. The forward and backward passes of 8,192 tokens, with $6N$
-FLOPs per token at an MFU of 0.4, take 1.0 s.
+For Llama 3 8B at an H100's bandwidth (if it fit in the memory), AdamW's step takes 67 ms at best. The forward and
+backward passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4, take 1.0 s.
 
 *Try it yourself:* use `fused=True` in the cell above, and then a batch of 4,096.
 """
@@ -1530,11 +1532,12 @@ r"""
 *Parameters.* The two embedding tables and the head have $2 V d + T d$. Each block has $d \cdot 3d + d \cdot d + d \cdot
 4d + 4d \cdot d = 12 d^2$, and two norms of $2d$ each. The last norm has $2d$.
 
-*Activations*, for $N = B \cdot T$ tokens, $h$ heads, $L$ blocks. All tensors are float32.
+*Activations*, for $N = B \cdot T$ tokens ($N$ counts tokens here, not parameters), $h$ heads, and $L$ blocks. All
+tensors are float32.
 
 | kept in each block | needed by | numbers |
 |---|---|---|
-| the block's input; the sum in the middle | the two norms | $2 N d$ |
+| the block's input; the sum after attention | the two norms | $2 N d$ |
 | a mean and a scale for each token | the two norms | $4 N$ |
 | outputs of the two norms | `qkv`, `up` | $2 N d$ |
 | queries, keys, values | the two products of attention | $3 N d$ |
@@ -1543,10 +1546,11 @@ r"""
 | before and after GELU | GELU, `down` | $8 N d$ |
 | *total* | | $16 N d + 4 N + B h T^2$ |
 
-These are kept only once: the last norm's input and statistics, $N d + 2N$; the head's input, $N d$; and, for the loss,
-the logarithm of the probability of *each entry of the vocabulary* for each token, $N V$, plus one number. Three things
-don't count here: the masks are constants, the embedding tables are parameters, and the token ids are data. Compared
-with the chain, the new terms are those without $d$: the statistics, attention's $T^2$, and the vocabulary.
+Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$; the head's
+input, $N d$; and, for the loss, the logarithm of the probability of *each entry of the vocabulary* for each token,
+$N V$, plus one number. Three things don't count here: the masks, which are constants; the embedding tables, which are
+parameters; and the token ids, which are data. Compared with the chain, the new terms are those without $d$: the
+statistics, attention's $T^2$, and the vocabulary.
 """
 
 
@@ -1683,8 +1687,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-All four predictions are exact. And the model learns: the text follows one simple rule. (A model that knows nothing
-would have a loss of $\ln V$.)
+All four predictions are exact. And the model learns: the text follows one simple rule. (The loss is minus the logarithm
+of the probability of the correct token, so a model that knows nothing, and gives every token $1/V$, would have a loss
+of $\ln V$.)
 """
 
 # %%
@@ -1705,8 +1710,8 @@ With these formulas you can also ask about models that you can't run. Take the s
 12{,}288$, 96 heads, a vocabulary of 50,257, and one sequence of 2,048 tokens, all in float32 and with attention written
 out as here.
 
-**Predict.** How many times as large as the activations of this *one* sequence are the parameters, gradients and
-optimizer state (AdamW) together? (If you think they're smaller, give a number below 1.)
+**Predict.** Take the parameters, gradients and optimizer state (AdamW) together. How many times as large are they as
+the activations of this *one* sequence? (If you think they're smaller, give a number below 1.)
 """
 
 # %%
@@ -1747,7 +1752,7 @@ kernels don't keep them but compute them again in the backward pass, as *activat
 layers (lecture 11). The *accounting* shows you where saving memory is worthwhile.
 
 Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
-(splitting tensors among cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit.
+(splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit.
 Which *single* control makes it fit? And once each layer is recomputed, where do most of the activations come from?
 """
 

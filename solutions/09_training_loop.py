@@ -365,10 +365,10 @@ r"""
 The risk is that it draws from PyTorch's *global* random number generator, like everything else. Add one dropout layer
 and every batch after it changes. Section 4 comes back to this; batches should have their own generator.
 
-> **Trap: a read-only array.** A mapped array is read-only, and `torch.from_numpy` turns it into a tensor that PyTorch
-> *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy that it may safely
-> write to. Make that copy *after* you've picked the windows: `tokens.astype(np.int64)` would read the whole file into
-> memory, at eight bytes per token.
+> **Trap: a read-only array.** An array mapped with `mmap_mode="r"` is read-only, yet `torch.from_numpy` turns it into a
+> tensor that PyTorch *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy
+> that it may safely write to. Make that copy *after* you've picked the windows: `tokens.astype(np.int64)` would read
+> the whole file into memory, at eight bytes per token.
 
 ### Exercise 9.2 · A batch &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -376,7 +376,7 @@ Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targ
 `[batch, context]`. `tokens` is a one-dimensional array of any size, any integer dtype and either byte order, and it's
 often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window shifted by one
 token. Every window is equally likely, including the last one, and the rows are drawn independently. (So don't scale a
-random float32: `torch.rand` gives only $2^{24}$ different ones, and a text may have billions of windows.) All
+random float32: `torch.rand` gives only $2^{24}$ different values, and a text may have billions of windows.) All
 randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call gives
 another. `batch` and `context` are at least 1. If there isn't a single window, raise a `ValueError`. Read only what you
 need: a call must not allocate memory for the whole text.
@@ -609,7 +609,7 @@ code only.
 Write `seeded(seed)`, which returns a **context manager**: an object that you put after `with`, as in `with seeded(7):`.
 
 - Inside the block, each of the three global generators (Python's, NumPy's and PyTorch's) draws the same numbers as it
-  would right after a call of its own seeding function with `seed`.
+  would right after a call to its own seeding function with `seed`.
 - After the block, each continues as if there had been no block.
 - The same holds if the block ends with an error, or because you interrupt it (a `KeyboardInterrupt`). The error
   propagates out of the block unchanged, including its cause.
@@ -746,12 +746,13 @@ assert len({whole_numbers[torch.randperm(100_000)].sum().item() for _ in range(2
 r"""
 With integers there's only one sum, because *their* addition is exact. When does the order change in practice?
 
-- *The number of threads.* Each thread adds up one part of a sum. A different number of threads means a different order.
-  The same number gives the same bits on every run.
+- *The number of threads.* Each thread adds up one part of a sum, so a different number of threads means a different
+  order, while the same number gives the same bits on every run.
 - *Atomic additions on a GPU.* In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
-  `index_select`) thousands of threads add to one place. Each addition is *atomic* (no other can interrupt it), but
-  they're done in the order in which they happen to arrive. Then two runs on the same card may differ.
-- *Another machine, device, or version* of a library may use a different algorithm, and so a different order.
+  `index_select`) thousands of threads add to the same memory location. Each addition is *atomic* (no other can
+  interrupt it), but they're done in the order in which they happen to arrive. Then two runs on the same card may
+  differ.
+- *Another machine or device, or another version* of a library, may use a different algorithm, and so a different order.
 """
 
 # %% tags=["error-20"]
@@ -890,7 +891,7 @@ expected = {
     f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
     for lr in rates
 }
-finding = "The best learning rate halves the loss in each step; a larger one explodes"
+finding = "The best learning rate halves the loss in each step; one above 0.5 explodes"
 plots.show(
     plots.loss_curves(
         {name: dict(enumerate(losses)) for name, losses in curves.items()},
@@ -943,8 +944,8 @@ for num_layers, lr in ((2, 0.01), (4, 0.01), (4, 0.1)):
 r"""
 > **Trap: unused arguments.** Neither argument is ever used. How could you have noticed that without reading the code?
 
-Look at the *digits*. Runs that differ in any setting practically never end in the same number, to the last bit. If you
-find that "the learning rate hardly matters", check first that it's really used. An assert costs one line:
+Look at the *digits*. Runs that differ in any setting almost never end with losses that are equal to the last bit. If
+you find that "the learning rate hardly matters", check first that it's really used. An assert costs one line:
 """
 
 # %% tags=["error-3"]
@@ -989,8 +990,8 @@ assert output.bias.isnan().all() and optimizer.state[output.bias]["exp_avg"].isn
 
 # %% [markdown]
 r"""
-So a training loop should look at its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
-because Python has to wait for the number. If you keep an older checkpoint, you can look every few steps.)
+So a training loop should check its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
+because Python has to wait for the number. If you keep an older checkpoint, you can check only every few steps.)
 
 ### Exercise 9.4 · The training loop &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1001,9 +1002,9 @@ of `model` and no others. For each number in `steps` (a `range`, which needn't s
 2. call `next_batch()` once; it returns inputs and targets;
 3. compute `loss_fn(model(inputs), targets)`;
 4. if the loss is NaN or infinite, raise a `FloatingPointError` whose message contains the number of the step. The
-   parameters and the optimizer's state must then be what they were after the previous step (though the optimizer's
-   learning rate, the gradients, and whatever the forward pass itself changes, such as the running averages of a
-   BatchNorm, may have changed);
+   parameters and the optimizer's state must then be what they were after the previous step; it's fine if other things
+   have changed: the optimizer's learning rate, the gradients, and whatever the forward pass itself changes (such as the
+   running averages of a BatchNorm);
 5. update the parameters, using the gradient of *this* loss alone: gradients left over from before must not count, not
    even in the first step.
 
@@ -1046,14 +1047,14 @@ r"""
 <details><summary>Hint 1</summary>Take the five lines above and add three: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, check the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
 <details><summary>Hint 2</summary>The gradients have to be cleared at some point <em>before</em> the backward pass, and the loss has to be checked before the update.</details>
 
-**Why it matters.** You'll use this loop for the rest of the course. Everything it needs comes in
-through its arguments. That's why it can be stopped and resumed.
+**Why it matters.** You'll use this loop for the rest of the course. Everything it needs comes in through its arguments,
+which is why it can be stopped and resumed.
 
 ## 6 · The learning rate over time
 
 In practice the learning rate isn't constant. At the start, the gradients are large and the optimizer's averages are
 still unreliable, so the learning rate starts low and increases for a while; this is called *warm-up*. Toward the end,
-the noise of the steps keeps the loss from settling, so the learning rate goes down, often along half a period of a
+the noise in the gradients keeps the loss from settling, so the learning rate goes down, often along half a period of a
 *cosine*. Together these make a **learning-rate schedule**: the learning rate as a function of the step.
 
 The usual way in PyTorch is a *scheduler*, an object that counts its own steps. That's one more thing with a state of
@@ -1124,9 +1125,9 @@ A **checkpoint** is a file that contains everything another process needs to con
 Everything that the *next* step depends on.
 
 We need a run to try this with. We'll train a small language model like the one by Bengio and others (2003): it takes
-the last eight bytes, looks up a vector for each, and two linear layers compute the logits of the next byte. It has
-dropout, so there's randomness in each step. *Everything below runs on the CPU with one thread*, even if you have more:
-we want to compare bits, and such a small model is no faster with two threads.
+the last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers. It
+has dropout, so there's randomness in each step. *Everything below runs on the CPU with one thread*, even if you have
+more: we want to compare bits, and such a small model is no faster with two threads.
 
 The loss is the usual one for classification. The **cross-entropy loss** is minus the logarithm of the probability that
 the model gave to the correct token, averaged over all positions.
@@ -1268,7 +1269,7 @@ r"""
 Only one is right. The loss of a step is computed *before* the update, so the first one doesn't depend on the optimizer.
 That's why a loss that "continues where it left off" proves little. A plot of the loss doesn't help either: unless the
 model itself is forgotten, it looks perfectly healthy. Only the bits show the difference. (The last line of the output,
-"all", forgets everything, as those notes do.)
+"all", is a run that forgets everything, as those notes do.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
@@ -1313,7 +1314,8 @@ except RuntimeError as error:
 r"""
 The standard remedy is to write to *another* file in the *same folder* and rename it when it's complete.
 `os.replace(new, old)` is **atomic**: every program sees either the old file or the new one, never half of one. (It has
-to be the same folder because another one might be on a different file system, and a rename can't cross over.)
+to be the same folder because another one might be on a different file system, and a rename can't move a file from one
+file system to another.)
 
 > **Trap: `weights_only`.** A checkpoint is a *pickle*, and a pickle can contain code that runs when it's loaded. Since
 > PyTorch 2.6, `torch.load` accepts only plain data, unless you say `weights_only=False`. Don't do that with other
@@ -1524,8 +1526,8 @@ Now let's put everything together. Except for the seeding, all parts are yours: 
 the data, `get_batch` draws from it, `warmup_cosine` sets the learning rate, `train` runs the steps, and
 `save_checkpoint` saves every 30 steps. The run has 120 steps. In step 75 the power fails.
 
-After that, a *new process* continues. We can't restart your notebook, so we do the closest thing: we keep nothing of
-the old run except the file, and we seed the new process differently, so that you'd see it if anything weren't restored.
+After that, a *new process* would continue. We can't restart your notebook, so we imitate one: we keep nothing of the
+old run except the file, and we seed the new run differently, so that you'd notice if anything weren't restored.
 
 **Predict.** How many steps have to be done twice?
 """
@@ -1604,7 +1606,7 @@ write it down *completely or not at all*.
 
 This bit-for-bit agreement relies on the same machine, the same number of threads and the same version of PyTorch. If
 you move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may differ
-after a step, as a sum does when it's added up in another order.
+after a step, just as the last digits of a sum differ when the terms are added in another order.
 
 What has the model learned in a few seconds from Python's own source code? Let's *sample* from it, which means drawing
 one byte after another from the predicted probabilities. Dividing the logits by a **temperature** before softmax makes

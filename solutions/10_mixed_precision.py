@@ -7,9 +7,9 @@ r"""
 > **Which numbers need 32 bits, and which need only 16, or 8?**
 
 A 16-bit number takes half the bytes of a 32-bit one, and a GPU multiplies it many times as fast. Lecture 02 showed what
-they lose: `float16` lacks range, and `bfloat16` lacks precision. *Mixed* precision keeps the speed and avoids the loss
-by giving each number the format that it needs. In this lecture you'll train one network four times: in `float32`; in
-`bfloat16` with your own master weights; in `float16` with your own loss scaler; and in `bfloat16` alone. The first
+you give up: `float16` lacks range, and `bfloat16` lacks precision. *Mixed* precision keeps the speed and avoids the
+loss by giving each number the format that it needs. In this lecture you'll train one network four times: in `float32`;
+in `bfloat16` with your own master weights; in `float16` with your own loss scaler; and in `bfloat16` alone. The first
 three end in the same place. The fourth gets stuck, and you'll have predicted where and why.
 """
 
@@ -61,9 +61,9 @@ assert torch.bfloat16.itemsize == torch.float32.itemsize / 2  # and half the byt
 
 # %% [markdown]
 r"""
-Almost all the work of a model is in its matrix products, so almost all of it can run at that rate. (With `tf32`, the
-`float32` inputs of a product are cut to 19 bits on their way into the tensor core. That's faster but saves no memory.)
-What about the device that this notebook runs on?
+Almost all the work of a model is in its matrix products, so almost all of it can run at the higher rate of a shorter
+format. (With `tf32`, the `float32` inputs of a product are cut to 19 bits on their way into the tensor core. That's
+faster but saves no memory.) What about the device that this notebook runs on?
 
 **Predict.** On your device, how many times as fast is a matrix product in `bfloat16` as in `float32`? (If you think
 it's slower, give a number below 1.)
@@ -86,8 +86,8 @@ reconcile("the speed in bfloat16", guess, gain, "times that in float32")
 
 # %% [markdown]
 r"""
-(On a CPU this depends on the instruction set. A CPU without `bfloat16` instructions converts each number first, and is
-slower than in `float32`.)
+(On a CPU this depends on the instruction set. A CPU without `bfloat16` instructions converts each number first, so it's
+slower in `bfloat16` than in `float32`.)
 
 What's the cost? A product in `bfloat16` has an error of 0.3%. That may sound like a lot, but its sums are accumulated
 in `float32`, and as lecture 02 showed, such noise is small compared with the noise of the batch.
@@ -310,9 +310,9 @@ like this:
    `bfloat16` parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy
    the masters, rounded, into the parameters.
 
-Return two lists: the losses as Python floats, and the masters. At the end the model's parameters are the final masters,
-rounded; its parameters are still the same objects, and its buffers are whatever its forward pass made them. `batches`
-may be any iterable, even an empty one. You may rely on every parameter getting a gradient.
+Return two lists: the losses as Python floats, and the masters. At the end the model's parameters contain the final
+masters, rounded; they're still the same objects, and the buffers are whatever the forward pass made them. `batches` may
+be any iterable, even an empty one. You may rely on every parameter getting a gradient.
 """
 
 
@@ -348,7 +348,7 @@ check("train_with_master_weights")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A master is <code>parameter.detach().clone()</code>. All that the optimizer needs besides is
+<details><summary>Hint 1</summary>A master is <code>parameter.detach().clone()</code>. The only other thing that the optimizer needs is
 the master's <code>.grad</code>, which you may set yourself.</details>
 <details><summary>Hint 2</summary><code>torch.autograd.grad(loss, parameters)</code> returns the gradients and
 accumulates nothing. With <code>loss.backward()</code>, call <code>model.zero_grad()</code> before it. To write into a
@@ -640,12 +640,12 @@ r"""
 ### How many bytes does autocast save?
 
 Shouldn't the activations be half as large? Take a network of 64, 256, 256 and 10 units, with ReLUs between the layers,
-and a batch of 32. In `float32`, autograd keeps for the backward pass two hidden layers (each ReLU's output is the next
-layer's input), the output of the log-softmax, and one number:
+and a batch of 32. In `float32`, autograd keeps the following for the backward pass: the outputs of the two hidden
+layers (each ReLU's output is the next layer's input), the output of the log-softmax, and one number:
 
 $$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
 
-not counting the input and the weights, which exist anyway.
+not counting the input, the targets and the weights, which exist anyway.
 
 **Predict.** How many bytes does autograd keep under autocast? Think of everything that the backward pass multiplies by,
 and of the dtype in which the forward pass used it.
@@ -703,9 +703,9 @@ multiply by its weights, and the forward pass used 16-bit *copies* of them, whic
 (The first layer's copy isn't kept, since nobody needs the gradient of the input. A copy of the input is kept, for the
 gradient of the weights.)
 
-The copies don't grow with the batch size $B$, but the activations do. So above some batch size autocast does save
-memory. With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two byte counts equal (what the loss
-keeps is the same in both and cancels):
+The copies of the weights don't grow with the batch size $B$, but the activations do. So above some batch size autocast
+does save memory. With $D = 64$ inputs, $H = 256$ hidden units and $C = 10$ classes, set the two byte counts equal (what
+the loss keeps is the same in both and cancels):
 
 $$4 \cdot 2BH = 2 \cdot (2BH + BD + H^2 + HC) \quad\Longrightarrow\quad B = \frac{H^2 + HC}{2H - D} = \frac{68{,}096}{448} = 152 .$$
 """
@@ -722,8 +722,8 @@ assert saved(4_096, True) < 0.6 * saved(4_096, False)
 
 # %% [markdown]
 r"""
-When you train a language model, the "batch" that a layer sees is many thousands of tokens, usually well above that
-size, so autocast saves memory on balance. In a small network it may not.
+When you train a language model, the "batch" that a layer sees is many thousands of tokens, usually well above the
+layer's break-even size, so autocast saves memory on balance. In a small network it may not.
 
 *Try it yourself:* convert the whole network, with `network.bfloat16()` and a `bfloat16` input. How many bytes does
 autograd keep now? Predict first.
@@ -731,10 +731,9 @@ autograd keep now? Predict first.
 ## 5 · float16 and loss scaling
 
 Some GPUs (V100, T4) multiply fast in `float16` but not in `bfloat16`. The precision of `float16` is eight times as
-good; the problem is its range. The loss is a mean, so the larger the batch, the smaller the gradient that each example
-receives. Take a million examples, split into 4,096 micro-batches of 256 whose gradients are accumulated: each
-micro-batch contributes its loss divided by 4,096. The next cell computes the gradients that flow back between the
-layers.
+good; the problem is its range. The loss is a mean, so the larger the batch, the smaller each example's share of the
+gradient. Take a million examples, split into 4,096 parts (*micro-batches*) of 256 whose gradients are added up: each
+part contributes its loss divided by 4,096. The next cell computes the gradients that flow back between the layers.
 """
 
 
@@ -754,7 +753,7 @@ def wave_model() -> nn.Sequential:
 
 
 def gradients(factor: float, half: bool) -> tuple[Tensor, list[Tensor]]:
-    """Gradients of one micro-batch's loss times a factor: those between the layers, and the weights', unscaled."""
+    """For one micro-batch's loss times a factor: gradients between the layers, and unscaled ones of the weights."""
     model = wave_model()
     between: list[Any] = []
 
@@ -818,9 +817,9 @@ loss_scaling.explore(flowing, exponent=8)
 
 # %% [markdown]
 r"""
-How large should the factor be? As large as possible, but no larger: if a gradient exceeds 65,504, it becomes infinite,
-and one update with it ruins the model. You can't know the best factor beforehand, and it changes during training. So
-the program *searches* for it:
+How large should the factor be? As large as it can be without overflow: if a gradient exceeds 65,504, it becomes
+infinite, and one update with it ruins the model. You can't know the best factor beforehand, and it changes during
+training. So the program *searches* for it:
 
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
@@ -833,10 +832,10 @@ Write the class `LossScaler(factor, growth_interval)`. It has two attributes: `f
 - `scale(loss)` returns the loss times the factor, as a new tensor through which gradients flow.
 - `step(optimizer)` is called when the gradients of the scaled loss have been computed. It divides all of them by the
   factor, so that each `.grad` contains the true gradient. If all of these are finite (or there are none), it calls
-  `optimizer.step()` and counts a good step; when the count reaches `growth_interval`, the factor doubles. (A finite
-  gradient stays finite when it's divided.) Otherwise it does *not* step, and the factor is halved. Whenever the factor
-  changes, the count starts again at 0. It returns whether the optimizer stepped, `True` or `False`. (It doesn't matter
-  what a skipped step leaves in `.grad`.)
+  `optimizer.step()` and counts a good step; when the count reaches `growth_interval`, the factor doubles. (You may
+  assume that a finite gradient stays finite when it's divided.) Otherwise it does *not* step, and the factor is halved.
+  Whenever the factor changes, the count starts again at 0. It returns whether the optimizer stepped, `True` or `False`.
+  (It doesn't matter what a skipped step leaves in `.grad`.)
 - `state_dict()` returns what a checkpoint must contain for training to continue in the same way: a dictionary of plain
   numbers, which later steps don't change; `load_state_dict(state)` restores it, even into a scaler that was made with
   other arguments, and never changes `state`.
@@ -963,8 +962,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Every skipped step is at the limit that we predicted, and no other step is skipped. With the usual interval of 2,000,
-about one step in 2,000 is skipped once the factor has found its limit.
+Every skipped step is at or above the limit that we predicted, and no step below the limit is skipped. With the usual
+interval of 2,000, about one step in 2,000 is skipped once the factor has found its limit.
 
 > **Trap: skipped steps and the schedule.** A learning-rate scheduler in the same loop doesn't know about skipped steps,
 > and PyTorch warns about it if the very first step is skipped. That's harmless. But if the factor keeps falling, down
@@ -1084,8 +1083,9 @@ get?
 
 ## 6 · Eight bits
 
-Since Hopper and Ada, tensor cores multiply 8-bit floating-point numbers at twice the rate of 16-bit ones. Lecture 02
-introduced the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up to 57,344, with two.
+Since the Hopper and Ada generations, NVIDIA's tensor cores have multiplied 8-bit floating-point numbers at twice the
+rate of 16-bit ones. Lecture 02 introduced the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up
+to 57,344, with two.
 
 > **Trap: what's standard?** As in lecture 02: fp8 was proposed in 2022
 > ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)); the Open Compute Project's specification followed in 2023.
@@ -1149,10 +1149,10 @@ case separately.</details>
 **Why it matters.** Recipes for training and inference in 8 bits consist of this function and two decisions: over how
 many elements do you take the maximum, and when?
 
-In a matrix product, the scales can be factored out. So the hardware multiplies codes, accumulates, and multiplies once
-at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$. (We accumulate in `float32`. Hopper's tensor cores keep only
-about 14 bits of an 8-bit product's sum, which is why DeepSeek-V3 added partial sums in `float32` outside of them;
-arXiv:2412.19437.)
+In a matrix product, the scales can be factored out. So the hardware multiplies the codes, accumulates the products, and
+multiplies by both scales once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$. (We accumulate in `float32`.
+When Hopper's tensor cores sum 8-bit products, they keep only about 14 bits, which is why DeepSeek-V3 added partial sums
+in `float32` outside of them; arXiv:2412.19437.)
 
 **Predict.** What's the error of such a product in percent, for normally distributed matrices in E4M3? (With `bfloat16`
 it was 0.3%.)
@@ -1277,8 +1277,8 @@ We train the wave network of section 5 with AdamW at a learning rate of 0.0003, 
 `bfloat16` with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The
 initial weights and the batches are the same.
 
-Your function can predict how the fourth will go. AdamW's steps are as large as the learning rate if the
-gradients agree from batch to batch, and smaller if they don't. What fraction of the weights would swallow a full
+Your `largest_swallowed_update` can predict how the fourth will go. AdamW's steps are as large as the learning rate if
+the gradients agree from batch to batch, and smaller if they don't. What fraction of the weights would swallow a full
 step, and what fraction a quarter of one?
 """
 
@@ -1296,7 +1296,7 @@ for name in ("0.weight", "2.weight"):
 r"""
 The first layer has to find the directions of the waves, and eight in ten of its weights are stuck from the start.
 
-**Predict.** In `bfloat16` alone, how many times as large as in `float32` is the final loss?
+**Predict.** By what factor does the final loss in `bfloat16` alone exceed the one in `float32`?
 """
 
 # %%
@@ -1388,7 +1388,7 @@ plots.show(
 # %% [markdown]
 r"""
 The first three take the same number of bytes per parameter. (On a small network and a CPU, 16 bits save no time; on a
-GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its loss is useless.
+GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its result is useless.
 Its products are as accurate as those of the second. It failed because of its *additions*, in a way that you could
 predict with one function.
 
@@ -1412,17 +1412,17 @@ r"""
 **Mechanics.** Multiply in 16 bits, accumulate in 32. Put `torch.autocast(device.type, dtype=torch.bfloat16)` around the
 forward pass and the loss; parameters, gradients and optimizer state stay `float32`. `float16` also needs a scaler:
 scale, backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update smaller than
-0.2% of its own size. Training with AdamW takes 16 bytes per parameter with or without master weights, and autocast
-keeps 16-bit copies of weights until the backward pass is done. With eight bits, use one scale per tensor or block: its
-largest magnitude divided by the format's.
+0.2% of its own size. Training with AdamW takes 16 bytes per parameter, in `float32` or in `bfloat16` with master
+weights, and autocast keeps 16-bit copies of weights until the backward pass is done. With eight bits, use one scale per
+tensor or block: its largest magnitude divided by the format's.
 
 **Mindset.** For each tensor, ask what's done with it. If it's multiplied, a short format is fine. If small amounts are
 added to it again and again, it needs a long one. If a loss is stuck, compare the size of the updates with the gap at
 the weights before you change the learning rate. Print the loss scale, and count the skipped steps.
 
 **Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a second copy
-fixes that. Mixed precision makes training faster, but it saves memory only on activations. Rounding does no harm when
-it's random. When an update is lost at every step, it's lost for good.
+fixes that. Mixed precision makes training faster, but it saves memory only on activations. Rounding errors do little
+harm when they're random, since they average out. Updates that are swallowed at every step never come back.
 
 Next: [11 · Memory](../11_memory/11_memory.ipynb). For a large model, sixteen bytes per parameter are too many for one
 card. How can you get by with fewer?

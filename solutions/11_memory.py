@@ -7,7 +7,7 @@ r"""
 > **The model doesn't fit. What can you trade for memory?**
 
 In lecture 08 you accounted for every byte of a training step and sorted the bytes into four kinds. In this lecture
-you'll reduce them. None of the methods is free: you pay with more passes, more FLOPs, time on a link, a different
+you'll reduce them. None of the methods is free: you pay with more passes, more FLOPs, transfer time, a different
 optimizer, or a model that can learn less. For each method we do the same three things: write down what it saves and
 what it costs, run it, and measure both.
 
@@ -357,7 +357,7 @@ check("Checkpoint")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
-<details><summary>Hint 2</summary><code>x.detach()</code> is the same memory, outside the graph; make it a leaf that requires a gradient. Where is that gradient after the backward pass through the block's second output? And from which gradient does that pass start?</details>
+<details><summary>Hint 2</summary><code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Where is that gradient after the backward pass from the output of the block's second run? And from which gradient does that pass start?</details>
 
 **Why it matters.** `torch.utils.checkpoint` does little more than this. Three comparisons show what you've built: the
 gradients are the same, it keeps fewer bytes, and it needs more FLOPs.
@@ -641,7 +641,7 @@ r"""
 The same calculation works for the optimizer *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
 master weights and both averages in the CPU's memory and lets the CPU do the optimizer step. In each step the new
 weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
-them: 2 bytes each for every parameter. (The CPU's own work adds to this, unless it's hidden too.)
+them: 2 bytes per parameter in each direction. (The CPU's own work adds to this, unless it's hidden too.)
 
 **Predict.** For Llama 3.1 8B and an H100, with the data sheet's bandwidth for PCIe (the link between GPU and CPU), how
 many seconds do these copies take in each step?
@@ -676,18 +676,18 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 r"""
 The copies take half a second, the computation a second, and the GPU needs 96 GB less memory. With overlap the copies
 are hidden completely; but with a quarter of the tokens, the step takes twice as long as without offloading. How many
-tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take as long as moving $2N$ bytes. That's
-rate / link tokens, some 6,200 on this hardware, for *any* model.
+tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$
+bytes. So you need at least rate / link tokens, some 6,200 on this hardware, for *any* model.
 
-*Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two functions, so that the one input that
-each checkpoint keeps is offloaded too. What is moved now?
+*Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
+checkpoint keeps is offloaded too. What is moved now?
 
 ## 4 · Fewer bytes for each parameter
 
 In lecture 08 you met two optimizers that keep less state than AdamW. *Lion* (arXiv:2302.06675) keeps one average of the
-gradients and steps by the sign of that average mixed with the current gradient. *Adafactor* (arXiv:1804.04235) keeps,
-for each matrix, the mean of every row and of every column of the squared gradients; for a vector it keeps a running
-average of each square, as AdamW does.
+gradients, mixes it with the current gradient, and steps by the sign of the mixture. *Adafactor* (arXiv:1804.04235)
+keeps, for each matrix, the mean of every row and of every column of the squared gradients; for a vector it keeps a
+running average of each square, as AdamW does.
 
 PyTorch's AdamW and Adafactor also count the steps of each parameter tensor, in a tensor of 4 bytes. Our own `Lion`,
 below, needs no counter.
@@ -846,10 +846,11 @@ check("LoRALinear")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. So do <code>down</code> and <code>up</code>, one after the other.</details>
+<details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. Use <code>down</code> and <code>up</code> in the same way, one after the other.</details>
 <details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> makes the random ones.</details>
 
-**Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't save everything.
+**Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't reduce every kind
+of memory.
 
 **Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor do the *activations* shrink?
 """
@@ -904,8 +905,8 @@ assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
 
 # %% [markdown]
 r"""
-Without activations, that takes us from two cards of 80 GB to one of 24. (The activations come on top, and LoRA doesn't
-shrink them.)
+Without activations, that takes us from two cards of 80 GB to one of 24. (You still need memory for the activations,
+which LoRA doesn't shrink.)
 
 *Try it yourself:* store the frozen part in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
 sum then?
@@ -932,7 +933,7 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** If PyTorch runs one operation at a time, how many times as many bytes does this move as a single fused
+**Predict.** If PyTorch runs one operation at a time, by what factor does this move more bytes than a single fused
 kernel would?
 """
 
@@ -945,7 +946,7 @@ r"""
 
 Write `chain_bytes(chain, size)`. It returns the bytes that a chain of elementwise operations reads and writes, as a
 dict with `"eager"`, where each operation is a separate kernel, and `"fused"`, where one kernel does them all. `chain`
-is a list of one or more `(result, operands)`, names of tensors of `size` bytes each:
+is a list of one or more pairs `(result, operands)`; the names in it stand for tensors of `size` bytes each:
 `[("a", ["x"]), ("b", ["a", "y"])]` computes `a` from `x`, and then `b` from `a` and `y`. The last result is the one we
 want; the others are temporary and are used once, several times or never. An operation has one or more operands, all
 different; operands come from outside or from an earlier operation, and no two results have the same name. (Plain
@@ -1094,8 +1095,8 @@ parts with your `accumulate`, then also with every block in your `Checkpoint`, a
 AdamW. The first three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a
 different update rule.
 
-**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
-run need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
+**Predict.** Add up parameters, gradients, optimizer state and activations. By what factor does the first run need more
+bytes than the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
 and a checkpointed block keeps only its input.)
 """
 
@@ -1245,9 +1246,9 @@ the final result is written.
 **Mindset.** Ask three questions about every method: which kind of memory does it reduce, what does it cost, and is the
 result still the same? Then measure all three.
 
-**Intuitions.** Activations grow with the tokens and everything else grows with the parameters, so most methods reduce
-only one of the two. Don't keep what's cheap to recompute. A chain of elementwise operations spends most of its time
-moving numbers between memory and the processor.
+**Intuitions.** Activations grow with the number of tokens and everything else grows with the number of parameters, so
+most methods reduce only one of the two. Don't keep what's cheap to recompute. A chain of elementwise operations spends
+most of its time moving numbers between memory and the processor.
 
 Next: [12 · Scale](../12_scale/12_scale.ipynb). Several devices share one model. What does each of them hold, and what
 do they have to send?

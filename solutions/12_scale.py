@@ -45,7 +45,7 @@ r"""
 ## 1 · What you can divide
 
 Here is Llama 3.1 8B again, the way it is usually trained, with one sequence of 8,192 tokens. As you saw in lecture 11,
-that's more than twice what an H100 holds. There are four things you can divide among several cards:
+that takes more than twice the memory of an H100. There are four things you can divide among several cards:
 
 | what you divide | what shrinks on each card | what you pay |
 |---|---|---|
@@ -126,8 +126,8 @@ to call, in the same order:
 | call | each rank gives | each rank gets | in `torch.distributed` |
 |---|---|---|---|
 | `group.all_reduce(x)` | `[n]` | the sum of all: `[n]` | `all_reduce` |
-| `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather` |
-| `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter` |
+| `group.all_gather(x)` | `[n]` | all of them: `[size · n]` | `all_gather_into_tensor` |
+| `group.reduce_scatter(x)` | `[size · n]` | its part of the sum: `[n]` | `reduce_scatter_tensor` |
 
 (If you have two GPUs or more, each rank gets its own GPU, and they communicate through NCCL, NVIDIA's library of
 collectives. Otherwise they are CPU processes that use gloo, a library that does the same on CPUs. The numbers are the
@@ -156,8 +156,8 @@ adds it to its own copy of that piece. After $n - 1$ rounds, each rank holds one
 travel around the ring until every rank has all of them, which is an **all-gather**. Do one after the other and you have
 an **all-reduce**: every rank ends up with the whole sum.
 
-**Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And how many times
-that would each rank send with a thousand ranks?)
+**Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
+ranks, how many times as many?)
 """
 
 # %%
@@ -274,17 +274,17 @@ assert ring_seconds("all_reduce", 4 * llama.parameters, 1_024, 10e-6, 50e9) < 1.
 # %% [markdown]
 r"""
 For a large vector, the number of bytes sets the time, and more ranks hardly change it. For a small one, the number of
-rounds does, and every rank you add brings two more rounds. That's why gradients aren't sent one by one:
-`DistributedDataParallel` packs many of them into a *bucket*, and starts sending it as soon as the backward pass has
-filled it.
+rounds does, and every rank you add brings two more rounds. That's why gradients aren't sent one by one: PyTorch's
+`DistributedDataParallel`, which you'll use below, packs many of them into a *bucket*, and starts sending it as soon as
+the backward pass has filled it.
 
 In **data parallelism** every rank holds the whole model and processes its own part of the batch. After the backward
 pass, one all-reduce averages the gradients, so all ranks take the same step and stay identical. It is gradient
 accumulation with the parts processed at the same time instead of one after the other.
 
 > **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean loss over its own rows, so the sum
-> is `size` times too large. With SGD, training then behaves as if the learning rate were `size` times too high. Divide
-> by `group.size`. (If the parts aren't equal, weight them, as in exercise 11.1.)
+> is `group.size` times too large. With SGD, training then behaves as if the learning rate were that many times too
+> high. Divide by `group.size`. (If the parts aren't equal, weight them, as in exercise 11.1.)
 """
 
 # %%
@@ -358,17 +358,17 @@ Data parallelism shrinks the activations, because each rank has fewer rows. It s
 same weights, the same gradients and the same optimizer state. **ZeRO**, the *zero redundancy optimizer*, keeps just one
 copy of each and divides it among the ranks (Rajbhandari and others, 2019, arXiv:1910.02054). It comes in three stages:
 
-- **Stage 1.** The optimizer state and the master copy are divided. Each rank updates its own part of the weights, and
-  an all-gather distributes the result.
+- **Stage 1.** The optimizer state and the master weights are divided. Each rank updates its own part of the weights,
+  and an all-gather distributes the result.
 - **Stage 2.** The gradients are divided as well. Each rank needs only its own part of the average, so a reduce-scatter
   is enough.
 - **Stage 3.** The parameters are divided as well. Before a layer computes, its weights are gathered, and afterwards
   they are dropped. PyTorch calls this FSDP, *fully sharded data parallel*.
 
 Take Llama 3.1 8B on eight cards, with 2 bytes per parameter for the weights, 2 for the gradients, and 12 for optimizer
-state and master copy.
+state and master weights.
 
-**Predict.** How many GB does each card hold at stage 3? (And at stage 1?)
+**Predict.** Without activations, how many GB does each card hold at stage 3? (And at stage 1?)
 """
 
 # %%
@@ -380,7 +380,7 @@ r"""
 
 Write `zero_bytes(parameters, ranks, stage, recipe)`, which returns the bytes on each rank, by kind. `recipe` gives the
 bytes per *parameter* for each kind: it is a dict with the keys `"parameters"`, `"gradients"` and `"state"` (which
-includes the master copy), in any order. Stage 0 divides nothing, and each later stage divides one more kind. When a
+includes the master weights), in any order. Stage 0 divides nothing, and each later stage divides one more kind. When a
 kind is divided, each rank holds the bytes for an equal number of *parameters*: the vector of all parameters is padded
 to a multiple of `ranks`. There are at most $10^{15}$ parameters. Return a dict of ints with the same keys.
 """
@@ -409,8 +409,8 @@ r"""
 <details><summary>Hint 1</summary>How many parameters does one rank look after? With ten parameters on four ranks, two each is too few.</details>
 <details><summary>Hint 2</summary>From which stage on is each kind divided? With a dict that maps each kind to that stage, one rule covers all the cases.</details>
 
-**Why it matters.** With this function you can tell whether a model fits on a given number of cards. The ZeRO paper's
-own example, a model of 7.5 billion parameters on 64 cards, follows from it:
+**Why it matters.** With this function you can tell whether a model fits on a given number of cards, apart from its
+activations. The ZeRO paper's own example, a model of 7.5 billion parameters on 64 cards, follows from it:
 """
 
 # %%
@@ -493,11 +493,11 @@ sends exactly what plain data parallelism sends.
 
 ### All stages, for real
 
-Stages 2 and 3 also divide the gradients and the weights. Here they are, with each matrix divided separately. In stage
-2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest. In stage 3 no rank
-*keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass and once in the
-backward pass. Your checkpoint in lecture 11 did something similar with activations: it dropped them, and computed them
-again in the backward pass.
+Stage 2 also divides the gradients, and stage 3 the weights as well. Here are both stages, with each matrix divided
+separately. In stage 2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest.
+In stage 3 no rank *keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass
+and once in the backward pass. Your checkpoint in lecture 11 did something similar with activations: it dropped them,
+and computed them again in the backward pass.
 """
 
 
@@ -605,8 +605,8 @@ def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
 
 # %% [markdown]
 r"""
-**Predict.** At stage 3, the weights are gathered twice and the gradients reduce-scattered once. How many times as many
-bytes does each rank send per step as at stage 0?
+**Predict.** At stage 3, the weights are gathered twice and the gradients reduce-scattered once. By what factor does
+each rank send more bytes per step than at stage 0?
 """
 
 # %%
@@ -651,12 +651,12 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 
 # %% [markdown]
 r"""
-You've trained two processes together for three steps in four ways. Each way led to the same weights as one process
-alone, and each rank held exactly the bytes that your formula predicts. The *master copy* is the part that each rank
-updates in stages 1 and 2, and from which the weights are then gathered. With float32 weights it's one copy too many;
-with bfloat16 weights it is the float32 copy that you need anyway (lecture 10), and it is divided too. Stage 3 sends 1.5
-times as many bytes, and they have to arrive in time: while one layer computes, the next one's weights must already be
-on their way.
+You've trained one model on two processes, for three steps, in four ways. Each way led to the same weights as one
+process alone, and each rank held exactly the bytes that your formula predicts. The *master copy* is the part that each
+rank updates in stages 1 and 2, and from which the weights are then gathered. With float32 weights it's one copy too
+many; with bfloat16 weights it is the float32 copy that you need anyway (lecture 10), and it is divided too. Stage 3
+sends 1.5 times as many bytes, and they have to arrive in time: while one layer computes, the next one's weights must
+already be on their way.
 
 *Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
 left?
@@ -753,7 +753,7 @@ check("ParallelMLP")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>chunk(group.size, dim=…)</code> cuts a tensor into equal views. Outputs are the rows of a weight, inputs its columns.</details>
-<details><summary>Hint 2</summary>Which values are the same on all ranks, and which are only one of several terms of a sum? In the forward pass the terms appear after <code>down</code>; in the backward pass, before <code>up</code>. And how many ranks may add the bias?</details>
+<details><summary>Hint 2</summary>Which values are the same on all ranks, and which are only one of several terms of a sum? In the forward pass the terms appear after <code>down</code>; in the backward pass, before <code>up</code>. And should the bias be added before that sum or after it?</details>
 
 **Why it matters.** Attention is divided the same way, by its heads: the query, key and value matrices by outputs, the
 output projection by inputs. So a whole Transformer layer needs just two sums in each direction.
@@ -811,12 +811,13 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 # %% [markdown]
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
-halved. Only the residual stream, $d$ numbers per row, is whole on every rank; in this measurement, that's just the
-errors that the loss saves for its backward pass. You pay with two all-reduces in *every* block, one of activations and
-one of their gradients, and all ranks wait while these travel. Data parallelism sends only once per step, and can hide
-that behind the backward pass. So tensor parallelism belongs where the interconnect, the connection between the cards,
-is fastest. Inside one machine, that's usually **NVLink**, NVIDIA's direct connection between GPUs; between machines
-it's a network such as **InfiniBand**, with a fraction of that bandwidth.
+halved. Only the residual stream (the vector to which each block adds its output), $d$ numbers per row, is whole on
+every rank; in this measurement, that's just the errors that the loss saves for its backward pass. You pay with two
+all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these travel. Data
+parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism belongs where
+the interconnect, the connection between the cards, is fastest. Inside one machine, that's usually **NVLink**, NVIDIA's
+direct connection between GPUs; between machines it's a network such as **InfiniBand**, with a fraction of that
+bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
@@ -867,7 +868,7 @@ A stage keeps the activations of a microbatch from its F to its B. In the first 
 batch. The second one, *1F1B* (short for *one forward, one backward*), starts the backward passes as early as it can.
 Once a stage is full, it takes in a new microbatch only when an old one is done.
 
-**Predict.** Four stages. How many microbatches does it take until the bubble is less than a tenth of the time?
+**Predict.** With four stages, how many microbatches does it take to bring the bubble below a tenth of the time?
 """
 
 # %%
@@ -1049,7 +1050,8 @@ r"""
 
 Now we put everything together, in two processes. The batch is divided (section 2), each half passes through the model
 in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each rank keeps half of the
-optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both take twenty steps.
+optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both runs take twenty
+steps.
 """
 
 

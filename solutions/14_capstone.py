@@ -405,7 +405,8 @@ r"""
 These times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything between
 the matrix products takes time without counting as FLOPs. The share of the ceiling that the run reaches is its MFU
 (relative to the measured ceiling instead of a promised peak). It's the only number in the plan that no formula gives.
-Guess it now; in section 4 you'll measure it in a rehearsal, which also chooses between the two formats.
+Guess it now; in section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two
+formats.
 
 **Predict.** What fraction of the ceiling will the training reach?
 """
@@ -451,9 +452,9 @@ causally: a token sees itself and everything before it, in training and in evalu
 both weights and `x`.
 
 `F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions,
-`[b, h, t, e]`, it's (on a CPU or on CUDA, in our two formats) a fused operation that keeps no $T \times T$ weights for
-the backward pass. The plan of section 2 relies on this: autograd keeps what its table says and no more. (`rearrange`
-with named dimensions splits and merges without unnecessary copies.)
+`[b, h, t, e]`, then on a CPU or on CUDA, in our two formats, it's a fused operation that keeps no $T \times T$ weights
+for the backward pass. The plan of section 2 relies on this: autograd keeps what its table says and no more.
+(`rearrange` with named dimensions splits and merges without unnecessary copies.)
 """
 
 
@@ -520,7 +521,7 @@ r"""
 
 Write the model, `Transformer(vocabulary, context, width, blocks)`. It has two tables, `tokens` (the token embedding)
 and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that it's given (any iterable of modules: a
-list, a generator), in that order; and a last `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to find
+list, a generator), in that order; and a final `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to find
 the blocks: their parameters are called `blocks.0.…`, `blocks.1.…`, and so on. The input is ids `[b, t]` with any $t$
 from 1 up to `context`. Each token's vector, plus that of its position, goes through the blocks and the norm. The result
 for each token is the dot products of its vector with those of *all* tokens in the table: one logit for each. Gradients
@@ -574,8 +575,8 @@ encoding, nonlinearity and output layer, and fewer heads for keys and values, bu
 r"""
 ### The assembled model
 
-Here's what you've put together. The dashed arrows lead through one layer; there are $L$ of them, one after the other.
-If you follow the top line, you see the residual stream.
+Here's what you've put together. The dashed arrows lead through one layer; the model has $L$ such layers, one after the
+other. The top line is the residual stream.
 
 ```mermaid
 flowchart LR
@@ -746,7 +747,7 @@ more than planned, for the *targets*. A batch is cut from longer rows, so flatte
 `int64`, and the loss keeps the copy. Our tables have no row for that; only a comparison to the byte could find it. It's
 far below our two percent, so we leave the plan as it is.
 
-*Try it yourself:* what does the plan say for a batch eight times as large? Does that fit your device?
+*Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
 
 ## 4 · The loop
 
@@ -1142,9 +1143,9 @@ it learned that in a few minutes on your own machine.
 
 Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. A number is off if it
 differs from the plan by *more* than its tolerance, in either direction. The tolerance is a fraction of the *planned*
-number: 0.02 means 2%, and 0 means exactly equal. Rounding errors must not decide: at a tolerance of 0.1, a measured 110
-is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1. And a measured NaN, such as the loss
-of a run that diverged, is off.
+number: 0.02 means 2%, and 0 means exactly equal. Rounding errors must not affect the verdict: at a tolerance of 0.1, a
+measured 110 is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1. And a measured NaN, such
+as the loss of a run that diverged, is off.
 
 Return a dict of the numbers that are off, with their relative difference as the value: −0.3 if the measured number is
 30% less than planned, NaN for a NaN. A name that was planned but not measured is off as well; its value is None.
@@ -1253,8 +1254,8 @@ few seconds. The one thing you had to run it for is the result, the loss. (Scali
 small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022, arXiv:2203.15556. That would
 be another course.)
 
-*Try it yourself:* half the width, twice the layers. Plan first: which of the numbers change, and by how much? Then run
-from the top.
+*Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
+much? Then run from the top.
 
 ## 8 · What more could you gain?
 
@@ -1272,7 +1273,7 @@ the other, each in addition to those before it:
 Attention isn't in this table because it's been one fused operation from the start. All fractions refer to the same
 rate, the peak of `bfloat16` (or, if it's unknown, the higher ceiling), so they're proportional to speed.
 
-**Predict.** Compared with the first, how many times as fast is the fastest of them?
+**Predict.** Compared with a step in plain `float32`, how many times as fast is the fastest of these?
 """
 
 # %%
@@ -1352,8 +1353,8 @@ plots.show(
 # %% [markdown]
 r"""
 We didn't change a single line of the model. For data-center GPUs, the data sheets promise more than a factor of ten
-between the first line and the third (lecture 05). How much of it you get depends on the width: what can be fused grows
-with $d$, the products with $d^2$. On a CPU there's little to gain.
+between the first row of the table and the third (lecture 05). How much of it you get depends on the width: what can be
+fused grows with $d$, the products with $d^2$. On a CPU there's little to gain.
 
 *Try it yourself:* which of the fractions falls if you halve `d`, and which doesn't?
 
@@ -1372,8 +1373,8 @@ r"""
 
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
 $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
-each operation keeps. Seconds: FLOPs divided by ceiling and MFU, with the MFU from a rehearsal with fewer layers. The
-loop is short, and a checkpoint contains everything that the next step depends on.
+each operation keeps. Seconds: FLOPs divided by the product of ceiling and MFU, with the MFU from a rehearsal with fewer
+layers. The loop is short, and a checkpoint contains everything that the next step depends on.
 
 **Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
 the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
