@@ -11,8 +11,8 @@ r"""
 Welcome to *Every Byte, Every FLOP*. Engineers answer questions like these on the back of a napkin, a minute before
 somebody spends ten million dollars, and in this lecture you'll answer both. You don't need to know anything about
 language models or PyTorch yet: we explain parameters, tokens and H100s as they come up. Two formulas, three constants
-and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have tested one
-function that you wrote against the published cost of nine training runs.
+and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have written one
+function and tested it against the published cost of nine training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
 Each claim is followed by a cell that checks it with an `assert`, a line that stops with an error if the claim is false,
@@ -92,10 +92,10 @@ threshold for "systemic risk" at $10^{25}$. A law can use such a count because, 
 
 Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. A card's
 **peak** is the rate, in FLOP/s, that it cannot exceed. The H100's data sheet lists $1{,}979 \cdot 10^{12}$ FLOP/s for
-16-bit numbers, with a footnote: *with sparsity*. That number applies only if, when the card multiplies two matrices,
-half of the numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in
-which any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$
-FLOP/s), or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
+16-bit numbers, with a footnote: *with sparsity*. That number applies only to multiplying two matrices when half of the
+numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any
+number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s), or
+about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to train GPT-3?
@@ -150,7 +150,8 @@ r"""
 Each step on this axis is a factor of ten. That's the right scale for napkin math: the question is rarely whether the
 answer is 30 or 33, but whether it's 3, 30 or 300.
 
-What about your own machine? The cell after your guess spends a second measuring how fast it multiplies matrices.
+What about your own machine? The cell after your guess spends a second measuring how fast your machine multiplies
+matrices.
 
 **Predict.** How many *years* would your machine need for GPT-3's $3.14 \cdot 10^{23}$ FLOPs? A year has about 30
 million seconds. (A laptop's processor typically multiplies matrices at $10^{10}$ to $10^{12}$ FLOP/s.)
@@ -241,7 +242,7 @@ fraction, such as 0.5. All arguments are positive.
 def training_days(
     parameters: float, tokens: float, devices: int, peak_flops: float, mfu: float
 ) -> float:
-    """Days to train, at 6 FLOPs per parameter and token, on devices that reach a fraction mfu of their peak."""
+    """Days to train, at 6 FLOPs per parameter per token, on devices that reach a fraction mfu of their peak."""
     ### BEGIN SOLUTION
     work = 6 * parameters * tokens
     rate = devices * peak_flops * mfu
@@ -714,9 +715,9 @@ trades them for compute.
 
 ## 5 · Both at once, and the bill
 
-You now have two answers for eight H100s, and they disagree: a model of 40 billion parameters *fits*, but two weeks is
-only long enough to *train* one of 5.6 billion. How long would the larger one take, on 20 tokens per parameter and at an
-MFU of 0.4?
+You now have two answers for eight H100s, and they disagree: a model of 40 billion parameters *fits*, but by the
+20-token rule, two weeks is only long enough to *train* one of 5.6 billion. How long would the larger one take, on 20
+tokens per parameter and at an MFU of 0.4?
 """
 
 # %%
@@ -737,8 +738,8 @@ Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_
 number of cards, as an `int`, that finishes the training within `days` *and* holds the model, sharded. `peak_flops` (in
 FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
 arguments are positive, and you can rent any number of cards, not only whole servers of eight. The model has at least a
-million parameters, each takes at most 100 bytes, and each number that you round up is either a whole number or at least
-0.0001 away from the nearest whole number.
+million parameters, each takes at most 100 bytes, and each number that you round up is at least 0.0001 away from a whole
+number, or it's a whole number that comes out exactly in whichever order you multiply and divide.
 """
 
 
@@ -752,7 +753,7 @@ def cards_needed(
     memory_gb: float,
     bytes_per_parameter: float,
 ) -> int:
-    """The smallest number of cards that trains the model in time and holds parameters · bytes_per_parameter bytes."""
+    """The fewest cards that train in time and hold parameters · bytes_per_parameter bytes."""
     ### BEGIN SOLUTION
     per_card = days * 24 * 3600 * peak_flops * mfu
     for_compute = math.ceil(6 * parameters * tokens / per_card)
@@ -829,9 +830,9 @@ assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  #
 
 # %% [markdown]
 r"""
-It costs 14 million dollars for one run, if the run works. At the cheapest price in the table it would be 9.5 million,
-at the highest 24 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6
-million is a number of this kind, and their report says so: it's the rent for the final run.)
+It costs 14 million dollars for one run, if the run works. At the lowest price in the table it would be 9.5 million, at
+the highest 24 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6 million
+is a number of this kind, and their report says so: it's the rent for the final run.)
 
 We can put a price on each resource:
 """
@@ -872,8 +873,9 @@ notes on a well-known lecture (the third is in our words):
 > "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
 > 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
 
-Before you look at the code, decide which of the three contradict something you computed above: one, two or all of them?
-Then read the code below, which prints these numbers. (We wrote it; the authors may have gone wrong in another way.)
+Before you look at the code, decide how many of the three contradict something you computed above: one, two or all of
+them? Then read the code below, which prints these numbers. (We wrote it; the authors may have gone wrong in another
+way.)
 """
 
 
@@ -1024,15 +1026,15 @@ assert round(lowest) == 184 and round(highest) == 30_840
 # %% [markdown]
 r"""
 The largest run took about 170 times as many GPU-hours as the smallest. Over that whole range, a formula that fits on a
-napkin predicts seven of nine to within a quarter. That's how far you can trust it for well-run training; it says little
-about badly run training, since teams rarely publish a poor utilization. One of the two that don't fit, and some that
-do, have more to teach us:
+napkin predicts seven of nine to within a quarter. That's how far you can trust it for well-run training. The test says
+little about badly run training, since teams rarely publish a low MFU. One of the two that don't fit, and some that do,
+have more to teach us:
 
 - *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card (the page published
   with the model) doesn't say why; perhaps these hours include more than one run, but we don't know.
 - *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a 2021 paper. Its authors
   saved memory by computing activations a second time instead of keeping them. This adds a forward pass, so training
-  takes 8 FLOPs per parameter and token instead of 6, and their speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU
+  takes 8 FLOPs per parameter per token instead of 6, and their speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU
   counts only 6, and rightly so: the extra work didn't make the model any better.
 - *DeepSeek-V3* has 671 billion parameters but uses only 37 billion of them for each token, so only these count as work.
   (It was trained on the H800, an H100 with slower connections between cards, and largely in 8 bits, where the peak is
@@ -1060,9 +1062,9 @@ assert max(implied.values()) < 0.5 < round(FACTS["MaxText 32B MFU on TPU v5e"].v
 
 # %% [markdown]
 r"""
-The number at the start of each line is the most useful one here. It's that run's **implied MFU**, the MFU with which
-the prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what
-MFU comes out. Between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted: it may be
+The number at the start of each line is the most useful one here. It's that run's **implied MFU**, the MFU at which the
+prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU
+comes out. Between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted: it may be
 right (Google's MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e), but no run in this table comes
 close.
 

@@ -296,8 +296,8 @@ E4M3, 1 1111 100     normal:    -1.5  · 2^(15 - 7)  = -384
 
 </details>
 
-**Why it matters.** New formats keep appearing in checkpoints, data sheets and papers, and most follow this layout or
-change just one of its rules. You can now read them.
+**Why it matters.** New formats keep appearing in published models, data sheets and papers, and most follow this layout
+or change just one of its rules. You can now read them.
 
 ### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -682,7 +682,7 @@ NaN.
 
 # %% nbgrader={"grade": false, "grade_id": "to_bfloat16_bits", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def to_bfloat16_bits(x: Float[Tensor, "..."]) -> Int[Tensor, "..."]:
-    """The bits of the bfloat16 nearest to each element of x (float32), 0 to 65,535. Ties to even; NaN stays a NaN."""
+    """The bits of the bfloat16 nearest to each float32 in x, 0 to 65,535. Ties to even; NaN stays NaN."""
     ### BEGIN SOLUTION
     bits = x.view(torch.int32).long() & 0xFFFFFFFF  # int64, so that nothing is negative
     odd = (bits >> 16) & 1
@@ -865,10 +865,11 @@ assert gap(1.0, torch.bfloat16) == 8 * gap(1.0, torch.float16)
 
 # %% [markdown]
 r"""
-The weight never moved. Nothing warns you; the loss just stops falling. The gradient was fine, and so was its product
-with the learning rate. The update was rounded away in the *sum*. There are two remedies. The usual one is to keep a
-`float32` copy of the weights, the *master weights*, add the updates there, and compute with a `bfloat16` copy of them.
-The other is to round in such a way that small steps count in the long run.
+The weight never moved. Nothing warns you; the loss just stops falling. The gradient was fine, and so was the update
+computed from it (the gradient times a small number, the *learning rate*). The update was rounded away in the *sum*.
+There are two remedies. The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates
+there, and compute with a `bfloat16` copy of them. The other is to round in such a way that small steps count in the
+long run.
 
 So this is what each format means for training:
 
@@ -900,7 +901,7 @@ don't write a loop.
 def stochastic_round(
     x: Float[Tensor, "..."], generator: torch.Generator
 ) -> Float[Tensor, "..."]:
-    """x (float32) as bfloat16, each element rounded to a neighbor at random so that its expected value is exact."""
+    """x as bfloat16, rounded at random so that each element's expected value is exact."""
     ### BEGIN SOLUTION
     noise = torch.randint(
         0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device
@@ -1060,8 +1061,8 @@ it NaN). The next pattern is the next number. Conversion rounds to nearest, ties
 become 0 and numbers that are too large become infinite (in E4M3: NaN or 448), without any warning.
 
 **Mindset.** Ask two questions about the dtype of each tensor. Is its *range* wide enough for the smallest gradient and
-the largest activation? Is its *precision* fine enough: is each number that I add larger than half the gap at the number
-I add it to? Use narrow formats to store and multiply; add up in `float32`.
+the largest activation? Is its *precision* fine enough: is whatever I add to a number larger than half the gap at that
+number? Use narrow formats to store and multiply; add up in `float32`.
 
 **Intuitions.** Exponent bits give range, mantissa bits give precision. `float16` has too little range, `bfloat16` too
 little precision, and 8 bits too little of both. Each has its remedy: a scale for the loss, a `float32` copy of the

@@ -337,7 +337,8 @@ strides.)
 Write `shares_storage(a, b)`. It returns `True` if the two tensors use the same storage, whether or not they use the
 same slots of it. They may differ in shape, strides and dtype. There's one special case: a tensor created empty, like
 `torch.empty(0)`, has a storage of 0 bytes whose address is 0. Here a storage of 0 bytes never counts as shared, so
-return `False` for it, even if `b` is a view of `a` or is `a` itself. Don't change `a` or `b`.
+return `False` for it, even if `b` is a view of `a` or is `a` itself. Neither tensor is on the "meta" device. Don't change `a`
+or `b`.
 """
 
 
@@ -460,7 +461,7 @@ making a tensor.
 
 # %% nbgrader={"grade": false, "grade_id": "is_contiguous", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def is_contiguous(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the elements are in row-major order without gaps. Treats sizes of 1 and empty tensors as PyTorch does."""
+    """Whether the elements are in row-major order without gaps; sizes of 0 and 1 as in PyTorch."""
     ### BEGIN SOLUTION
     if 0 in shape:
         return True

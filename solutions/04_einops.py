@@ -254,7 +254,7 @@ compare the two lengths; then go through names and sizes in pairs.</details>
 <details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it already
 known? If it's neither, add it.</details>
 
-**Why it matters.** `jaxtyped` does this for every annotated tensor of a call, with one dictionary for all of them.
+**Why it matters.** `jaxtyped` does this for every annotated tensor in a call, with one dictionary for all of them.
 `einsum` and `rearrange`, which come next, make similar checks before they compute anything.
 
 One dictionary, passed from tensor to tensor, checks all three shapes of a matrix product:
@@ -739,8 +739,8 @@ one that varies fastest comes last; which is it? And which size can't einops inf
 
 **Why it matters.** If you use `(e h)` instead of `(h e)` in a model that you train from scratch, it learns just as
 well, because no number had a meaning to begin with. If you do it in a model that you *load*, it produces nonsense,
-without any error. When you convert a checkpoint from one library to another, you have to know which order each of them
-uses.
+without any error. When you convert a model's saved weights from one library to another, you have to know which order
+each library uses.
 
 ### Images are only more names
 
@@ -885,8 +885,8 @@ assert twice == 4 * heads * t * t * e == 4 * t**2 * 4096  # lecture 05's 4 T² d
 # %% [markdown]
 r"""
 That's why good implementations, such as FlashAttention, don't store them: they compute a block of scores, use it, and
-throw it away. PyTorch offers such implementations as `F.scaled_dot_product_attention`. You'll now write the simplest
-version of the same computation.
+throw it away. In PyTorch you call such implementations through `F.scaled_dot_product_attention`. You'll now write the
+simplest version of the same computation.
 
 A language model must not look ahead. So in *causal* attention, a query sees only the keys up to its own position, and
 the others get weight 0; this is lecture 01's causal mask. But which positions do the queries have if there are fewer of
@@ -969,10 +969,10 @@ implementation against. A transposed mask and a mask aligned to the wrong corner
 With one set of attention weights, each token can read only one weighted average. So **multi-head attention** runs
 several *heads* side by side, each with its own queries, keys and values, and concatenates their results. Write a causal
 `multi_head_attention(x, wq, wk, wv, wo, heads)`: multiply `x` by `wq`, `wk` and `wv`, split each of the three products
-into heads of neighboring numbers, compute attention in each head, merge the heads, and multiply by `wo`. Scale by the
-length of a *head's* vectors. The products needn't be as wide as `x`. As before, scores may be large, anything you
-create must be on the device of `x`, the result has the dtype of the arguments, gradients flow back to all of them
-(except `heads`), and you don't change them.
+into heads of neighboring numbers, compute attention in each head, merge the heads, and multiply by `wo`. Scale by
+$1/\sqrt{e}$, where $e$ is the length of a *head's* vectors. The products needn't be as wide as `x`. As before, scores
+may be large, anything you create must be on the device of `x`, the result has the dtype of the arguments, gradients
+flow back to all of them (except `heads`), and you don't change them.
 
 Each exercise is checked by itself, so don't call functions from other cells. Six to ten lines are enough.
 You may use PyTorch's own functions.

@@ -88,14 +88,14 @@ assert work == 2 * 3 * 4 * 5
 
 # %% [markdown]
 r"""
-Each of the $B \cdot K$ outputs takes $D$ multiplications and $D$ additions to a sum that starts at zero. In total,
+Each of the $B \cdot K$ outputs takes $D$ multiplications and $D$ additions (its sum starts at zero). In total,
 
 $$\text{FLOPs} = 2 \cdot B \cdot D \cdot K .$$
 
 Hardware multiplies and adds in one step, a **fused multiply-add**.
 
-> **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each two FLOPs, and call them FLOPs. If two
-> sources differ by exactly a factor of two, suspect this first.
+> **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
+> If two sources differ by exactly a factor of two, suspect this first.
 
 **Predict.** The next cell multiplies two matrices. On a CUDA GPU $B$, $D$, $K$ = 16384, 32768, 8192; on an Apple GPU,
 or any GPU with less than 12 GB, they're 2048, 4096, 4096; otherwise, 512, 1024, 2048. How many FLOPs is that on your
@@ -216,9 +216,10 @@ the architecture. But it has two exceptions.
 > each token of the vocabulary, *is* a multiplication, even if it uses the same table.)
 
 > **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared with
-> all $T$, itself included. With vectors of $d$ numbers, the scores of one layer take $d$ products for each of the
-> $T \times T$ pairs of tokens (over all heads together). The weighted sum of the values takes as much again. That's
-> $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length $T$.
+> all $T$, itself included. With vectors of $d$ numbers, the scores of one layer take $d$ multiplications and $d$
+> additions for each of the $T \times T$ pairs of tokens (over all heads together). The weighted sum of the values takes
+> as much again. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
+> $T$.
 
 How does that compare with what the weights cost? A Transformer layer of width $d$ has about $12 d^2$ weights: $4 d^2$
 in attention and $8 d^2$ in the feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
@@ -265,10 +266,10 @@ Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` lay
 layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't
 count. Base each layer's count on the vectors that it *actually receives*: there may be any number of leading
 dimensions, or none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`.
-Leave the model as you found it: keep its own hooks but leave none of yours, and don't change its parameters or the
-training or evaluation mode of any module. (If running it updates buffers, which are tensors that a module keeps besides
-its parameters, such as the statistics of a BatchNorm, they may stay updated.) You may assume that `model(batch)` raises
-no error and that every layer is called as `layer(x)`.
+Leave the model as you found it: keep its own hooks (explained below) but leave none of yours, and don't change its
+parameters or the training or evaluation mode of any module. (A run may update *buffers*, tensors that a module keeps
+besides its parameters, such as the statistics of a BatchNorm. Those may stay updated.) You may assume that
+`model(batch)` raises no error and that every layer is called as `layer(x)`.
 
 How do you find out when a layer runs? With a *forward hook*: PyTorch calls it after each use of a
 module, with the module, the tuple of its inputs, and its output.
@@ -320,8 +321,8 @@ counter is called for each *operation*, so it also sees the multiplications in a
 ## 3 · Timing properly
 
 Speed is work divided by time, so now we need the time. It's easy to get that measurement wrong, not least because a GPU
-is asynchronous (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call from
-Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
+works asynchronously (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call
+from Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
 ordinary copy to the CPU) wait for it.
 """
 
@@ -459,8 +460,8 @@ plots.show(fig, alt=f"{finding}; each call is a dot, with lines at mean, median 
 
 # %% [markdown]
 r"""
-Disturbances (the operating system, other programs, a clock that slows down) can only make a call slower. Which number
-should you report?
+Disturbances (the operating system, other programs, a processor that lowers its clock rate) can only make a call slower.
+Which number should you report?
 
 - The **median** is the sample in the middle: half of the samples are faster. One bad sample hardly changes it, but can
   shift the *mean* a lot.
@@ -591,8 +592,8 @@ record the time (*events*). In your own projects use `torch.utils.benchmark.Time
 
 The peak on a data sheet is calculated, not measured: units × operations per clock cycle × cycles per second. An A100
 has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that only multiply small
-matrices. Together, the tensor cores of one multiprocessor do 1,024 fused multiply-adds of 16-bit numbers per cycle, and
-its ordinary units do 64 of 32-bit numbers. The clock runs at 1.41 GHz.
+matrices. Per cycle, the tensor cores of one multiprocessor together do 1,024 fused multiply-adds on 16-bit numbers, and
+its ordinary units do 64 fused multiply-adds on 32-bit numbers. The clock runs at 1.41 GHz.
 """
 
 # %% tags=["item-48"]
@@ -768,9 +769,9 @@ $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{promised FLO
 computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too, you get
 *hardware* FLOPs utilization, HFU.)
 
-> **Trap: the MFU of one operation.** MFU refers to a whole training step. The utilization of a single matrix
-> multiplication is often called MFU, too. The utilization of the model's largest multiplications is in practice an
-> upper bound on the real MFU.
+> **Trap: the MFU of one operation.** MFU refers to a whole training step, but people often use the word for a single
+> matrix multiplication, too. In practice, the utilization of the model's largest multiplications is an upper bound on
+> the real MFU.
 
 What's a good value? Let's look at two published runs:
 """
@@ -891,8 +892,8 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-On a GPU bfloat16 is faster, but its *utilization* is often lower, because the peak grew more than the speed. Time is
-what you pay for; utilization tells you how much you could still gain.
+On a GPU bfloat16 is faster, but its *utilization* is often lower, because the peak rises by a larger factor than the
+speed. Time is what you pay for; utilization tells you how much you could still gain.
 
 Here's the forward pass of a whole model, measured with your `model_flops` and your `benchmark`:
 """
@@ -921,7 +922,8 @@ assert work == 2 * vectors * (4 + 4 + 1) * width**2
 
 # %% [markdown]
 r"""
-The norms and the GELU (lecture 07) do almost no FLOPs. How much time does the GELU take?
+The norms and the GELU, a smooth relative of the ReLU (both in lecture 07), do almost no FLOPs. How much time does the
+GELU take?
 """
 
 # %% tags=["timed"]
@@ -943,8 +945,8 @@ multiplication be to be efficient?
 
 ### From tiny to large
 
-The next cell multiplies two $n \times n$ matrices in both dtypes, for increasing $n$. If one of them beats the measured
-ceiling of section 4, we raise the ceiling.
+The next cell multiplies two $n \times n$ matrices in both dtypes, for increasing $n$. If one of these multiplications
+beats the measured ceiling of section 4, we raise the ceiling.
 
 **Predict.** The smallest matrices are 32 × 32 on a CPU and 256 × 256 on a GPU. What percentage of the peak (or ceiling)
 do they reach in float32?

@@ -7,7 +7,7 @@ r"""
 
 > **What does a training step cost, and where does the 6 come from?**
 
-Lecture 05 showed that the forward pass takes two FLOPs per parameter and token. Training also needs gradients, and the
+Lecture 05 showed that the forward pass takes two FLOPs per parameter per token. Training also needs gradients, and the
 well-known rule for both together is $6N$: six FLOPs to train each of $N$ parameters on one token. This lecture explains
 the six. You'll see which matrix products the backward pass computes and which one it can skip; you'll write them
 yourself and check them without PyTorch's automatic gradients. By the end you'll have predicted, to the last FLOP, what
@@ -224,8 +224,8 @@ r"""
 **Why it matters.** "Why is `.grad` None?" is a question you'll ask yourself late one night. If `backward()` has run and
 nothing has cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a
 leaf, the loss doesn't depend on it, or an operation between it and the loss wasn't recorded. You can now tell which one
-applies. (An operation such as `split` adds a fifth: it makes several tensors with one node, so the graph reaches that
-node even if the loss depends on only some of those tensors.)
+applies. (An operation such as `split` needs care: it makes several tensors with one node, so the graph reaches that
+node even if the loss depends on only some of those tensors. The others get no gradient.)
 
 ## 2 · Is the gradient right?
 
@@ -571,15 +571,15 @@ r"""
 ## 4 · Two, four, six
 
 Each layer computes one product forward and two backward, all of the same size. So the backward pass costs twice as much
-as the forward pass. With 2 FLOPs per parameter and token for the forward pass, that gives
+as the forward pass. With 2 FLOPs per parameter per token for the forward pass, that gives
 
 $$\underbrace{2}_{\text{forward}} + \underbrace{2}_{\nabla w} + \underbrace{2}_{\nabla h} = 6
 \qquad\qquad \text{FLOPs of a training step} \approx 6 \cdot \text{tokens} \cdot \text{parameters}$$
 
-This is the **6N rule**: training takes six FLOPs per parameter and token. Let's test it on our two layers.
+This is the **6N rule**: training takes six FLOPs per parameter per token. Let's test it on our two layers.
 
 **Predict.** Let $D$ and $K$ be equal, so that both layers have the same size. According to PyTorch's counter, how many
-times as many FLOPs does the *backward* pass of the two layers take as the forward pass?
+times the FLOPs of the forward pass does the *backward* pass of the two layers take?
 """
 
 # %%
@@ -661,7 +661,7 @@ r"""
 Does the clock agree with the count? The next cell times such a chain of layers on your device, with an input that
 requires a gradient: first the forward pass alone, then the forward and backward passes together.
 
-**Predict.** How many times as long as the forward pass will both passes together take on *your* clock?
+**Predict.** On *your* clock, how many times as long will both passes together take as the forward pass alone?
 """
 
 # %%
@@ -772,7 +772,7 @@ for name, trainable in cases.items():
 r"""
 Training only the last layer is cheap. Training only the *first* isn't, because the gradient has to be passed back
 through all the others. (Lecture 11's LoRA trains small extra matrices in all layers. It avoids the gradients of the
-large matrices and the memory that an optimizer keeps for them (lecture 08), but not this part of the backward pass.)
+large matrices and their optimizer state (lecture 08), but not this part of the backward pass.)
 
 ## 5 · Where the rule fails
 
@@ -931,7 +931,7 @@ r"""
 <details><summary>Hint 1</summary>Which of the parameters are multiplied? All but the table, unless the table is also the output layer. Each of those costs 6 per token.</details>
 <details><summary>Hint 2</summary>Attention computes two products in each layer, the scores and the weighted sum. What do they cost for one token, over all heads? And what do they cost backward?</details>
 
-**Why it matters.** For PaLM's MFU, its authors count $6N + 12\,L\,d\,T$ FLOPs per token, where $L$ is the number of
+**Why it matters.** PaLM's authors computed its MFU from $6N + 12\,L\,d\,T$ FLOPs per token, where $L$ is the number of
 layers. When you compare two MFUs, check whether both include the second term, and which parameters each of them counts
 in $N$.
 
@@ -1165,8 +1165,8 @@ $12\,L\,d\,T$ equal to 6 FLOPs for each weight that multiplies, then check with 
 $\nabla w = h^\top \nabla y$, $\nabla h = \nabla y\, w^\top$. A training step takes
 $6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with four corrections. For each token, add $12\,L\,d\,T$ for
 attention, and subtract 6 for each weight of a table that's only looked up. If the first layer's input is data, subtract
-the product for its gradient. Recomputation adds up to 2 FLOPs per parameter and token. You can check any gradient with
-central differences in float64.
+the product for its gradient. Recomputation can add as many as 2 FLOPs per parameter per token. You can check any
+gradient with central differences in float64.
 
 **Mindset.** For each product, ask what needs it. That gives the exact count, even for frozen layers, where no rule of
 thumb works. At one context length, two errors cancel, and a wrong rule looks correct. When you quote an MFU, say what
@@ -1175,7 +1175,7 @@ was counted.
 **Intuitions.** The gradient for all parameters costs as much as two forward passes, not one or two forward passes per
 parameter. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of the 8B model's work.
 The wider the model, the longer the context at which attention takes over. Freezing spares you the gradients of the
-frozen weights and the whole backward pass before the first trained layer, but not the rest.
+frozen weights and the whole backward pass through the layers in front of the first trained one, but not the rest.
 
 Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs. How
 do you build one, and what values should its weights start with?

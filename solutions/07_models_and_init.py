@@ -1028,7 +1028,8 @@ the data have mean 0 and std 1.
 `gradient_stds_through_depth(widths, weight_stds, relu)` returns a list with the std of the gradient with respect to
 each layer's outputs (again before the ReLU), in the order of the layers, given that this std is 1 for the last layer.
 
-Both lists have one number per layer. Don't change the arguments.
+Both lists have one number per layer. Don't change the arguments. (No std, and no square of one, comes close to the limits
+of a float.)
 """
 
 

@@ -362,14 +362,14 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-AdaGrad *sums*, and that's essential: step number $k$ is scaled like $1/\sqrt{k}$, a built-in learning rate schedule.
-(With an average you get a different optimizer, which comes below.)
+AdaGrad *sums*, and that's essential: if the gradients keep their size, step $k$ scales as $1/\sqrt{k}$, a built-in
+learning rate schedule. (With an average you get a different optimizer, which comes below.)
 
 > **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are in use
 > under the same name. Inside the root, $\varepsilon$ is added to a *square*.
 
-**Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. With $\varepsilon$ outside the root,
-how many times as long is the first step as it is with $\varepsilon$ inside?
+**Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. How many times as long is the first
+step with $\varepsilon$ outside the root as with $\varepsilon$ inside?
 """
 
 # %%
@@ -524,8 +524,8 @@ v &\leftarrow \beta_2 v + (1 - \beta_2)\, g^2 &\qquad \hat v &= v / (1 - \beta_2
 p &\leftarrow p - \text{lr} \cdot \frac{\hat m}{\sqrt{\hat v} + \varepsilon}
 \end{aligned}$$
 
-In the first step $\hat m = g$ and $\hat v = g^2$. So each parameter moves by lr, against the *sign* of its gradient,
-whether the gradient is a thousand or a thousandth. What happens without bias correction?
+In the first step $\hat m = g$ and $\hat v = g^2$. So each parameter moves by lr, in the direction opposite to the
+*sign* of its gradient, whether the gradient is a thousand or a thousandth. What happens without bias correction?
 """
 
 # %%
@@ -545,9 +545,9 @@ for g in (1_000.0, 0.001):
 
 # %% [markdown]
 r"""
-The first step is more than three times too *long*, because the $m$ it uses is a tenth of $g$, while its $\sqrt v$ is
-only about a thirtieth of $|g|$. And the effect lasts: after a thousand steps the coefficients in $v$ still add up to
-only 0.63.
+The first step is more than three times as *long* as it should be, because the $m$ it uses is a tenth of $g$, while its
+$\sqrt v$ is only about a thirtieth of $|g|$. And the effect lasts: after a thousand steps the coefficients in $v$ still
+add up to only 0.63.
 
 ### Weight decay, and the W
 
@@ -606,10 +606,10 @@ Write the `step` method of `AdamW`. For each parameter with a gradient: first sh
 $p \leftarrow p \cdot (1 - \text{lr} \cdot \text{weight\_decay})$; then take Adam's step, with the formulas above.
 $\varepsilon$ is outside the root, added to the *corrected* $\sqrt{\hat v}$.
 
-Keep three things in `self.state[p]`: `"step"`, a plain `int`, how many steps *this parameter* has taken ($t$ in the
-formulas, 1 in its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors like `p`. As
-before, settings come from the group; a parameter without a gradient is skipped (nothing is shrunk, counted or kept);
-the others change in place, whatever their strides; and gradients don't change.
+Keep three things in `self.state[p]`: `"step"`, a plain `int` that counts the steps *this parameter* has taken ($t$ in
+the formulas, so 1 during its first step); and the averages `"exp_avg"` ($m$) and `"exp_avg_sq"` ($v$), tensors like
+`p`. As before, settings come from the group; a parameter without a gradient is skipped (nothing is shrunk, counted or
+kept); the others change in place, whatever their strides; and gradients don't change.
 """
 
 
@@ -1164,8 +1164,8 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 Here that's only eight bytes. But a language model's loss keeps, for each token, a number for *each entry of the
 vocabulary*, which is far too much to forget (section 8).
 
-What an operation saves depends on the operation. A ReLU saves nothing extra: its derivative can be computed from
-its output, which the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
+Not every operation saves its input. A ReLU saves nothing extra: its derivative can be computed from its output, which
+the next layer keeps anyway. A GELU needs its input, which nothing else keeps.
 """
 
 # %%
@@ -1322,8 +1322,8 @@ assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
 # %% [markdown]
 r"""
 On a GPU `foreach` is the default, so a model that just fits may fail in its first *step*, after a forward and a
-backward pass that worked. Now you know two remedies. And where's the peak of a whole step? Here's the chain
-again, for two steps:
+backward pass that worked. Now you know two remedies, the loop (`foreach=False`) and `fused=True`. And where's the peak
+of a whole step? Here's the chain again, for two steps:
 """
 
 
@@ -1415,11 +1415,11 @@ assert (
 # %% [markdown]
 r"""
 The optimizer works once per step, not once per token, so with thousands of tokens in the batch its share of the *work*
-disappears. But as in lecture 05, a small share of the work may be a larger share of the time. AdamW reads four numbers
-for each parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and about half a
-FLOP per byte, so it's memory-bound. (Not every optimizer is this cheap. *Muon*, in `torch.optim` since 2.9, multiplies
-matrices to make the columns of its update nearly orthonormal: $30 n$ FLOPs per parameter for an $n \times n$ matrix,
-122,880 if $n$ is 4,096.)
+becomes negligible. But as in lecture 05, a small share of the work may be a larger share of the time. AdamW reads four
+numbers for each parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and about
+half a FLOP per byte, so it's memory-bound. (Not every optimizer is this cheap. *Muon*, in `torch.optim` since 2.9,
+multiplies matrices to make the columns of its update nearly orthonormal: $30 n$ FLOPs per parameter for an $n \times n$
+matrix, 122,880 if $n$ is 4,096.)
 
 **Predict.** On your machine, with a batch of 64, what fraction of the time of a whole step (forward, backward, and
 PyTorch's AdamW) does the optimizer take? Write a number between 0 and 1. By FLOPs it would be 0.04.
@@ -1467,8 +1467,8 @@ assert round(passes, 1) == 1.0
 r"""
 It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
 and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
-For Llama 3 8B at an H100's bandwidth (if it fit in the memory), AdamW's step takes 67 ms at best. The forward and
-backward passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4, take 1.0 s.
+For Llama 3 8B at an H100's bandwidth (if it fit in memory), AdamW's step takes 67 ms at best. The forward and backward
+passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4, take 1.0 s.
 
 *Try it yourself:* use `fused=True` in the cell above, and then a batch of 4,096.
 """
@@ -1747,9 +1747,9 @@ assert math.ceil(fixed / h100) == 36  # cards of 80 GB, for the fixed part alone
 r"""
 The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; it would fill 36 cards of 80 GB.
 Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half of the activations are
-the attention weights, the $T^2$ term, and at 32,768 tokens those are nearly all of them. That's why fused attention
-kernels don't keep them but compute them again in the backward pass, as *activation checkpointing* does with whole
-layers (lecture 11). The *accounting* shows you where saving memory is worthwhile.
+the attention weights, the $T^2$ term; at 32,768 tokens, nearly all of the activations are attention weights. That's why
+fused attention kernels don't keep them but compute them again in the backward pass, as *activation checkpointing* does
+with whole layers (lecture 11). The *accounting* shows you where saving memory is worthwhile.
 
 Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
 (splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit.
@@ -1780,10 +1780,10 @@ suspect a counter; if by 512, the allocator; if by a multiple of the batch size,
 check $\varepsilon$, the bias correction, the weight decay, and whether it sums or averages: a mistake in any of these
 raises no error.
 
-**Intuitions.** The optimizer state is often twice the model. With momentum, the number of steps grows with the square
-root of the condition number. A learning rate for each parameter helps only along the axes. AdamW takes almost no FLOPs
-but noticeable time. The sum of the four kinds is not the peak, and with a long context the $T^2$ of attention
-dominates.
+**Intuitions.** The optimizer state is often twice as large as the model. With momentum, the number of steps grows with
+the square root of the condition number. A learning rate for each parameter helps only along the axes. AdamW takes
+almost no FLOPs but noticeable time. The sum of the four kinds is not the peak, and with a long context the $T^2$ of
+attention dominates.
 
 Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an
 optimizer. Now you need data, a loop around them, and a checkpoint that loses nothing.

@@ -118,8 +118,8 @@ So use 16 bits for multiplications. But there's more to training, and for some n
 which we *add* small amounts again and again. These are the *weights* and the optimizer's *running averages*. Lecture 02
 explained why. When you add a small number to a large one, the small one may be rounded away, and because the error has
 the same direction at every step, it doesn't average out. Adam's average of squared gradients, for instance, should
-shrink by 0.1% per step. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is always rounded back to where
-it was:
+shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is
+always rounded back to where it was:
 """
 
 
@@ -446,7 +446,7 @@ summation, from 1965.) Write `compensated_add(weight, lost, update)`. It returns
 All tensors, including the two new ones, have the same dtype (floating-point, 16 or 32 bits), shape and device. (The
 check also uses the meta device, whose tensors have no values to read.) Don't change the arguments. You may rely on two
 things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost` but (unless that sum is 0)
-less than $10^9$ times as large. Second, that sum is itself a number of the dtype. (In real training it gets rounded a
+less than $5 \cdot 10^8$ times as large. Second, that sum is itself a number of the dtype. (In real training it gets rounded a
 little, which loses nothing important.)
 """
 
@@ -475,8 +475,9 @@ their sum isn't: in which order do you add?</details>
 <details><summary>Hint 2</summary>How far did the weight move, and how far should it have moved? Here the
 format holds both exactly, and their difference too, even though <code>new_weight</code> isn't the exact sum.</details>
 
-**Why it matters.** It takes two bytes instead of four, and it works for Adam's averages as well. You can use the trick
-wherever a long sum is kept in a short format: running means, large counters, the energy of a simulation.
+**Why it matters.** Compensation takes two bytes instead of a master weight's four, and it works for Adam's averages as
+well. You can use the trick wherever a long sum is kept in a short format: running means, large counters, the energy of
+a simulation.
 """
 
 # %% tags=["item-87"]
@@ -753,7 +754,7 @@ def wave_model() -> nn.Sequential:
 
 
 def gradients(factor: float, half: bool) -> tuple[Tensor, list[Tensor]]:
-    """For one micro-batch's loss times a factor: gradients between the layers, and unscaled ones of the weights."""
+    """For the loss times a factor: gradients between the layers, and unscaled ones of the weights."""
     model = wave_model()
     between: list[Any] = []
 
@@ -793,7 +794,7 @@ r"""
 Half of the range of `float16`, on the right, is unused. So let's *shift* the gradients into it. **Loss scaling**
 multiplies the loss by a large factor before the backward pass. By the chain rule every gradient is multiplied by it
 too. At the end the factor is divided out, in `float32`, before the optimizer uses the gradients. If it's a power of
-two, this changes no digits. Does that make the weights' gradients correct?
+two, scaling and dividing change only the exponents. Does that make the weights' gradients correct?
 """
 
 # %%
@@ -806,7 +807,7 @@ for factor in (1.0, 2.0**16):
 
 # %% [markdown]
 r"""
-Shift them yourself. Which powers of two keep all of these gradients normal in `float16`, or nearly all? Which ones in
+Shift them yourself. Which powers of two keep all, or nearly all, of these gradients normal in `float16`? Which ones in
 E5M2 and E4M3, the 8-bit formats of section 6? And which does `bfloat16` need?
 """
 
@@ -861,7 +862,7 @@ class LossScaler:
         ### END SOLUTION
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Divide the gradients by the factor, step if all are finite, adapt the factor; return whether it stepped."""
+        """Divide the gradients, step if all are finite, adapt the factor; return whether it stepped."""
         ### BEGIN SOLUTION
         finite = True
         for group in optimizer.param_groups:
@@ -1013,12 +1014,12 @@ assert not sound
 r"""
 Write `mixed_step`, with the same arguments and without the six mistakes. One call does one step. The loss is the
 `mse_loss` of `model(x)` and `y`, computed under autocast in `float16` on the device of `x`. The gradients are those of
-this batch alone, whatever `.grad` contained before, clipped to a total norm of at most `max_norm` (the norm of the
-*true* gradients) with `nn.utils.clip_grad_norm_`. If something overflows, the optimizer doesn't step, so no weight
-changes. The scaler adapts its factor. The weights stay `float32`. A parameter may be frozen; then its `.grad` is
-`None`. Return the loss, without the factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Besides `scale`,
-you need three of its methods: `scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)` steps
-unless there was an overflow (and divides first, if you haven't), and `scaler.update()` adapts the factor.
+this batch alone, whatever `.grad` contained before, clipped (see the note below) to a total norm of at most `max_norm`
+(the norm of the *true* gradients) with `nn.utils.clip_grad_norm_`. If something overflows, the optimizer doesn't step,
+so no weight changes. The scaler adapts its factor. The weights stay `float32`. A parameter may be frozen; then its
+`.grad` is `None`. Return the loss, without the factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Besides
+`scale`, you need three of its methods: `scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)`
+steps unless there was an overflow (and divides first, if you haven't), and `scaler.update()` adapts the factor.
 
 (**Gradient clipping** limits the length of the gradient: if the norm of all gradients together is larger than a
 maximum, they're all multiplied by the same number to bring it down to that maximum.)
@@ -1087,7 +1088,7 @@ Since the Hopper and Ada generations, NVIDIA's tensor cores have multiplied 8-bi
 rate of 16-bit ones. Lecture 02 introduced the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up
 to 57,344, with two.
 
-> **Trap: what's standard?** As in lecture 02: fp8 was proposed in 2022
+> **Trap: what's standard?** Don't take fp8 for an old, settled standard (lecture 02): it was proposed in 2022
 > ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)); the Open Compute Project's specification followed in 2023.
 
 With so few numbers, one scale for the whole model isn't enough. *Each tensor* gets its own, chosen so that its largest
@@ -1128,7 +1129,7 @@ it's 1. `x` is `float32`, of any shape, with at least one element; all elements 
 def quantize_fp8(
     x: Float[Tensor, "*shape"], dtype: torch.dtype = torch.float8_e4m3fn
 ) -> tuple[Tensor, Float[Tensor, ""]]:
-    """8-bit codes in the shape of x, and one scale, with x ≈ codes · scale and the format's range used in full."""
+    """8-bit codes in the shape of x, and one scale: x ≈ codes · scale, with the whole range used."""
     ### BEGIN SOLUTION
     largest = x.abs().max()
     scale = torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)
@@ -1417,8 +1418,9 @@ weights, and autocast keeps 16-bit copies of weights until the backward pass is 
 tensor or block: its largest magnitude divided by the format's.
 
 **Mindset.** For each tensor, ask what's done with it. If it's multiplied, a short format is fine. If small amounts are
-added to it again and again, it needs a long one. If a loss is stuck, compare the size of the updates with the gap at
-the weights before you change the learning rate. Print the loss scale, and count the skipped steps.
+added to it again and again, it needs a long one. If a loss is stuck, compare the size of the updates with the gap
+between neighboring numbers near the weights before you change the learning rate. Print the loss scale, and count the
+skipped steps.
 
 **Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a second copy
 fixes that. Mixed precision makes training faster, but it saves memory only on activations. Rounding errors do little

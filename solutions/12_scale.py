@@ -11,7 +11,7 @@ In lecture 11, you made a training step fit in less memory on a single device. W
 enough, you divide the work among several devices. You can divide the batch, the optimizer state, the matrices or the
 layers. Each choice saves different kinds of memory, and you pay for each one in bytes sent or in waiting.
 
-In this lecture you'll write the pieces and run them on two real processes on your machine. By the end, two processes
+In this lecture you'll write the pieces and run them in two real processes on your machine. By the end, two processes
 train one model together, each keeping half of the AdamW state. They arrive at the same weights as one process that does
 everything alone, and you'll have predicted every byte that they hold and send.
 """
@@ -358,8 +358,8 @@ Data parallelism shrinks the activations, because each rank has fewer rows. It s
 same weights, the same gradients and the same optimizer state. **ZeRO**, the *zero redundancy optimizer*, keeps just one
 copy of each and divides it among the ranks (Rajbhandari and others, 2019, arXiv:1910.02054). It comes in three stages:
 
-- **Stage 1.** The optimizer state and the master weights are divided. Each rank updates its own part of the weights,
-  and an all-gather distributes the result.
+- **Stage 1.** The optimizer state and the master weights are divided, or *sharded*. Each rank updates its own part of
+  the weights, and an all-gather distributes the result.
 - **Stage 2.** The gradients are divided as well. Each rank needs only its own part of the average, so a reduce-scatter
   is enough.
 - **Stage 3.** The parameters are divided as well. Before a layer computes, its weights are gathered, and afterwards
@@ -435,9 +435,10 @@ assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 r"""
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
-Write `step` of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set up for you.
-All parameters are joined into one vector, which is padded to a multiple of `group.size`; `self.part` is a copy of this
-rank's part of that vector, as an `nn.Parameter`; and `self.adamw` is PyTorch's AdamW for that part alone. In `step`:
+Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
+up for you. All parameters are joined into one vector, which is padded to a multiple of `group.size`; `self.part` is a
+copy of this rank's part of that vector, as an `nn.Parameter`; and `self.adamw` is PyTorch's AdamW for that part alone.
+In `step`:
 
 1. make one padded vector of all gradients (`self.padded` does that for any list of tensors; every parameter has a
    gradient, and all of them are contiguous);
@@ -605,8 +606,8 @@ def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
 
 # %% [markdown]
 r"""
-**Predict.** At stage 3, the weights are gathered twice and the gradients reduce-scattered once. By what factor does
-each rank send more bytes per step than at stage 0?
+**Predict.** At stage 3, the weights are gathered twice and the gradients reduce-scattered once. How many times as many
+bytes does each rank send per step as at stage 0?
 """
 
 # %%
@@ -651,7 +652,7 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 
 # %% [markdown]
 r"""
-You've trained one model on two processes, for three steps, in four ways. Each way led to the same weights as one
+You've trained one model in two processes, for three steps, in four ways. Each way led to the same weights as one
 process alone, and each rank held exactly the bytes that your formula predicts. The *master copy* is the part that each
 rank updates in stages 1 and 2, and from which the weights are then gathered. With float32 weights it's one copy too
 many; with bfloat16 weights it is the float32 copy that you need anyway (lecture 10), and it is divided too. Stage 3
@@ -670,9 +671,9 @@ slice them so that a single sum is enough:
 
 - Slice `up` by its *outputs*. Each of $n$ ranks computes $4d / n$ of the $4d$ hidden activations. GELU works on each
   number by itself, so each rank can continue alone.
-- Slice `down` by its *inputs* in the same way, so that each rank's slice needs only the hidden activations which that
-  rank has computed. Each rank then gets an output of full size that is one of $n$ terms of the true output. One
-  all-reduce adds the terms.
+- Slice `down` by its *inputs* in the same way, so that each rank's slice needs only the hidden activations computed on
+  that rank. Each rank then gets an output of full size that is one of $n$ terms of the true output. One all-reduce adds
+  the terms.
 
 The backward pass is the mirror image. The gradient of the output is the same on all ranks, but the gradient of the
 *input* comes in $n$ terms, because each rank only knows what its own slice of `up` did with $x$. These terms have to be
@@ -812,12 +813,12 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
 halved. Only the residual stream (the vector to which each block adds its output), $d$ numbers per row, is whole on
-every rank; in this measurement, that's just the errors that the loss saves for its backward pass. You pay with two
-all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these travel. Data
-parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism belongs where
-the interconnect, the connection between the cards, is fastest. Inside one machine, that's usually **NVLink**, NVIDIA's
-direct connection between GPUs; between machines it's a network such as **InfiniBand**, with a fraction of that
-bandwidth.
+every rank; in this measurement, the only such tensor is the errors, which the loss saves for its backward pass. You pay
+with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these
+travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism
+belongs where the interconnect, the connection between the cards, is fastest. Inside one machine, that's usually
+**NVLink**, NVIDIA's direct connection between GPUs; between machines it's a network such as **InfiniBand**, with a
+fraction of that bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
@@ -1048,10 +1049,10 @@ slowest, and tensor parallelism runs within one.
 r"""
 ## 6 · The result: two that make one
 
-Now we put everything together, in two processes. The batch is divided (section 2), each half passes through the model
-in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each rank keeps half of the
-optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both runs take twenty
-steps.
+Now we combine methods from this lecture and the last, in two processes. The batch is divided (section 2), each half
+passes through the model in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each
+rank keeps half of the optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both
+runs take twenty steps.
 """
 
 
@@ -1259,11 +1260,11 @@ memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=
 r"""
 ## Takeaways
 
-**Mechanics.** An all-reduce of $S$ bytes over $n$ ranks sends $2\,\tfrac{n-1}{n}\,S$ bytes from each rank; it is a
-reduce-scatter followed by an all-gather. ZeRO divides the optimizer state, then the gradients, then the parameters;
-stage 3 sends 1.5 times as many bytes as plain data parallelism. Tensor parallelism slices the first matrix by its
-outputs and the second by its inputs, with one sum in each direction. A pipeline of $p$ stages and $m$ microbatches has
-a bubble of $\tfrac{p-1}{m+p-1}$.
+**Mechanics.** In an all-reduce of $S$ bytes over $n$ ranks, each rank sends $2\,\tfrac{n-1}{n}\,S$ bytes; an all-reduce
+is a reduce-scatter followed by an all-gather. ZeRO divides the optimizer state, then the gradients, then the
+parameters; stage 3 sends 1.5 times as many bytes as plain data parallelism. Tensor parallelism slices the first matrix
+by its outputs and the second by its inputs, with one sum in each direction. A pipeline of $p$ stages and $m$
+microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
 
 **Mindset.** Whatever you divide, the results have to be put together again. When two processes don't get the result of
 one, look for a sum that should be a mean, or a term that was never added; when they hang, look for a rank that never

@@ -500,7 +500,7 @@ into four times as many, then come the GELU and `down`, which turns them back in
 
 # %%
 class Block(nn.Module):
-    """One layer: attention, then a feed-forward block, each applied to its normalized input and added to the input itself."""
+    """One layer: adds to x the attention of its norm, then the feed-forward block of the new norm."""
 
     def __init__(self, width: int, attention: nn.Module) -> None:
         super().__init__()

@@ -60,6 +60,7 @@ exercise.requirement(
         "one token: there is no work": ask(70e9, 1.0, 144, 9.895e14, 0.5, 80, 16),
         "a little more than 16 cards": ask(80.1e9, 5e9, 30, 9.895e14, 0.5, 80, 16),
         "half a byte for each parameter": ask(4.05e11, 1e9, 30, 9.895e14, 0.5, 80, 0.5),
+        "a little more than 50,000 cards": ask(1.0000005e12, 1e6, 365, 9.895e14, 0.4, 1, 50),
         "a small card": ask(7e9, 1e9, 30, 1.65e14, 0.5, 24, 16),
         "GB, not GiB": ask(8.4e10, 5e9, 30, 9.895e14, 0.5, 80, 16),
     },

@@ -5,13 +5,13 @@ from autograder.authoring.exercise import Exercise, given
 exercise = Exercise("Which bytes are there for the model, and how many of them does each parameter take?")
 
 counts = st.integers(1, 20_000)
-memories = st.integers(2, 1_000).map(lambda n: n / 2)
+memories = st.integers(8, 1_000).map(lambda n: n / 2)
 sizes = st.integers(1, 40).map(lambda n: n / 2)
 
 exercise.requirement(
     "sharded (the default): the devices hold the model together",
     points=0.5,
-    tolerance=1e-6,
+    tolerance=1e-8,
     visible=[given(8, 80, 16), given(2, 141, 12), given(3, 24, 8, True)],
     edges={
         "one device": given(1, 80, 16),
@@ -19,13 +19,14 @@ exercise.requirement(
         "half a byte for each parameter": given(8, 80, 0.5),
         "a fraction of a GB": given(2, 1.5, 18),
         "many": given(16_384, 80, 18),
+        "more digits than a float32 has": given(1_000, 79.6, 12),
     },
     domain=st.builds(given, counts, memories, sizes) | st.builds(given, counts, memories, sizes, st.just(True)),
 )
 exercise.requirement(
     "not sharded: every device holds all of it, and more devices hold no larger model",
     points=0.5,
-    tolerance=1e-6,
+    tolerance=1e-8,
     visible=[given(8, 80, 16, False), given(3, 24, 8, sharded=False)],
     edges={
         "one device": given(1, 80, 16, False),

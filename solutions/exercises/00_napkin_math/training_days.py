@@ -44,6 +44,7 @@ exercise.requirement(
     visible=[ask(1e9, 2e10, 1, 1e15, 1.0), ask(2e9, 3e7, 1, 5e14, 1.0)],
     edges={
         "a millionth of a day": ask(1e6, 1e6, 1, 1e14, 1.0),
+        "a slow device": ask(1e3, 1e3, 1, 1e4, 1.0),
         "a fraction of a second": ask(1e8, 1e4, 1, 3.1e13, 1),
         "centuries": ask(4.05e11, 1.56e13, 1, 3.12e14, 1.0),
         "whole numbers beyond 64 bits": ask(70 * 10**9, 15 * 10**12, 1, 10**15, 1),

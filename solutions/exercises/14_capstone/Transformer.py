@@ -80,6 +80,7 @@ def first_weights(student, vocabulary, context, width, count):
     def blocks():
         for _ in range(count):
             block = a_block(width, bias=True)
+            block.mix.requires_grad_(False)  # a matrix all the same
             bias = block.attention.bias
             biases.append((bias, bias.detach().clone()))
             yield block

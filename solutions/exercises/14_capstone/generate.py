@@ -24,7 +24,7 @@ def write(student, ids, count, context, training=True, fails=None, seed=0):
 
         def forward(self, ids):
             seen.append({"ids": ids.clone(), "in training mode": self.training, "recorded": torch.is_grad_enabled()})
-            x = self.dropout(self.table[ids] + self.places[: ids.shape[1]])
+            x = self.dropout(self.table[ids % vocabulary] + self.places[: ids.shape[1]])
             return 3 * x.cumsum(dim=1).sin() @ self.table.T
 
     def pick(scores):
@@ -94,6 +94,7 @@ exercise.requirement(
     ],
     edges={
         "a single id": given(ids([3]), 4, 9, False),
+        "an id that no float32 holds": given(ids([2**24 + 1, 3]), 1, 9, False),
         "as many rows as places": given(ids([1, 2, 3], [4, 5, 6], [0, 1, 2]), 3, 9, False),
         "a transposed batch": given(ids([1, 2], [3, 4], [5, 6]).T, 2, 9, False),
         "one token": given(ids([2, 2, 2, 2]), 1, 9, False),
