@@ -250,8 +250,9 @@ peak that decides whether a model fits.
 
 On a GPU, `torch.cuda.memory_allocated()` also reports how much memory tensors take, but its numbers can be larger than
 those above: PyTorch's *allocator*, the code that hands out GPU memory, rounds each tensor up to a multiple of 512
-bytes. Our matrices of 4,096 bytes happen to be multiples of 512 already, but even a tensor with a single element costs
-512 bytes there. `memory.track`, which measured the memory above, counts only the bytes that were asked for.
+bytes. Our matrices take 4,096 bytes each, which happens to be a multiple of 512 already, but even a tensor with a
+single element costs 512 bytes there. `memory.track`, which measured the memory above, counts only the bytes that were
+asked for.
 """
 
 # %%
@@ -304,7 +305,7 @@ r"""
 <details><summary>Hint 1</summary>There is one case in which nothing is copied. Which two properties of x must already be as requested?</details>
 <details><summary>Hint 2</summary>A dtype knows its size in bytes: <code>torch.bfloat16.itemsize</code>.</details>
 
-**Why it matters.** In a training loop, a needless `.to` in the wrong place copies gigabytes at every step. And where
+**Why it matters.** In a training loop, a needless `.to` in the wrong place can copy gigabytes at every step. And where
 you expected a copy but got none, two parts of a program write into the same memory.
 
 Your function predicts the bytes, and the measurement agrees:
@@ -370,7 +371,7 @@ Two techniques make copies to a GPU cheaper:
   the data directly.
 - An **asynchronous** operation returns at once and finishes in the background. From pinned memory,
   `x.to(device, non_blocking=True)` is asynchronous: Python goes on at once, and the copy can run while the GPU computes
-  something else (if the two are in different streams, as below).
+  something else (if the two are in different streams, which we'll get to right after the next cell).
 """
 
 # %% tags=["timed"]
@@ -676,8 +677,8 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 
 </details>
 
-**Why it matters.** With this mask, a model can learn to predict the next token at every position in a single pass. Half
-of the entries are never needed, and a good program skips them.
+**Why it matters.** With this mask, a model can learn to predict the next token at every position in a single pass. In a
+long text nearly half of the entries are never needed, and a good program skips them.
 
 Here are the averages again with your mask. What fraction of the entries does a longer text actually need?
 """
@@ -855,9 +856,9 @@ batch.
 **Mindset.** Before you make a tensor, say what its shape, dtype, size in bytes and device will be. Write these
 predictions down, and let the machine check them with `assert`.
 
-**Intuitions.** One matrix of a large model takes gigabytes. About two thirds of GPT-3's weights are in its feed-forward
-blocks. Its weights alone already need several cards, before any gradients or activations. A few large copies are faster
-than many small ones.
+**Intuitions.** One matrix of a large model can take gigabytes. About two thirds of GPT-3's weights are in its
+feed-forward blocks. Its weights alone already need several cards, before any gradients or activations. A few large
+copies are faster than many small ones.
 
 Next: [02 · Dtypes](../02_dtypes/02_dtypes.ipynb). What do the bits inside an element mean?
 """

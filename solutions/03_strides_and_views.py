@@ -270,7 +270,7 @@ assert x[1].tolist() == [0, 0, 0, 0]
 r"""
 > **Trap: two kinds of brackets.** Slices and integers (`x[1:3]`, `x[:, 0]`) can be described by an offset and strides,
 > so they give views. A list, a mask or a tensor of indices (`x[[1, 2]]`, `x[x > 3]`) can pick any elements in any
-> order, which strides can't describe. So these make a *copy*, even where a slice would have shown the same elements.
+> order, which strides can't describe. So these make a *copy*, even where a slice would have selected the same elements.
 > (On the *left* of `=`, all of them write into `x`: `x[[1, 2]] = 0` is an assignment and copies nothing.)
 """
 
@@ -808,8 +808,9 @@ One function is more general than all of the above. `as_strided(shape, strides)`
 any shape and any strides you like; it keeps the tensor's offset unless you give another. It does almost no checking: it
 rejects only negative strides, which PyTorch doesn't have, and elements outside the storage.
 
-Think of a language model's training data as one long sequence of tokens. A *window* is a piece of text to train on, and
-one starts at every position that has enough tokens left. Here are eight tokens and their windows of four:
+Think of a language model's training data as one long sequence of tokens. A *window* is a stretch of text of fixed
+length to train on, and a window starts at every position with enough tokens left for it. Here are eight tokens and
+their windows of four:
 
 ```
 tokens     0 1 2 3 4 5 6 7
@@ -855,8 +856,8 @@ plots.show(
 # %% [markdown]
 r"""
 `as_strided` doesn't stop you from writing, either. PyTorch checks for a stride of 0, like the one that `expand` makes,
-but not for other overlaps. Here a slot is written once for each element that uses it, and its final value depends on
-the order of the writes.
+but not for other overlaps. With overlapping windows, a slot is written once for each element that uses it, and its
+final value depends on the order of the writes.
 """
 
 # %%
@@ -1019,8 +1020,8 @@ PyTorch check. If it's a copy, work out how many bytes it takes. Before you writ
 storage.
 
 **Intuitions.** A view takes microseconds and no memory, whatever its size. A copy takes as long as its bytes divided by
-the bandwidth, or longer if it reads down the columns. The number of elements says nothing about the memory behind them;
-ask the storage.
+the bandwidth, or longer if it reads down the columns. The number of elements doesn't tell you how much memory they use;
+look at the size of the storage.
 
 Next: [04 · Einops](../04_einops/04_einops.ipynb). Can you give the dimensions names, so that you don't have to remember
 what dimension −2 was?

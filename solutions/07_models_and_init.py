@@ -157,8 +157,8 @@ r"""
 ## 2 · How large is a sum of many terms?
 
 Now for the initial values of the weights. They can't all be equal. If every weight starts at the same value, all
-outputs of a layer are equal, so the weights of one output receive the same gradient as those of any other. After the
-step the outputs are still equal: the layer computes one output many times.
+outputs of a layer are equal, so the weights of one output receive the same gradient as those of any other. After a
+training step the outputs are still equal: the layer computes one output many times.
 """
 
 # %%
@@ -198,8 +198,8 @@ assert 0.9 < y.std().item() / 128 < 1.1
 
 # %% [markdown]
 r"""
-It's the square root of the number of inputs, 128. The terms are independent and have both signs, so most of the sum
-cancels. It's the *variances* that add up. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so the sum of
+It's the square root of the number of inputs, 128. The terms are independent, some positive and some negative, so most
+of the sum cancels. It's the *variances* that add up. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so the sum of
 $d_\text{in}$ of them has variance $d_\text{in}$. If the weights have std $\sigma$, and the inputs have mean 0:
 
 $$\operatorname{std}(y) = \sqrt{d_\text{in}} \; \sigma \; \operatorname{std}(x)$$
@@ -404,7 +404,7 @@ r"""
 
 **Why it matters.** A factor of $\sqrt2$ looks like a detail, but across 50 layers it's applied 50 times.
 
-Here's yours beside PyTorch's initializers, which expect `[fan_out, fan_in]`:
+Here's your function beside PyTorch's initializers, which expect `[fan_out, fan_in]`:
 """
 
 # %%
@@ -623,7 +623,7 @@ r"""
 **Why it matters.** Every model in this course is built like this: registered parameters,
 modules inside modules, and a `forward` that says in which order they run.
 
-Here's yours: what it registered, and a forward pass on your device.
+Here's your model: what it registered, and a forward pass on your device.
 """
 
 # %% tags=["item-73"]
@@ -859,8 +859,9 @@ r"""
 <details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once.</details>
 <details><summary>Hint 2</summary>Each parameter knows how many numbers it has, and whether it requires a gradient. Remember that you can go through a generator only once.</details>
 
-**Why it matters.** The number of parameters is the first entry in every memory and FLOP budget. You'll read that the
-smallest GPT-2 has 124 million, and that it has 163 million. It's the same model, with the table counted once or twice.
+**Why it matters.** The number of parameters is the first entry in every memory and FLOP budget. In some places you'll
+read that the smallest GPT-2 has 124 million, in others that it has 163 million. It's the same model, with the table
+counted once or twice.
 
 ### A model of 70 billion, in no memory
 
@@ -1011,8 +1012,8 @@ and the same without the ½ if there's none. The weights have mean 0, so the out
 std. The first layer gets the data, which didn't go through a ReLU, so it has no ½.
 
 The same happens to gradients, starting from the other end. We write $g_l$ for the mean square of the gradient with
-respect to those outputs. Where the ReLU's input was negative, no gradient passes, so again we lose half of it. In the
-backward direction each sum runs over the *outputs* of the layer:
+respect to the outputs of layer $l$. Where the ReLU's input was negative, no gradient passes, so again we lose half of
+it. In the backward direction each sum runs over the *outputs* of the layer:
 
 $$g_{l-1} = \text{fan\_out}_l \cdot \sigma_l^2 \cdot \tfrac12\, g_l .$$
 
@@ -1280,8 +1281,8 @@ assert outputs_of["LeCun = Glorot"][19] < 2e-3 and outputs_of["nn.Linear"][4] < 
 # %% [markdown]
 r"""
 In the plot of the stds, the lines are straight because each layer multiplies by the same factor and the axis is
-logarithmic. And where the outputs vanish, the gradients vanish as well. A layer in the middle of such a network gets
-inputs near 0, and its gradient is nearly 0 too.
+logarithmic. And in a network whose outputs vanish toward the last layer, the gradients vanish toward the first. A layer
+in the middle of such a network gets inputs near 0, and its gradient is nearly 0 too.
 
 Which rule is right depends on what's between the layers. Your `Cruncher` has no ReLUs. There LeCun's rule keeps the std
 at 1, and with Kaiming's it explodes.

@@ -464,8 +464,8 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 r"""
 So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best, and `pin_memory()` is itself a copy that
 takes time. (For images it's different: 256 of them, 224 × 224 pixels with three color channels, take 154 MB in
-float32.) What does matter is how long it takes to *make* the batch. If that waits for a slow disk or a tokenizer, the
-device waits too. The remedy is to *overlap* the two: prepare the next batch while the device works on this one. The
+float32.) What does matter is how long it takes to *make* the batch. If you have to wait for a slow disk or a tokenizer,
+the device waits too. The remedy is to *overlap* the two: prepare the next batch while the device works on this one. The
 part of a program that prepares the batches, usually ahead of time like this, is called a **data loader**.
 
 You can see the effect without a GPU. Suppose that fetching a batch takes 20 ms (a slow disk) and a step takes 30 ms (a
@@ -600,7 +600,7 @@ the middle of a run *should* draw the same numbers every time. Here's an example
 examples that the model isn't trained on, and the **validation loss** is the model's loss on them. It shows whether the
 model has learned something general. (**Overfitting** means that a model fits its training examples but not others.) If
 the validation examples are random, you want the same ones at each measurement; otherwise the loss may change only
-because the examples did. And the measurement mustn't move the generators that training draws from, since you've just
+because the examples did. And the measurement mustn't advance the generators that training draws from, since you've just
 seen that a single number drawn in between changes everything after it. So it needs a seed that holds for one block of
 code only.
 
@@ -906,7 +906,7 @@ plots.show(
 r"""
 On a logarithmic axis these are four straight lines, as predicted. Three conclusions also hold, roughly, beyond linear
 teachers: the best learning rate is a *fraction of the one at which training explodes* (here a half); a smaller one is
-slower, and one above that limit explodes; and the limit depends on the noise, and so on the batch size.
+slower, and one above that limit explodes; and the limit depends on the noise, and therefore on the batch size.
 
 *Try it yourself:* use a quarter of the batch, `B = 64`. With `factor`, which computes $q$, find the best learning rate
 and the one at which training explodes, then see whether `learn`, which runs the training, agrees.
@@ -1292,8 +1292,9 @@ assert not torch.equal(copied["scores.weight"], model.scores.weight)
 r"""
 ### All or nothing
 
-One question is left: *when* does the power fail? It may fail while you write. `torch.save(contents, path)` opens the
-file, which destroys the old checkpoint. If it stops in the middle, you have neither the old checkpoint nor the new one.
+One question is left: *when* does the power fail? It may fail while a checkpoint is being written.
+`torch.save(contents, path)` opens the file, which destroys the old checkpoint. If it stops in the middle, you have
+neither the old checkpoint nor the new one.
 """
 
 # %%
@@ -1524,7 +1525,7 @@ state, next to `whole[20:]`. Would you have noticed that something is missing?
 
 Now let's put everything together. Except for the seeding, all parts are yours: `write_tokens` and `open_tokens` made
 the data, `get_batch` draws from it, `warmup_cosine` sets the learning rate, `train` runs the steps, and
-`save_checkpoint` saves every 30 steps. The run has 120 steps. In step 75 the power fails.
+`save_checkpoint` saves every 30 steps. The run has 120 steps. Just before step 75 the power fails.
 
 After that, a *new process* would continue. We can't restart your notebook, so we imitate one: we keep nothing of the
 old run except the file, and we seed the new run differently, so that you'd notice if anything weren't restored.
@@ -1604,9 +1605,9 @@ Fifteen steps were done twice, and nothing else was lost. The seam doesn't show 
 or in any bit. So here's the answer to our question: a run must remember *everything that its next step depends on*, and
 write it down *completely or not at all*.
 
-This bit-for-bit agreement relies on the same machine, the same number of threads and the same version of PyTorch. If
-you move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may differ
-after a step, just as the last digits of a sum differ when the terms are added in another order.
+This bit-for-bit agreement requires the same machine, the same number of threads and the same version of PyTorch. If you
+move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may differ after
+a step, just as the last digits of a sum differ when the terms are added in another order.
 
 What has the model learned in a few seconds from Python's own source code? Let's *sample* from it, which means drawing
 one byte after another from the predicted probabilities. Dividing the logits by a **temperature** before softmax makes

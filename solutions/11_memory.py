@@ -79,8 +79,8 @@ each method in this lecture.
 | LoRA (4) | gradients, state, master weights | fewer directions to learn in |
 | fusion (5) | temporaries, traffic | compilation time |
 
-We'll try them on a stack of residual blocks with two matrices and a GELU each: the feed-forward half of a
-Transformer. It's small on a CPU and larger on a GPU, but the formulas hold for both.
+We'll try them on a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a Transformer
+layer. It's small on a CPU and larger on a GPU, but the formulas hold for both.
 """
 
 
@@ -162,8 +162,8 @@ r"""
 ## 2 · Gradient accumulation
 
 The gradient of a mean over a batch is the mean of the gradients of its rows. So you needn't process the whole batch at
-once. **Gradient accumulation** runs the forward and backward pass on one part of the batch (a *micro-batch*) after
-another: after each part its activations are freed, and `backward` *adds* to the gradients of the previous parts
+once. **Gradient accumulation** runs the forward and backward pass on the parts of the batch (*micro-batches*) one by
+one: the activations of each part are freed at its end, and `backward` *adds* to the gradients of the previous parts
 (lecture 06). After the last part you have the gradients of the whole batch, and only then does the optimizer step.
 
 **Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. By what factor does it shrink
@@ -247,7 +247,7 @@ del whole_loss
 
 # %% [markdown]
 r"""
-They're the same up to rounding, but not bit for bit, because the sums are computed in a different order.
+The gradients are the same up to rounding, but not bit for bit, because the sums are computed in a different order.
 
 What does it cost? The FLOPs are the same. But a small part may not keep a GPU busy, and each weight is read once per
 part, so with too few rows a matrix product becomes memory-bound (lecture 05). And a *batch norm*, a layer that
@@ -314,20 +314,20 @@ assert three.grad is not None and three.grad.item() == 6.0
 r"""
 ### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 20 minutes
 
-Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` is `block(x)`, with the same gradients for
-`x` and for the block's parameters, and keeps nothing but `x` itself between the two passes: no copy, no output, no
-graph. `block` is a module that takes one tensor and computes the same function each time (so it has no dropout, which
-would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's needed. In
-`backward`, run it once more, this time *with* gradients, on a tensor that's cut off from the graph that computed `x`;
-run the backward pass through that; and return a gradient for each argument of `forward`: `None` for the block, which
-isn't a tensor, and that of `x`. Parameters get their gradients as in any backward pass: they add to what's in `.grad`,
-and frozen or unused parameters get none.
+Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` returns `block(x)`, gives `x` and the block's
+parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
+output, no graph. `block` is a module that takes one tensor and computes the same function each time (so it has no
+dropout, which would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's
+needed. In `backward`, run it once more, this time *with* gradients, on a tensor that's cut off from the graph that
+computed `x`; run the backward pass through this second run; and return a gradient for each argument of `forward`:
+`None` for the block, which isn't a tensor, and that of `x`. Parameters get their gradients as in any backward pass:
+they add to what's in `.grad`, and frozen or unused parameters get none.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "Checkpoint", "locked": false, "schema_version": 3, "solution": true, "task": false}
 class Checkpoint(torch.autograd.Function):
-    """block(x), of which only x is kept; the backward pass computes the rest again."""
+    """Computes block(x) but keeps only x; the backward pass recomputes the rest."""
 
     @staticmethod
     def forward(ctx: Any, block: nn.Module, x: Tensor) -> Tensor:
@@ -386,8 +386,8 @@ assert plain_kept == 9 * kept
 # %% [markdown]
 r"""
 It keeps a ninth of the bytes for a third more FLOPs. (The first input is data and doesn't count, but the loss keeps the
-errors, which are just as many.) When the backward pass is at a block, that block's $9d$ numbers exist too, but only for
-one block at a time.
+errors, which take up just as much.) When the backward pass reaches a block, that block's $9d$ numbers exist too, but
+only for one block at a time.
 
 PyTorch's own version, `torch.utils.checkpoint`, keeps the same number of bytes. It also does something that yours
 doesn't.
@@ -435,8 +435,8 @@ r"""
 ### How many checkpoints?
 
 A checkpoint around every block keeps $L$ inputs and, at the peak, the intermediate results of one block. A checkpoint
-around every $k$ blocks keeps $L / k$ inputs and, at the peak, the intermediate results of $k$ blocks. In units of $B
-\cdot d$ numbers:
+around every $k$ blocks keeps $L / k$ inputs and, at the peak, the intermediate results of $k$ blocks. In units of
+$B \cdot d$ numbers (counting the current checkpoint's input twice, for simplicity):
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k$$
 
@@ -615,8 +615,8 @@ enter("offloading: activations left", 0, left)
 r"""
 Nothing is left on the device, the gradients are the same, and everything was moved twice. In this cell each copy ends
 before the next operation begins, so there's no overlap. We can predict the time from two separate measurements: an
-ordinary step gives the rate of computation, and one tensor's round trip gives the rate of the link. (The measured time
-is slightly longer, because each of the two dozen copies has some overhead.)
+ordinary step gives the rate of computation, and one tensor's round trip gives the bandwidth of the link. (The measured
+time is slightly longer, because each of the two dozen copies in each direction has some overhead.)
 """
 
 # %% tags=["timed"]
@@ -686,8 +686,8 @@ checkpoint keeps is offloaded too. What is moved now?
 
 In lecture 08 you met two optimizers that keep less state than AdamW. *Lion* (arXiv:2302.06675) keeps one average of the
 gradients, mixes it with the current gradient, and steps by the sign of the mixture. *Adafactor* (arXiv:1804.04235)
-keeps, for each matrix, the mean of every row and of every column of the squared gradients; for a vector it keeps a
-running average of each square, as AdamW does.
+keeps, for each matrix, running averages of the row means and the column means of the squared gradients; for a vector it
+keeps a running average of each square, as AdamW does.
 
 PyTorch's AdamW and Adafactor also count the steps of each parameter tensor, in a tensor of 4 bytes. Our own `Lion`,
 below, needs no counter.
@@ -695,9 +695,9 @@ below, needs no counter.
 
 # %% [markdown]
 r"""
-Adafactor replaces the product of two sizes with their sum, and LoRA, below, does much the same. Here's a function that
-computes the size of the state, including counters, for a model with parameters of the given shapes (in lecture 08 you
-wrote it for six optimizers):
+For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product; LoRA, which
+you'll meet below, does something similar. Here's a function that computes the size of the state, including counters,
+for a model with parameters of the given shapes (in lecture 08 you wrote it for six optimizers):
 """
 
 
@@ -783,8 +783,9 @@ assert [round(optimizer_bytes(shapes, name) / 1e9, 1) for name in losses] == [64
 
 # %% [markdown]
 r"""
-The state shrinks from 64 GB to 32 with Lion, and to almost nothing with Adafactor. But one learning rate doesn't fit
-all three; each has its own here. So the cost is a different update rule, which you have to tune again.
+For Llama 3.1 8B, the state shrinks from 64 GB to 32 with Lion, and to almost nothing with Adafactor. But one learning
+rate doesn't fit all three; each has its own here. So the cost is a different update rule, whose learning rate you have
+to tune again.
 
 ### LoRA: train something smaller
 
@@ -795,8 +796,8 @@ $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}
 
 $W$ is frozen, so it has no gradient, no state and no master weights. Only $D$ and $U$ are trained, and the **rank**
 $r$, the dimension that the two thin matrices share, is small. $U$ starts at zero, so that training starts from the
-given model. ($D$ must not start at zero as well, or the gradients of both would stay zero.) The factor $\alpha / r$ is
-there so that you can change the rank with little need to tune the learning rate again. After training you can add the
+given model. ($D$ must not start at zero as well, or the gradients of both would stay zero.) Thanks to the factor
+$\alpha / r$, you can change the rank without having to retune the learning rate much. After training you can add the
 product to $W$; such a *merged* layer takes no extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
@@ -933,8 +934,8 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** If PyTorch runs one operation at a time, by what factor does this move more bytes than a single fused
-kernel would?
+**Predict.** If PyTorch runs one operation at a time, how many times as many bytes does it move as a single fused kernel
+would?
 """
 
 # %%
@@ -976,7 +977,7 @@ r"""
 **Why it matters.** Elementwise operations take as long as moving their bytes does. So the ratio of the two numbers is
 the largest speedup that fusion can give.
 
-To measure it, we put an object that counts operations and bytes between PyTorch and its kernels. GELU takes eight
+To measure it, we insert, between PyTorch and its kernels, an object that counts operations and bytes. GELU takes eight
 operations, with temporaries that we call `a` to `g`.
 """
 
@@ -1027,9 +1028,9 @@ assert eager.bytes == 9 * traffic["fused"]
 
 # %% [markdown]
 r"""
-It moves nine times the bytes. Now let PyTorch compile the function, and look at the kernels that it generates and at
-the tensors that they read and write. (On a CPU this needs a C++ compiler. If there's none, the cell says so. The first
-compilation takes some ten seconds.)
+One operation at a time moves nine times the bytes. Now let PyTorch compile the function, and look at the kernels that
+it generates and at the tensors that they read and write. (On a CPU this needs a C++ compiler. If there's none, the cell
+says so. The first compilation takes about ten seconds.)
 """
 
 # %%
@@ -1095,8 +1096,8 @@ parts with your `accumulate`, then also with every block in your `Checkpoint`, a
 AdamW. The first three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a
 different update rule.
 
-**Predict.** Add up parameters, gradients, optimizer state and activations. By what factor does the first run need more
-bytes than the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
+**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
+run need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
 and a checkpointed block keeps only its input.)
 """
 

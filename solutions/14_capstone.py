@@ -103,8 +103,8 @@ print(f"{preset.steps * tokens_per_step:,} tokens, {tokens_per_step:,} in each s
 r"""
 ### A text that you already have
 
-As in lecture 09, we train on Python's own standard library, which is on every machine that can run this notebook, under
-Python's license (the PSF license, which allows it). Each byte is a token, so we need no tokenizer. Every tenth file
+As in lecture 09, we train on Python's own standard library, which is on every machine that can run this notebook.
+(Python's license, the PSF license, allows this.) Each byte is a token, so we need no tokenizer. Every tenth file
 belongs to the validation set: the model never trains on it, so memorizing the training text doesn't help there.
 """
 
@@ -144,9 +144,9 @@ r"""
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes
 probability 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. You can do better by counting how often each byte
 occurs, and better still by counting which byte follows each byte, or each *pair* of bytes. Such a table needs no
-training, only counting, and with only a few bytes of context it's hard to beat. Our baseline is the table that looks
-back as many bytes as `preset.look_back` says: none, or two. That's the bar: the model's validation loss has to be below
-it.
+training, only counting, and a model that sees no more bytes than the table can hardly beat it. Our baseline is the
+table that looks back as many bytes as `preset.look_back` says: none, or two. Its validation loss is the bar: the
+model's has to be lower.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -192,8 +192,8 @@ the loss infinite.)
 ### Parameters and FLOPs
 
 The model is the Transformer of lecture 08 with one change: the token embedding is also the output layer (the two are
-*tied*), so its parameters count once, and it costs FLOPs, at the output. For a vocabulary of $V$ tokens, context length
-$T$, width $d$ and $L$ layers:
+*tied*), so its parameters count only once, but it does cost FLOPs at the output. For a vocabulary of $V$ tokens,
+context length $T$, width $d$ and $L$ layers:
 
 | part | shapes | remarks |
 |---|---|---|
@@ -206,7 +206,7 @@ $T$, width $d$ and $L$ layers:
 | at the end: a LayerNorm | $2d$ | |
 
 None of the linear layers has a bias. For the FLOPs, lecture 06 has everything you need: a weight that multiplies costs
-2 FLOPs per token forward and 4 backward. In addition, attention multiplies queries with keys and attention weights with
+2 FLOPs per token forward and 4 backward. In addition, attention multiplies queries by keys and attention weights by
 values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token in each layer forward, and twice as many backward. (By convention
 the half that the mask hides is counted too, and what a fused backward pass recomputes isn't.) Norms, GELU and softmax
 aren't matrix products, so they aren't counted.
@@ -380,8 +380,8 @@ assert in_mixed["activations"] > sum(in_mixed.values()) / 2
 
 # %% [markdown]
 r"""
-In memory, mixed precision saves less than half of the activations' bytes, and nothing else. How much time it saves
-depends on your device.
+Mixed precision saves less than half of the activations' bytes, and no other memory. How much time it saves depends on
+your device.
 
 ### Seconds
 
@@ -521,11 +521,11 @@ r"""
 
 Write the model, `Transformer(vocabulary, context, width, blocks)`. It has two tables, `tokens` (the token embedding)
 and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that it's given (any iterable of modules: a
-list, a generator), in that order; and a final `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to find
-the blocks: their parameters are called `blocks.0.…`, `blocks.1.…`, and so on. The input is ids `[b, t]` with any $t$
-from 1 up to `context`. Each token's vector, plus that of its position, goes through the blocks and the norm. The result
-for each token is the dot products of its vector with those of *all* tokens in the table: one logit for each. Gradients
-reach every parameter, and they reach the token table through both of its uses.
+list, a generator), in that order; and a final `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to
+register the blocks, so that their parameters are called `blocks.0.…`, `blocks.1.…`, and so on. The input is ids
+`[b, t]` with any $t$ from 1 up to `context`. Each token's vector, plus that of its position, goes through the blocks
+and the norm. The result for each token consists of the dot products of its vector with those of *all* tokens in the
+table: one logit for each. Gradients reach every parameter, and they reach the token table through both of its uses.
 
 The constructor draws every matrix in the model, including the tables and whatever the blocks contain, from a normal
 distribution with mean 0 and a standard deviation of 0.02; vectors, such as those of the norms, stay as they are. (With
@@ -596,8 +596,8 @@ flowchart LR
 
 ### The model against the plan
 
-Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. Neither needs
-any memory: on the meta device tensors have only shapes (lecture 05).
+Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. Neither needs any
+memory: on the meta device tensors have shapes but no data (lecture 05).
 """
 
 
@@ -629,11 +629,11 @@ assert counted == work  # to the last one
 # %% [markdown]
 r"""
 **The first loss.** All logits are near 0, so the model gives each byte about the same probability. (A logit is the dot
-product of $d$ normalized numbers with weights whose standard deviation is 0.02. Its variance is $0.02^2 d$, and half of
-that is added to the loss.)
+product of $d$ normalized numbers with weights whose standard deviation is 0.02. Its variance is $0.02^2 d$, which
+raises the loss above $\ln 256$ by about half that much.)
 
-**The future.** Change a token: no logit before it may change. (We use `float64`, so that anything above $10^{-9}$
-counts as a change.)
+**The future.** Change a token: no logit before it may change. (We use `float64`, so that rounding stays far below
+$10^{-9}$, and count anything above that as a change.)
 """
 
 # %%
@@ -903,9 +903,9 @@ guess_of_loss = None  # nats per byte
 # %% [markdown]
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
-wrote (with the course's careful `checkpoint`, from lecture 09). A new process, with a different seed, makes a model,
-loads the file and continues. The file contains everything that the next step depends on: weights, averages, the step,
-and the state of the generator that draws the batches.
+wrote (using the course's `checkpoint`, from lecture 09). A new process, with a different seed, makes a model, loads the
+file and continues. The file contains everything that the next step depends on: the weights, AdamW's averages, the
+number of the step, and the state of the generator that draws the batches.
 """
 
 
@@ -1081,7 +1081,7 @@ r"""
 <details><summary>Hint 1</summary>One loop: cut the window, call the model, pick, and append the new column. Which slice has the last <code>context</code> columns, even if there are fewer?</details>
 <details><summary>Hint 2</summary>Whatever must happen in any case belongs in a <code>finally</code>. And <code>model.train(mode)</code> takes the mode that you saved.</details>
 
-**Why it matters.** Chat programs work like this: they call a model once for each token, and a rule picks the next one.
+**Why it matters.** Chatbots work like this: they call a model once for each token, and a rule picks the next one.
 
 Our rule draws from the predicted probabilities with a temperature (lecture 09) of 0.7, which makes likely bytes even
 more likely.
@@ -1183,7 +1183,7 @@ r"""
 
 ## 7 · Everything, planned and measured
 
-All numbers of the plan were written down before the first step of the run. Here they are beside the measurements.
+All the numbers in the plan were written down before the first step of the run. Here they are beside the measurements.
 """
 
 # %% tags=["timed"]
@@ -1250,9 +1250,9 @@ plots.show(
 # %% [markdown]
 r"""
 So yes: you can know what a training run takes before it starts, most of it on paper and the rest after a rehearsal of a
-few seconds. The one thing you had to run it for is the result, the loss. (Scaling laws predict even that, from many
-small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022, arXiv:2203.15556. That would
-be another course.)
+few seconds. The one thing you had to run it for is the result, the loss. (Scaling laws predict even that, by
+extrapolating from many small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022,
+arXiv:2203.15556. That would be another course.)
 
 *Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
 much? Then run from the top.
@@ -1273,7 +1273,7 @@ the other, each in addition to those before it:
 Attention isn't in this table because it's been one fused operation from the start. All fractions refer to the same
 rate, the peak of `bfloat16` (or, if it's unknown, the higher ceiling), so they're proportional to speed.
 
-**Predict.** Compared with a step in plain `float32`, how many times as fast is the fastest of these?
+**Predict.** In tokens per second, how many times as fast as plain `float32` is the fastest of these?
 """
 
 # %%
@@ -1391,11 +1391,11 @@ Four projects, from an evening to a month. Each starts with a plan, and you have
 - *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, GELU with a gated
   feed-forward block, and let heads share keys and values (lecture 06 has such a layer). Predict the new parameters,
   FLOPs and bytes, then assert them.
-- *Find a scaling law.* Train three or four sizes, each for 20 tokens per parameter, and plot the validation loss
-  against FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
+- *Find a scaling law.* Train three or four sizes, each on 20 tokens per parameter, and plot the validation loss against
+  FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
 - *Check somebody's claim.* Take a training run from a paper or a model card, compute its implied MFU (lecture 00), and
-  find out which number is missing.
-- *Train something you want.* Choose your own text, write it with `write_tokens`, decide what you can afford, and commit
+  find out which number the authors left out.
+- *Train something you want.* Choose your own text, save it with `write_tokens`, decide what you can afford, and commit
   to the plan.
 
 That was the course. You started with a napkin, and you end with a model that you planned, wrote, trained and
