@@ -177,7 +177,7 @@ check("matmul_flops")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>How many numbers does the product have, leading dimensions included? What does each of them cost?</details>
-<details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> takes a shape apart, and <code>torch.broadcast_shapes</code> says what two batches broadcast to.</details>
+<details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> unpacks a shape, and <code>torch.broadcast_shapes</code> says what shape two sets of batch dimensions broadcast to.</details>
 
 
 
@@ -218,7 +218,7 @@ the architecture. But it has two exceptions.
 > **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared with
 > all $T$, itself included. With vectors of $d$ numbers, the scores of one layer take $d$ multiplications and $d$
 > additions for each of the $T \times T$ pairs of tokens (over all heads together). The weighted sum of the values takes
-> as much again. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
+> just as many. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
 > $T$.
 
 How does that compare with what the weights cost? A Transformer layer of width $d$ has about $12 d^2$ weights: $4 d^2$
@@ -323,7 +323,7 @@ counter is called for each *operation*, so it also sees the multiplications in a
 Speed is work divided by time, so now we need the time. It's easy to get that measurement wrong, not least because a GPU
 works asynchronously (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call
 from Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
-ordinary copy to the CPU) wait for it.
+ordinary copy to the CPU) wait for the kernel to finish.
 """
 
 # %% [markdown]
@@ -345,8 +345,8 @@ sequenceDiagram
 # %% [markdown]
 r"""
 So that you can see this without a GPU, here's a simulated one with a simulated clock. Queueing a call takes 10 µs, and
-running it takes 2 ms. The very first call takes one second more, because a real GPU first has to load kernels and
-allocate memory.
+running it takes 2 ms. The very first call takes one second longer, as it might on a real GPU, which first has to load
+kernels and allocate memory.
 """
 
 
@@ -374,7 +374,8 @@ class SimulatedGPU:
 
 # %% [markdown]
 r"""
-**Predict.** You read its clock, call `multiply`, and read the clock again. How many seconds have passed on it?
+**Predict.** You read the simulated GPU's clock, call `multiply`, and read the clock again. How many seconds have
+passed, according to that clock?
 """
 
 # %%
@@ -469,8 +470,8 @@ Which number should you report?
 - The *spread* tells you whether to believe either. If it's large, find out why and measure again.
 
 On a CPU the work is divided among threads, one per core, and it's done when the *last* of them is done. If another
-program occupies one core, the threads on all the other cores have to wait for the one there. So leave one core free, as
-this notebook does from here on.
+program occupies one core, the threads on all the other cores have to wait for the thread on that core. So leave one
+core free, as this notebook does from here on.
 """
 
 # %% tags=["timed"]
@@ -591,9 +592,9 @@ record the time (*events*). In your own projects use `torch.utils.benchmark.Time
 ## 4 · What the hardware promises
 
 The peak on a data sheet is calculated, not measured: units × operations per clock cycle × cycles per second. An A100
-has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that only multiply small
-matrices. Per cycle, the tensor cores of one multiprocessor together do 1,024 fused multiply-adds on 16-bit numbers, and
-its ordinary units do 64 fused multiply-adds on 32-bit numbers. The clock runs at 1.41 GHz.
+has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that do nothing but
+multiply small matrices. Per cycle, the tensor cores of one multiprocessor together do 1,024 fused multiply-adds on
+16-bit numbers, and its ordinary units do 64 fused multiply-adds on 32-bit numbers. The clock runs at 1.41 GHz.
 """
 
 # %% tags=["item-48"]
@@ -650,7 +651,8 @@ The two H100s differ by 24%: the PCIe card has fewer multiprocessors (114 agains
 a lower clock.
 
 There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*, which
-is 989 for dense matrices. (Whatever you lose in practice comes on top of that.) The float32 number has no footnote.
+is 989 for dense matrices. (Whatever you lose in practice comes on top of that.) The float32 number has no such
+footnote, so don't halve it.
 """
 
 # %% tags=["item-49"]
@@ -669,8 +671,8 @@ weights are zero. The hardware stores only the other two values and, for each, t
 core picks the two matching inputs and does half of the multiplications, but the data sheet counts all of them.
 
 Training rarely uses it: each step changes all weights, and the backward pass multiplies by the *transposed* weights,
-whose groups of four run along the other dimension. The usual use is inference: train densely, set weights to zero,
-train a little more to repair the damage, then serve the model.
+whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set half of its
+weights to zero, train a little more to repair the damage, then serve the model.
 
 
 
@@ -922,8 +924,8 @@ assert work == 2 * vectors * (4 + 4 + 1) * width**2
 
 # %% [markdown]
 r"""
-The norms and the GELU, a smooth relative of the ReLU (both in lecture 07), do almost no FLOPs. How much time does the
-GELU take?
+The two LayerNorms, which normalize each vector, and the GELU, a smooth relative of the ReLU, do almost no FLOPs
+(lecture 07 explains them). How much time does the GELU take?
 """
 
 # %% tags=["timed"]
@@ -1052,7 +1054,7 @@ operation is the number of FLOPs it does per byte it moves.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
-The **roofline** of a machine is this minimum drawn against the intensity: a slope, where memory is the limit, and a
+The **roofline** of a machine is this minimum plotted against the intensity: a slope, where memory is the limit, and a
 flat part, where arithmetic is (Williams, Waterman and Patterson, 2009). Operations under the slope are
 **memory-bound**; operations under the flat part are **compute-bound**. The two parts meet at the **ridge point**, where
 the intensity equals peak / bandwidth.
@@ -1186,7 +1188,7 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Now come the measurements: for each operation, the fastest of several.
+Now we measure: for each operation, we take the fastest of several runs.
 """
 
 # %% tags=["timed"]
@@ -1231,10 +1233,11 @@ assert math.isclose(
 # %% [markdown]
 r"""
 The addition and the matrix-vector product are near the slope: they're limited by memory and reach a small share of the
-peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, and writing can cost
-more than reading.) The large multiplication should be close to the flat roof. The small one may be far *below* the
-roofline, because starting it takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache.
-The roofline model ignores both effects.
+peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy. Half of a copy's
+traffic is writing, which can cost more than reading, and these two operations write a smaller share.) The large
+multiplication should be close to the flat roof. The small one may be far *below* the roofline, because starting it
+takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache. The roofline model ignores
+both effects.
 
 So *how fast could it be?* As fast as the roof above its intensity. *How fast is it?* That's the filled marker.
 

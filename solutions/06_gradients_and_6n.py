@@ -89,8 +89,8 @@ r"""
 path it followed. As you computed the loss, PyTorch recorded each operation that had an input requiring a gradient. This
 record is the **computational graph**: a node for each operation, with links to the operations that produced its inputs.
 **Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph through
-the result's `grad_fn`; from there, each node links to the nodes that ran before it in the forward pass. (They come
-*next* on the way back, so the attribute is called `next_functions`.)
+the result's `grad_fn`; from there, each node links to the nodes of the operations that ran before its own in the
+forward pass. (They come *next* on the way back, so the attribute is called `next_functions`.)
 """
 
 
@@ -150,9 +150,9 @@ r"""
 > training loop clears the gradients in each step.
 
 > **Trap: a parameter that isn't a leaf.** `torch.ones(3, requires_grad=True) * 0.1` is the *result* of an operation. So
-> is `.to(device)` or `.double()` if it has to convert something. Such a tensor gets no `.grad`, and an optimizer (the
-> object that updates the parameters, lecture 08) refuses it. Compute and convert the values first, then call
-> `requires_grad_()` on the result.
+> is what `.to(device)` or `.double()` returns if it has to move or convert something. Such a tensor gets no `.grad`,
+> and an optimizer (the object that updates the parameters, lecture 08) won't accept it. Compute and convert the values
+> first, then call `requires_grad_()` on the result.
 """
 
 # %%
@@ -346,8 +346,8 @@ r"""
 **Why it matters.** If you write a backward pass by hand, this is how you find out whether it's right. PyTorch's
 `torch.autograd.gradcheck` works the same way. You'll use your own version in the next section.
 
-It also shows what autograd saves. Central differences need two evaluations *per parameter*. How much would one gradient
-of a small model cost?
+It also shows how much work autograd spares you. Central differences need two evaluations *per parameter*. How much
+would the gradient of a small model cost this way?
 """
 
 # %%
@@ -545,7 +545,7 @@ check("gradients_by_hand")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Go forward and keep h1 and h2. The backward pass starts with the gradient of h2, elementwise: 2 · h2 / (B · K). Then come w2, h1, w1, in this order.</details>
+<details><summary>Hint 1</summary>Go forward and keep h1 and h2. The backward pass starts with the gradient of h2, elementwise: 2 · h2 / (B · K). Then come w2, h1, w1, in that order.</details>
 <details><summary>Hint 2</summary>Let the shapes guide you. The gradient of w2 is [H, K]; you have h1, [B, H], and the gradient of h2, [B, K]. Over which index do you have to sum?</details>
 
 **Why it matters.** This is the backward pass of every linear layer. When you define an operation that needs its own
@@ -661,7 +661,7 @@ r"""
 Does the clock agree with the count? The next cell times such a chain of layers on your device, with an input that
 requires a gradient: first the forward pass alone, then the forward and backward passes together.
 
-**Predict.** On *your* clock, how many times as long will both passes together take as the forward pass alone?
+**Predict.** On *your* clock, how many times as long as the forward pass alone will the two passes together take?
 """
 
 # %%
@@ -771,8 +771,9 @@ for name, trainable in cases.items():
 # %% [markdown]
 r"""
 Training only the last layer is cheap. Training only the *first* isn't, because the gradient has to be passed back
-through all the others. (Lecture 11's LoRA trains small extra matrices in all layers. It avoids the gradients of the
-large matrices and their optimizer state (lecture 08), but not this part of the backward pass.)
+through all the others. (LoRA, a fine-tuning method that you'll meet in lecture 11, trains small extra matrices in all
+layers. It avoids the gradients of the large matrices and their optimizer state (lecture 08), but not this part of the
+backward pass.)
 
 ## 5 · Where the rule fails
 
@@ -781,7 +782,7 @@ each of three products. You've seen one exception, the input of the first layer.
 
 **Attention multiplies without parameters.** In each layer, every token is compared with every token of the context.
 That gives $T \times T$ scores per head, and each pair of tokens takes $d$ multiply-adds over all heads together. The
-weighted sum of the values takes as much again. That's $4T^2d$ FLOPs forward. Both factors of both products need a
+weighted sum of the values takes just as many. That's $4T^2d$ FLOPs forward. Both factors of both products need a
 gradient, so the backward pass takes twice that. In total, it's $12\,T^2 d$ for each sequence, or $12\,T d$ for each
 token, in each layer.
 """
@@ -842,8 +843,8 @@ r"""
 
 **Recomputation adds two.** The backward pass needs $h_1$ again to compute $\nabla w_2$ (section 3). So the forward pass
 has to *keep* its activations, and they may not fit into memory. *Activation checkpointing* keeps only a few of them and
-computes the others a second time when the backward pass needs them (lecture 11). That's up to one more forward pass: 2
-+ 2 + 4 = 8.
+computes the others a second time when the backward pass needs them (lecture 11). That can cost as much as one more
+forward pass, which makes 2 + 2 + 4 = 8 FLOPs per parameter per token.
 """
 
 

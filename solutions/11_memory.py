@@ -163,8 +163,9 @@ r"""
 
 The gradient of a mean over a batch is the mean of the gradients of its rows. So you needn't process the whole batch at
 once. **Gradient accumulation** runs the forward and backward pass on the parts of the batch (*micro-batches*) one by
-one: the activations of each part are freed at its end, and `backward` *adds* to the gradients of the previous parts
-(lecture 06). After the last part you have the gradients of the whole batch, and only then does the optimizer step.
+one: the activations of each part are freed as soon as that part is done, and `backward` *adds* to the gradients of the
+previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
+optimizer step.
 
 **Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. By what factor does it shrink
 for the model above, with eight parts? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
@@ -186,7 +187,7 @@ assert 1 < shrunk < 8
 # %% [markdown]
 r"""
 The activations shrink by a factor of eight and the sum by much less, because the parameters, the gradients and the
-optimizer state take the same space, whatever the batch.
+optimizer state take the same space, whatever the batch size.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
@@ -284,10 +285,10 @@ r"""
 Forward is 1, backward is 2, and forward again is 1 more: 4 instead of 3. (If you count the recomputation as well, the
 MFU becomes the HFU; see lecture 05.)
 
-To build this, you have to tell autograd what to do in the backward pass. You do that with a `torch.autograd.Function`,
-which has two static methods. `forward(ctx, …)` computes the result *without recording anything* and stores what the
-backward pass will need in `ctx`. `backward(ctx, gradient)` receives the gradient of the output and returns one for each
-argument of `forward`.
+To build this, you have to tell autograd what to do in the backward pass. You do that with a subclass of
+`torch.autograd.Function`, which defines two static methods. `forward(ctx, …)` computes the result *without recording
+anything* and stores in `ctx` what the backward pass will need. `backward(ctx, gradient)` receives the gradient of the
+output and returns one for each argument of `forward`.
 """
 
 
@@ -515,16 +516,17 @@ and slower memory until it's needed again: from a GPU's memory to the CPU's, or 
 byte is moved twice, out during the forward pass and back during the backward pass, over a link of limited bandwidth.
 What does that cost? If each copy has to finish before the computation continues, the times add up. If the link works
 *while* the device computes, each pass takes as long as the slower of the two, and the faster one is hidden. The
-backward pass has twice the computation but moves the same number of bytes, so offloading may be hidden in one pass and
+backward pass does twice the computation but moves the same number of bytes, so offloading may be hidden in one pass and
 not in the other.
 
 ### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
 
 Write `offload_seconds(size, forward_flops, link, rate, overlap)`. It returns how many seconds a forward and a backward
-pass take together. The first moves `size` bytes out; the second brings them back and computes twice `forward_flops`.
-`link` is in B/s in each direction, and `rate` is in FLOP/s. With `overlap`, the transfer and the computation run at the
-same time, and a pass ends when both are done; without it, one waits for the other. The second pass begins when the
-first has ended. There may be nothing to move or nothing to compute; `link` and `rate` are positive.
+pass take together. The first computes `forward_flops` and moves `size` bytes out; the second brings them back and
+computes twice `forward_flops`. `link` is in B/s in each direction, and `rate` is in FLOP/s. With `overlap`, the
+transfer and the computation run at the same time, and a pass ends when both are done; without it, one waits for the
+other. The second pass begins when the first has ended. There may be nothing to move or nothing to compute; `link` and
+`rate` are positive.
 """
 
 
@@ -545,8 +547,8 @@ check("offload_seconds")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>You need three numbers: the seconds to move <code>size</code> bytes, the seconds that the forward pass computes, and the seconds that the backward pass computes (twice as many).</details>
-<details><summary>Hint 2</summary>Consider the two passes separately. When does a pass end if both work at once? When does it end if one waits for the other? Then add the two passes.</details>
+<details><summary>Hint 1</summary>You need three numbers: the seconds to move <code>size</code> bytes, the seconds of computation in the forward pass, and those in the backward pass (twice as many).</details>
+<details><summary>Hint 2</summary>Consider the two passes separately. When does a pass end if its transfer and its computation run at once? When does it end if one waits for the other? Then add the two passes.</details>
 
 **Why it matters.** Before you build anything, this function tells you whether offloading costs nothing or doubles the
 time.
@@ -675,9 +677,9 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 # %% [markdown]
 r"""
 The copies take half a second, the computation a second, and the GPU needs 96 GB less memory. With overlap the copies
-are hidden completely; but with a quarter of the tokens, the step takes twice as long as without offloading. How many
-tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$
-bytes. So you need at least rate / link tokens, some 6,200 on this hardware, for *any* model.
+are hidden completely; but with a quarter of the tokens, the step takes twice as long as without offloading, even with
+overlap. How many tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take at least as long
+as moving $2N$ bytes. So you need at least rate / link tokens, some 6,200 on this hardware, for *any* model.
 
 *Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
 checkpoint keeps is offloaded too. What is moved now?
@@ -802,12 +804,12 @@ product to $W$; such a *merged* layer takes no extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `LoRALinear(base, rank, alpha)`. `base` is an `nn.Linear`, perhaps with a bias, which you freeze. Make two
-parameters, `down` of shape `[rank, in]` with random values (normal, with standard deviation $1/\sqrt{\text{in}}$) and
-`up` of shape `[out, rank]` with zeros, both in the base's dtype and on its device. The base's parameters belong to the
-layer too, so that `.to` moves them and `state_dict` contains them. `forward` takes any number of leading dimensions,
-including none, and gradients reach `down`, `up` and $x$. `merged()` returns the weight $W + \tfrac{\alpha}{r} U D$ and
-changes nothing.
+Write `LoRALinear(base, rank, alpha)`. `base` is an `nn.Linear`, perhaps with a bias; freeze all of its parameters. Make
+two parameters, `down` of shape `[rank, in]` with random values (normal, with standard deviation $1/\sqrt{\text{in}}$)
+and `up` of shape `[out, rank]` with zeros, both in the base's dtype and on its device. The base's parameters belong to
+the layer too, so that `.to` moves them and `state_dict` contains them. `forward` takes any number of leading
+dimensions, including none, and gradients reach `down`, `up` and $x$. `merged()` returns the weight
+$W + \tfrac{\alpha}{r} U D$ and changes nothing.
 """
 
 
@@ -934,8 +936,7 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** If PyTorch runs one operation at a time, how many times as many bytes does it move as a single fused kernel
-would?
+**Predict.** If PyTorch runs one operation at a time, how many times the bytes of a single fused kernel does it move?
 """
 
 # %%
@@ -977,8 +978,8 @@ r"""
 **Why it matters.** Elementwise operations take as long as moving their bytes does. So the ratio of the two numbers is
 the largest speedup that fusion can give.
 
-To measure it, we insert, between PyTorch and its kernels, an object that counts operations and bytes. GELU takes eight
-operations, with temporaries that we call `a` to `g`.
+To measure the traffic, we put an object between PyTorch and its kernels that counts operations and bytes. GELU takes
+eight operations, with temporaries that we call `a` to `g`.
 """
 
 # %%
@@ -1028,9 +1029,9 @@ assert eager.bytes == 9 * traffic["fused"]
 
 # %% [markdown]
 r"""
-One operation at a time moves nine times the bytes. Now let PyTorch compile the function, and look at the kernels that
-it generates and at the tensors that they read and write. (On a CPU this needs a C++ compiler. If there's none, the cell
-says so. The first compilation takes about ten seconds.)
+Running one operation at a time moves nine times the bytes. Now let PyTorch compile the function, and look at the
+kernels that it generates and at the tensors that they read and write. (On a CPU this needs a C++ compiler. If there's
+none, the cell says so. The first compilation takes about ten seconds.)
 """
 
 # %%
@@ -1096,9 +1097,9 @@ parts with your `accumulate`, then also with every block in your `Checkpoint`, a
 AdamW. The first three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a
 different update rule.
 
-**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
-run need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
-and a checkpointed block keeps only its input.)
+**Predict.** Add up parameters, gradients, optimizer state and activations. How many times the bytes of the last run
+does the first run need? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$
+parameters, and a checkpointed block keeps only its input.)
 """
 
 # %%

@@ -447,9 +447,9 @@ you saw what happens without one.
 Write the module `Attention`. It has two linear layers without bias, `qkv` (width → 3 · width) and `out` (width →
 width), made by `nn.Linear`, and nothing else to train or to store. The outputs of `qkv` are, in this order, all
 queries, all keys, all values; within each of these three, each head's numbers are consecutive. The heads attend
-causally: a token sees itself and everything before it, in training and in evaluation. Merge the heads, and multiply by
-`out`. It works in whatever floating-point dtype its weights have and on whatever device they're on, and gradients reach
-both weights and `x`.
+causally: a token sees itself and everything before it, in training and in evaluation. Merge the heads, and apply `out`.
+It works in whatever floating-point dtype its weights have and on whatever device they're on, and gradients reach both
+weights and `x`.
 
 `F.scaled_dot_product_attention(q, k, v, is_causal=True)` scales and masks. If its arguments have four dimensions,
 `[b, h, t, e]`, then on a CPU or on CUDA, in our two formats, it's a fused operation that keeps no $T \times T$ weights
@@ -500,7 +500,7 @@ into four times as many, then come the GELU and `down`, which turns them back in
 
 # %%
 class Block(nn.Module):
-    """One layer: adds to x the attention of its norm, then the feed-forward block of the new norm."""
+    """One layer: adds attention (applied to the normalized x), then the feed-forward block likewise."""
 
     def __init__(self, width: int, attention: nn.Module) -> None:
         super().__init__()
@@ -632,8 +632,8 @@ r"""
 product of $d$ normalized numbers with weights whose standard deviation is 0.02. Its variance is $0.02^2 d$, which
 raises the loss above $\ln 256$ by about half that much.)
 
-**The future.** Change a token: no logit before it may change. (We use `float64`, so that rounding stays far below
-$10^{-9}$, and count anything above that as a change.)
+**The future.** If you change a token, the logits at all earlier positions must stay the same. (We use `float64`, so
+that rounding stays far below $10^{-9}$, and count anything above that as a change.)
 """
 
 # %%
@@ -676,7 +676,7 @@ r"""
 **Bytes.** We run one step and measure the memory after each part of it, as in lecture 08. The optimizer is PyTorch's
 AdamW in its fused version, which makes no temporaries. Weight decay applies to matrices but not to vectors.
 
-**Predict.** The activations were planned from two tables. By how many percent will the plan be off, in mixed precision?
+**Predict.** The activations were planned from two tables. By what percentage will the plan be off, in mixed precision?
 """
 
 # %%
@@ -744,8 +744,8 @@ if device.type == "cpu":
 r"""
 The plan is almost exact. AdamW has step counters, 4 bytes for each tensor. And the activations take 8 bytes per token
 more than planned, for the *targets*. A batch is cut from longer rows, so flattening the targets copies them, as
-`int64`, and the loss keeps the copy. Our tables have no row for that; only a comparison to the byte could find it. It's
-far below our two percent, so we leave the plan as it is.
+`int64`, and the loss keeps the copy. Our tables have no row for that; only a byte-for-byte comparison could reveal it.
+It's far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
 
@@ -1079,7 +1079,7 @@ check("generate")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>One loop: cut the window, call the model, pick, and append the new column. Which slice has the last <code>context</code> columns, even if there are fewer?</details>
-<details><summary>Hint 2</summary>Whatever must happen in any case belongs in a <code>finally</code>. And <code>model.train(mode)</code> takes the mode that you saved.</details>
+<details><summary>Hint 2</summary>Whatever must happen no matter what belongs in a <code>finally</code> block. And <code>model.train(mode)</code> takes the mode that you saved.</details>
 
 **Why it matters.** Chatbots work like this: they call a model once for each token, and a rule picks the next one.
 
@@ -1099,7 +1099,7 @@ def draw(scores: Float[Tensor, "b vocabulary"], temperature: float = 0.7) -> Int
 
 
 def columns(texts: dict[str, str], width: int = 38) -> str:
-    """Texts side by side, under their names; at most eight blanks in a row and one empty line are shown."""
+    """Texts side by side, under their names; at most eight spaces in a row and one empty line are shown."""
     cut = []
     for name, text in texts.items():
         shown = re.sub(r" {9,}", 8 * " ", text)
@@ -1177,7 +1177,7 @@ check("discrepancies")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Go through <code>planned</code>, and ask first whether the name is in <code>measured</code>.</details>
-<details><summary>Hint 2</summary>A quotient is rounded; the difference of two numbers this close together isn't. And every less-than or greater-than comparison with NaN is False: which of two opposite questions gives the right answer then?</details>
+<details><summary>Hint 2</summary>A quotient is rounded; the difference of two numbers this close together isn't. And every less-than or greater-than comparison with NaN is False: should you ask whether a number is outside its tolerance, or whether it's within?</details>
 
 **Why it matters.** A plan is only useful if you compare it with the result.
 
@@ -1213,8 +1213,8 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 
 # %% [markdown]
 r"""
-Were the seconds off? Then another program was probably running during the rehearsal or the run, or the device got hot
-and slowed down. On an idle machine they agree within 20%: run the rehearsal again, and compare.
+If the seconds were off, another program was probably running during the rehearsal or the run, or the device got hot and
+slowed down. On an idle machine they agree within 20%: run the rehearsal again, and compare.
 
 And this is the fraction of the ceiling, which you guessed before the model existed:
 """
@@ -1266,7 +1266,7 @@ the other, each in addition to those before it:
 |---|---|
 | `float32` | where we start |
 | `tf32` | products of `float32` use tensor cores, with 10 bits of mantissa (lecture 05; only on CUDA) |
-| `bfloat16` | autocast: faster products, and half the bytes between most of them (lecture 10) |
+| `bfloat16` | autocast: faster products, and half the bytes for most of the tensors that pass between them (lecture 10) |
 | compiled | `torch.compile` fuses what's between the products (lecture 11; here only on CUDA) |
 | twice the batch | larger products, and a smaller share of time for the optimizer |
 
