@@ -327,18 +327,19 @@ r"""
 
 A copy's time has two parts. The **latency** is the fixed time before the first byte arrives, however small the copy is.
 After that, the time grows in proportion to the bytes: $\text{seconds} = \text{latency} + \text{bytes} /
-\text{bandwidth}$. Let's measure it, from a few kilobytes to many megabytes. If you have a GPU, the copies go from the
-CPU's memory to the GPU's; otherwise they go from one place in memory to another.
+\text{bandwidth}$. Let's measure it. If you have a GPU, we copy 4 KiB to 64 MiB from the CPU's memory to the GPU's;
+otherwise we copy 64 bytes to 1 MiB from one place in memory to another.
 
-**Predict.** The smallest copy below has 4,096 bytes, and the largest has 16,384 times as many. How many times as long does
-it take, if the latency is a few microseconds and the bandwidth is about $10^{10}$ B/s?
+**Predict.** The largest copy has 16,384 times as many bytes as the smallest. How many times as long does it take? (Take a
+latency of 10 µs and $10^{10}$ B/s to a GPU, or half a microsecond and $3 \cdot 10^{10}$ B/s within a CPU's cache.)
 """
 
 # %%
 guess = None  # times as long
 
 # %% tags=["timed"]
-copy_sizes = [2**p for p in (12, 14, 16, 18, 20, 22, 24, 26)]  # bytes
+smallest = 12 if devices.on_gpu(device) else 6
+copy_sizes = [2**p for p in range(smallest, smallest + 16, 2)]  # bytes
 copy_seconds = []
 threads = torch.get_num_threads()
 torch.set_num_threads(1)  # a second thread waits whenever something else runs on its core
@@ -361,8 +362,8 @@ reconcile(
 r"""
 Small copies reach only a fraction of the bandwidth that large ones do, because most of their time is latency. That's
 why programs copy tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which no
-longer fit in the processor's cache. If other programs are using the CPU, individual rows may be far off; if so, run the
-cell again.)
+longer fit in the fastest part of the processor's cache. If other programs are using the CPU, individual rows may be far
+off; if so, run the cell again.)
 
 Two techniques make copies to a GPU cheaper:
 
@@ -426,7 +427,7 @@ r"""
 > **Trap: reading too early.** After a `non_blocking` copy *to the CPU*, Python goes on before the numbers have arrived.
 > Before you read them, call `torch.cuda.synchronize()`, which waits until the GPU has finished.
 
-### Exercise 1.3 · Latency and bandwidth &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 1.3 · Latency and bandwidth &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `copy_cost(sizes, seconds)`. A copy of `sizes[i]` bytes took `seconds[i]` seconds. Find the straight line
 $\text{seconds} = \text{latency} + \text{bytes} / \text{bandwidth}$ that fits these measurements best, and return its
@@ -474,8 +475,8 @@ limits a program.
 """
 
 # %% tags=["timed"]
-# Your function, applied to the measurements above: on a CPU only to the four smallest copies, which fit in its cache.
-fitted = slice(None) if devices.on_gpu(device) else slice(4)
+# Your function, applied to the measurements above: on a CPU without the largest copy, which a fast cache may not hold.
+fitted = slice(None) if devices.on_gpu(device) else slice(7)
 latency, bandwidth = copy_cost(copy_sizes[fitted], copy_seconds[fitted])
 print(f"latency {readable(latency, 's')}, bandwidth {readable(bandwidth, 'B/s')}")
 
@@ -504,11 +505,11 @@ plots.show(
 # %% [markdown]
 r"""
 The hollow markers are your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU the
-large copies take longer than the line says, because they no longer fit in the processor's cache and have to go to the
-main memory, which has a bandwidth of its own. A fit gives you the best line, but it doesn't tell you whether a line is
-the right model. To see that, look at the picture.
+largest copy may take longer than the line says, because a slower cache holds it, which has a bandwidth of its own. A fit
+gives you the best line, but it doesn't tell you whether a line is the right model. To see that, look at the picture.
 
-*Try it yourself:* fit only the four largest copies, and compare the bandwidths.
+*Try it yourself:* on a CPU, let `smallest` be 12, so that the largest copies go to the main memory. Does one line still
+fit?
 
 ## 4 · Elementwise operations
 
@@ -728,7 +729,7 @@ assert y.shape == (batch, tokens, 16, 2)
 
 # %% [markdown]
 r"""
-### Exercise 1.6 · A linear layer for any batch &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 1.6 · A linear layer for any batch &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `batched_linear(x, w, b)`: multiply each vector along the last dimension of `x` by `w` and add `b`. There may be
 any number of leading dimensions, including none, and each may have any size, including 0. Don't use a loop, and don't
@@ -833,8 +834,11 @@ plots.show(
     "reaches into the fifth of five 80 GB cards.",
 )
 
+large = torch.ones(2**26, dtype=torch.uint8)  # more than a CPU's caches hold
+target = torch.empty_like(large, device=device)
+copy = timing.benchmark(lambda: target.copy_(large), device=device, min_seconds=0.1)
 rates = {  # B/s
-    "your largest copy": copy_sizes[-1] / copy_seconds[-1],
+    "a large copy on your machine": large.numel() / copy.minimum,
     "PCIe 5 ×16": 64e9,
     "an H100's own memory": FACTS["H100 SXM bandwidth"].value,
 }

@@ -299,7 +299,7 @@ E4M3, 1 1111 100     normal:    -1.5  · 2^(15 - 7)  = -384
 **Why it matters.** New formats keep appearing in published models, data sheets and papers, and most follow this layout
 or change just one of its rules. You can now read them.
 
-### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `limits(exponent_bits, mantissa_bits, finite=False)`. It returns a dictionary with exactly these four numbers:
 
@@ -884,7 +884,7 @@ So this is what each format means for training:
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
 why.
 
-### Exercise 2.6 · Stochastic rounding &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 2.6 · Stochastic rounding &nbsp; ★★★ &nbsp; 20 minutes
 
 **Stochastic rounding** rounds a number to one of its two neighbors at random, with probabilities that make the result
 right *on average*. Write `stochastic_round(x, generator)`, which rounds each element of the `float32` tensor `x` in

@@ -974,8 +974,7 @@ $1/\sqrt{e}$, where $e$ is the length of a *head's* vectors. The products needn'
 may be large, anything you create must be on the device of `x`, the result has the dtype of the arguments, gradients
 flow back to all of them (except `heads`), and you don't change them.
 
-Each exercise is checked by itself, so don't call functions from other cells. Six to ten lines are enough.
-You may use PyTorch's own functions.
+Six to ten lines are enough. You may call your own functions from above, and PyTorch's.
 """
 
 

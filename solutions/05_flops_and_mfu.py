@@ -256,7 +256,8 @@ r"""
 Attention adds $T / 6d$ times the cost of the weights. For a width of 4,096 that isn't much at a context of 2,048; at
 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the
 scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and PyTorch's
-counter include all of it; the FlashAttention papers count half. Say which convention you use.)
+counter include all of it; the papers on FlashAttention, a fast implementation of attention, count half. Say which
+convention you use.)
 
 
 
@@ -267,12 +268,13 @@ layers may be nested in other modules, at any depth. A layer that's used twice c
 count. Base each layer's count on the vectors that it *actually receives*: there may be any number of leading
 dimensions, or none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`.
 Leave the model as you found it: keep its own hooks (explained below) but leave none of yours, and don't change its
-parameters or the training or evaluation mode of any module. (A run may update *buffers*, tensors that a module keeps
-besides its parameters, such as the statistics of a BatchNorm. Those may stay updated.) You may assume that
-`model(batch)` raises no error and that every layer is called as `layer(x)`.
+parameters or any module's mode (training or evaluation; some layers behave differently in the two). (A run may update
+*buffers*, tensors that a module keeps besides its parameters, such as the running mean and variance of a BatchNorm, a
+layer that normalizes its inputs. Those may stay updated.) You may assume that `model(batch)` raises no error and that
+every layer is called as `layer(x)`.
 
-How do you find out when a layer runs? With a *forward hook*: PyTorch calls it after each use of a
-module, with the module, the tuple of its inputs, and its output.
+How do you find out when a layer runs? With a *forward hook*: after each use of a module, PyTorch calls it and passes it
+the module, the tuple of its inputs, and its output.
 """
 
 # %%
@@ -374,8 +376,8 @@ class SimulatedGPU:
 
 # %% [markdown]
 r"""
-**Predict.** You read the simulated GPU's clock, call `multiply`, and read the clock again. How many seconds have
-passed, according to that clock?
+**Predict.** You read the simulated clock, call `multiply`, and read the clock again. How many seconds have passed,
+according to that clock?
 """
 
 # %%
@@ -523,9 +525,9 @@ On a GPU, PyTorch keeps memory for reuse, so the two should take about the same 
 
 Write `benchmark(f, synchronize, clock, warmup, repeats)`: call `f()` `warmup` times without timing, then time `repeats`
 further calls, each separately, and return the median time of one call in seconds, measured from when the call is made
-until the device is done with it. Work that was queued before must not count, no matter who queued it. `synchronize()`
-waits until the device is done; `clock()` returns seconds. `warmup` may be 0; `repeats` is at least 1 and may be even.
-Use no other clock: the tests use a simulated device with a clock of its own.
+until the device is done with it. Work that was queued before a call must not count toward that call's time, no matter
+who queued it. `synchronize()` waits until the device is done; `clock()` returns seconds. `warmup` may be 0; `repeats`
+is at least 1 and may be even. Use no other clock: the tests use a simulated device with a clock of its own.
 """
 
 
@@ -585,9 +587,9 @@ assert linear_seconds > 0
 
 # %% [markdown]
 r"""
-`course_utils.timing.benchmark` also groups calls that are too short for the clock, and on CUDA it lets the GPU itself
-record the time (*events*). In your own projects use `torch.utils.benchmark.Timer`  (one CPU thread by default) or
-`triton.testing.do_bench`.
+`course_utils.timing.benchmark` also times several calls together if one alone is too short for the clock to measure,
+and on CUDA it lets the GPU itself record the time (*events*). In your own projects use `torch.utils.benchmark.Timer`
+(one CPU thread by default) or `triton.testing.do_bench`.
 
 ## 4 · What the hardware promises
 
@@ -609,9 +611,9 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-That's sixteen times faster in bfloat16 than in float32: a card has *one peak for each dtype*. (`tf32` in the table
-below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run on the tensor cores.
-PyTorch uses it for convolutions, and for matrix multiplications only after
+So the A100's peak is sixteen times as high in bfloat16 as in float32: a card has *one peak for each dtype*. (`tf32` in
+the table below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run on the
+tensor cores. PyTorch uses it for convolutions, and for matrix multiplications only after
 `torch.set_float32_matmul_precision("high")`.)
 """
 
@@ -802,9 +804,9 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-As a rule of thumb, *an MFU of 0.5 or more is good*. The largest runs reach 0.4, and at 0.05 something is wrong. Even a
-multiplication on its own doesn't reach 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering)
-finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
+As a rule of thumb, *an MFU of 0.5 or more is very good*. The largest runs reach about 0.4, and at 0.05 something is
+wrong. Even a multiplication on its own doesn't reach 1: the best that Stas Bekman's *mamf-finder*
+(github.com/stas00/ml-engineering) finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -1016,8 +1018,8 @@ work for all cores. A model of many small layers has a low MFU for this reason a
 
 Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
 power limit lowers its clock. On a GPU the next cell shows this with zeros, which take less power because fewer bits
-flip. The gap between random numbers and zeros is the cost of power; the gap between zeros and 100% is mostly the
-kernel's own overhead.
+flip. The gap between the results for random numbers and for zeros is what the power limit costs you; the gap between
+zeros and 100% is mostly the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -1239,11 +1241,11 @@ multiplication should be close to the flat roof. The small one may be far *below
 takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache. The roofline model ignores
 both effects.
 
-So *how fast could it be?* As fast as the roof above its intensity. *How fast is it?* That's the filled marker.
+So *how fast could it be?* As fast as the roofline allows at its intensity. *How fast is it?* That's the filled marker.
 
-Now move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of $m$ as the number of tokens
-at once and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be for it to be compute-bound here, and
-on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
+Now use the widget below to move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of $m$
+as the number of tokens at once and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be for it to be
+compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]

@@ -262,8 +262,8 @@ A block's $9d$ numbers aren't needed until the backward pass reaches it. **Activ
 others, 2016), also called *recomputation*, throws them away, keeps only the block's *input*,
 and runs the block's forward pass again when the backward pass arrives. It costs one more forward pass.
 
-**Predict.** How many times the FLOPs of an ordinary training step does a step with checkpointing take? (Assume that the
-input of the model needs a gradient too, as it does in the middle of a longer model.)
+**Predict.** By what factor does checkpointing increase the FLOPs of an ordinary training step? (Assume that the model's
+input needs a gradient too, as it would if the model were the middle part of a longer one.)
 """
 
 # %%
@@ -321,8 +321,8 @@ output, no graph. `block` is a module that takes one tensor and computes the sam
 dropout, which would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's
 needed. In `backward`, run it once more, this time *with* gradients, on a tensor that's cut off from the graph that
 computed `x`; run the backward pass through this second run; and return a gradient for each argument of `forward`:
-`None` for the block, which isn't a tensor, and that of `x`. Parameters get their gradients as in any backward pass:
-they add to what's in `.grad`, and frozen or unused parameters get none.
+`None` for the block, which isn't a tensor, and the gradient of `x` for `x`. Parameters get their gradients as in any
+backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
 """
 
 
@@ -358,7 +358,7 @@ check("Checkpoint")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
-<details><summary>Hint 2</summary><code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Where is that gradient after the backward pass from the output of the block's second run? And from which gradient does that pass start?</details>
+<details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find that gradient? And which gradient does that pass start from?</details>
 
 **Why it matters.** `torch.utils.checkpoint` does little more than this. Three comparisons show what you've built: the
 gradients are the same, it keeps fewer bytes, and it needs more FLOPs.
@@ -435,9 +435,9 @@ assert saved_bytes(their_loss, data, goal, exclude=model) == kept
 r"""
 ### How many checkpoints?
 
-A checkpoint around every block keeps $L$ inputs and, at the peak, the intermediate results of one block. A checkpoint
-around every $k$ blocks keeps $L / k$ inputs and, at the peak, the intermediate results of $k$ blocks. In units of
-$B \cdot d$ numbers (counting the current checkpoint's input twice, for simplicity):
+With a checkpoint around each block, you keep $L$ inputs and, at the peak, the intermediate results of one block. With a
+checkpoint around each group of $k$ blocks, you keep $L / k$ inputs and, at the peak, the intermediate results of $k$
+blocks. In units of $B \cdot d$ numbers (counting the current checkpoint's input twice, for simplicity):
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k$$
 
@@ -522,8 +522,8 @@ not in the other.
 ### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
 
 Write `offload_seconds(size, forward_flops, link, rate, overlap)`. It returns how many seconds a forward and a backward
-pass take together. The first computes `forward_flops` and moves `size` bytes out; the second brings them back and
-computes twice `forward_flops`. `link` is in B/s in each direction, and `rate` is in FLOP/s. With `overlap`, the
+pass take together. The forward pass does `forward_flops` FLOPs and moves `size` bytes out; the backward pass brings
+them back and does twice as many FLOPs. `link` is in B/s in each direction, and `rate` is in FLOP/s. With `overlap`, the
 transfer and the computation run at the same time, and a pass ends when both are done; without it, one waits for the
 other. The second pass begins when the first has ended. There may be nothing to move or nothing to compute; `link` and
 `rate` are positive.
@@ -615,10 +615,11 @@ enter("offloading: activations left", 0, left)
 
 # %% [markdown]
 r"""
-Nothing is left on the device, the gradients are the same, and everything was moved twice. In this cell each copy ends
-before the next operation begins, so there's no overlap. We can predict the time from two separate measurements: an
-ordinary step gives the rate of computation, and one tensor's round trip gives the bandwidth of the link. (The measured
-time is slightly longer, because each of the two dozen copies in each direction has some overhead.)
+No activations are left on the device, the gradients are the same, and everything that autograd saved was moved twice.
+In this cell each copy ends before the next operation begins, so there's no overlap. We can predict the time from two
+separate measurements: an ordinary step gives the rate of computation, and one tensor's round trip gives the bandwidth
+of the link. (On an idle machine the measured time is slightly longer, because each of the two dozen copies in each
+direction has some overhead. On a busy one, either measurement may be off by a factor of two.)
 """
 
 # %% tags=["timed"]
@@ -645,8 +646,8 @@ master weights and both averages in the CPU's memory and lets the CPU do the opt
 weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
 them: 2 bytes per parameter in each direction. (The CPU's own work adds to this, unless it's hidden too.)
 
-**Predict.** For Llama 3.1 8B and an H100, with the data sheet's bandwidth for PCIe (the link between GPU and CPU), how
-many seconds do these copies take in each step?
+**Predict.** For Llama 3.1 8B and an H100, with the data sheet's bandwidth for PCIe (the link between GPU and CPU), 64
+GB/s in each direction, how many seconds do these copies take in each step?
 """
 
 # %%
@@ -679,7 +680,8 @@ r"""
 The copies take half a second, the computation a second, and the GPU needs 96 GB less memory. With overlap the copies
 are hidden completely; but with a quarter of the tokens, the step takes twice as long as without offloading, even with
 overlap. How many tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take at least as long
-as moving $2N$ bytes. So you need at least rate / link tokens, some 6,200 on this hardware, for *any* model.
+as moving $2N$ bytes. So you need at least rate / link tokens, where the rate is what the GPU achieves, not its peak:
+some 6,200 on this hardware, for *any* model.
 
 *Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
 checkpoint keeps is offloaded too. What is moved now?
@@ -791,8 +793,8 @@ to tune again.
 
 ### LoRA: train something smaller
 
-Suppose that you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, leaves the model's matrices
-unchanged and learns the change to each matrix as a product of two thin ones (Hu and others, 2021, arXiv:2106.09685):
+Suppose that you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, freezes the model's matrices
+and learns, for each of them, an update that is the product of two thin ones (Hu and others, 2021, arXiv:2106.09685):
 
 $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
 
@@ -936,7 +938,8 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** If PyTorch runs one operation at a time, how many times the bytes of a single fused kernel does it move?
+**Predict.** Compared with a single fused kernel, how many times as many bytes does PyTorch move if it runs one
+operation at a time?
 """
 
 # %%
@@ -978,7 +981,7 @@ r"""
 **Why it matters.** Elementwise operations take as long as moving their bytes does. So the ratio of the two numbers is
 the largest speedup that fusion can give.
 
-To measure the traffic, we put an object between PyTorch and its kernels that counts operations and bytes. GELU takes
+To measure the traffic, we put an object that counts operations and bytes between PyTorch and its kernels. GELU takes
 eight operations, with temporaries that we call `a` to `g`.
 """
 
@@ -1097,9 +1100,9 @@ parts with your `accumulate`, then also with every block in your `Checkpoint`, a
 AdamW. The first three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a
 different update rule.
 
-**Predict.** Add up parameters, gradients, optimizer state and activations. How many times the bytes of the last run
-does the first run need? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$
-parameters, and a checkpointed block keeps only its input.)
+**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
+run need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
+and a checkpointed block keeps only its input.)
 """
 
 # %%

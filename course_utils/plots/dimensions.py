@@ -91,11 +91,11 @@ def _draw_tensor(
         wide = max(len(axes), 1) * cell
         if not axes:
             look: dict[str, Any] = {"facecolor": "none", "edgecolor": CONTEXT, "linestyle": (0, (3, 2))}
-            ax.add_patch(Rectangle((left, top), cell, 0.55, **look))
+            ax.add_artist(Rectangle((left, top), cell, 0.55, **look))
             ax.text(left + cell / 2, top + 0.27, "1", size=11, **text)
         for number, axis in enumerate(axes):
             x = left + (number + 0.5) * cell
-            ax.add_patch(Rectangle((x - cell / 2, top), cell, 0.55, facecolor=(DATA, 0.25), edgecolor=CONTEXT))
+            ax.add_artist(Rectangle((x - cell / 2, top), cell, 0.55, facecolor=(DATA, 0.25), edgecolor=CONTEXT))
             name = axis.name if len(axis.name) < 10 else f"{axis.name[:8]}…"
             ax.text(x, top + 0.17, name, size=min(10, 110 * cell / max(len(name), 6)), **text)
             size = f"{axis.size:,}"
@@ -103,7 +103,7 @@ def _draw_tensor(
             cells.append(_Cell(axis, x))
         if axes:
             frame = Rectangle((left, top), wide, 0.55, fill=False, edgecolor=INK, linewidth=2, gid="dimension")
-            ax.add_patch(frame)
+            ax.add_artist(frame)
         if len(axes) > 1:
             ax.text(
                 left + wide / 2, beside, f"{math.prod(axis.size for axis in axes):,}", size=11, weight="bold", **text

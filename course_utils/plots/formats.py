@@ -16,6 +16,8 @@ from course_utils.plots.axes import add_title, chart, note, wrap_title
 from course_utils.plots.style import CONTEXT, DATA, HIGHLIGHT, INK, MARKERS, PREDICTED, styled
 from course_utils.units import readable
 
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
 
 def bit_plans(plans: Mapping[str, tuple[int, int]], *, title: str) -> Figure:
     """Draw the bits of formats, one format per row, aligned where exponent and mantissa meet.
@@ -172,7 +174,7 @@ def bit_pattern(
             ax.text(left, bits_top - 0.06, label, size=9, va="bottom")
             for bit in bits:
                 look: dict[str, Any] = {"facecolor": (DATA, shade), "edgecolor": INK, "linewidth": 0.6, "gid": name}
-                ax.add_patch(Rectangle((left, bits_top), side, side, **look))
+                ax.add_artist(Rectangle((left, bits_top), side, side, **look))
                 ax.text(left + side / 2, bits_top + side / 2, bit, weight="bold", ha="center", va="center")
                 left += side
             left += 0.15
@@ -227,7 +229,7 @@ def _draw_range(
 
     for start, stop, color in ((left, at(normal), HIGHLIGHT), (at(normal), right, DATA)):
         look: dict[str, Any] = {"facecolor": (color, 0.45), "edgecolor": INK, "linewidth": 0.6}
-        ax.add_patch(Rectangle((start, top - 0.09), stop - start, 0.18, **look))
+        ax.add_artist(Rectangle((start, top - 0.09), stop - start, 0.18, **look))
     small: dict[str, Any] = {"size": 9, "va": "center"}
     for value, name, way, row in (
         (smallest, f"{_power_of_two(smallest)} smallest of all (red: subnormal)", "left", 2),
@@ -247,7 +249,7 @@ def _draw_range(
 
 
 def superscript(number: int | str) -> str:
-    return str(number).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return str(number).translate(_SUPERSCRIPT)
 
 
 def _power_of_two(value: float, _: object = None) -> str:

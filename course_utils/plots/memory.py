@@ -49,7 +49,7 @@ def memory_bar(parts: Mapping[str, float], *, capacity: float, capacity_label: s
         start = 0.0
         for number, (name, size) in enumerate(zip(parts, sizes, strict=True)):
             shade = 0.85 - 0.6 * number / max(len(sizes) - 1, 1)
-            ax.add_patch(Rectangle((start, 1.1), size, 0.8, facecolor=to_rgba(DATA, shade), edgecolor=INK, gid=name))
+            ax.add_artist(Rectangle((start, 1.1), size, 0.8, facecolor=to_rgba(DATA, shade), edgecolor=INK, gid=name))
             text = f"{name}\n{readable(size, 'B')} · {size / total:.1%}"
             middle = start + size / 2
             if size / end > 0.2:
@@ -62,7 +62,7 @@ def memory_bar(parts: Mapping[str, float], *, capacity: float, capacity_label: s
             start += size
         for card in range(cards):
             box = Rectangle((card * capacity, 0.25), capacity, 0.6, fill=False, edgecolor=CONTEXT, linewidth=1.5)
-            ax.add_patch(box)
+            ax.add_artist(box)
             first = card == 0 and capacity / end > 0.12
             ax.text((card + 0.5) * capacity, 0.55, capacity_label if first else f"{card + 1}", ha="center", va="center")
     return fig
@@ -105,7 +105,7 @@ def memory_stacks(
             start = 0.0
             for kind, size in parts.items():
                 look: dict[str, Any] = {"facecolor": to_rgba(DATA, shades[kind]), "edgecolor": INK, "linewidth": 0.8}
-                ax.add_patch(Rectangle((start, place - 0.3), size, 0.6, gid=f"{name}: {kind}", **look))
+                ax.add_artist(Rectangle((start, place - 0.3), size, 0.6, gid=f"{name}: {kind}", **look))
                 start += size
             at_end: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "left", "va": "center"}
             note(ax, readable(totals[name], "B"), (1, place), (6, 0), **at_end)

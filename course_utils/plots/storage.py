@@ -107,7 +107,7 @@ def storage_layout(
             if mark:
                 inner, side = (left + 0.02, top + 0.02), _CELL - 0.04
                 frame: dict[str, Any] = {"edgecolor": HIGHLIGHT, "linewidth": 3, "zorder": 3, "gid": f"highlight {gid}"}
-                ax.add_patch(Rectangle(inner, side, side, fill=False, **frame))
+                ax.add_artist(Rectangle(inner, side, side, fill=False, **frame))
             text = values[slot] if values is not None else ""
             size = min(10.0, 50 / max(len(text), 1))
             alpha = 1.0 if used else 0.6
@@ -177,7 +177,7 @@ def _square(ax: Axes, left: float, top: float, side: float, shade: float | None,
         look: dict[str, Any] = {"facecolor": "none", "edgecolor": CONTEXT, "linestyle": (0, (3, 2))}
     else:
         look = {"facecolor": to_rgba(DATA, shade), "edgecolor": to_rgba(INK, 0.75)}
-    ax.add_patch(Rectangle((left, top), side, side, linewidth=0.8, gid=gid, **look))
+    ax.add_artist(Rectangle((left, top), side, side, linewidth=0.8, gid=gid, **look))
 
 
 def _check_drawable(x: object) -> None:
@@ -334,7 +334,7 @@ def _arrow(ax: Axes, points: Sequence[tuple[float, float]]) -> None:
     """A thin arrow along straight lines."""
     path = Path([*points])
     style = "-|>,head_length=4,head_width=2"
-    ax.add_patch(
+    ax.add_artist(
         FancyArrowPatch(path=path, arrowstyle=style, color=INK, linewidth=1.1, joinstyle="round", capstyle="butt")
     )
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import matplotlib
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -20,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
 from course_utils import plots
 from course_utils.timing import Span
@@ -34,10 +36,10 @@ def texts(fig: Figure) -> list[str]:
     return [t.get_text() for t in fig.findobj(Text) if t.get_text()]
 
 
-def boxes(fig: Figure) -> dict[Text, object]:
+def boxes(fig: Figure) -> dict[Text, Bbox]:
     """The extents of every visible, horizontal text."""
     renderer = FigureCanvasAgg(fig).get_renderer()
-    fig.draw(renderer)
+    fig.draw_without_rendering()
     seen = {}
     for text in fig.findobj(Text):
         if text.get_text().strip() and text.get_visible() and text.get_rotation() % 90 == 0:
@@ -47,14 +49,13 @@ def boxes(fig: Figure) -> dict[Text, object]:
     return seen
 
 
-def in_use(fig: Figure, text: Text) -> bool:
+def unused(fig: Figure) -> set[Text]:
     """A locator keeps tick labels that lie outside of the axes; they are not drawn."""
-    for ax in fig.axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            ticks = axis.get_major_ticks() + axis.get_minor_ticks()
-            if any(text in (t.label1, t.label2) for t in ticks):
-                return any(text is t.label1 for t in axis._update_ticks())
-    return True
+    labels: set[Text] = set()
+    for axis in (axis for ax in fig.axes for axis in (ax.xaxis, ax.yaxis)):
+        ticks = axis.get_major_ticks() + axis.get_minor_ticks()
+        labels |= {label for t in ticks for label in (t.label1, t.label2)} - {t.label1 for t in axis._update_ticks()}
+    return labels
 
 
 STORAGE = {
@@ -240,8 +241,13 @@ ALT = 'A "quoted" <alt> & more'
 
 
 @functools.cache
+def figure_of(name: str) -> Figure:
+    return FIGURES[name]()
+
+
+@functools.cache
 def html_of(name: str) -> str:
-    return plots.to_html(FIGURES[name](), alt=ALT)
+    return plots.to_html(figure_of(name), alt=ALT)
 
 
 # --- the layout in storage ---
@@ -256,12 +262,14 @@ def test_every_element_is_drawn_in_the_slot_that_torch_reads(name: str) -> None:
     expected = {
         f"element {index} in slot {numbered[index].item()}" for index in itertools.product(*map(range, x.shape))
     }
-    fig = plots.storage_layout(x)
-    elements = labeled(fig, "element ")
+    named: dict[str, list] = {"element": [], "slot": [], "shared": []}
+    for artist in figure_of(name).findobj(lambda artist: artist.get_gid()):
+        named.setdefault(artist.get_gid().split()[0], []).append(artist)
+    elements = named["element"]
     assert {cell.get_gid() for cell in elements} == expected
     assert len(elements) == x.numel()
 
-    drawn = {int(cell.get_gid().split()[1]): cell for cell in labeled(fig, "slot ")}
+    drawn = {int(cell.get_gid().split()[1]): cell for cell in named["slot"]}
     assert sorted(drawn) == list(range(slots))
     filled = {slot for slot, cell in drawn.items() if cell.get_facecolor()[3] > 0}
     assert filled == set(numbered.flatten().tolist())
@@ -269,7 +277,7 @@ def test_every_element_is_drawn_in_the_slot_that_torch_reads(name: str) -> None:
         assert cell.get_facecolor() == drawn[int(cell.get_gid().split()[-1])].get_facecolor()
 
     times = {slot: int((numbered == slot).sum()) for slot in filled}
-    badges = {int(t.get_gid().split()[1]): t.get_text() for t in labeled(fig, "shared ")}
+    badges = {int(t.get_gid().split()[1]): t.get_text() for t in named["shared"]}
     assert badges == {slot: f"×{count}" for slot, count in times.items() if count > 1}
 
 
@@ -398,17 +406,20 @@ def test_ids_of_several_figures_do_not_clash() -> None:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_text_is_cut_off_or_covered(name: str) -> None:
-    fig = FIGURES[name]()
-    found = {text: box for text, box in boxes(fig).items() if in_use(fig, text)}
-    assert len(found) > 3
-    for text, box in found.items():
+    fig = figure_of(name)
+    found, out_of_use = boxes(fig), unused(fig)
+    drawn = [text for text in found if text not in out_of_use]
+    assert len(drawn) > 3
+    for text in drawn:
+        box = found[text]
         inside = box.x0 >= 0 and box.y0 >= 0 and box.x1 <= fig.bbox.x1 and box.y1 <= fig.bbox.y1
         assert inside, f"cut off: {text.get_text()!r}"
         assert text.get_fontsize() >= 6, text.get_text()
-    for (a, box_a), (b, box_b) in itertools.combinations(found.items(), 2):
-        width = min(box_a.x1, box_b.x1) - max(box_a.x0, box_b.x0)
-        height = min(box_a.y1, box_b.y1) - max(box_a.y0, box_b.y0)
-        assert width <= 1 or height <= 1, f"{a.get_text()!r} covers {b.get_text()!r}"
+    ends = np.array([found[text].extents for text in drawn])  # [texts, (x0, y0, x1, y1)]
+    low, high = ends[:, None, :2], ends[:, None, 2:]
+    common = np.minimum(high, high.swapaxes(0, 1)) - np.maximum(low, low.swapaxes(0, 1))  # width and height, each pair
+    covered = np.argwhere(np.triu((common > 1).all(-1), k=1))
+    assert not [f"{drawn[a].get_text()!r} covers {drawn[b].get_text()!r}" for a, b in covered]
 
 
 @pytest.mark.parametrize("name", ["offset and steps", "roofline", "mfu, one peak unknown", "predicted"])

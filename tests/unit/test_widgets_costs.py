@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch import nn
 
-from course_utils import napkin
+from course_utils import napkin, plots
 from course_utils.facts import FACTS
 from course_utils.flops import count_flops
 from course_utils.hardware import ACCELERATORS, Accelerator
@@ -46,21 +47,34 @@ def values(control: Any) -> list[Any]:
     return [False, True]
 
 
+def some(control: Any, chance: random.Random) -> list[Any]:
+    """All that a control can be set to; of a long scale its ends, its middle and a few more."""
+    found = values(control)
+    if len(found) <= 17:
+        return found
+    inside = chance.sample(range(1, len(found) - 1), 7)
+    return [found[i] for i in (0, len(found) // 2, len(found) - 1, *inside)]
+
+
 def settings(explorer: Explorer, steps: int) -> Iterator[Picture]:
-    """Sets every control to each of its values, then all to their extremes, then a random one again and again."""
+    """Moves one control after the other, to some of its values each, in random order, then all to their extremes.
+
+    The others stay where they are, so that the values of all controls meet. ``steps`` random moves go on from there.
+    """
 
     def put(name: str, value: Any) -> Picture:
         explorer.controls[name].value = value
         assert explorer.problem == ""
         return explorer.picture
 
-    for name, control in explorer.controls.items():
-        before = control.value
-        yield from (put(name, value) for value in values(control))
-        put(name, before)
+    chance = random.Random(0)
+    moves = [(name, value) for name, control in explorer.controls.items() for value in some(control, chance)]
+    chance.shuffle(moves)
+    for name, value in moves:
+        possible = values(explorer.controls[name])  # another control may have changed them
+        yield put(name, value if value in possible else chance.choice(possible))
     for end in (0, -1):
         yield from (put(name, values(control)[end]) for name, control in explorer.controls.items())
-    chance = random.Random(0)
     for _ in range(steps):
         name = chance.choice(list(explorer.controls))
         yield put(name, chance.choice(values(explorer.controls[name])))
@@ -77,10 +91,13 @@ EXPLORERS: dict[str, Callable[[], Explorer]] = {
 
 
 @pytest.mark.parametrize("name", EXPLORERS)
-def test_an_explorer_draws_the_same_picture_each_time_and_names_every_control(name: str) -> None:
+def test_an_explorer_draws_the_same_picture_each_time_and_names_every_control(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, second = EXPLORERS[name](), EXPLORERS[name]()
     assert first.png() == second.png() and first.picture.finding == second.picture.finding
     assert all(control.description for control in first.controls.values())
+    monkeypatch.setattr(explorers, "to_html", lambda figure, alt: "")  # only the last picture is compared
     for explorer in (first, second):
         for control in explorer.controls.values():
             control.value = values(control)[-1]
@@ -91,6 +108,13 @@ def test_an_explorer_draws_the_same_picture_each_time_and_names_every_control(na
 def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaves out the SVG, which is not what is tested here."""
     monkeypatch.setattr(explorers, "to_html", lambda figure, alt: "")
+
+
+@pytest.fixture
+def undrawn(unseen: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves out the figures, too, where only what is said is tested."""
+    for name in ("memory_stacks", "range_histograms", "through_depth"):
+        monkeypatch.setattr(plots, name, lambda *numbers, **look: Figure())
 
 
 def marks(picture: Picture, name: str) -> list[tuple[float, float]]:
@@ -108,7 +132,7 @@ def number(text: str) -> float:
 def test_memory_budget_draws_the_planners_bytes_at_every_setting() -> None:
     explorer = memory_budget.explore()
     sides, kinds_largest = set(), set()
-    for picture in settings(explorer, 100):
+    for picture in settings(explorer, 30):
         now = explorer.values
         if now["model"] == memory_budget.OWN:
             heads = now["width"] // 128
@@ -135,7 +159,7 @@ def test_memory_budget_draws_the_planners_bytes_at_every_setting() -> None:
     assert sides == {True, False} and {"activations", "optimizer state"} <= kinds_largest
 
 
-@pytest.mark.usefixtures("unseen")
+@pytest.mark.usefixtures("undrawn")
 def test_memory_budget_answers_the_questions_of_lecture_08() -> None:
     """Lecture 08 asks for the one control that makes it fit, and where activations come from with recomputation."""
     explorer = memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
@@ -161,7 +185,7 @@ def test_roofline_says_how_long_a_product_takes_and_what_bounds_it(own: bool) ->
     mine = Accelerator("this machine", {torch.float32: 1e11}, 2e10, None, None, "measured")
     explorer = roofline.explore(points, card=mine if own else "H100 SXM")
     sides = set()
-    for picture in settings(explorer, 100):
+    for picture in settings(explorer, 30):
         now = explorer.values
         card = mine if now["card"] == "this machine" else ACCELERATORS[now["card"]]
         dtype = torch.float32 if now["dtype"] == "tf32" else now["dtype"]
@@ -207,7 +231,7 @@ def test_training_time_says_what_lecture_00_computes() -> None:
     explorer, words = training_time.explore(), {"million": 1e6, "billion": 1e9, "trillion": 1e12, None: 1.0}
     units = {"seconds": 1 / 86_400, "minutes": 1 / 1_440, "hours": 1 / 24, "days": 1.0, "years": 365.25}
     said_units, said_words, costs = set(), set(), set()
-    for picture in settings(explorer, 100):
+    for picture in settings(explorer, 50):
         now = explorer.values
         n, d = now["parameters"], now["tokens"]
         if now["run"] != training_time.OWN:
@@ -248,7 +272,7 @@ def test_training_time_answers_the_questions_of_lecture_00() -> None:
 @pytest.mark.usefixtures("unseen")
 def test_initialization_says_what_its_curves_show() -> None:
     explorer, fates = initialization.explore(), set()
-    for picture in settings(explorer, 60):
+    for picture in settings(explorer, 20):
         depth = explorer.values["depth"]
         curves = [line.get_ydata() for line in picture.figure.axes[0].lines if len(line.get_xdata()) == depth]
         outputs, gradients = curves[0], curves[1]
@@ -314,7 +338,7 @@ def test_initializers_have_the_standard_deviations_of_torch() -> None:
         assert weight.std().item() == pytest.approx(math.sqrt(variance), rel=0.02), name
 
 
-@pytest.mark.usefixtures("unseen")
+@pytest.mark.usefixtures("undrawn")
 def test_initialization_answers_the_questions_of_lecture_07() -> None:
     """Without a nonlinearity one notch of the gain is noticed at most; residual connections save the smallest start."""
     explorer = initialization.explore("LeCun = Glorot", "none", depth=50, width=128)
@@ -348,39 +372,60 @@ def kinds_by_bits(x: torch.Tensor, dtype: torch.dtype) -> dict[str, float]:
     return {name: kind.double().mean().item() for name, kind in kinds.items()}
 
 
-@pytest.mark.usefixtures("unseen")
-def test_loss_scaling_says_what_the_bits_of_the_codes_show() -> None:
+def check_loss_scaling(explorer: Explorer, nonzero: torch.Tensor) -> str:
+    """Compares what is said now with the bits of the codes, and returns the first letter of the verdict."""
+    finding = explorer.picture.finding
+    dtype, scaled = loss_scaling.FORMATS[explorer.values["form"]], nonzero * 2.0 ** explorer.values["exponent"]
+    want = kinds_by_bits(scaled, dtype)
+    assert loss_scaling.shares(scaled, dtype) == pytest.approx(want)
+    said = re.search(
+        r", (.*)% become 0 in .*, (.*)% are subnormal, (.*)% (become|are cut) .*and (.*)% are normal\. (.)", finding
+    )
+    assert said, finding
+    cut = torch.tensor(1e9).to(dtype).float().item() == torch.finfo(dtype).max
+    assert (said[4] == "are cut") == cut
+    assert ("nothing says so" in finding) == (cut and want["too large"] > 0)
+    for kind, text in zip(("zero", "subnormal", "too large", "normal"), said.group(1, 2, 3, 5), strict=True):
+        if text.startswith("less than"):
+            assert 0 < want[kind] < 0.001
+        elif text.startswith("more than"):
+            assert 0.999 < want[kind] < 1
+        else:
+            assert float(text) == pytest.approx(100 * want[kind], abs=0.051)
+            assert (text in ("0", "100")) == (want[kind] in (0, 1))
+    assert ("Too large" in finding) == (want["too large"] > 0)
+    assert ("A good scale" in finding) == (
+        want["too large"] == 0 and want["zero"] <= 0.01 and want["subnormal"] <= 0.01
+    )
+    return said[6]
+
+
+def wide_gradients() -> torch.Tensor:
+    """Numbers from below to above the range of each narrow format."""
     generator = torch.Generator().manual_seed(0)
-    wide = torch.randn(3_000, generator=generator) * 2.0 ** torch.randint(-45, 5, (3_000,), generator=generator)
+    return torch.randn(3_000, generator=generator) * 2.0 ** torch.randint(-45, 5, (3_000,), generator=generator)
+
+
+@pytest.mark.usefixtures("unseen")
+@pytest.mark.parametrize("wide", [False, True])
+def test_loss_scaling_draws_moves_of_its_controls(wide: bool) -> None:
+    flat = wide_gradients() if wide else loss_scaling.example()
+    explorer = loss_scaling.explore(flat if wide else None)
+    for _ in settings(explorer, 10):
+        check_loss_scaling(explorer, flat[flat != 0])
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_loss_scaling_says_what_the_bits_of_the_codes_show_at_every_setting() -> None:
     verdicts = set()
-    for gradients in (None, wide):
-        flat = loss_scaling.example() if gradients is None else wide
-        explorer = loss_scaling.explore(gradients)
-        for picture in settings(explorer, 30):
-            dtype, exponent = loss_scaling.FORMATS[explorer.values["form"]], explorer.values["exponent"]
-            want = kinds_by_bits(flat[flat != 0] * 2.0**exponent, dtype)
-            assert loss_scaling.shares(flat[flat != 0] * 2.0**exponent, dtype) == pytest.approx(want)
-            said = re.search(
-                r", (.*)% become 0 in .*, (.*)% are subnormal, (.*)% (become|are cut) .*and (.*)% are normal\. (.)",
-                picture.finding,
-            )
-            assert said, picture.finding
-            cut = torch.tensor(1e9).to(dtype).float().item() == torch.finfo(dtype).max
-            assert (said[4] == "are cut") == cut
-            assert ("nothing says so" in picture.finding) == (cut and want["too large"] > 0)
-            for kind, text in zip(("zero", "subnormal", "too large", "normal"), said.group(1, 2, 3, 5), strict=True):
-                if text.startswith("less than"):
-                    assert 0 < want[kind] < 0.001
-                elif text.startswith("more than"):
-                    assert 0.999 < want[kind] < 1
-                else:
-                    assert float(text) == pytest.approx(100 * want[kind], abs=0.051)
-                    assert (text in ("0", "100")) == (want[kind] in (0, 1))
-            assert ("Too large" in picture.finding) == (want["too large"] > 0)
-            assert ("A good scale" in picture.finding) == (
-                want["too large"] == 0 and want["zero"] <= 0.01 and want["subnormal"] <= 0.01
-            )
-            verdicts.add(said[6])
+    for flat in (loss_scaling.example(), wide_gradients()):
+        explorer, nonzero = loss_scaling.explore(flat), flat[flat != 0]
+        for form in loss_scaling.FORMATS:
+            explorer.controls["form"].value = form
+            for exponent in values(explorer.controls["exponent"]):
+                explorer.controls["exponent"].value = exponent
+                assert explorer.problem == ""
+                verdicts.add(check_loss_scaling(explorer, nonzero))
     assert verdicts == {"T", "H", "A"}  # too large or small, hardly any lost, a good scale
 
 

@@ -2,14 +2,32 @@
 
 import math
 import random
+from collections.abc import Iterator
 
 import einops
 import pytest
 import torch
 
 from course_utils import plots
+from course_utils.widgets import explorer as explorers
 from course_utils.widgets import patterns
 from course_utils.widgets.explorer import Explorer, Impossible
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Explorer]:
+    """One explorer for all tests, without the SVG, which is not what is tested here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(explorers, "to_html", lambda figure, alt: "")
+        yield patterns.explore()
+
+
+@pytest.fixture
+def explorer(shared: Explorer) -> Explorer:
+    """The shared explorer, as it is at first."""
+    shared.controls["pattern"].example.value = "split and move"
+    assert shared.controls["pattern"].value == patterns.EXAMPLES["split and move"] and shared.problem == ""
+    return shared
 
 
 def real(operation: str, text: str, shapes: list[tuple[int, ...]], sizes: dict[str, int]) -> torch.Tensor:
@@ -62,17 +80,15 @@ def check(explorer: Explorer) -> None:
 
 
 @pytest.mark.parametrize("example", patterns.EXAMPLES)
-def test_an_example_is_what_einops_makes(example: str) -> None:
-    explorer = patterns.explore()
+def test_an_example_is_what_einops_makes(explorer: Explorer, example: str) -> None:
     explorer.controls["pattern"].example.value = example
     assert explorer.controls["pattern"].value == patterns.EXAMPLES[example]
     check(explorer)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_patterns_are_drawn_as_einops_moves_them(seed: int) -> None:
+def test_random_patterns_are_drawn_as_einops_moves_them(explorer: Explorer, seed: int) -> None:
     draw = random.Random(seed)
-    explorer = patterns.explore()
     controls = explorer.controls["pattern"]
     for _ in range(20):
         names = draw.sample("abcdefg", draw.randint(1, 5))
@@ -143,9 +159,8 @@ def written(groups: list[list[str]]) -> str:
     ],
 )
 def test_ellipses_ones_and_repeated_names_are_drawn_as_einops_reads_them(
-    operation: str, text: str, shapes: str, sizes: str, lines: set[str]
+    explorer: Explorer, operation: str, text: str, shapes: str, sizes: str, lines: set[str]
 ) -> None:
-    explorer = patterns.explore()
     for part, value in zip(explorer.controls["pattern"].parts, (operation, text, shapes, sizes), strict=True):
         part.value = value
     check(explorer)
@@ -178,11 +193,10 @@ def test_ellipses_ones_and_repeated_names_are_drawn_as_einops_reads_them(
         (("repeat", "a -> a" + " 2" * 14, "2", ""), "do not fit.*leave some out"),
     ],
 )
-def test_an_impossible_pattern_says_what_to_change(settings: patterns.Pattern, said: str) -> None:
+def test_an_impossible_pattern_says_what_to_change(explorer: Explorer, settings: patterns.Pattern, said: str) -> None:
     with pytest.raises(Impossible, match=said) as caught:
         patterns.draw(settings)
     assert "→" in str(caught.value)
-    explorer = patterns.explore()
     for part, value in zip(explorer.controls["pattern"].parts, settings, strict=True):
         part.value = value
     assert explorer.problem == str(caught.value)

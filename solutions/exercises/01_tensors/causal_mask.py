@@ -40,7 +40,7 @@ def windows(draw):
 
 
 exercise.requirement(
-    "a query may see itself and at the keys before it, and at none after it; [query, key], for any t",
+    "a query may see itself and the keys before it, and none after it; [query, key], for any t",
     points=0.75,
     probe=entries,
     visible=[case(3), case(5), case(3, None)],

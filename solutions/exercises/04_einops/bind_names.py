@@ -81,9 +81,13 @@ exercise.requirement(
     "each name gets the size of its dimension, and what was known stays known",
     points=0.25,
     parts=["value"],
-    visible=[given("batch t d", (2, 3, 4), {"t": 3, "h": 8}), given("t d t", (3, 4, 3), {})],
+    visible=[
+        given("batch t d", (2, 3, 4), {"t": 3, "h": 8}),
+        given("t d t", (3, 4, 3), {}),
+        given("", (), {"t": 3}),
+    ],
     edges={
-        "a scalar has no names": given("", (), {"t": 3}),
+        "a scalar has no names": given("", (), {}),
         "all is known already": given("t d", (3, 4), {"t": 3, "d": 4}),
         "sizes of 0": given("t d", (0, 4), {"t": 0}),
         "a size of 1": given("t d", (1, 4), {"t": 1}),

@@ -69,10 +69,17 @@ def padded(filler, mask=right):
 
 
 exercise.requirement(
-    "each sentence's vector is the mean of its real tokens, wherever its padding stands",
+    "each sentence's vector is the mean of its real tokens, wherever its padding is, and accurate in every dtype",
     points=0.5,
     parts=["value"],
-    visible=[given(x, right), given(x, left), given(wide, first)],
+    visible=[
+        given(x, right),
+        given(x, left),
+        given(wide, first),
+        given(torch.tensor([[[0.1], [0.7]]], dtype=torch.float64), torch.tensor([[True, True]])),
+        given(torch.ones(1, 600, 1, dtype=torch.bfloat16), torch.arange(600)[None] >= 0,
+              says="mean_pool(x, mask), with 600 real tokens of torch.ones(1, 600, 1, dtype=torch.bfloat16)"),
+    ],
     edges={
         "one token": given(x[:, :1], right[:, :1]),
         "one sentence": given(x[:1], right[:1]),
@@ -82,13 +89,14 @@ exercise.requirement(
         "no padding": given(x, torch.ones(2, 2, dtype=torch.bool)),
         "a token in the middle": given(three[:1], torch.tensor([[False, True, False]])),
         "a hole": given(three, torch.tensor([[True, False, True], [False, True, False]])),
-        "more tokens than bfloat16 can count": given(torch.ones(1, 600, 1, dtype=torch.bfloat16), torch.arange(600)[None] >= 0),
+        "as many tokens as there may be": given(torch.ones(1, 2048, 1, dtype=torch.bfloat16), torch.ones(1, 2048) > 0),
+        "float16": given(torch.full((1, 2048, 1), 3.0, dtype=torch.float16), torch.ones(1, 2048) > 0),
         "many tokens": given(torch.ones(1, 300, 2, dtype=torch.float64), torch.arange(300)[None] > 10),
     },
     domain=batches(),
 )
 exercise.requirement(
-    "what stands at padded places doesn't matter, even NaN or infinities",
+    "the vectors at padded positions don't matter, even if they're NaN or infinite",
     points=0.5,
     parts=["value"],
     visible=[given(padded(nan), right), given(padded(inf), right), given(padded(-1e30, two_missing), two_missing)],
@@ -236,6 +244,14 @@ def mean_pool(x, mask):
         real = [v for v, m in zip(vectors, marks) if m]
         rows.append([sum(column) / len(real) for column in zip(*real)])
     return torch.tensor(rows).reshape(x.shape[0], x.shape[2])
+
+# %% mistake: a running sum in the dtype of x
+# says: A running sum in a narrow dtype stops growing: bfloat16 cannot count beyond 256. Add in a wider one.
+def mean_pool(x, mask):
+    total = torch.zeros_like(x[:, 0])
+    for t in range(x.shape[1]):
+        total = total + x[:, t].masked_fill(~mask[:, t, None], 0)
+    return (total / mask.sum(dim=1, keepdim=True)).to(x.dtype)
 
 # %% wrong: squeezes
 def mean_pool(x, mask):

@@ -20,7 +20,7 @@ def quantized(student, x, dtype):
         one = scale.dim() == 0 and scale.dtype == torch.float32
         kind = f"a {str(scale.dtype).removeprefix('torch.')} tensor of shape {list(scale.shape)}"
     else:
-        one, kind = isinstance(scale, float), type(scale).__name__
+        one, kind = type(scale) in (int, float), type(scale).__name__
     return {
         "two things, codes and scale": pair,
         "what scale is": "one number" if one else kind,

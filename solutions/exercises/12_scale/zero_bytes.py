@@ -46,11 +46,13 @@ exercise.requirement(
     "stage 0 divides nothing, stage 1 the state, stage 2 the gradients, too, and stage 3 all; bytes are ints",
     points=0.5,
     probe=held,
-    visible=[given(1_000, 4, stage, mixed, says=f"zero_bytes(1000, 4, {stage}, {shown})") for stage in range(4)],
+    visible=[
+        *(given(1_000, 4, stage, mixed, says=f"zero_bytes(1000, 4, {stage}, {shown})") for stage in range(4)),
+        given(1_000, 4, 2, other, says=f"zero_bytes(1000, 4, 2, {other})"),
+    ],
     edges={
         "one rank": given(100, 1, 3, mixed),
         "one rank, at stage 1": given(101, 1, 1, mixed),
-        "keys in another order": given(1_000, 4, 2, other),
         "a kind that takes nothing": given(1_000, 4, 2, {"parameters": 2, "gradients": 2, "state": 0}),
         "a parameter for each rank": given(64, 64, 3, mixed),
         "nothing is divided, and nothing padded": given(1_001, 4, 0, mixed),

@@ -159,7 +159,7 @@ exercise.requirement(
         "not contiguous": given(some(3, 4, 4)[0].permute(1, 2, 0)[:, :, :2].contiguous().mT, *some(1, 1, 4)[1:], 2),
     },
     domain=calls().map(lambda call: given(*call)),
-    hint="Write down the order of qkv's outputs, slowest first: which of the three, which head, which number of it.",
+    hint="Write down the order of qkv's outputs, slowest first: which of the three, which head, which number of it. And the order in which out reads what the heads found.",
 )
 exercise.requirement(
     "a token sees itself and what came before, in training and in evaluation",
