@@ -85,17 +85,17 @@ facts.table(
 
 # %% [markdown]
 r"""
-GPT-3, the 2020 model that made large language models famous, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published
-the figure for GPT-4; $2 \cdot 10^{25}$ is an outside estimate. A US executive order of 2023 required companies to
-report any training run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's AI Act of 2024 sets its
-threshold for "systemic risk" at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
+GPT-3, OpenAI's model of 2020, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published the figure for GPT-4;
+$2 \cdot 10^{25}$ is an outside estimate. A US executive order of 2023 required companies to report any training run
+above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's AI Act of 2024 sets its threshold for "systemic
+risk" at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
 
 Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. A card's
-**peak** is the rate, in FLOP/s, that it cannot exceed. The H100's data sheet lists $1{,}979 \cdot 10^{12}$ FLOP/s for
-16-bit numbers, with a footnote: *with sparsity*. That number applies only to multiplying two matrices when half of the
-numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which any
-number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s), or
-about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
+**peak** is the highest rate, in FLOP/s, that its maker promises. The H100's data sheet lists $1{,}979 \cdot 10^{12}$
+FLOP/s for 16-bit numbers, with a footnote: *with sparsity*. That number applies only to multiplying two matrices when
+half of the numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in
+which any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$
+FLOP/s), or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to train GPT-3?
@@ -309,7 +309,7 @@ How much does the answer depend on the assumptions?
 cases = {
     "as asked": (h100, 0.5),
     "MFU 0.4, typical of the largest runs": (h100, 0.4),
-    "MFU 0.2, if nobody tunes it": (h100, 0.2),
+    "MFU 0.2, like GPT-3's": (h100, 0.2),
     "the sparse peak, by mistake": (2 * h100, 0.5),
     "MFU forgotten, by mistake": (h100, 1.0),
 }
@@ -523,8 +523,9 @@ r"""
 <details><summary>Hint 1</summary>Use two small dictionaries: how many bytes each dtype takes, and how many numbers each optimizer keeps.</details>
 <details><summary>Hint 2</summary>For each parameter you store the parameter itself, its gradient, zero to two numbers of optimizer state, and perhaps a copy. Each of these has a dtype of its own.</details>
 
-**Why it matters.** "How large a model fits?" has no answer until somebody says which recipe. You'll find 12, 16 and 18
-bytes per parameter in print, and all of them are correct:
+**Why it matters.** "How large a model fits?" has no answer until somebody says which recipe. You'll find 16 bytes per
+parameter in the ZeRO paper (Rajbhandari and others, 2019, arXiv:1910.02054) and 18 in Hugging Face's documentation
+("Anatomy of Model's Memory"); a recipe without a master copy takes 12. All of them are correct:
 """
 
 # %%
@@ -537,9 +538,8 @@ r"""
 ### GB, GiB and the label on the box
 
 A **gigabyte** (GB) is $10^9$ bytes. A **gibibyte** (GiB) is $2^{30} = 1{,}073{,}741{,}824$ bytes, 7% more. GPU makers
-quote memory in GB; many tools count in GiB, and some of them call it GB. An H100 is sold with 80 GB. You'll read that
-it has "100 GB" (it doesn't) and see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it really
-have?
+quote memory in GB; many tools count in GiB, and some of them call it GB. An H100 is sold with 80 GB. You may read that
+it has "100 GB" (it doesn't) or see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it really have?
 """
 
 # %% tags=["error-22"]
@@ -868,7 +868,7 @@ vice versa. That's why this whole course tries to make full use of both.
 ## 6 · Find the error
 
 People copy napkin math from slides to notes to blog posts, and they copy the errors too. The following claims come from
-notes on a well-known lecture (the third is in our words):
+retellings of a well-known lecture (in our words):
 
 > "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
 > 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
@@ -1117,9 +1117,9 @@ off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP
 and a date for every number that isn't your own.
 
 **Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. GPT-3 took
-$3 \cdot 10^{23}$ FLOPs; today's large models take $10^{25}$ and more. In a large run, a few of the GPUs are needed to
-hold the model, and most are there to finish in time. A compute-optimal model ten times as large costs a hundred times
-as much to train. And this arithmetic is usually right to within a quarter.
+$3 \cdot 10^{23}$ FLOPs; Llama 3.1 405B, in 2024, took $4 \cdot 10^{25}$. In a large run, a few of the GPUs are needed
+to hold the model, and most are there to finish in time. A compute-optimal model ten times as large costs a hundred
+times as much to train. And this arithmetic was right to within a quarter for seven of nine published runs.
 
 Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Every byte you counted here belongs to a tensor. How many bytes
 does one take, and where are they?

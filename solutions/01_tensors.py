@@ -134,10 +134,10 @@ assert (
 
 # %% [markdown]
 r"""
-> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. Some accounts of this computation say "2.3 GB", which is
-> 2,304 MiB divided by 1,000: half one unit and half the other. (Another gives 2.3 GB for a matrix of 2,048 × 8,192,
-> which takes 64 MiB.) Always write the unit, and check the order of magnitude. Manufacturers are careless too: an "80
-> GB" H100 has 81,559 MiB, which is 85.5 GB.
+> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. You may see "2.3 GB" for this matrix, which is 2,304 MiB
+> divided by 1,000: half one unit and half the other. (You may also see 2.3 GB for a matrix of 2,048 × 8,192, which
+> takes 64 MiB.) Always write the unit, and check the order of magnitude. Manufacturers are careless too: an "80 GB"
+> H100 has 81,559 MiB, which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -182,8 +182,9 @@ of such products.
 ## 3 · Where tensors live
 
 By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip
-with thousands of small cores and its own memory, the *device memory*, and it computes only with what is stored there.
-So tensors have to be copied to it, and the path is narrow: they travel over a link called *PCIe*, which is much slower
+with thousands of small cores. A card such as the H100 has its own memory, the *device memory*, and PyTorch computes on
+the card only with what is stored there. (An Apple GPU shares the CPU's memory, but PyTorch still copies tensors.) So
+tensors have to be copied to it, and the path is narrow: they travel over a link called *PCIe*, which is much slower
 than the GPU's own memory. The **bandwidth** of a memory or of a connection is the number of bytes per second that it
 can move.
 """
@@ -194,7 +195,7 @@ r"""
 flowchart LR
   accTitle: The way from disk to a GPU's cores
   accDescr: Data passes from disk through the memory of the CPU and a narrow link to the memory of the GPU, which feeds its cores at terabytes a second.
-  D[(disk)] --> R["CPU memory<br/>50 GB/s (laptop) to 300 GB/s (server)"]
+  D[(disk)] --> R["CPU memory<br/>tens to hundreds of GB/s"]
   R -- "PCIe 5 ×16: up to 64 GB/s each way" --> H["GPU memory (HBM)<br/>H100 SXM: 80 GB"]
   H -- "3.35 TB/s" --> S["GPU cores"]
 ```
@@ -617,7 +618,7 @@ answer. A **causal mask** is a matrix that says which positions each position ma
 if the *query* (the position that predicts) may see the *key* (the position that is read), that is, if
 $\text{key} \le \text{query}$. (Lecture 04 explains these two names and uses the mask in attention.)
 
-> **Trap: the wrong triangle.** `triu` is often introduced as "how to make a causal mask". If there is one row per
+> **Trap: the wrong triangle.** You may see `triu` introduced as "how to make a causal mask". If there is one row per
 > query, it makes the transpose of one: the first position then sees the whole text, and the last only itself. A model
 > trained that way reaches a wonderfully low *loss* (the error that training minimizes) and is useless, because it
 > copies the answer from the future. (`triu` is right for a matrix laid out as `[key, query]`, and `triu(diagonal=1)` is
@@ -639,10 +640,11 @@ r"""
 ### Exercise 1.5 · The causal mask, and a window &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `causal_mask(t, window)`. It returns a Boolean matrix of shape `[t, t]` in which entry `[query, key]` is `True` if
-that query may see that key. A query may see itself and everything before it. Many models let some of their layers look
-back only a limited distance. If a `window` is given, a query sees only the last `window` keys up to and including its
-own (or all of them, if there are fewer). By default `window` is `None`, and there is no such limit. Each call makes a
-new matrix. Both numbers are at least 1, and the window may be wider than the text.
+that query may see that key. A query may see itself and everything before it. Some models, such as Gemma 2
+(arXiv:2408.00118), let some of their layers look back only a limited distance. If a `window` is given, a query sees
+only the last `window` keys up to and including its own (or all of them, if there are fewer). By default `window` is
+`None`, and there is no such limit. Each call makes a new matrix. Both numbers are at least 1, and the window may be
+wider than the text.
 """
 
 

@@ -399,11 +399,12 @@ assert x.tolist() == [1.0011717677116394e-08, 70_144.0]  # … as the nearest bf
 
 # %% [markdown]
 r"""
-That's why `bfloat16` was invented. Where exactly is the edge? A conversion rounds to the nearest number that the format
-can represent, and for rounding, infinity counts as the number that would come right after the largest one. So a number
-is lost only if it rounds to 0 or to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal
-number, and it becomes 0; anything larger survives. At the other end, 65,520 lies halfway between the largest number,
-65,504, and the one that would come next, 65,536. So 65,520 becomes infinite, while 65,519 still rounds down.
+That's the point of `bfloat16` (Kalamkar and others, 2019, arXiv:1905.12322). Where exactly is the edge? A conversion
+rounds to the nearest number that the format can represent, and for rounding, infinity counts as the number that would
+come right after the largest one. So a number is lost only if it rounds to 0 or to infinity. In `float16`, $2^{-25}$
+lies halfway between 0 and the smallest subnormal number, and it becomes 0; anything larger survives. At the other end,
+65,520 lies halfway between the largest number, 65,504, and the one that would come next, 65,536. So 65,520 becomes
+infinite, while 65,519 still rounds down.
 """
 
 # %%
@@ -434,9 +435,9 @@ r"""
 > have the same range. They do have the same *exponents*, but the mantissa of `bfloat16` is shorter, so the very largest
 > numbers of `float32` round up to infinity.
 
-> **Trap: beyond 448.** In older versions of PyTorch, a number too large for `float8_e4m3fn` became NaN. Since 2.12 it
-> becomes 448, and so does infinity, so converting can hide an overflow. (`float8_e5m2` has an infinity and uses it.)
-> Don't rely on either: scale your numbers into the range *before* you convert.
+> **Trap: beyond 448.** In older versions of PyTorch, a number too large for `float8_e4m3fn` became NaN. Since 2.12
+> (pull request 178817) it becomes 448, and so does infinity, so converting can hide an overflow. (`float8_e5m2` has an
+> infinity and uses it.) Don't rely on either: scale your numbers into the range *before* you convert.
 """
 
 # %%
@@ -833,9 +834,9 @@ assert errors["another batch"] > 50 * errors["bfloat16"]
 # %% [markdown]
 r"""
 The noise from sampling is more than fifty times as large as the rounding error of `bfloat16`, and training averages
-over noise anyway. `float64` would take twice the bytes of `float32`, and at least twice the time on most GPUs, to
-reduce an error that doesn't matter. But be careful: noise averages out only if it's different each time. An error that
-has the same sign at every step keeps adding up, and here's an example.
+over noise anyway. `float64` would take twice the bytes of `float32`, and so at least twice the time wherever memory is
+the limit, to reduce an error that doesn't matter. But be careful: noise averages out only if it's different each time.
+An error that has the same sign at every step keeps adding up, and here's an example.
 
 ### A thousand small steps
 

@@ -79,8 +79,8 @@ part is. The slot of a tensor's first element is its **storage offset**. Here's 
 
 $$\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$$
 
-> **Trap: the forgotten offset.** Many explanations give this formula without the offset. It works for all their
-> examples, because those start at slot 0.
+> **Trap: the forgotten offset.** You may see this formula without the offset. It works as long as all examples start at
+> slot 0.
 
 **Predict.** Take the lower right corner, `corner = x[1:, 2:]`. Which slot of the storage holds
 `corner[1, 0]`? Find it in the picture above, then with the formula.
@@ -785,8 +785,9 @@ read single numbers from memory. It reads a **cache line**, a block of 64 bytes 
 one number in it. If you walk along a row, you use the whole line. If you walk down a column of a large matrix, you use
 only one number from each line, and by the time you come back for its neighbor, the line may have been evicted from the
 cache. Programs that transpose a matrix therefore work on one small rectangular block, or *tile*, at a time. PyTorch's
-copy of a transpose does so on a CPU, and the difference you see is what remains after this optimization. GPUs have the
-same problem: they read memory in blocks of 32 bytes, called *sectors*.
+copy of a transpose does so on a CPU (`copy_transpose_valid` in its `Copy.cpp` says when), and the difference you see is
+what remains after this optimization. NVIDIA's GPUs have the same problem: they read memory in blocks of 32 bytes,
+called *sectors* (CUDA C++ Best Practices Guide).
 """
 
 # %%

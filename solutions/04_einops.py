@@ -456,7 +456,7 @@ assert torch.equal(x.amax(dim=-1, keepdim=True), reduce(x, "b t d -> b t 1", "ma
 
 # %% [markdown]
 r"""
-> **Trap: a translation that isn't one.** Some lecture notes show `y = x.mean(dim=-1)` as the old way and
+> **Trap: a translation that isn't one.** You may see `y = x.mean(dim=-1)` as the old way and
 > `y = reduce(x, "... hidden -> ...", "sum")` as the new one. Both run and both have the right shape, but one is
 > `hidden` times the other. When you translate code, assert that old and new agree. It takes one line.
 """
@@ -884,9 +884,9 @@ assert twice == 4 * heads * t * t * e == 4 * t**2 * 4096  # lecture 05's 4 T² d
 
 # %% [markdown]
 r"""
-That's why good implementations, such as FlashAttention, don't store them: they compute a block of scores, use it, and
-throw it away. In PyTorch you call such implementations through `F.scaled_dot_product_attention`. You'll now write the
-simplest version of the same computation.
+That's why good implementations, such as FlashAttention (Dao and others, 2022, arXiv:2205.14135), don't store them: they
+compute a block of scores, use it, and throw it away. In PyTorch you call such implementations through
+`F.scaled_dot_product_attention`. You'll now write the simplest version of the same computation.
 
 A language model must not look ahead. So in *causal* attention, a query sees only the keys up to its own position, and
 the others get weight 0; this is lecture 01's causal mask. But which positions do the queries have if there are fewer of

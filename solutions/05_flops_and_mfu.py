@@ -256,8 +256,8 @@ r"""
 Attention adds $T / 6d$ times the cost of the weights. For a width of 4,096 that isn't much at a context of 2,048; at
 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the
 scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and PyTorch's
-counter include all of it; the papers on FlashAttention, a fast implementation of attention, count half. Say which
-convention you use.)
+counter include all of it; the paper on FlashAttention-2, a fast implementation of attention, counts half
+(arXiv:2307.08691). Say which convention you use.)
 
 
 
@@ -596,7 +596,8 @@ and on CUDA it lets the GPU itself record the time (*events*). In your own proje
 The peak on a data sheet is calculated, not measured: units × operations per clock cycle × cycles per second. An A100
 has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that do nothing but
 multiply small matrices. Per cycle, the tensor cores of one multiprocessor together do 1,024 fused multiply-adds on
-16-bit numbers, and its ordinary units do 64 fused multiply-adds on 32-bit numbers. The clock runs at 1.41 GHz.
+16-bit numbers, and its ordinary units do 64 fused multiply-adds on 32-bit numbers. The clock runs at 1.41 GHz. (All of
+this is in NVIDIA's A100 white paper.)
 """
 
 # %% tags=["item-48"]
@@ -613,8 +614,8 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 r"""
 So the A100's peak is sixteen times as high in bfloat16 as in float32: a card has *one peak for each dtype*. (`tf32` in
 the table below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run on the
-tensor cores. PyTorch uses it for convolutions, and for matrix multiplications only after
-`torch.set_float32_matmul_precision("high")`.)
+tensor cores. PyTorch uses it for convolutions by default, and for matrix multiplications only if you ask for it, for
+instance with `torch.set_float32_matmul_precision("high")`.)
 """
 
 # %% tags=["item-56"]
@@ -674,7 +675,8 @@ core picks the two matching inputs and does half of the multiplications, but the
 
 Training rarely uses it: each step changes all weights, and the backward pass multiplies by the *transposed* weights,
 whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set half of its
-weights to zero, train a little more to repair the damage, then serve the model.
+weights to zero, train a little more to repair the damage, then serve the model (Mishra and others, 2021,
+arXiv:2104.08378).
 
 
 
@@ -741,8 +743,9 @@ r"""
 
 What does *your* device promise? If it isn't in the course's table, the honest answer is *unknown*.
 
-> **Trap: made-up peaks.** Some programs silently use the peak of a similar card for one they don't know. If you don't
-> know the peak, measure the fastest multiplication that the device manages, and call it a *measured ceiling*. 
+> **Trap: made-up peaks.** nanoGPT divides by the peak of an A100, whatever card it runs on (`estimate_mfu` in its
+> `model.py`). If you don't know the peak, measure the fastest multiplication that the device manages, and call it a
+> *measured ceiling*.
 """
 
 # %% tags=["error-14", "timed"]
@@ -1266,9 +1269,9 @@ min(peak, intensity × bandwidth).
 **Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,
 look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
-**Intuitions.** Nothing reaches its promised peak: the best multiplications get 80 to 87% of it, a well-tuned training
-run 40 to 50%. Elementwise operations are memory-bound. So is generating one token at a time; processing thousands at
-once is compute-bound.
+**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the promised peak, well-tuned training runs
+40 to 56%. Elementwise operations are memory-bound. So is generating one token at a time; processing thousands at once
+is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

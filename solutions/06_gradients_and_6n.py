@@ -609,9 +609,9 @@ assert backward / forward == 1.5
 r"""
 It's one and a half times, not twice. One of the four products of the backward pass was never computed.
 
-> **Trap: one product too many.** You'll find summaries of this very example that give $4BDD + 4BDK$ for the backward
-> pass, two products for each layer. Which one does autograd skip? Look at the two layers again: what would the second
-> product of the *first* layer be used for? Decide before you run the next cell.
+> **Trap: one product too many.** You may see $4BDD + 4BDK$ for the backward pass of this example, two products for each
+> layer. Which one does autograd skip? Look at the two layers again: what would the second product of the *first* layer
+> be used for? Decide before you run the next cell.
 """
 
 # %% tags=["error-5"]
@@ -932,9 +932,9 @@ r"""
 <details><summary>Hint 1</summary>Which of the parameters are multiplied? All but the table, unless the table is also the output layer. Each of those costs 6 per token.</details>
 <details><summary>Hint 2</summary>Attention computes two products in each layer, the scores and the weighted sum. What do they cost for one token, over all heads? And what do they cost backward?</details>
 
-**Why it matters.** PaLM's authors computed its MFU from $6N + 12\,L\,d\,T$ FLOPs per token, where $L$ is the number of
-layers. When you compare two MFUs, check whether both include the second term, and which parameters each of them counts
-in $N$.
+**Why it matters.** PaLM's authors computed its MFU from $6N + 12\,L\,H\,Q\,T$ FLOPs per token, where $L$ is the number
+of layers, $H$ the number of heads and $Q$ the width of a head (appendix B; in most models $H Q = d$, but not in PaLM).
+When you compare two MFUs, check whether both include the second term, and which parameters each of them counts in $N$.
 
 ## 6 · Llama 3, to the last FLOP
 

@@ -324,9 +324,9 @@ assert round(math.sqrt(variances["Glorot"] * fan_out), 2) == 1.26
 
 # %% [markdown]
 r"""
-> **Trap: Xavier isn't LeCun.** People call $1/\sqrt{d_\text{in}}$ "Xavier up to a constant". It's LeCun's rule.
-> Glorot's also depends on the outputs: for the matrix above, its std is 0.63 times LeCun's, and for the transpose it's
-> 1.26 times. So no constant turns one rule into the other.
+> > **Trap: Xavier isn't LeCun.** You may see $1/\sqrt{d_\text{in}}$ called "Xavier up to a constant". It's LeCun's
+> rule. Glorot's also depends on the outputs: for the matrix above, its std is 0.63 times LeCun's, and for the transpose
+> it's 1.26 times. So no constant turns one rule into the other.
 
 What does PyTorch do by default? `nn.Linear` draws its weights uniformly between $-1/\sqrt{\text{fan\_in}}$
 and $+1/\sqrt{\text{fan\_in}}$. That looks like LeCun's rule.
@@ -1419,9 +1419,10 @@ for name, std in ways_to_begin.items():
 # %% [markdown]
 r"""
 After 50 layers the std of the outputs is what a single layer would give. A Transformer has a norm in each block, and so
-it tolerates an initialization whose scale is wrong. The paper on the first GPT (Radford et al., 2018) says so: because
-the model has norms throughout, a simple std of 0.02 is enough. But when you add something without a norm, ask what it
-does to the scale. Now you can work that out.
+it's less sensitive to the scale of its initialization. (Less, not insensitive: GPT-2 scales the weights of its residual
+layers by $1/\sqrt{N}$, for $N$ such layers; Radford et al., 2019.) The paper on the first GPT (Radford et al., 2018)
+says so: because the model has norms throughout, a simple std of 0.02 is enough. But when you add something without a
+norm, ask what it does to the scale. Now you can work that out.
 
 *Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
 within ±1. What about the gradients?)

@@ -344,9 +344,9 @@ All of this is elementwise, so each parameter is treated separately. If its grad
 rate becomes small; if a parameter rarely gets a gradient, it takes large steps when it does. The tiny number
 $\varepsilon$ prevents a division by zero.
 
-> **Trap: sum or average?** Some lecture notes say that AdaGrad divides by the root of the *average* of the squared
-> gradients, while their own code says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with
-> a sum, and how long with an average? Which of the two slows down over time? Decide before you run the next cell.
+> **Trap: sum or average?** You may read that AdaGrad divides by the root of the *average* of the squared gradients,
+> beside code that says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with a sum, and how
+> long with an average? Which of the two slows down over time? Decide before you run the next cell.
 """
 
 # %% tags=["error-9"]
@@ -366,7 +366,8 @@ AdaGrad *sums*, and that's essential: if the gradients keep their size, step $k$
 learning rate schedule. (With an average you get a different optimizer, which comes below.)
 
 > **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are in use
-> under the same name. Inside the root, $\varepsilon$ is added to a *square*.
+> under the same name: PyTorch's Adagrad puts it outside, Keras's inside. Inside the root, $\varepsilon$ is added to a
+> *square*.
 
 **Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. How many times as long is the first
 step with $\varepsilon$ outside the root as with $\varepsilon$ inside?
@@ -445,8 +446,8 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1, and start each parameter's update with <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
-**Why it matters.** AdaGrad is the first of a family, and CS336's own worked example. In the narrow valley it adapts its
-step to each direction separately:
+**Why it matters.** AdaGrad is an early member of a family, and the worked example in lecture 2 of Stanford's CS336. In
+the narrow valley it adapts its step to each direction separately:
 """
 
 # %% tags=["item-79"]
@@ -1100,8 +1101,8 @@ r"""
 A training step needs four kinds of memory: parameters, gradients, optimizer state, and activations. The first three
 depend only on the model. The activations grow with the batch.
 
-We'll use CS336's example: a chain of $L$ linear layers, $[B, D] \to [B, D]$, and a head that turns each of the $B$
-vectors into one number. There are no biases. The loss is the mean squared error.
+We'll use the example in lecture 2 of Stanford's CS336 (spring 2025): a chain of $L$ linear layers, $[B, D] \to [B, D]$,
+and a head that turns each of the $B$ vectors into one number. There are no biases. The loss is the mean squared error.
 """
 
 # %%
@@ -1122,11 +1123,11 @@ def squared_error(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-> **Trap: a missing tensor.** For $B = 2$, $D = 4$, $L = 2$ and AdaGrad, a well-known formula gives: parameters $D \cdot
-> D \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36. With 4 bytes per number that's $4
-> \cdot (36 + 16 + 36 + 36) = 496$ bytes. But autograd keeps more than 16 numbers. Which tensor does the formula forget?
-> Go through the forward pass, operation by operation, and ask for each: *which of its inputs will the backward pass
-> need?*
+> **Trap: a missing tensor.** For $B = 2$, $D = 4$, $L = 2$ and AdaGrad, that lecture's formula gives: parameters
+> $D \cdot D \cdot L + D = 36$, activations $B \cdot D \cdot L = 16$, gradients 36, state 36. With 4 bytes per number
+> that's $4 \cdot (36 + 16 + 36 + 36) = 496$ bytes. But autograd keeps more than 16 numbers. Which tensor does the
+> formula forget? Go through the forward pass, operation by operation, and ask for each: *which of its inputs will the
+> backward pass need?*
 
 **Predict.** How many bytes do the four kinds really take? (Count only what the pass itself allocates, not the batch of
 data.)

@@ -90,7 +90,7 @@ r"""
 By default PyTorch stores Python's integers as int64. Compared with uint16, that would take four times as much disk
 space and four times as long to read, without a single bit of extra information.
 
-Now let's write a file. NumPy arrays have a method `tofile`, and many tutorials use it like this:
+Now let's write a file. NumPy arrays have a method `tofile`, and you may see it used like this:
 """
 
 # %%
@@ -913,8 +913,7 @@ and the one at which training explodes, then see whether `learn`, which runs the
 
 ### Find the mistake: three runs that are one
 
-People find learning rates by trying several. Here's a function for that, with a mistake from a widely read set of
-notes:
+People find learning rates by trying several. Here's a function for that, with a mistake that's easy to make:
 """
 
 
@@ -1201,7 +1200,7 @@ logarithms, divided by the average number of bytes per token (here one): $5.5 / 
 
 A seeded run on a CPU repeats to the last bit, and we'll use this to test checkpoints.
 
-> **Trap: a checkpoint that nobody reads.** A widely copied set of notes shows how to resume like this:
+> **Trap: a checkpoint that nobody reads.** You may see a run resumed like this:
 >
 > ```python
 > torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "checkpoint.pt")
@@ -1466,8 +1465,9 @@ assert round(30 * 24 * 3600 / one_failure) == 233  # pieces of a month
 # %% [markdown]
 r"""
 Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
-causes together; they save faster.) That's why people work on *fast* checkpoints: each GPU saves only its own part,
-which is first copied to the CPU's memory and then written to disk while training goes on.
+causes together. Their storage takes 2 TB/s, and 7 TB/s at its peak, so they need not wait a minute; The Llama 3 Herd of
+Models, section 3.3.1.) That's why people work on *fast* checkpoints: each GPU saves only its own part, which is first
+copied to the CPU's memory and then written to disk while training goes on.
 
 ### What a more careful version adds
 
@@ -1649,8 +1649,8 @@ state.
 
 **Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
 slow, and overlapping hides it as long as it takes no longer than the step. The best learning rate is a fraction of the
-one at which training explodes. Seeds fix the draws, not the order of additions. With thousands of GPUs something fails
-every few hours, so save every $\sqrt{2\,\delta M}$ seconds.
+one at which training explodes. Seeds fix the draws, not the order of additions. With sixteen thousand GPUs something
+fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds.
 
 Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All parameters here were in float32. When
 are half as many bytes enough?

@@ -146,10 +146,10 @@ assert torch.finfo(torch.bfloat16).eps == 2**-7  # 0.8% of 1, and 0.4% of a numb
 
 # %% [markdown]
 r"""
-> **Trap: low precision isn't mixed precision.** People say: "mixed precision means calling `model.bfloat16()`, and
-> training takes half the memory and a fraction of the time." That's *low* precision, the fourth of our four runs. What
-> makes precision *mixed* is what that claim leaves out: weights and averages in `float32`, and for `float16` a scaled
-> loss.
+> **Trap: low precision isn't mixed precision.** It's tempting to think that mixed precision means calling
+> `model.bfloat16()`, and that training then takes half the memory and a fraction of the time. That's *low* precision,
+> the fourth of our four runs. What makes precision *mixed* is what that claim leaves out: weights and averages in
+> `float32`, and for `float16` a scaled loss.
 
 *Try it yourself:* run `forget` with `float16`. Then use `betas=(0.9, 0.95)`, as language models often do:
 does `bfloat16` forget now?
@@ -354,8 +354,8 @@ the master's <code>.grad</code>, which you may set yourself.</details>
 accumulates nothing. With <code>loss.backward()</code>, call <code>model.zero_grad()</code> before it. To write into a
 parameter: <code>with torch.no_grad(): parameter.copy_(master)</code>.</details>
 
-**Why it matters.** The optimizers of Megatron and DeepSpeed, two libraries for training large language models, do the
-same internally.
+**Why it matters.** The optimizers of Megatron (`Float16OptimizerWithFloat16Params`) and DeepSpeed (`BF16_Optimizer`),
+two libraries for training large language models, do the same internally.
 """
 
 # %%
@@ -429,8 +429,8 @@ It's sixteen, the same as `float32` throughout. Mixed precision makes training *
 large (section 4). But its weights, gradients and optimizer state take as much memory as before.
 
 > **Trap: the gradient that's stored twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
-> long as it exists. Libraries convert one tensor at a time, or convert inside the optimizer's kernel. If gradients are
-> *accumulated* in `float32` over many small batches, count 18 bytes instead of 16: 4 for the gradient, not 2.
+> long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
+> are *accumulated* in `float32` over many small batches, count 18 bytes instead of 16: 4 for the gradient, not 2.
 
 A master weight costs four bytes. You can get the same for two.
 
@@ -617,9 +617,9 @@ There are three rules for using it. Put autocast around the *forward pass and th
 optimizer. Keep the model in `float32`; if you call `model.half()` first, you lose your master weights. And name the
 dtype: by default it's `bfloat16` on a CPU but `float16` on CUDA, which needs a scaled loss (section 5).
 
-> **Trap: old spellings.** Older code says `torch.cuda.amp.autocast()`, `torch.cuda.amp.GradScaler()` and
-> `x.storage()`. They still work, with a warning, and will be removed. Today you write
-> `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)` and `x.untyped_storage()`.
+> **Trap: old spellings.** Older code says `torch.cuda.amp.autocast()`, `torch.cuda.amp.GradScaler()` and `x.storage()`.
+> They still work, with a warning. Today you write `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)`
+> and `x.untyped_storage()`.
 """
 
 # %% tags=["error-27"]
@@ -1098,7 +1098,7 @@ so and tells you what to do.
 """
 
 # %% tags=["error-18"]
-# Apple's GPUs have no 8-bit floats.
+# We don't count on PyTorch having 8-bit floats on Apple's GPUs.
 place = torch.device("cpu") if device.type == "mps" else device
 for eight_bits in (torch.float8_e4m3fn, torch.float8_e5m2):
     devices.require(eight_bits, place)
@@ -1204,7 +1204,8 @@ assert vanished[torch.float8_e4m3fn] > 0.3 and vanished[torch.float8_e5m2] < 0.0
 
 # %% [markdown]
 r"""
-This is the first recipe of *Transformer Engine*, NVIDIA's library for training in 8 bits:
+Here's a recipe of *Transformer Engine*, NVIDIA's library for training in 8 bits (`DelayedScaling` with its defaults),
+and what newer ones change:
 
 - The matrix products of linear layers use 8 bits: E4M3 for weights and activations in the forward pass, E5M2 for
   gradients in the backward pass (it calls this *hybrid*). Everything between them stays in 16 bits: softmax, norms,
@@ -1216,7 +1217,7 @@ This is the first recipe of *Transformer Engine*, NVIDIA's library for training 
   default the last 1,024) and assumes that the next step is similar.
 - You can also take the maximum over fewer elements: *block scaling* gives each small block its own scale. MXFP8, on
   Blackwell, has one scale, a power of two, for every 32 elements. With blocks, gradients fit in E4M3, so newer recipes
-  use E4M3 in both passes.
+  use E4M3 in both passes (DeepSeek-V3's; Transformer Engine's `MXFP8BlockScaling` and `Float8BlockScaling` by default).
 
 Let's see what can go wrong. With delayed scaling, a tensor that suddenly grows no longer fits.
 """

@@ -360,8 +360,8 @@ r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
 <details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find that gradient? And which gradient does that pass start from?</details>
 
-**Why it matters.** `torch.utils.checkpoint` does little more than this. Three comparisons show what you've built: the
-gradients are the same, it keeps fewer bytes, and it needs more FLOPs.
+**Why it matters.** The reentrant variant of `torch.utils.checkpoint` is a `torch.autograd.Function` like this one.
+Three comparisons show what you've built: the gradients are the same, it keeps fewer bytes, and it needs more FLOPs.
 """
 
 
@@ -800,9 +800,10 @@ $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}
 
 $W$ is frozen, so it has no gradient, no state and no master weights. Only $D$ and $U$ are trained, and the **rank**
 $r$, the dimension that the two thin matrices share, is small. $U$ starts at zero, so that training starts from the
-given model. ($D$ must not start at zero as well, or the gradients of both would stay zero.) Thanks to the factor
-$\alpha / r$, you can change the rank without having to retune the learning rate much. After training you can add the
-product to $W$; such a *merged* layer takes no extra time to run.
+given model. ($D$ must not start at zero as well, or the gradients of both would stay zero.) The factor $\alpha / r$ is
+meant to let you change the rank without having to retune the learning rate much. (Kalajdzievski, 2023,
+arXiv:2312.03732, finds that $\alpha / \sqrt{r}$ does this better.) After training you can add the product to $W$; such
+a *merged* layer takes no extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 

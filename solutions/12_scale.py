@@ -149,12 +149,13 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all_reduce cost? The usual implementation is a *ring*. Cut the vector into as many equal pieces as there
-are ranks. In each round, every rank sends one piece to its neighbor on one side, receives one from the other side, and
-adds it to its own copy of that piece. After $n - 1$ rounds, each rank holds one piece of the complete sum. That is a
-**reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces
-travel around the ring until every rank has all of them, which is an **all-gather**. Do one after the other and you have
-an **all-reduce**: every rank ends up with the whole sum.
+What does an all_reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees, and chooses
+among them by the size and the machines.) Cut the vector into as many equal pieces as there are ranks. In each round,
+every rank sends one piece to its neighbor on one side, receives one from the other side, and adds it to its own copy of
+that piece. After $n - 1$ rounds, each rank holds one piece of the complete sum. That is a **reduce-scatter**: each rank
+ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces travel around the ring until every
+rank has all of them, which is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends
+up with the whole sum.
 
 **Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
 ranks, how many times as many?)
@@ -326,11 +327,11 @@ r"""
 Each of the two processes saw half of the rows, and both ended up with the same gradients as one process that saw them
 all. PyTorch's `DistributedDataParallel` does the same, but starts sending while the backward pass is still running.
 
-What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything. A GPU
-that waits inside a collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a
-time limit, ends all processes, and says where each rank was. The exercise checks use `simulate` instead: there, the
-ranks are threads of one process and take turns. `simulate` needs no network, and notices at once when a rank will never
-arrive.
+What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until a
+time limit ends them: by default 10 minutes with NCCL and 30 with other backends. A GPU that waits inside a collective
+looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit, ends all processes,
+and says where each rank was. The exercise checks use `simulate` instead: there, the ranks are threads of one process
+and take turns. `simulate` needs no network, and notices at once when a rank will never arrive.
 """
 
 
@@ -816,9 +817,10 @@ halved. Only the residual stream (the vector to which each block adds its output
 every rank; in this measurement, the only such tensor is the errors, which the loss saves for its backward pass. You pay
 with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these
 travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism
-belongs where the interconnect, the connection between the cards, is fastest. Inside one machine, that's usually
-**NVLink**, NVIDIA's direct connection between GPUs; between machines it's a network such as **InfiniBand**, with a
-fraction of that bandwidth.
+belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had **NVLink**,
+NVIDIA's direct connection between GPUs, within each server of eight, and a network of 400 Gbit/s for each GPU between
+servers (The Llama 3 Herd of Models, section 3.3.1). Such a network, **InfiniBand** for instance, has a fraction of
+NVLink's bandwidth. (In a GB200 NVL72, NVLink joins the 72 GPUs of a whole rack.)
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
@@ -1039,8 +1041,8 @@ assert plan["bubble"] == 1 / 5
 # %% [markdown]
 r"""
 Again we get the same gradients as one process alone, and the least traffic of all: 4 · $B$ · $d$ bytes in each
-direction, however many layers a stage has. That's why pipelines run between machines, where the interconnect is
-slowest, and tensor parallelism runs within one.
+direction, however many layers a stage has. That's why Narayanan and others (2021, arXiv:2104.04473) run pipelines
+between machines, where the interconnect is slowest, and tensor parallelism within one.
 
 *Try it yourself:* comment out rank 1's `send`. What does `launch` tell you, and when? (Give it `seconds=10`.)
 """

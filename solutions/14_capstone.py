@@ -791,7 +791,7 @@ def train_model(
 
 # %% [markdown]
 r"""
-This loop would train a model of any size. Large runs add optimizations for speed, and more machines.
+These lines are at the core of larger runs too, which add optimizations for speed and memory, and more machines.
 """
 
 # %% [markdown]
@@ -1081,7 +1081,8 @@ r"""
 <details><summary>Hint 1</summary>One loop: cut the window, call the model, pick, and append the new column. Which slice has the last <code>context</code> columns, even if there are fewer?</details>
 <details><summary>Hint 2</summary>Whatever must happen no matter what belongs in a <code>finally</code> block. And <code>model.train(mode)</code> takes the mode that you saved.</details>
 
-**Why it matters.** Chatbots work like this: they call a model once for each token, and a rule picks the next one.
+**Why it matters.** At their core, chatbots work like this: they call a model again and again, and a rule picks the next
+token.
 
 Our rule draws from the predicted probabilities with a temperature (lecture 09) of 0.7, which makes likely bytes even
 more likely.
@@ -1353,10 +1354,11 @@ plots.show(
 
 # %% [markdown]
 r"""
-We didn't change a single line of the model. For data-center GPUs, the data sheets promise more than a factor of ten
-between the first row of the table and the third (lecture 05). How much of it you get depends on the width: what can be
-fused grows with $d$, the products with $d^2$. On a CPU there's little to gain, and a step in `bfloat16` may even be
-slower than one in `float32`, although its ceiling is higher: the fractions, all of the highest ceiling, are then small.
+We didn't change a single line of the model. For an A100, an H100 or a B200, the data sheets promise more than a factor
+of ten between the first row of the table and the third (lecture 05). How much of it you get depends on the width: what
+can be fused grows with $d$, the products with $d^2$. On a CPU there's little to gain, and a step in `bfloat16` may even
+be slower than one in `float32`, although its ceiling is higher: the fractions, all of the highest ceiling, are then
+small.
 
 *Try it yourself:* which of the fractions falls if you halve `d`, and which doesn't?
 
