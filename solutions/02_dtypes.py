@@ -238,7 +238,7 @@ r"""
 *Try it yourself:* convert 0.1, 1 and 300 to `float8_e5m2` in the same way. Which of the two formats comes closer, and
 which has enough range for 3,000?
 
-### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `decode(bits, exponent_bits, mantissa_bits, finite=False)`. It returns the number that a bit pattern represents,
 in any format that follows this layout. `bits` is an integer of exactly `1 + exponent_bits + mantissa_bits` bits: first
@@ -531,7 +531,7 @@ assert (top.view(torch.int16) + 1).view(torch.bfloat16) == math.inf  # the next 
 
 # %% [markdown]
 r"""
-### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `gap(x, dtype)`. Round `x` to the nearest number that `dtype` can represent, and return the distance from there to
 the next larger one. `x` is a Python float, 0 or positive, and it rounds to something below the largest number of the
@@ -670,7 +670,7 @@ assert torch.tensor(1.999).bfloat16() == 2  # the carry at work
 r"""
 *Try it yourself:* Python's own `round` follows the same rule. What are `round(0.5)`, `round(1.5)` and `round(2.5)`?
 
-### Exercise 2.5 · To bfloat16, bit by bit &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 2.5 · To bfloat16, bit by bit &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `to_bfloat16_bits(x)`. For each element of the `float32` tensor `x`, it returns the 16 bits of the nearest
 `bfloat16`, as an integer from 0 to 65,535. Ties go to the even neighbor. Numbers half a gap or more above the largest

@@ -627,7 +627,7 @@ needs `[batch, tokens, heads · features]`. Try `out.transpose(1, 2).view(2, 5, 
 code says `.transpose(1, 2).contiguous().view(…)`? Now try the same with `heads` in place of `out`. Why does that
 work?
 
-### Exercise 3.5 · Will `view` work? &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 3.5 · Will `view` work? &nbsp; ★★★ &nbsp; 30 minutes
 
 Write `viewable(shape, strides, new_shape)`. It says whether a tensor with these sizes and strides can be viewed as
 `new_shape` without moving an element. All sizes are integers of at least 0 (there is no −1 here). Return `False` if the

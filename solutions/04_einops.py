@@ -208,7 +208,7 @@ matter: in tests, and in functions that run only a few times per step.
 *Try it yourself:* annotate `compare` with `"batch t e"` for both `q` and `k`, make `checked` again and call it with
 `good`. Which size does it complain about?
 
-### Exercise 4.1 · What a name means &nbsp; ★★☆ &nbsp; 12 minutes
+### Exercise 4.1 · What a name means &nbsp; ★★☆ &nbsp; 15 minutes
 
 How can a program enforce names? It keeps a dictionary. Write `bind_names(names, shape, sizes)`, which matches one shape
 against its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with all sizes
@@ -486,7 +486,7 @@ r"""
 *Try it yourself:* turn the images gray (the mean over channels), then shrink them to a quarter of their height and
 width. Can you do both in one pattern?
 
-### Exercise 4.2 · The mean without the padding &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 4.2 · The mean without the padding &nbsp; ★★☆ &nbsp; 15 minutes
 
 Sentences have different lengths, so in a batch the shorter ones are filled out with *padding*. Write
 `mean_pool(x, mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is
@@ -747,7 +747,7 @@ each library uses.
 A Vision Transformer cuts an image into square *patches* and treats each as a token: a vector of all its pixels. To do
 this it splits and merges both the height and the width.
 
-### Exercise 4.4 · Patches, and back &nbsp; ★★☆ &nbsp; 12 minutes
+### Exercise 4.4 · Patches, and back &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `patchify(images, size)`, from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
 pixels come in row-major order. Within a patch the pixels come in row-major order too, and the `c` channels of each
@@ -907,7 +907,7 @@ assert torch.allclose(first_only, v[:, :1], atol=1e-5)  # the newest token reads
 
 # %% [markdown]
 r"""
-### Exercise 4.5 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 4.5 · Attention &nbsp; ★★☆ &nbsp; 20 minutes
 
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
 the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal`, the queries are the last `t` of the `s`

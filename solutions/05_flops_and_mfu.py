@@ -680,7 +680,7 @@ arXiv:2104.08378).
 
 
 
-### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `prune_2_4(w)`. It returns a copy of `w` in which, of every four neighbors along the last dimension (elements 0–3,
 4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating-point dtype of
@@ -947,7 +947,8 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-Its share of the time is much larger than its share of the work; section 6 explains why. But first: how large must a
+Its share of the time is larger than its share of the work (several times, on an idle machine); section 6 explains why.
+But first: how large must a
 multiplication be to be efficient?
 
 ### From tiny to large
@@ -1092,7 +1093,7 @@ few FLOPs for each number it fetches, so it runs at the speed of memory at best.
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
 was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
 
-### Exercise 5.6 · Intensity, and what limits &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 5.6 · Intensity, and what limits &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)` returns the FLOPs per byte of a multiplication
 `[b, d] @ [d, k]` in which each of the three matrices is moved once. `bound(intensity, peak, bandwidth)` returns

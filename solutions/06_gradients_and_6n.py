@@ -178,7 +178,7 @@ r"""
 *Try it yourself:* call `.backward()` twice on the *same* loss. What does PyTorch complain about, and what has it thrown
 away?
 
-### Exercise 6.1 · Who keeps a gradient? &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.1 · Who keeps a gradient? &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `who_keeps_grad(loss, tensors)`. For each name in `tensors`, it returns `True` if `loss.backward()` would store a
 gradient in that tensor's `.grad`, and `False` otherwise. It must not change anything: afterward, every `.grad` must be
@@ -888,7 +888,7 @@ product, so they add nothing to our count, although they take time.
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
 number still 8? Does anything need that product again?
 
-### Exercise 6.5 · Better than 6N &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 6.5 · Better than 6N &nbsp; ★★☆ &nbsp; 20 minutes
 
 Write two functions for a Transformer language model whose parameters are all trained, without recomputation.
 

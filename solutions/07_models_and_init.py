@@ -919,7 +919,7 @@ assert count_parameters(tied) == (100 * 8, 0)
 
 # %% [markdown]
 r"""
-### Exercise 7.5 · Bytes of a model &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 7.5 · Bytes of a model &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `model_bytes(model)`. It returns how many bytes the elements of the model's parameters and buffers take, whether
 they're trained or frozen, saved or not. Each has a dtype of its own. A parameter or a buffer with several names counts

@@ -992,7 +992,7 @@ the full average.)
 *Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
 step, at the start and near the minimum?
 
-### Exercise 8.5 · How much memory is left? &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.5 · How much memory is left? &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `room_left(shapes, memory)`. For each of six optimizers, it returns how many of the `memory` bytes are left for
 activations when a model whose parameters have these shapes is trained in float32. Parameters, gradients and state are

@@ -1338,7 +1338,7 @@ except pickle.UnpicklingError as refusal:
 
 # %% [markdown]
 r"""
-### Exercise 9.6 · Save and resume &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 9.6 · Save and resume &nbsp; ★★★ &nbsp; 25 minutes
 
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and

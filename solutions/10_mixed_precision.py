@@ -159,7 +159,7 @@ does `bfloat16` forget now?
 An update $u$ is added to a weight $w$. If $u$ is less than half the gap between $w$ and its neighbor, then $w + u$
 rounds back to $w$: the format *swallows* the update.
 
-### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `largest_swallowed_update(w, dtype)`. It returns the largest number $u$ of the format `dtype` for which `w + u`,
 rounded to `dtype`, is still `w`. Return it as a Python float or as a 0-dimensional tensor. `dtype` is `torch.float16`,
@@ -434,7 +434,7 @@ large (section 4). But its weights, gradients and optimizer state take as much m
 
 A master weight costs four bytes. You can get the same for two.
 
-### Exercise 10.3 · Keep what was lost &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 10.3 · Keep what was lost &nbsp; ★★☆ &nbsp; 15 minutes
 
 You can compute what rounding loses: it's the difference between what you wanted to add and the actual change in the
 weight. Keep it in a second tensor of the same dtype, and add it next time. (This is William Kahan's compensated

@@ -313,7 +313,7 @@ assert three.grad is not None and three.grad.item() == 6.0
 
 # %% [markdown]
 r"""
-### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 20 minutes
+### Exercise 11.2 · Checkpoint &nbsp; ★★★ &nbsp; 25 minutes
 
 Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` returns `block(x)`, gives `x` and the block's
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no

@@ -166,7 +166,7 @@ guess = None  # bytes, with two ranks
 
 # %% [markdown]
 r"""
-### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 12.1 · What a ring sends, and how long it takes &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write two functions. `collective` is `"all_reduce"`, `"reduce_scatter"` or `"all_gather"`. `size` is the number of bytes
 in the whole vector: for `all_reduce` and `reduce_scatter` the one that each rank puts in, for `all_gather` the one that
@@ -879,7 +879,7 @@ guess = None  # microbatches, until the bubble is below a tenth
 
 # %% [markdown]
 r"""
-### Exercise 12.5 · pipeline_plan &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 12.5 · pipeline_plan &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `pipeline_plan(stages, microbatches, stream)`, which returns a dict with three entries. `"bubble"` is the fraction
 of all ticks in which a stage waits. `"kept"` is a list with one entry per stage: the largest number of microbatches

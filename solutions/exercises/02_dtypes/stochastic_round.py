@@ -176,7 +176,7 @@ exercise.requirement(
     probe=randomness,
     visible=[
         given(100, 7, says="stochastic_round(x, generator) of 100 elements halfway, twice with one generator, and with others"),
-        given(100, 7, 0x3F800000, says="the same where all elements are 1, which stays 1"),
+        given(100, 7, 0x3F800000, says="stochastic_round(x, generator) of 100 elements that are 1, twice with one generator, and with others"),
     ],
     edges={
         "more elements": given(2_000, 0),

@@ -149,7 +149,7 @@ exercise.requirement(
     probe=gradient,
     visible=[
         given(x, right, torch.ones(2, 2), says="x.requires_grad_(); mean_pool(x, mask).sum().backward()"),
-        given(padded(nan), right, torch.ones(2, 2), says="the same, with NaN at the padded places"),
+        given(padded(nan), right, torch.ones(2, 2), says="x.requires_grad_(); mean_pool(x, mask).sum().backward(), with NaN at padded positions"),
     ],
     edges={
         "infinite padding": given(padded(inf), right, torch.ones(2, 2)),

@@ -139,7 +139,7 @@ exercise.requirement(
     probe=ways,
     visible=[
         given(two, eye, swap, eye, swap, 1, says="multi_head_attention with all arguments on meta, and on the CPU"),
-        given(*(y.bfloat16() for y in (two, eye, swap, eye, swap)), 2, says="the same in bfloat16, with two heads"),
+        given(*(y.bfloat16() for y in (two, eye, swap, eye, swap)), 2, says="multi_head_attention in bfloat16 with two heads, with all arguments on meta, and on the CPU"),
     ],
     edges={
         "float64": given(*(y.double() for y in (two, eye, swap, eye, swap)), 2),

@@ -58,9 +58,9 @@ exercise.requirement(
     rules={"calls of f": "ignored"},
     visible=[
         given([10], [2_000], 0, 0, 1, says="f takes 10 µs to queue 2 ms of work; warmup = 0, repeats = 1"),
-        given([10], [2_000], 90_000, 0, 1, says="the same, and the device is busy for 90 ms with work of before"),
+        given([10], [2_000], 90_000, 0, 1, says="f takes 10 µs to queue 2 ms of work, on a device that is busy for 90 ms before; warmup = 0, repeats = 1"),
         given([10], [2_000], 0, 3, 1, says="f takes 10 µs to queue 2 ms of work; warmup = 3, repeats = 1"),
-        given([10], [2_000], 90_000, 1, 3, says="the same, busy for 90 ms; warmup = 1, repeats = 3"),
+        given([10], [2_000], 90_000, 1, 3, says="f takes 10 µs to queue 2 ms of work, on a device that is busy for 90 ms before; warmup = 1, repeats = 3"),
     ],
     edges={
         "busy, warm-up too": given([10], [2_000], 90_000, 2, 1),

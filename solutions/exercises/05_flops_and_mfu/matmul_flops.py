@@ -107,7 +107,7 @@ exercise.mistake(
     "x has leading dimensions of its own; those that w lacks count too.",
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → w_batch",
 )
-exercise.mistake("Nothing was raised: compare the inner sizes first.", "if d != inner → if False")
+exercise.mistake("Raise a ValueError: compare the inner sizes first.", "if d != inner → if False")
 exercise.mistake("You raised a different error: the statement asks for a ValueError.", "raise ValueError( → raise RuntimeError(")
 
 # %% mistake: the error that PyTorch raises

@@ -90,7 +90,7 @@ exercise.requirement(
     parts=["value"],
     visible=[
         given(1e12, 1.0, printed, torch.float16, says="a sheet with float32 and bfloat16; mfu(1e12, 1.0, sheet, torch.float16)"),
-        given(1e12, 1.0, printed, torch.float32, says="the same sheet; mfu(1e12, 1.0, sheet, torch.float32)"),
+        given(1e12, 1.0, printed, torch.float32, says="a sheet with float32 and bfloat16; mfu(1e12, 1.0, sheet, torch.float32)"),
     ],
     edges={
         "an empty sheet": given(1e12, 1.0, {}, torch.float32),

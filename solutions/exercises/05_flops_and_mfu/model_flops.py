@@ -210,7 +210,7 @@ exercise.requirement(
     probe=count,
     visible=[
         given("no bias", (2, 3, 4), 4, 8, 3, says="nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3), without biases, batch [2, 3, 4]"),
-        given("no bias", (4,), 4, 8, 3, says="the same, batch [4]"),
+        given("no bias", (4,), 4, 8, 3, says="nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3), without biases, batch [4]"),
         given("pooled", (2, 3, 4), 4, 8, 3, says="nn.Linear(4, 8), the mean over dimension -2, nn.Linear(8, 3), without biases, "
               "batch [2, 3, 4]"),
     ],

@@ -152,7 +152,7 @@ exercise.requirement(
 
 neighbors = "Those aren't neighbors: the groups are elements 0–3, 4–7, … of the last dimension."
 threshold = "A threshold keeps more than two of equal magnitudes, or fewer: choose places, not values."
-no_error = "Nothing was raised: check the last dimension first."
+no_error = "Raise a ValueError: check the last dimension first."
 another = "You raised a different error: the statement asks for a ValueError."
 in_place = "Your code writes into w, which belongs to the caller."
 exercise.mistake("Nothing is pruned.", "smallest, 0) → smallest[:, :0], 0)")

@@ -141,7 +141,7 @@ exercise.requirement(
     visible=[
         given([x, y], [[gx, gy]], two,
               says="a step with two groups, the first with lr = 0.25, the second with the default of SGD(…, lr=0.5)"),
-        given([x, y], [[gx, gy]] * 2, two, 0.125, says="the same, and lr = 0.125 for both in a second step"),
+        given([x, y], [[gx, gy]] * 2, two, 0.125, says="two steps with two groups, lr = 0.25 and 0.5 in the first, and 0.125 for both in the second"),
         given([x, y], [[gx, gy]], [([0, 1], {"lr": 0.25})], says="a step with two parameters in one group, lr = 0.25"),
     ],
     edges={

@@ -237,7 +237,7 @@ exercise.requirement(
     probe=sources,
     visible=[
         given(200, 4, 8, says="get_batch with two generators in the same state, and with one of them again: 200 windows"),
-        given(1, 4, 8, says="the same, where there is only one window"),
+        given(1, 4, 8, says="get_batch with two generators in the same state, and with one of them again: only one window"),
     ],
     edges={"a row": given(240, 4, 1), "one token": given(1, 1, 1), "long": given(100, 150, 5)},
     domain=st.builds(given, st.just(1) | st.integers(150, 200), st.integers(1, 40), st.integers(4, 8)),
@@ -283,6 +283,10 @@ exercise.requirement(
 draw = "torch.randint(windows, (batch, 1), generator=generator)"
 rows = "rows = torch.from_numpy(tokens[places.numpy()].astype(np.int64))"
 both = "return rows[:, :-1], rows[:, 1:]"
+exercise.mistake("The last window is never drawn. How many are there? The last one ends with the last token.",
+                 "windows = len(tokens) - context → windows = len(tokens) - context - 1")  # fmt: skip
+exercise.mistake("That is one window too many: its last target would lie beyond the end.",
+                 "windows = len(tokens) - context → windows = len(tokens) - context + 1")  # fmt: skip
 exercise.mistake("The last window is never drawn.", "torch.randint(windows, → torch.randint(max(windows - 1, 1),")
 exercise.mistake("The first window is never drawn.", f"starts = {draw} → starts = torch.randint(min(1, windows - 1), windows, (batch, 1), generator=generator)")
 exercise.mistake("The targets are the inputs themselves; they should be one token later.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1]")

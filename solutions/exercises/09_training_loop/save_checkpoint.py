@@ -309,7 +309,7 @@ exercise.requirement(
     probe=as_plain_data,
     visible=[
         given(3, says="torch.load(path) after save_checkpoint, where path is …/run.pt"),
-        given(4, "step_20.checkpoint", says="the same, where path is …/step_20.checkpoint"),
+        given(4, "step_20.checkpoint", says="torch.load(path) after save_checkpoint, where path is …/step_20.checkpoint"),
     ],
     edges={"no suffix": given(5, "run"), "two": given(6, "run.v2.pt"), "a hidden one": given(7, ".run.pt")},
     domain=st.builds(given, seeds, any_of("run.pt", "a.pt", "b.v1.pt", "last", "best model.pt")),

@@ -132,7 +132,7 @@ exercise.requirement(
     visible=[
         given(7, error="KeyError",
               says="what comes out of `with seeded(7)` and is drawn after it, if the block raises KeyError('stop')"),
-        given(7, error="KeyboardInterrupt", says="the same with a KeyboardInterrupt in the block"),
+        given(7, error="KeyboardInterrupt", says="what comes out of `with seeded(7)` and is drawn after it, if the block raises a KeyboardInterrupt"),
     ],  # fmt: skip
     edges={
         "the largest": given(2**32 - 1, error="KeyError"),

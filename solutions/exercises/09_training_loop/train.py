@@ -175,7 +175,7 @@ exercise.requirement(
     rules=but(SEEN, "updates", "gradients at each update"),
     visible=[
         given([a, b, c], (0, 3), (0.5, 0.0), says=f"train {line} for three steps, with an optimizer that writes down what it sees"),
-        given([a, b], (0, 2), (0.5, 0.0), 3.0, says="the same for two steps, where all gradients are 3 at the beginning"),
+        given([a, b], (0, 2), (0.5, 0.0), 3.0, says=f"train {line} for two steps, where all gradients are 3 at the beginning"),
     ],
     edges={
         "one step, gradients there": given([a], (0, 1), (0.5, 0.0), -2.0),
@@ -193,7 +193,7 @@ exercise.requirement(
     rules=but(SEEN, "updates", "lr of the groups at each update", "steps that lr_at was asked for"),
     visible=[
         given([a, b, c], (0, 3), (0.5, 0.25), says="train with two groups for the steps range(0, 3), with lr_at(step) = 0.5 + step / 4"),
-        given([a, b], (7, 9), (0.5, 0.25), says="the same for the steps range(7, 9)"),
+        given([a, b], (7, 9), (0.5, 0.25), says="train with two groups for the steps range(7, 9), with lr_at(step) = 0.5 + step / 4"),
     ],
     edges={
         "every third step": given([a, b, c], (10, 19, 3), (0.5, 0.25)),
@@ -235,14 +235,14 @@ broken = {
 }
 shown = [
     given([a, nan, b], (12, 15), "SGD", momentum, says="train with SGD(momentum=0.5) for range(12, 15); the loss of step 13 is NaN"),
-    given([inf], (12, 15), "SGD", momentum, says="the same, and the loss of step 12 is infinite"),
+    given([inf], (12, 15), "SGD", momentum, says="train with SGD(momentum=0.5) for range(12, 15); the loss of step 12 is infinite"),
 ]
 exercise.requirement(
     "a loss that is NaN or infinite raises a FloatingPointError that names the step, and no other loss does",
     points=0.5,
     probe=trained,
     rules=but(LEFT, "the error", "its message contains the number of the step"),
-    visible=[*shown, given([a, [(1.0, 1e12)]], (12, 14), says="the same, with a loss of about 1e24 in step 13")],
+    visible=[*shown, given([a, [(1.0, 1e12)]], (12, 14), says="train with SGD(momentum=0.5) for range(12, 14); the loss of step 13 is about 1e24")],
     edges=broken,
     domain=trainings(1, True),
     hint="Look at each loss, and raise FloatingPointError(…) with the number of the step in its message.",
@@ -282,7 +282,7 @@ exercise.mistake("Inputs and targets come from one call of next_batch.", f"{batc
 exercise.mistake("loss_fn takes the model's output first, then the targets.", f"{loss} → loss = loss_fn(targets, model(inputs))")
 exercise.mistake("The loss is loss_fn's, whatever it is.", f"{loss} → loss = F.mse_loss(model(inputs), targets)")
 exercise.mistake("Your result is the loss of the inputs; the model has to be asked.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
-exercise.mistake("Nothing was raised: look at the loss in each step.", f"{look} → pass")
+exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f"{look} → pass")
 exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")
 exercise.mistake("The weights have been updated with it already.", f"{look} → pass", f"{update} → {update}\n        {look}")

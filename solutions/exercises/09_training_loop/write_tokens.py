@@ -266,7 +266,7 @@ exercise.mistake("A byte holds 256 ids, not 128: the type is unsigned.",
 exercise.mistake("tofile writes raw bytes, whatever the file's name; a .npy file has a header.", f"{save} → np.array(tokens, {dtype}).tofile(path)")
 exercise.mistake("Ids keep their order, and each of them counts.", "np.array(tokens, → np.array(sorted(tokens),")
 exercise.mistake("The array has one dimension.", "np.array(tokens, → np.array([tokens],")
-exercise.mistake("Nothing was raised: compare the ids with 0 and vocab_size before you write them.",
+exercise.mistake("Raise a ValueError: compare the ids with 0 and vocab_size before you write them.",
                  f"{look} → if False:", f"np.array(tokens, {dtype}) → np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))")  # fmt: skip
 exercise.mistake("Negative ids go unnoticed, or somebody else notices them.", "min(tokens) < 0 or → ")
 exercise.mistake("vocab_size itself isn't an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) > vocab_size")
