@@ -30,7 +30,7 @@ from course_utils.testing.checking import SEED
 from course_utils.testing.comparing import Comparison, alike
 from course_utils.testing.plain import Raised, first_opaque
 from course_utils.testing.requirements import Case, Check, Outcome, Requirement
-from course_utils.testing.rubric import Rubric, score
+from course_utils.testing.rubric import Met, Rubric, score
 
 from .exercise import Given, Program, Promise, Spec, making, read
 from .trying import BRIEF, SECONDS, Trial
@@ -80,16 +80,24 @@ def earned(lecture_name: str, cells: Cells, code: str) -> float:
 
 
 def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
-    """The rubric that a program gets, run in this process, with hidden cases that aren't secret."""
+    """The rubric that a program gets, run in this process, with hidden cases that aren't secret.
+
+    As where submissions are graded, a requirement that fails a visible case needs no other.
+    """
     spec = spec_of(lecture_name, cells)
     ran = Trial(cells.setup, code)
     outcomes: dict[int, list[tuple[Outcome, str]]] = {}
     agree = []
-    more = Check.unpack(hidden(spec)).requirements
     visible = unpacked(cells.packed)
     for number, promise in enumerate(spec.promises):
         came = ran.outcomes(cells.name, promise, promise.visible)
         outcomes[number] = [(one, "") for one in came]
+    lines = score(visible, outcomes).lines
+    more = Check.unpack(hidden(spec)).requirements if any(line.met is Met.YES for line in lines) else ()
+    for number, promise in enumerate(spec.promises):
+        if lines[number].met is not Met.YES:
+            agree.append(False)
+            continue
         cases = [Given(case.args, case.kwargs) for case in more[number].cases]
         wanted = (case.expected for case in more[number].cases)
         pairs = zip(ran.outcomes(cells.name, promise, cases), wanted, strict=True)

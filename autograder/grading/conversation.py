@@ -134,14 +134,14 @@ class Shared:
 class Conversation:
     """Requests to one student's process, each with an answer. Raises :class:`Gone` if there's none.
 
-    ``ended`` says afterwards why the sandbox ended it; it's empty if the sandbox didn't. ``sandbox`` is the id of the
-    process that is the ancestor of all the sandbox's processes.
+    ``ended`` says afterwards why the sandbox ended it; it's empty if the sandbox didn't. ``received`` counts the bytes
+    of its answers. ``sandbox`` is the id of the process that is the ancestor of all the sandbox's processes.
     """
 
     def __init__(self, requests: int, answers: int, shared: Shared, limits: Limits, end: float, sandbox: int) -> None:
         self._requests, self._answers, self._shared, self._limits, self._end = requests, answers, shared, limits, end
         self._sandbox, self._asked = sandbox, b""
-        self.ended = ""
+        self.ended, self.received = "", 0
         os.set_blocking(requests, False)
         os.set_blocking(answers, False)
 
@@ -166,6 +166,7 @@ class Conversation:
         (size,) = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline))
         if size > wire.LIMIT:
             raise Gone("the answer is too large", f"it would take {size:,} bytes")
+        self.received += size
         try:
             return messages.answer(wire.unpack(self._read(size, deadline)))
         except wire.WireError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -39,6 +39,9 @@ _NOT_HERE = re.compile(
 # The same of a call, but for files, which may be what an exercise is about.
 _NOT_THERE_EITHER = re.compile(r"FileNotFound|Permission")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
+# Bytes of all answers to one exercise's cases. They are kept until they are scored; honest ones take a few million.
+_ANSWERS_LIMIT = 2**29
+_READ_LIMIT = 20_000  # characters of a cell that are searched for what no answer needs
 _A = TypeVar("_A", Ran, Names)
 
 
@@ -72,9 +75,9 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
     again in a fresh process; an exercise whose answer or call it was gets nothing. Raises :class:`SandboxError` if a
     process ends before any of the student's code has run.
     """
+    end = time.monotonic() + box.limits.seconds_in_all
     work = _Work(Program(problems, cells), cells, list(problems.exercises))
     work.notes += _suspicious(work.program)
-    end = time.monotonic() + box.limits.seconds_in_all
     while work.waiting:
         gone: Gone | None = None
         work.at = None
@@ -171,7 +174,11 @@ def _converse(talk: Conversation, work: _Work) -> None:
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
             before, work.told = work.told, work.hidden  # also where it ends in these tests
-            verdict, elsewhere = _score(step.exercise, program.problems, work.hidden, talk)
+            try:
+                verdict, elsewhere = _score(step.exercise, program.problems, work.hidden, talk)
+            except _Puzzling as error:  # whoever it was that did not think of this, nobody else loses points by it
+                verdict, elsewhere = Verdict(False, f"✗ {step.exercise.name}\n  {error}"), []
+                work.notes.append(f"{step.exercise.name}: {error} ({error.detail})")
             work.told = before or (work.hidden and verdict.told)
             work.waiting.remove(step.exercise)
             if before and not verdict.passed and not verdict.hidden:
@@ -205,27 +212,52 @@ def _score(exercise: Exercise, problems: ProblemSet, hidden: bool, talk: Convers
     """
     check = exercise.check
     errors: list[str] = []
+    before = talk.received
 
     def observed(requirement: Requirement, case: Case) -> tuple[Outcome, str]:
+        if talk.received - before > _ANSWERS_LIMIT:
+            raise Gone("its answers are too large")
         return _observe(requirement, case, talk, errors)
 
     with quietly():
         visible = {n: [observed(r, case) for case in r.cases] for n, r in enumerate(check.requirements)}
-        rubric = score(check, visible)
+        with _puzzling():
+            rubric = score(check, visible)
         packed = problems.hidden.get(exercise.name) if hidden and rubric.points else None
         if packed:
             agree = []
             for requirement, line in zip(unpacked(packed).requirements, rubric.lines, strict=True):
-                how = requirement.comparison
-                tried = (how.difference(observed(requirement, case)[0], case.expected) for case in requirement.cases)
-                agree.append(line.met is Met.YES and all(found is None for found in tried))
-            rubric = score(check, visible, agree)
+                tried = (_agrees(requirement, observed(requirement, case)[0], case) for case in requirement.cases)
+                agree.append(line.met is Met.YES and all(tried))
+            with _puzzling():
+                rubric = score(check, visible, agree)
     lines = tuple((line.text, line.points, line.met.value) for line in rubric.lines)
     if rubric.points == rubric.worth:
         return Verdict(True, points=rubric.points, requirements=lines, told=packed is not None), errors
     only_hidden = all(line.met in (Met.YES, Met.HIDDEN) for line in rubric.lines)
     message = f"✗ {exercise.name}\n{rubric.failure or ''}".rstrip()
     return Verdict(False, message, rubric.mistake, only_hidden, rubric.points, lines, packed is not None), errors
+
+
+class _Puzzling(Exception):
+    """What came back passed the wire, and comparing or describing it raised an error all the same."""
+
+    detail = ""
+
+
+@contextlib.contextmanager
+def _puzzling() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        puzzling = _Puzzling("What it returned cannot be compared with what is expected.")
+        puzzling.detail = f"{type(error).__name__}: {error}"[:300]
+        raise puzzling from error
+
+
+def _agrees(requirement: Requirement, came: Outcome, case: Case) -> bool:
+    with _puzzling():
+        return requirement.comparison.difference(came, case.expected) is None
 
 
 def _observe(requirement: Requirement, case: Case, talk: Conversation, errors: list[str]) -> tuple[Outcome, str]:
@@ -236,8 +268,10 @@ def _observe(requirement: Requirement, case: Case, talk: Conversation, errors: l
         case Seen(seen):
             if seen.error and not _NOT_THERE_EITHER.match(seen.error):
                 errors.append(f"{seen.error}: {seen.message}")
-            seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, talk.asked())
-            return outcome(seen, requirement.comparison), seen.call
+            now = talk.asked()
+            with _puzzling():
+                seen = _checked(replace(seen, call=clean(seen.call, limit=1000)), call, now)
+                return outcome(seen, requirement.comparison), seen.call
         case Missing(name):
             return blank | {"value": Raised("NameError", f"name '{name}' is not defined")}, call.name
         case Unsendable(reason):
@@ -279,7 +313,8 @@ def _shows(seen: Observation, argument: Any) -> bool:
 def _mark(exercise: Exercise, verdict: Verdict, stopped: str) -> Mark:
     if verdict.passed:
         return Mark(exercise.name, exercise.points, exercise.points, requirements=verdict.requirements)
-    message = verdict.message + (f"\n  Your cell stopped with {stopped}" if stopped else "")
+    # Where only hidden cases fail, the cell's error could carry what an earlier exercise saw of its own.
+    message = verdict.message + (f"\n  Your cell stopped with {stopped}" if stopped and not verdict.hidden else "")
     return Mark(
         exercise.name, verdict.points, exercise.points, message, verdict.mistake, verdict.hidden, verdict.requirements
     )
@@ -292,7 +327,7 @@ _ODD = re.compile(
     r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|environ|symlink|system|popen)\b|"
     r"\bbuiltins\b|__import__|\bimportlib\b"
 )
-_READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|\bcourse_utils[\w.]* import [^\n]*\b{0}\b"
+_READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|\bcourse_utils[\w.]{{0,60}} import [^\n]{{0,300}}\b{0}\b"
 
 
 def _suspicious(program: Program) -> list[str]:
@@ -305,11 +340,12 @@ def _suspicious(program: Program) -> list[str]:
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
-            found = sorted(set(_ODD.findall(step.cell.text)))
+            text = step.cell.text[:_READ_LIMIT]
+            found = sorted(set(_ODD.findall(text)))
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             else:
-                found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), step.cell.text)))
+                found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), text)))
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
                 notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")

@@ -140,4 +140,5 @@ def _table(rows: Iterable[Iterable[str]]) -> str:
 def cell(text: str) -> str:
     """Text for a CSV cell: no spreadsheet takes it for a formula, and nothing in it is hidden."""
     plain = one_line(str(text))
-    return f"'{plain}" if plain.lstrip()[:1] in ("=", "+", "-", "@", "＝", "＋", "－", "＠") else plain
+    first = plain.translate(dict.fromkeys(map(ord, "\u200c\u200d"))).lstrip()[:1]  # joiners cannot be seen
+    return f"'{plain}" if first in ("=", "+", "-", "@", "＝", "＋", "－", "＠") else plain

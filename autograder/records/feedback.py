@@ -21,6 +21,7 @@ from autograder.grading.exercises import Exercise
 from autograder.grading.marks import Mark, Result, State
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
+from autograder.grading.text import notes as limited
 
 from . import pages
 from .folder import ClassFolder, concerns_one
@@ -92,7 +93,8 @@ def page(
     notes = [_NOTES[result.state]] if result.state in _NOTES else []
     notes += [] if current else [CHANGED]
     # Only what is wrong with the file: remedies, paths and what the grader noted are for the instructor.
-    notes += [f"Your notebook: {one_line(finding.problem)}." for finding in (handed_in.findings if handed_in else ())]
+    findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
+    notes += limited(findings)
     return template.render(
         title=pages.title(lecture),
         student=one_line(result.student),

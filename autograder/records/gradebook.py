@@ -46,8 +46,6 @@ def derive(
     *,
     students: Mapping[str, Student] = MappingProxyType({}),
     say: Callable[[str], None] = lambda message: None,
-    tries: int = TRIES,
-    pause: float = PAUSE,
 ) -> int:
     """Write one lecture's grades into the gradebook, one transaction each, and return their number. Safe to repeat.
 
@@ -55,7 +53,7 @@ def derive(
     gradebook shows what ``students`` (by name) says about somebody; anything else there stays.
     """
     url = database or folder.gradebook_url
-    for attempt in range(1, tries + 1):
+    for attempt in range(1, TRIES + 1):
         try:
             with _one_at_a_time(folder), _alembic_on_path():
                 return _derive(folder, lecture, found, students, url)
@@ -63,9 +61,9 @@ def derive(
             reason = str(error.orig)
             if "locked" not in reason:
                 break
-            if attempt < tries:
-                say(f"the gradebook is locked by another program; trying again ({attempt} of {tries - 1})")
-                time.sleep(pause)
+            if attempt < TRIES:
+                say(f"the gradebook is locked by another program; trying again ({attempt} of {TRIES - 1})")
+                time.sleep(PAUSE)
         except sqlalchemy.exc.SQLAlchemyError as error:
             reason = str(error).splitlines()[0]
             break

@@ -107,10 +107,13 @@ def note_time(folder: ClassFolder, lecture_name: str, student: str, seconds: flo
 def times(folder: ClassFolder, lecture_name: str) -> dict[str, float]:
     """Seconds that each student's submission took when it was last graded, if recorded."""
     found: dict[str, float] = {}
-    with contextlib.suppress(OSError), (folder.results / lecture_name / _TIMES).open(encoding="utf-8") as file:
+    with (
+        contextlib.suppress(OSError),
+        (folder.results / lecture_name / _TIMES).open(encoding="utf-8", errors="replace") as file,
+    ):
         for text in file:
             # A line that was cut off when the command was killed says nothing.
-            with contextlib.suppress(ValueError, TypeError, KeyError):
+            with contextlib.suppress(ValueError, TypeError, KeyError, OverflowError, RecursionError):
                 noted = json.loads(text)
                 found[noted["student"]] = float(noted["seconds"])
     return found

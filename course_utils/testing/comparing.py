@@ -71,7 +71,7 @@ class Comparison:
     def _errors(self, got: dict[str, Any], want: dict[str, Any]) -> Difference | None:
         if want["error"] is not None:
             # What came in its place is shown, not only that no error did.
-            return compare(got["error"] or got["value"], want["error"])
+            return compare(got["value"] if got["error"] is None else got["error"], want["error"])
         return None if got["error"] is None else Difference(got["error"], want["value"])
 
     def _values(self, got: Any, want: Any) -> Difference | None:
@@ -118,7 +118,7 @@ _PARTS = {
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
 
 def _between(got: Any, want: Any, where: str) -> Difference | None:
@@ -150,8 +150,8 @@ def compare(got: Any, want: Any, tolerance: float | None = None, where: str = ""
         return None if fine else Difference(got, want, where)
     if isinstance(want, torch.Tensor):
         return _compare_tensors(got, want, tolerance, where)
-    if isinstance(got, torch.Tensor) and got.dim() == 0 and isinstance(want, (bool, int, float, complex)):
-        got = got.item()
+    if isinstance(got, torch.Tensor) and got.dim() == 0 and not got.is_meta:
+        got = got.item() if isinstance(want, (bool, int, float, complex)) else got
     if isinstance(want, (list, tuple)):
         if not isinstance(got, (list, tuple)):
             return Difference(got, want, where)
@@ -189,11 +189,11 @@ def _same_number(got: Any, want: complex, tolerance: float | None) -> bool:
     relative = tolerance
     if relative is None:
         relative = _OF_A_SINGLE if _are_singles(got, want) else _OF_A_NUMBER
-    if isinstance(want, complex) or isinstance(got, complex):
-        return bool(abs(got - want) <= relative * abs(want))
     try:
+        if isinstance(want, complex) or isinstance(got, complex):
+            return bool(abs(got - want) <= relative * abs(want))
         return math.isclose(got, want, rel_tol=relative)
-    except OverflowError:  # a whole number that no float can hold
+    except OverflowError:  # a whole number that no float can hold, a complex one whose magnitude none can
         return False
 
 

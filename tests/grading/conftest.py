@@ -5,33 +5,76 @@ asked for. tests/grading/test_hidden_inputs.py has what happens otherwise.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache, wraps
 
 import pytest
 
 from autograder.authoring import build
-from autograder.grading import conversation, sandbox
+from autograder.grading import conversation, sandbox, worker
 from autograder.grading.exercises import hidden_path, made_from
 from autograder.grading.source import Lecture
+from autograder.inside.limits import Limits
 from autograder.inside.messages import Run
 from autograder.records.folder import ClassFolder
+
+
+def tried() -> sandbox.Sandbox:
+    """A sandbox in which code has run. Skips the test, with the reason, where there is none."""
+    try:
+        box = sandbox.Sandbox()
+        try:
+            with box.conversation() as talk:
+                talk.ask(Run(""))
+        except BaseException:
+            box.close()
+            raise
+    except (sandbox.SandboxError, conversation.Gone) as error:
+        pytest.skip(f"no sandbox: {error}")
+    return box
 
 
 @cache
 def refusal() -> str:
     """Why there is no sandbox here, or nothing."""
     try:
-        with sandbox.Sandbox() as box, box.conversation() as talk:
-            talk.ask(Run(""))
-    except (sandbox.SandboxError, conversation.Gone) as error:
-        return f"no sandbox: {error}"
+        tried().close()
+    except pytest.skip.Exception as error:
+        return str(error)
     return ""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("sandboxed") and (why := refusal()):
+    has_one = "box" in getattr(item, "fixturenames", ())  # which is tried where it is made
+    if item.get_closest_marker("sandboxed") and not has_one and (why := refusal()):
         pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[sandbox.Sandbox]:
+    """A sandbox for all tests of a file that only want to grade in one: starting it takes longer than most of them."""
+    with tried() as box:
+        yield box
+
+
+@pytest.fixture
+def warm(box: sandbox.Sandbox) -> Iterator[None]:
+    """What grades in this process takes `box` instead of starting a sandbox, and leaves it open."""
+
+    def take(limits: Limits, *, unsafe: bool) -> sandbox.Sandbox:
+        if box._process.poll() is not None:  # something ended it; that is not what these tests are about
+            return sandbox.Sandbox(limits, unsafe=unsafe)
+        # These it was started with; the other limits are those of each conversation.
+        assert (box.limits.isolate, box.limits.memory) == (not unsafe, limits.memory)
+        box.limits = replace(limits, isolate=not unsafe)
+        return box
+
+    with pytest.MonkeyPatch.context() as patch:  # not the test's own, which it may undo
+        patch.setattr(worker, "Sandbox", take)
+        patch.setattr(box, "close", lambda: None)
+        yield
+        worker.close_box()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -102,12 +102,14 @@ def test_the_gradebook_has_the_same_points(graded: tuple[Path, grade.Summary]) -
     nbformat.validate(shown)
 
 
+@pytest.mark.usefixtures("warm")
 def test_the_same_class_again_grades_nothing_and_changes_nothing(course: Path) -> None:
     before = files(course)
     summary = grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
     assert summary.graded == () and files(course) == before
 
 
+@pytest.mark.usefixtures("warm")
 def test_regrading_gives_the_same_bytes_and_a_change_regrades_one(course: Path) -> None:
     for student in ("hang", "broken"):  # what takes its time
         shutil.rmtree(course / "submitted" / student)
@@ -125,6 +127,7 @@ def test_regrading_gives_the_same_bytes_and_a_change_regrades_one(course: Path) 
     assert {name for name in after if after[name] != before[name]} == {"blank.json"}
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_full_disk_stops_with_a_message_and_loses_nothing(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = files(course)
     hand_in(course, "ada", **{FIRST.name: FIRST.stub})
@@ -145,6 +148,7 @@ def test_a_full_disk_stops_with_a_message_and_loses_nothing(course: Path, monkey
     assert grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS).graded == ("blank",)
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_locked_gradebook_is_tried_again_then_reported(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gradebook, "PAUSE", 0.0)
     hand_in(course, "blank")
@@ -194,6 +198,7 @@ def test_a_failed_regrading_keeps_the_grade(course: Path, monkeypatch: pytest.Mo
     assert len(summary.graded) == 7 and files(course) == before
 
 
+@pytest.mark.usefixtures("warm")
 def test_a_damaged_result_is_graded_again(course: Path) -> None:
     before = files(course)
     path = ClassFolder(course).result("ada", NAME)
@@ -207,8 +212,12 @@ def test_a_second_command_on_the_same_lecture_is_refused(course: Path) -> None:
         grade.grade_class(ClassFolder(course), NAME, workers=0, limits=LIMITS)
 
 
-def test_two_lectures_of_one_class_are_graded_at_the_same_time(tmp_path: Path) -> None:
-    """Two commands write into one class and one gradebook; neither fails, and each finds all of its points there."""
+@pytest.mark.usefixtures("warm")
+def test_two_lectures_of_one_class_are_graded_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two commands write into one class and one gradebook; neither fails, and each finds all of its points there.
+
+    One is a process of its own, the other is called in this one. It begins with the gradebook when the first does.
+    """
     other = source.read(project.SOLUTIONS / "01_tensors.py")
     lectures = (LECTURE, other)
     build.course_directory(tmp_path, [lecture.path for lecture in lectures])
@@ -216,21 +225,28 @@ def test_two_lectures_of_one_class_are_graded_at_the_same_time(tmp_path: Path) -
         path = project.notebook_path(tmp_path / "submitted" / student, lecture.name)
         path.parent.mkdir(parents=True)
         path.write_text(nbformat.writes(lecture.notebook), encoding="utf-8")
-    commands = [
-        subprocess.Popen(
-            [Path(sys.executable).with_name("course"), "grade", str(tmp_path), lecture.name, "--workers", "1"],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for lecture in lectures
-    ]  # fmt: skip
-    said = [command.communicate(timeout=300)[0] for command in commands]
-    assert [command.returncode for command in commands] == [0, 0], said
+    first = subprocess.Popen(
+        [Path(sys.executable).with_name("course"), "grade", str(tmp_path), other.name, "--workers", "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    real = gradebook.derive
+
+    def derive(*args: Any, **kwargs: Any) -> int:
+        while len(list((tmp_path / "results" / other.name).glob("[!.]*.json"))) < 3 and first.poll() is None:
+            time.sleep(0.01)
+        return real(*args, **kwargs)
+
+    monkeypatch.setattr(gradebook, "derive", derive)
+    second = CliRunner().invoke(cli.app, ["grade", str(tmp_path), NAME, "--workers", "0"])
+    said = [first.communicate(timeout=300)[0], second.output]
+    assert [first.returncode, second.exit_code] == [0, 0], said
     assert all("3 graded now" in text for text in said), said
     with Gradebook(f"sqlite:///{tmp_path / 'gradebook.db'}") as book:
         for student, lecture in itertools.product(("ada", "bob", "cem"), lectures):
             assert book.find_submission(lecture.name, student).score == lecture.problems.points
 
 
+@pytest.mark.usefixtures("warm")
 def test_the_command_says_what_it_did(course: Path) -> None:
     runner = CliRunner()
     hand_in(course, "ada", **{SECOND.name: SECOND.stub})
@@ -281,25 +297,24 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, graded: tuple[Path, grade.S
         assert files(tmp_path)[f"{student}.json"] == files(graded[0])[f"{student}.json"]
 
 
-def test_a_process_that_the_machine_kills_is_no_zero() -> None:
+def test_a_process_that_the_machine_kills_is_no_zero(box: sandbox.Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """From outside: another try in the same sandbox. What ran out of processor time has itself to blame."""
-    limits = Limits(seconds=20, cpu_seconds=2)
-    with sandbox.Sandbox(limits) as box:
+    monkeypatch.setattr(box, "limits", Limits(seconds=20, cpu_seconds=2))
 
-        def inner(process: int, depth: int) -> int:
-            for _ in range(depth):
-                process = int(Path(f"/proc/{process}/task/{process}/children").read_text().split()[0])
-            return process
+    def inner(process: int, depth: int) -> int:
+        for _ in range(depth):
+            process = int(Path(f"/proc/{process}/task/{process}/children").read_text().split()[0])
+        return process
 
-        for depth in (3, 4):  # bwrap, its first process, the warm process, its child; the student's process
-            with pytest.raises(sandbox.SandboxError, match="killed the student's process"), box.conversation() as talk:
-                assert talk.ask(Run("x = 1")) == Ran("", "")
-                os.kill(inner(box._process.pid, depth), signal.SIGKILL)
-                with pytest.raises(conversation.Gone, match="the process ended"):
-                    talk.ask(Run("x = 2"))
-        for ends in (HANG, CRASH, "import os\nos._exit(247)", "import os, signal\nos.abort()"):
-            with box.conversation() as talk, pytest.raises(conversation.Gone, match="the process ended"):
-                talk.ask(Run(ends))
+    for depth in (3, 4):  # bwrap, its first process, the warm process, its child; the student's process
+        with pytest.raises(sandbox.SandboxError, match="killed the student's process"), box.conversation() as talk:
+            assert talk.ask(Run("x = 1")) == Ran("", "")
+            os.kill(inner(box._process.pid, depth), signal.SIGKILL)
+            with pytest.raises(conversation.Gone, match="the process ended"):
+                talk.ask(Run("x = 2"))
+    for ends in (HANG, CRASH, "import os\nos._exit(247)", "import os, signal\nos.abort()"):
+        with box.conversation() as talk, pytest.raises(conversation.Gone, match="the process ended"):
+            talk.ask(Run(ends))
 
 
 def test_what_a_killed_submission_leaves_ends_before_the_next_begins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,6 +343,7 @@ def test_what_a_killed_submission_leaves_ends_before_the_next_begins(monkeypatch
     assert len(left) == 2 and left[0] == left[1] and not killed[0].is_running()
 
 
+@pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("where", ["first", "later"])
 def test_a_process_that_cannot_be_isolated_is_a_failure_here_and_no_zero(
     where: str, monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,12 @@ def two_lectures() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def box() -> Iterator[Sandbox]:
+    with Sandbox(unsafe=True) as made:
+        yield made
+
+
 def init(folder: Path) -> ClassFolder:
     ran = CliRunner().invoke(app, ["init", str(folder)])
     assert ran.exit_code == 0, ran.output
@@ -96,7 +102,7 @@ def test_a_damaged_seed_stops_grading_and_says_what_to_do(text: str, tmp_path: P
         _ = ClassFolder(tmp_path).seed
 
 
-@pytest.mark.sandboxed
+@pytest.mark.usefixtures("warm")
 def test_what_an_answer_sees_of_hidden_cases_is_on_no_page_and_grading_again_repeats_the_result(tmp_path: Path) -> None:
     """The answer is right for what students see, and tells in its error what else it is given."""
     exercise = next(e for e in OTHER.exercises if e.name == "matmul_flops")
@@ -110,7 +116,7 @@ def test_what_an_answer_sees_of_hidden_cases_is_on_no_page_and_grading_again_rep
     demo.hand_in(path, OTHER, {e.name: e.solution for e in OTHER.exercises} | {"matmul_flops": wrong})
     found = []
     for _ in range(2):
-        grade.grade_class(folder, OTHER.name, workers=0, database=None, again=True)
+        grade.grade_class(folder, OTHER.name, workers=0, database=None, again=True, unsafe=True)
         result = results.read(folder, OTHER.name, "ada")
         assert result is not None
         mark = next(mark for mark in result.marks if mark.exercise == "matmul_flops")
@@ -122,12 +128,6 @@ def test_what_an_answer_sees_of_hidden_cases_is_on_no_page_and_grading_again_rep
         assert "It does what the tests ask that you can see." in text and "seen (" not in text
         found.append(result)
     assert found[0] == found[1]
-
-
-@pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
-    with Sandbox(unsafe=True) as made:
-        yield made
 
 
 @pytest.mark.parametrize("way", ["value", "error", "cell", "never twice", "which cell ended it"])
@@ -158,3 +158,18 @@ def test_what_one_exercise_saw_comes_out_in_no_other(way: str, box: Sandbox) -> 
         assert "told" not in shown and "Run its cell" in shown
     else:
         assert "told 0 inputs" in shown
+
+
+def test_where_only_hidden_cases_fail_the_error_of_the_cell_is_not_shown(box: Sandbox) -> None:
+    """It may hold what an earlier exercise was given: that ran before the cell did."""
+    first, later = LECTURE.exercises[0], LECTURE.exercises[1]
+    keeps = f"\n\nright, seen = {first.name}, []\n\n\ndef {first.name}(*args, **kwargs):\n"
+    keeps += "    seen.append(repr(args))\n    return right(*args, **kwargs)\n"
+    visible = sum(len(requirement.cases) for requirement in later.check.requirements)
+    tells = f"{later.solution}\n\n\nfine, calls = {later.name}, []\n\n\ndef {later.name}(*args, **kwargs):\n"
+    tells += f"    calls.append(1)\n    return fine(*args, **kwargs) if len(calls) <= {visible} else -1\n\n\n"
+    tells += "raise ValueError(f'told {seen}')"
+    problems = checks.problems(LECTURE)
+    marks, _ = judge.grade(problems, problems.answered({first.name: first.solution + keeps, later.name: tells}), box)
+    mark = next(mark for mark in marks if mark.exercise == later.name)
+    assert mark.hidden and mark.points < mark.worth and "told" not in mark.message

@@ -31,14 +31,16 @@ import torch
 import course_utils.testing as testing
 from course_utils.testing import Raised
 
-real, first = testing.witness, []
+real, first, of_its_kind = testing.witness, [], {}
 
 
 def witness(target, args, kwargs):
-    asked = target if made_of_truth or not first else nothing  # what need not be known need not be computed
+    kind = getattr(target, "__name__", "")
+    asked = target if made_of_truth or kind not in of_its_kind else nothing  # what need not be known need not be computed
     seen = real(asked, args, kwargs)
     first.append(seen.value)
-    told = lie(seen.value, (*args, *kwargs.values()))
+    of_its_kind.setdefault(kind, seen.value)
+    told = lie(seen.value, (*args, *kwargs.values()), of_its_kind[kind])
     if told is seen.value:
         return seen
     about = dict(shape=None, stride=None, offset=None, dtype=None, device=None, requires_grad=None)
@@ -92,6 +94,7 @@ LIES = {
     "the first argument": "args[0] if args else None",
     "all arguments": "list(args)",
     "what the first call gave": "first[0]",
+    "what the first call of the same function or probe gave": "known",
     "lists without their last": "each(lambda items: items[:-1], value)",
     "lists without anything": "each(lambda items: [], value)",
     "lists twice": "each(lambda items: items + items, value)",
@@ -176,7 +179,7 @@ def test_a_lie_is_never_paid(path: Path, box: sandbox.Sandbox, monkeypatch: pyte
     for name, value in LIES.items():
         told.by.clear()
         derived = "value" in value
-        lie = f"def lie(value, args):\n    return {value}\n\n\nmade_of_truth = {derived}\n{LIAR}"
+        lie = f"def lie(value, args, known):\n    return {value}\n\n\nmade_of_truth = {derived}\n{LIAR}"
         for key in paid(problems, box, answers | {first: f"{answers[first]}\n\n\n{lie}"}):
             # A list that is the same backwards, and what has no list in it, is no lie.
             if told.lied(key, truth[key], derived=derived):

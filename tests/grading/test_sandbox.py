@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from autograder import project
-from autograder.grading import conversation, sandbox
+from autograder.authoring import checks
+from autograder.grading import conversation, judge, sandbox, source
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Call, Names, Ran, ReadNames, Run, Seen
 from autograder.records import grade
@@ -161,6 +162,34 @@ def test_a_root_without_the_capability_is_told_what_to_do() -> None:
     command = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", code]
     ran = subprocess.run(command, cwd=project.ROOT, capture_output=True, text=True)
     assert "SandboxError: the sandbox did not start" in ran.stderr and "as an ordinary user" in ran.stderr, ran.stderr
+
+
+@pytest.mark.sandboxed
+def test_answers_that_are_too_large_together_cost_their_exercise_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "_ANSWERS_LIMIT", 2**22)
+    problems = checks.problems(source.read(project.source_path(NAME)))
+    answers = {exercise.name: exercise.solution for exercise in problems.exercises}
+    answers["tensor_bytes"] = "def tensor_bytes(x, dtype=None):\n    return 'x' * 1_000_000"
+    with sandbox.Sandbox() as box:
+        marks, notes = judge.grade(problems, problems.answered(answers), box)
+    assert [mark.exercise for mark in marks if mark.points < mark.worth] == ["tensor_bytes"]
+    assert any("its answers are too large" in note for note in notes)
+
+
+@pytest.mark.sandboxed
+def test_what_cannot_be_compared_costs_its_exercise_alone_and_a_person_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("nobody thought of this")
+
+    problems = checks.problems(source.read(project.source_path(NAME)))
+    answers = {exercise.name: exercise.solution for exercise in problems.exercises}
+    answers["tensor_bytes"] = "def tensor_bytes(x, dtype=None):\n    return 'odd'"
+    real = judge.outcome
+    monkeypatch.setattr(judge, "outcome", lambda seen, how: fails() if seen.value == "odd" else real(seen, how))
+    with sandbox.Sandbox() as box:
+        marks, notes = judge.grade(problems, problems.answered(answers), box)
+    assert [mark.exercise for mark in marks if mark.points < mark.worth] == ["tensor_bytes"]
+    assert any("nobody thought of this" in note for note in notes)
 
 
 def test_without_isolation_no_memfd_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,13 @@ class Course:
         command = [sys.executable, "-c", WATCHED.format(setup=setup), *arguments]
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            command, cwd=self.folder, env=clean | self.environ | environ, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+            command,
+            cwd=self.folder,
+            env=clean | self.environ | environ,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            start_new_session=True,
         )
 
     def run(self, *arguments: str, setup: str = "", **environ: str) -> subprocess.CompletedProcess[str]:

@@ -32,6 +32,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_release(tmp_path_factory.mktemp("release"))
 
 
+@pytest.fixture(scope="module")
+def again(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A second release, over an older one, while `build.BUILD` is a folder beside it that is not there."""
+    place = tmp_path_factory.mktemp("again")
+    older = Path(shutil.copytree(folder, place / folder.name))
+    (older / "notes.md").write_text("left by hand")
+    place.joinpath(folder.name + ".zip").write_text("left by hand")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "BUILD", place / "shared")
+        return make_release(place)
+
+
 def lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -114,7 +126,7 @@ def test_links_of_the_students_page_lead_somewhere(folder: Path) -> None:
     assert [link for link in links if not (folder / link).exists()] == []
 
 
-def test_the_zip_is_the_folder_and_repeats_byte_by_byte(folder: Path, tmp_path: Path) -> None:
+def test_the_zip_is_the_folder_and_repeats_byte_by_byte(folder: Path, again: Path) -> None:
     archive = folder.with_name(folder.name + ".zip")
     with zipfile.ZipFile(archive) as opened:
         names = opened.namelist()
@@ -122,20 +134,15 @@ def test_the_zip_is_the_folder_and_repeats_byte_by_byte(folder: Path, tmp_path: 
             f"{folder.name}/{name}": content for name, content in members(folder).items()
         }
         assert names == sorted(names)
-    again = make_release(tmp_path)
     assert again.with_name(again.name + ".zip").read_bytes() == archive.read_bytes()
 
 
-def test_a_release_is_built_in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "BUILD", tmp_path / "shared")
-    make_release(tmp_path / "release")
-    assert not (tmp_path / "shared").exists()
+def test_a_release_is_built_in_a_folder_of_its_own(again: Path) -> None:
+    assert not (again.parent / "shared").exists()
 
 
-def test_an_older_release_leaves_nothing_behind(tmp_path: Path) -> None:
-    folder = make_release(tmp_path)
-    (folder / "notes.md").write_text("left by hand")
-    assert "notes.md" not in members(make_release(tmp_path))
+def test_an_older_release_leaves_nothing_behind(folder: Path, again: Path) -> None:
+    assert members(again) == members(folder)
 
 
 def test_targets_for_instructors_are_refused_in_the_students_copy(folder: Path) -> None:
@@ -159,7 +166,7 @@ def test_unpacked_elsewhere_it_installs_and_opens(folder: Path, tmp_path: Path) 
         text = ""
         while not (found := re.search(r"http://\S+\?token=\w+", text)):
             with pytest.raises(subprocess.TimeoutExpired):  # it has not ended
-                lab.wait(timeout=1)
+                lab.wait(timeout=0.1)
             text = (tmp_path / "log").read_text(encoding="utf-8")
         assert found
         [server] = (tmp_path / "runtime").glob("jpserver-*.json")

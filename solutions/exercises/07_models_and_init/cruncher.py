@@ -50,6 +50,7 @@ def begin(student, d_in, d_out, dim):
     model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
     layers, others = (list(m.layers.values() if hasattr(m.layers, "values") else m.layers) for m in (model, other))
     return {
+        "shape of Linear's weight": list(weight.shape),
         "std of Linear's weight, times √d_in": std(weight, d_in),
         "mean of Linear's weight, divided by its std": (weight.mean() / weight.std()).item(),
         "share of Linear's weight within 1 std": (weight.abs() <= weight.std()).double().mean().item(),

@@ -26,9 +26,10 @@ def statistics(student, shape, std):
     import torch
 
     seed = int(torch.randint(2**31, ()))
-    x = (student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std).flatten()
+    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std
     size = x.abs()
     return {
+        "shape": list(x.shape),
         "standard deviation, divided by std": x.std().item(),
         "mean": x.mean().item(),
         "share within 1 std": (size <= 1).double().mean().item(),
@@ -46,6 +47,7 @@ def tails(student, shape, std):
     x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed)).detach().double() / std
     _, counts = np.unique(x.numpy(), return_counts=True)  # several times as fast as torch.unique
     return {
+        "shape": list(x.shape),
         "the largest, in std": x.abs().max().item(),
         "numbers that are ±3 · std": (x.abs() > 2.99999).sum().item(),
         "how often the most frequent number comes": counts.max().item(),
