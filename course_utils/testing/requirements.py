@@ -16,6 +16,7 @@ from typing import Any
 from course_utils.testing import wire
 from course_utils.testing.comparing import Comparison
 from course_utils.testing.observing import Observation
+from course_utils.testing.plain import Raised
 
 _VERSION = 1
 _LIMIT = 2**24  # bytes of a check, unpacked: a damaged file must not fill the memory
@@ -118,7 +119,8 @@ def outcome(seen: Observation, comparison: Comparison) -> Outcome:
     """The parts of an observation that are compared. Its ``error`` is the error itself, or None."""
     found = {part: getattr(seen, part) for part in {*comparison.parts, "value"}}
     if "error" in found:
-        found["error"] = seen.value if seen.error is not None else None
+        # An answer that *returns* an error, and so has none to report, must not pass for both.
+        found["error"] = seen.value if seen.error is not None or isinstance(seen.value, Raised) else None
     return found
 
 

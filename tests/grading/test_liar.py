@@ -36,7 +36,7 @@ real, first, of_its_kind = testing.witness, [], {}
 
 def witness(target, args, kwargs):
     kind = getattr(target, "__name__", "")
-    asked = target if made_of_truth or kind not in of_its_kind else nothing  # what need not be known need not be computed
+    asked = target if made_of_truth or kind not in of_its_kind else nothing  # what is not needed is not computed
     seen = real(asked, args, kwargs)
     first.append(seen.value)
     of_its_kind.setdefault(kind, seen.value)
