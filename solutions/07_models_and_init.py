@@ -521,7 +521,8 @@ the CPU. You may assume that nobody has changed PyTorch's default dtype and devi
 distribution with mean 0 and std `std`, *given that* each lies within ±3 · `std`. (So the std of the result is 0.9866 ·
 `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
 from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row give different ones,
-and PyTorch's global generator isn't changed. (Draw many numbers at a time: a matrix has millions.)
+and PyTorch's global generator isn't changed. (Draw many numbers at a time: a matrix has millions.) Write the redrawing
+yourself: nothing from `torch.nn.init` may be called.
 """
 
 

@@ -7,11 +7,24 @@ exercise = Exercise("Draw from a normal distribution of that std, and draw again
 
 
 def look(student, shape, std, seed):
-    """What kind of tensor truncated_normal returns."""
+    """What kind of tensor truncated_normal returns, and whether it had PyTorch's initializers make it."""
+    import inspect
+
     import torch
 
-    x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+    init, called = torch.nn.init, []
+
+    def noted(name, function):
+        return lambda *args, **kwargs: (called.append(name), function(*args, **kwargs))[1]
+
+    ready = {name: each for name, each in vars(init).items() if inspect.isfunction(each)}
+    vars(init).update({name: noted(name, each) for name, each in ready.items()})
+    try:
+        x = student.truncated_normal(shape, std, torch.Generator().manual_seed(seed))
+    finally:
+        vars(init).update(ready)
     return {
+        "uses torch.nn.init": bool(called),
         "shape": list(x.shape),
         "dtype": x.dtype,
         "device": x.device.type,
@@ -108,7 +121,7 @@ def call(shape, std, seed):
 
 
 exercise.requirement(
-    "a new float32 tensor of that shape on the CPU, and no parameter",
+    "a new float32 tensor of that shape on the CPU, no parameter, and drawn without torch.nn.init",
     points=0.25,
     probe=look,
     visible=[call((3, 5), 0.02, 1), call((4,), 5.0, 2)],
@@ -298,7 +311,8 @@ def truncated_normal(
     u = 6 * torch.rand(tuple(shape), generator=generator, dtype=torch.float32) - 3
     return torch.where(z.abs() > 3, u, z) * std
 
-# %% right: PyTorch's own
+# %% mistake: PyTorch's own
+# says: That calls what you are asked to write: draw the numbers, and again those that lie outside, yourself.
 def truncated_normal(shape, std, generator):
     x = torch.empty(*shape)
     nn.init.trunc_normal_(x, mean=0.0, std=std, a=-3 * std, b=3 * std, generator=generator)
