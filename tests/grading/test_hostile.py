@@ -219,6 +219,10 @@ class Unlucky:
     def asked(self) -> Request:
         return self.talk.asked()
 
+    @property
+    def received(self) -> int:
+        return self.talk.received
+
 
 def test_a_cell_that_ends_its_second_process_keeps_its_points_and_takes_nobody_elses(boxes: Boxes) -> None:
     box = Unlucky(boxes.box, {(1, REFERENCE["copy_cost"]), (2, REFERENCE["tensor_bytes"])})
