@@ -476,7 +476,8 @@ limits a program.
 """
 
 # %% tags=["timed"]
-# Your function, applied to the measurements above: on a CPU without the largest copy, which a fast cache may not hold.
+# Your function, applied to the measurements above. (On a CPU without the
+# largest copy, which may not fit in a fast cache.)
 fitted = slice(None) if devices.on_gpu(device) else slice(7)
 latency, bandwidth = copy_cost(copy_sizes[fitted], copy_seconds[fitted])
 print(f"latency {readable(latency, 's')}, bandwidth {readable(bandwidth, 'B/s')}")
