@@ -33,7 +33,9 @@ from .text import MESSAGE_LIMIT, clean
 # What a cell may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask.
 _NOT_HERE = re.compile(
     r"(?:ModuleNotFound|FileNotFound|Permission|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
-    r"Connection\w*)(?:Error|error)?:|.*(?:Address family not supported|getpwuid|NVIDIA|CUDA|CuDNN)",
+    r"Connection\w*)(?:Error|error)?:|.*(?:Address family not supported|getpwuid|NVIDIA|CUDA|CuDNN)|"
+    # A shell without a front end: magics that it does not have, streams that are no files, a kernel that is not there.
+    r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
     re.IGNORECASE,
 )
 # The same of a call, but for files, which may be what an exercise is about.
@@ -177,7 +179,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
             try:
                 verdict, elsewhere = _score(step.exercise, program.problems, work.hidden, talk)
             except _Puzzling as error:  # whoever it was that did not think of this, nobody else loses points by it
-                verdict, elsewhere = Verdict(False, f"✗ {step.exercise.name}\n  {error}"), []
+                verdict, elsewhere = Verdict(False, f"✗ {step.exercise.name}\n  {error}", told=work.hidden), []
                 work.notes.append(f"{step.exercise.name}: {error} ({error.detail})")
             work.told = before or (work.hidden and verdict.told)
             work.waiting.remove(step.exercise)
@@ -303,6 +305,10 @@ def _shows(seen: Observation, argument: Any) -> bool:
     for tensor in tensors(argument):
         with contextlib.suppress(Exception):  # whatever a made-up shape leads to
             assert seen.offset is not None and seen.stride is not None
+            # Within the storage: one without bytes would grow, and a claim is made up of numbers.
+            last = seen.offset + sum((size - 1) * step for size, step in zip(value.shape, seen.stride, strict=True))
+            if value.numel() and (last + 1) * value.dtype.itemsize > tensor.untyped_storage().nbytes():
+                continue
             view = torch.empty(0, dtype=value.dtype)
             view.set_(tensor.untyped_storage(), seen.offset, value.shape, seen.stride)
             if compare(view, value, 0.0) is None:

@@ -232,7 +232,7 @@ def _compare_tensors(got: Any, want: torch.Tensor, tolerance: float | None, wher
     if bool(same.all()):
         return None
     count = int((~same).sum())
-    place = tuple(int(i) for i in (~same).nonzero()[0])
+    place = tuple(int(i) for i in np.unravel_index(int((~same).flatten().byte().argmax()), same.shape))
     if want.numel() > 8:
         few = f"{count:,} of {want.numel():,} elements differ, the first at {list(place)}"
         return Difference(got[place], want[place], f"{where}, {few}".lstrip(", "))

@@ -19,6 +19,7 @@ import torch
 from course_utils.testing.observing import Observation
 from course_utils.testing.plain import Opaque, Raised
 
+_DIMENSIONS = 16  # of a tensor: no lecture has half as many, and some operations take memory for each
 LIMIT = 2**28  # bytes of one message; the largest hidden inputs take a tenth of it
 _DEPTH = 40
 _NODES = 300_000  # values in one message
@@ -210,6 +211,7 @@ class _Unpacker:
         self._storages: dict[tuple[int, ...], torch.UntypedStorage] = {}
         self._truth: dict[int, bool] = {}
         self._count = self._hashed = self._shown = 0
+        self._observed = False
 
     def value(self, node: Any, depth: int) -> Any:
         self._count += 1
@@ -267,6 +269,9 @@ class _Unpacker:
             case "opaque":
                 return Opaque(_text(content))
             case "observation":
+                if self._observed:  # one inside another has no meaning, and nobody who reads it expects one
+                    raise WireError("more than one observation")
+                self._observed = True
                 return self._observation(self._values(content, depth))
         raise WireError(f"{name!r} is not a kind of value")
 
@@ -281,7 +286,7 @@ class _Unpacker:
             raise WireError(f"a tensor of dtype {name:.50}")
         dtype = _DTYPES[name]
         shape, stride = [_index(size) for size in shape], [_index(step) for step in stride]
-        if len(shape) != len(stride) or len(shape) > 64 or type(requires_grad) is not bool:
+        if len(shape) != len(stride) or len(shape) > _DIMENSIONS or type(requires_grad) is not bool:
             raise WireError("a tensor that contradicts itself")
         last = _index(offset) + sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
         # On meta there is nothing to look at but the shape.

@@ -140,6 +140,19 @@ def test_values_that_are_not_plain_data_or_too_large_are_refused(value: Any) -> 
         wire.pack(value)
 
 
+def test_an_observation_inside_another_is_refused() -> None:
+    inner = Observation("f()", 1, None)
+    assert passed(inner).value == 1
+    with pytest.raises(wire.WireError, match="more than one observation"):
+        passed(Observation("f()", [inner], None))
+
+
+def test_a_tensor_of_many_dimensions_is_refused() -> None:
+    assert passed(torch.zeros([1] * 16)).dim() == 16
+    with pytest.raises(wire.WireError, match="contradicts itself"):
+        passed(torch.zeros(1).expand([2] * 22 + [1] * 42))
+
+
 def test_a_value_nested_too_deep_is_refused() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
