@@ -202,6 +202,30 @@ def test_an_answer_that_does_nothing_is_never_paid_whatever_the_courses_helpers_
     assert not found
 
 
+# What functions give that look at nothing.
+CONSTANTS = {
+    "0": "0",
+    "1.0": "1.0",
+    "zeros": "torch.zeros(4, 4)",
+    "a pair of zeros": "(torch.zeros(4, 4), torch.zeros(4, 4))",
+    "zeros like the first tensor": "next((torch.zeros_like(each) for each in args if torch.is_tensor(each)), 0)",
+}
+
+
+@pytest.mark.parametrize("path", LECTURES, ids=lambda path: path.stem)
+def test_a_function_that_gives_a_constant_is_never_paid(path: Path, box: sandbox.Sandbox) -> None:
+    """Not even for leaving everything as it was."""
+    problems = checks.problems(source.read(path))
+    names = [asked for exercise in problems.exercises for asked in program.asked(exercise)]
+    found = []
+    for what, value in CONSTANTS.items():
+        functions = [f"def {name}(*args, **kwargs): return {value}" for name in names]
+        answers = {exercise.name: "" for exercise in problems.exercises}
+        answers[problems.exercises[0].name] = "\n".join(["import torch", *functions])
+        found += [f"{exercise}: {what}" for exercise in paid(problems, box, answers)]
+    assert not found
+
+
 @pytest.mark.parametrize(
     ("name", "code", "noted"),
     [

@@ -26,13 +26,15 @@ def sheet_after(student, flops, seconds, sheet, dtype):
     known = dtype in sheet
     try:
         result = student.mfu(flops, seconds, sheet, dtype)
+        more = student.mfu(2 * flops + 1, seconds, sheet, dtype)
     except KeyError:
         if known:
             raise
-        result = None
+        result = more = None
     return {
         "sheet afterwards": {str(key): entry for key, entry in sheet.items()},
         "a number came": isinstance(result, (int, float, torch.Tensor)) if known else None,
+        "more work gives more": bool(more > result) if known and None not in (result, more) else None,
     }
 
 

@@ -130,6 +130,7 @@ def traces(student, training, hooks):
         first = student.model_flops(model, batch)
         after = state()
         second = student.model_flops(model, batch)
+        larger = student.model_flops(model, torch.zeros(10, 3))
     finally:
         nn.Linear.forward, nn.Module.__call__ = forward, call
         for each, old in zip(everywhere, before["hooks of all modules"], strict=True):
@@ -140,7 +141,8 @@ def traces(student, training, hooks):
         "hooks afterwards": sum(map(len, after["hooks"])),
         "changed": [what for what, was in before.items() if after[what] != was],
         "the second count is the first": first == second,
-        "something was counted": isinstance(first, (int, float)) and first > 0,
+        "something was counted, and more for a larger batch":
+            all(isinstance(each, (int, float)) for each in (first, larger)) and 0 < first < larger,
     }
 
 

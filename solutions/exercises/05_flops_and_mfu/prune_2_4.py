@@ -21,12 +21,14 @@ def magnitudes(student, w):
 
 
 def memory(student, w):
-    """What is in w afterwards, and whether the result has memory of its own."""
+    """What is in w afterwards, whether the result has memory of its own, and whether another w gives another."""
     import torch
 
     y = student.prune_2_4(w)
     own = torch.is_tensor(y) and y.untyped_storage().data_ptr() != w.untyped_storage().data_ptr()
-    return {"w afterwards": w, "the result has memory of its own": own}
+    other = student.prune_2_4(w * 2 + 1)
+    differs = torch.is_tensor(y) and torch.is_tensor(other) and not torch.equal(y, other)
+    return {"w afterwards": w, "the result has memory of its own": own, "another w gives another result": differs}
 
 
 @st.composite

@@ -31,6 +31,7 @@ def without_autograd(student, x, w1, w2):
     with torch.inference_mode(), without(torch.autograd, "_engine_run_backward"), without(forward_ad, "make_dual"):
         with torch.autograd.graph.saved_tensors_hooks(refuse, refuse):
             pair = student.gradients_by_hand(x, w1, w2)
+            others = student.gradients_by_hand(x + 1, w1.clone(), w2.clone())
     if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not all(isinstance(g, torch.Tensor) for g in pair):
         return pair
     return {
@@ -40,10 +41,13 @@ def without_autograd(student, x, w1, w2):
         "x afterwards": x,
         "w1 afterwards": w1,
         "w2 afterwards": w2,
+        "another x gives other gradients": [list(g.shape) for g in others] != [list(g.shape) for g in pair]
+        or not all(torch.equal(a, b) for a, b in zip(pair, others, strict=True)),
     }
 
 
-SEEN = ("gradient of w1", "gradient of w2", "dtypes of the two", "x afterwards", "w1 afterwards", "w2 afterwards")
+SEEN = ("gradient of w1", "gradient of w2", "dtypes of the two", "x afterwards", "w1 afterwards", "w2 afterwards",
+        "another x gives other gradients")  # fmt: skip
 
 
 def only(*numbers):
@@ -123,7 +127,7 @@ exercise.requirement(
     points=0.25,
     probe=without_autograd,
     parts=["value"],
-    rules=only(3, 4, 5),
+    rules=only(3, 4, 5, 6),
     tolerance=0,
     visible=[uneven],
     edges={"float32": case(*squares, torch.float32), "all sizes 1": case([[3]], [[2]], [[-1]])},

@@ -32,9 +32,14 @@ def slopes(student, f, x, step=None):
 
 
 def afterwards(student, f, x, step):
-    """What x holds after the call."""
-    result = student.numerical_gradient(eval(f, {"torch": __import__("torch")}), x, step)
-    return {"x afterwards": x, "numbers in the gradient": result.numel()}
+    """What x holds after the call, and whether the gradient depends on it."""
+    import torch
+
+    function = eval(f, {"torch": torch})
+    result = student.numerical_gradient(function, x, step)
+    other = student.numerical_gradient(function, x + 1, step)
+    alike = result.shape == other.shape and torch.allclose(result.double(), other.double(), rtol=1e-3)
+    return {"x afterwards": x, "numbers in the gradient": result.numel(), "another x gives another gradient": not alike}
 
 
 CUBES, ROWS = "lambda t: (t**3).sum()", "lambda t: (t.sum(dim=-1) ** 2).sum()"
