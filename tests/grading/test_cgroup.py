@@ -69,7 +69,7 @@ def test_a_group_that_cannot_be_used_is_none(place: Path, monkeypatch: pytest.Mo
     before = set(place.glob(f"{cgroup._NAME}*"))
     monkeypatch.setattr(cgroup, "_try", refused)
     assert cgroup.memory_group(2**30) is None
-    assert set(place.glob(f"{cgroup._NAME}*")) == before
+    assert set(place.glob(f"{cgroup._NAME}*")) <= before  # what other graders left may go meanwhile
 
 
 def test_what_a_killed_grader_left_is_removed(place: Path) -> None:
