@@ -69,6 +69,9 @@ def main(folder: Path, here: Surroundings, rank: int, size: int, seconds: float)
         world_size=size,
         timeout=timedelta(seconds=START_SECONDS + seconds),
     )
+    # A rank that has nothing to say may be done before the others have connected to it, and they would call it lost.
+    store.set(f"connected-{rank}", "1")
+    store.wait([f"connected-{each}" for each in range(size)], timedelta(seconds=START_SECONDS + seconds))
     faulthandler.dump_traceback_later(seconds, exit=True)
     result: tuple[str, Any]
     try:
