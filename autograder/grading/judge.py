@@ -43,7 +43,6 @@ _NOT_THERE_EITHER = re.compile(r"FileNotFound|Permission")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
 # Bytes of all answers to one exercise's cases. They are kept until they are scored; honest ones take a few million.
 _ANSWERS_LIMIT = 2**29
-_READ_LIMIT = 20_000  # characters of a cell that are searched for what no answer needs
 _A = TypeVar("_A", Ran, Names)
 
 
@@ -333,6 +332,7 @@ _ODD = re.compile(
     r"\bos\.(?:write|read|open|kill\w*|fork\w*|_exit|dup2?|close\w*|pipe2?|exec\w+|environ|symlink|system|popen)\b|"
     r"\bbuiltins\b|__import__|\bimportlib\b"
 )
+# Bounded, since what a submission repeats a thousand times would otherwise be read a million times.
 _READY_MADE = r"\b(?:checkpoint|data|flops|timing)\.{0}\b|\bcourse_utils[\w.]{{0,60}} import [^\n]{{0,300}}\b{0}\b"
 
 
@@ -346,12 +346,11 @@ def _suspicious(program: Program) -> list[str]:
     notes = []
     for step in program.steps:
         if step.kind is Kind.THEIRS:
-            text = step.cell.text[:_READ_LIMIT]
-            found = sorted(set(_ODD.findall(text)))
+            found = sorted(set(_ODD.findall(step.cell.text)))
             if step.exercise is None:
                 found = [each for each in found if each not in lecture]
             else:
-                found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), text)))
+                found += sorted(set(re.findall(_READY_MADE.format(step.exercise.name), step.cell.text)))
             who = step.exercise.name if step.exercise else step.cell.title
             if found:
                 notes.append(f"{who}: its code uses {', '.join(found[:5])}, which no answer needs; read it")
