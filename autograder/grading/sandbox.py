@@ -7,6 +7,7 @@ namespaces, scratch folder and limits, and is gone when the conversation ends.
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import importlib.util
 import os
@@ -308,6 +309,8 @@ class Wall:
 
 def _forget_places(folder: Path) -> None:
     """Compile modules again whose compiled form says where it was made; Python itself doesn't need to know."""
+    # What isn't compiled yet would be by whoever imports it next, perhaps while a submission looks.
+    compileall.compile_dir(folder, quiet=2, stripdir=str(ROOT))
     for compiled in folder.rglob("__pycache__/*.pyc"):
         with contextlib.suppress(OSError, py_compile.PyCompileError):  # a folder that isn't ours to write to
             if str(ROOT).encode() in compiled.read_bytes():
