@@ -92,17 +92,17 @@ def rubric(lecture_name: str, cells: Cells, code: str) -> Rubric:
     for number, promise in enumerate(spec.promises):
         came = ran.outcomes(cells.name, promise, promise.visible)
         outcomes[number] = [(one, "") for one in came]
-    lines = score(visible, outcomes).lines
-    more = Check.unpack(hidden(spec)).requirements if any(line.met is Met.YES for line in lines) else ()
+    rubric = score(visible, outcomes)
+    more = Check.unpack(hidden(spec)).requirements if rubric.points else ()
     for number, promise in enumerate(spec.promises):
-        if lines[number].met is not Met.YES:
+        if rubric.lines[number].met is not Met.YES:
             agree.append(False)
             continue
         cases = [Given(case.args, case.kwargs) for case in more[number].cases]
         wanted = (case.expected for case in more[number].cases)
         pairs = zip(ran.outcomes(cells.name, promise, cases), wanted, strict=True)
         agree.append(all(promise.comparison.difference(got, want) is None for got, want in pairs))
-    return score(visible, outcomes, agree)
+    return rubric.in_full(visible, agree)
 
 
 def digest(spec: Spec) -> str:

@@ -20,12 +20,12 @@ from course_utils.testing import Observation, freeze, tensors
 from course_utils.testing.comparing import compare
 from course_utils.testing.plain import Opaque, Raised
 from course_utils.testing.requirements import Case, Outcome, Requirement, outcome
-from course_utils.testing.rubric import Met, score
+from course_utils.testing.rubric import Met, Rubric, score
 
 from .cells import quietly
 from .conversation import Conversation, Gone
 from .exercises import Cell, Exercise, ProblemSet, unpacked
-from .marks import Mark, Verdict
+from .marks import Mark
 from .program import Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
@@ -48,20 +48,18 @@ _A = TypeVar("_A", Ran, Names)
 
 @dataclass
 class _Work:
-    """A submission being judged: ``waiting`` are the exercises without a mark, ``at`` is the current step, if an end
-    there isn't our fault. If ``hidden`` is False, no hidden test runs. ``told``: some hidden test has run, in this
-    process or in an earlier one, which may have passed on what it saw through the cell where it ended. ``tainted`` are
-    exercises that failed before their own hidden tests but after others', ``untold`` what was dropped before."""
+    """A submission being judged, in two passes: first with the tests that students see, then with the hidden ones.
+
+    ``waiting`` are the exercises that this pass hasn't come to yet, ``rubrics`` what the first pass found, ``marks``
+    what is known so far, both by exercise. ``at`` is the current step, if an end there isn't our fault.
+    """
 
     program: Program
-    cells: Sequence[Cell]
-    waiting: list[Exercise]
-    hidden: bool = True
-    told: bool = False
-    marks: list[Mark] = field(default_factory=list)
+    hidden: bool = False
+    waiting: list[Exercise] = field(default_factory=list)
+    rubrics: dict[str, Rubric] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    tainted: list[Exercise] = field(default_factory=list)
-    untold: dict[int, str] = field(default_factory=dict)
     at: int | None = None
 
 
@@ -72,13 +70,30 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
     or should be looked at. The marks are clean text; the notes are not.
 
     The cells run in order in one process, and each exercise is judged at its test cell (see
-    :mod:`autograder.grading.program`). If the process ends or hangs, the current step is dropped and the others run
-    again in a fresh process; an exercise whose answer or call it was gets nothing. Raises :class:`SandboxError` if a
-    process ends before any of the student's code has run.
+    :mod:`autograder.grading.program`); this happens twice. The first pass tries what students see, and every word that
+    the submission has a say in (values, errors, calls) comes from it: no process of the submission has seen a hidden
+    input by then. The second pass, in a process of its own, tries the hidden cases of requirements that are met so far,
+    and adds nothing but verdicts. A single pass could not keep what one exercise is given out of what another returns.
+
+    If a process ends or hangs, the current step is dropped and the others run again in a fresh process; an exercise
+    whose answer or call it was gets nothing. Raises :class:`SandboxError` if a process ends before any of the student's
+    code has run.
     """
-    end = time.monotonic() + box.limits.seconds_in_all
-    work = _Work(Program(problems, cells), cells, list(problems.exercises))
+    begin, seconds = time.monotonic(), box.limits.seconds_in_all
+    work = _Work(Program(problems, cells), waiting=list(problems.exercises))
     work.notes += _suspicious(work.program)
+    _work_off(work, box, begin + seconds / 2)  # what takes all of that must not cost what came before it
+    work.hidden = True
+    work.waiting = [
+        each for each in problems.exercises if work.marks[each.name].points and problems.hidden.get(each.name)
+    ]
+    _work_off(work, box, begin + seconds)
+    # What is wrong in both passes is said once.
+    return [_cleaned(work.marks[exercise.name]) for exercise in problems.exercises], list(dict.fromkeys(work.notes))
+
+
+def _work_off(work: _Work, box: Sandbox, end: float) -> None:
+    """Judge what's waiting, in as many processes as it takes."""
     while work.waiting:
         gone: Gone | None = None
         work.at = None
@@ -88,7 +103,7 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
             except Gone as error:
                 gone = error
         if gone is None:
-            break
+            return
         why = talk.ended or gone.why
         if work.at is not None:
             _drop(work, work.at, why, f"{why} ({gone.detail})" if gone.detail else why)
@@ -96,36 +111,9 @@ def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[li
             raise SandboxError(f"the sandbox failed before it came to the student's code: {why} {gone.detail}")
         if time.monotonic() >= end:
             for exercise in work.waiting:
-                message = f"✗ {exercise.name}\n  The cells before it used up all the time that there was."
-                work.marks.append(Mark(exercise.name, 0.0, exercise.points, message))
+                _nothing(work, exercise, "The cells before it used up all the time that there was.")
                 work.notes.append(f"{exercise.name}: no time was left for it")
-            break
-    _say_again(work, box, end)
-    order = [exercise.name for exercise in problems.exercises]
-    marks = sorted(map(_cleaned, work.marks), key=lambda mark: order.index(mark.exercise))
-    return marks, work.notes
-
-
-def _say_again(work: _Work, box: Sandbox, end: float) -> None:
-    """Replace those messages on a student's page that could carry another exercise's hidden inputs.
-
-    A student's code controls what an exercise returns and the error that its cell ends with. So these messages come
-    from a separate process in which no hidden test has run.
-    """
-    if not work.tainted:
-        return
-    program = Program(work.program.problems, work.cells)
-    program.dropped |= work.untold
-    again = _Work(program, work.cells, list(work.tainted), hidden=False)
-    with contextlib.suppress(Gone), box.conversation(end) as talk:
-        _converse(talk, again)
-    said = {mark.exercise: mark for mark in again.marks if mark.points < mark.worth}
-    for place, mark in enumerate(work.marks):
-        if mark.exercise in {exercise.name for exercise in work.tainted}:
-            unsaid = f"✗ {mark.exercise}\n  A test that you can see fails. Run its cell in your notebook: it says how."
-            found = said.get(mark.exercise, replace(mark, message=unsaid, mistake=None))
-            # The points are those of the process that was asked everything; only the words are replaced.
-            work.marks[place] = replace(mark, message=found.message, mistake=found.mistake)
+            return
 
 
 def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
@@ -137,16 +125,18 @@ def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
     for each, other in enumerate(work.program.steps):
         if each == number or (step.exercise is not None and other.exercise is step.exercise):
             work.program.dropped[each] = why
-            if not work.told:
-                work.untold[each] = why
     if step.exercise is None:
         work.notes.append(f"{step.cell.title} was left out: {in_full}")
         return
     work.notes.append(f"{step.exercise.name}: {in_full}")
     if step.exercise in work.waiting:
         work.waiting.remove(step.exercise)
-        message = f"✗ {step.exercise.name}\n  Your code did not come to an end: {why}."
-        work.marks.append(Mark(step.exercise.name, 0.0, step.exercise.points, message))
+        _nothing(work, step.exercise, f"Your code did not come to an end: {why}.")
+
+
+def _nothing(work: _Work, exercise: Exercise, why: str) -> None:
+    """No points for an exercise, whatever it had earned. ``why`` is in our own words."""
+    work.marks[exercise.name] = Mark(exercise.name, 0.0, exercise.points, f"✗ {exercise.name}\n  {why}")
 
 
 def _cleaned(mark: Mark) -> Mark:
@@ -174,22 +164,27 @@ def _converse(talk: Conversation, work: _Work) -> None:
                 program.stopped[number] = error
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
-            before, work.told = work.told, work.hidden  # also where it ends in these tests
+            judged = _hidden if work.hidden else _visible
+            elsewhere: list[str] = []
             try:
-                verdict, elsewhere = _score(step.exercise, program.problems, work.hidden, talk)
+                mark = judged(step.exercise, work, talk, elsewhere)
             except _Puzzling as error:  # whoever it was that did not think of this, nobody else loses points by it
-                verdict, elsewhere = Verdict(False, f"✗ {step.exercise.name}\n  {error}", told=work.hidden), []
+                _nothing(work, step.exercise, str(error))
                 work.notes.append(f"{step.exercise.name}: {error} ({error.detail})")
-            work.told = before or (work.hidden and verdict.told)
+            else:
+                work.marks[step.exercise.name] = mark
             work.waiting.remove(step.exercise)
-            if before and not verdict.passed and not verdict.hidden:
-                work.tainted.append(step.exercise)
-            own = [program.stopped[n] for n in program.stopped if program.steps[n].exercise is step.exercise]
-            work.marks.append(_mark(step.exercise, verdict, own[-1][:500] if own else ""))
-            if not verdict.passed and (why := program.out_of_reach(step.exercise) or _outside([*own, *elsewhere])):
+            own = _stopped(program, step.exercise)
+            failed = work.marks[step.exercise.name].points < step.exercise.points
+            if failed and (why := program.out_of_reach(step.exercise) or _outside([*own, *elsewhere])):
                 work.notes.append(f"{step.exercise.name}: {why}")
         if not work.waiting:
             return
+
+
+def _stopped(program: Program, exercise: Exercise) -> list[str]:
+    """The errors with which the cells of an answer stopped."""
+    return [program.stopped[n] for n in program.stopped if program.steps[n].exercise is exercise]
 
 
 def _outside(errors: Sequence[str]) -> str:
@@ -206,38 +201,49 @@ def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | 
     return answer
 
 
-def _score(exercise: Exercise, problems: ProblemSet, hidden: bool, talk: Conversation) -> tuple[Verdict, list[str]]:
-    """Try an exercise's cases there and compare the results here. Also returns the errors that calls ended with.
-
-    Visible cases come first: a requirement that fails one of them needs no other.
-    """
-    check = exercise.check
-    errors: list[str] = []
+def _visible(exercise: Exercise, work: _Work, talk: Conversation, errors: list[str]) -> Mark:
+    """Try the cases that students see. The errors that calls ended with are added to ``errors``."""
     before = talk.received
-
-    def observed(requirement: Requirement, case: Case) -> tuple[Outcome, str]:
-        if talk.received - before > _ANSWERS_LIMIT:
-            raise Gone("its answers are too large")
-        return _observe(requirement, case, talk, errors)
-
     with quietly():
-        visible = {n: [observed(r, case) for case in r.cases] for n, r in enumerate(check.requirements)}
+        outcomes = {
+            n: [_observe(requirement, case, talk, before, errors) for case in requirement.cases]
+            for n, requirement in enumerate(exercise.check.requirements)
+        }
         with _puzzling():
-            rubric = score(check, visible)
-        packed = problems.hidden.get(exercise.name) if hidden and rubric.points else None
-        if packed:
-            agree = []
-            for requirement, line in zip(unpacked(packed).requirements, rubric.lines, strict=True):
-                tried = (_agrees(requirement, observed(requirement, case)[0], case) for case in requirement.cases)
-                agree.append(line.met is Met.YES and all(tried))
-            with _puzzling():
-                rubric = score(check, visible, agree)
+            rubric = work.rubrics[exercise.name] = score(exercise.check, outcomes)
+    message = f"✗ {exercise.name}\n{rubric.failure or ''}".rstrip()
+    if own := _stopped(work.program, exercise):
+        message += f"\n  Your cell stopped with {own[-1][:500]}"
+    return _mark(exercise, rubric, message)
+
+
+def _hidden(exercise: Exercise, work: _Work, talk: Conversation, errors: list[str]) -> Mark:
+    """Try the hidden cases of the requirements that are met so far. Only the verdict comes from here.
+
+    If a case that students see fails, its message stays; otherwise the words are the requirement's own.
+    """
+    rubric, before = work.rubrics[exercise.name], talk.received
+    agree = []
+    with quietly():
+        for line, requirement in zip(
+            rubric.lines, unpacked(work.program.problems.hidden[exercise.name]).requirements, strict=True
+        ):
+            tried = (
+                _agrees(requirement, _observe(requirement, case, talk, before, errors)[0], case)
+                for case in requirement.cases
+            )
+            agree.append(line.met is Met.YES and all(tried))
+    final = rubric.in_full(exercise.check, agree)
+    message = f"✗ {exercise.name}\n{final.failure or ''}".rstrip() if rubric.failure is None else ""
+    return _mark(exercise, final, message or work.marks[exercise.name].message)
+
+
+def _mark(exercise: Exercise, rubric: Rubric, message: str) -> Mark:
     lines = tuple((line.text, line.points, line.met.value) for line in rubric.lines)
     if rubric.points == rubric.worth:
-        return Verdict(True, points=rubric.points, requirements=lines, told=packed is not None), errors
-    only_hidden = all(line.met in (Met.YES, Met.HIDDEN) for line in rubric.lines)
-    message = f"✗ {exercise.name}\n{rubric.failure or ''}".rstrip()
-    return Verdict(False, message, rubric.mistake, only_hidden, rubric.points, lines, packed is not None), errors
+        return Mark(exercise.name, exercise.points, exercise.points, requirements=lines)
+    hidden = all(line.met in (Met.YES, Met.HIDDEN) for line in rubric.lines)
+    return Mark(exercise.name, rubric.points, exercise.points, message, rubric.mistake, hidden, lines)
 
 
 class _Puzzling(Exception):
@@ -261,8 +267,15 @@ def _agrees(requirement: Requirement, came: Outcome, case: Case) -> bool:
         return requirement.comparison.difference(came, case.expected) is None
 
 
-def _observe(requirement: Requirement, case: Case, talk: Conversation, errors: list[str]) -> tuple[Outcome, str]:
-    """The result of one case, with the call in words; an error that it ended with is added to ``errors``."""
+def _observe(
+    requirement: Requirement, case: Case, talk: Conversation, before: int, errors: list[str]
+) -> tuple[Outcome, str]:
+    """The result of one case, with the call in words; an error that it ended with is added to ``errors``.
+
+    ``before``: the bytes received when the exercise's first case began.
+    """
+    if talk.received - before > _ANSWERS_LIMIT:
+        raise Gone("its answers are too large")
     call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
@@ -313,16 +326,6 @@ def _shows(seen: Observation, argument: Any) -> bool:
             if compare(view, value, 0.0) is None:
                 return True
     return False
-
-
-def _mark(exercise: Exercise, verdict: Verdict, stopped: str) -> Mark:
-    if verdict.passed:
-        return Mark(exercise.name, exercise.points, exercise.points, requirements=verdict.requirements)
-    # Where only hidden cases fail, the cell's error could carry what an earlier exercise saw of its own.
-    message = verdict.message + (f"\n  Your cell stopped with {stopped}" if stopped and not verdict.hidden else "")
-    return Mark(
-        exercise.name, verdict.points, exercise.points, message, verdict.mistake, verdict.hidden, verdict.requirements
-    )
 
 
 _ODD = re.compile(

@@ -1,27 +1,10 @@
-"""The results of grading: a verdict for each answer, a mark for each exercise, a result for each submission."""
+"""The results of grading: a mark for each exercise, a result for each submission."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a test cell reported for one answer. ``mistake`` is the known mistake that it named, or None.
-
-    ``hidden``: the hidden part failed, so the message may show inputs that students don't see.
-    ``points`` and ``requirements``: as of a mark. ``told``: the student's process has seen hidden inputs.
-    """
-
-    passed: bool
-    message: str = ""
-    mistake: str | None = None
-    hidden: bool = False
-    points: float = 0.0
-    requirements: tuple[tuple[str, float, str], ...] = ()
-    told: bool = False
 
 
 @dataclass(frozen=True)

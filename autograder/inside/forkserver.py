@@ -26,7 +26,7 @@ from . import isolation
 from .limits import Limits
 from .messages import READY
 from .preload import preload
-from .shell import Shell
+from .shell import ZMQInteractiveShell
 from .student import converse
 
 _GONE = (FileNotFoundError, ProcessLookupError)  # of a process that ended between two looks
@@ -39,7 +39,7 @@ def main() -> None:
     preload()
     import torch
 
-    shell = Shell()
+    shell = ZMQInteractiveShell()
     asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
     if os.getuid() == 0 and sys.argv[2:3] == ["nobody"]:
@@ -127,7 +127,9 @@ def _number(descriptor: int, name: bytes) -> int:
     return int(words[words.index(name) + 1] if name in words else words[-1])
 
 
-def _child(limits: Limits, shell: Shell, group: _Group | None, requests: int, answers: int, shared: int) -> None:
+def _child(
+    limits: Limits, shell: ZMQInteractiveShell, group: _Group | None, requests: int, answers: int, shared: int
+) -> None:
     """Become a student's process, report that, and answer until the judge closes the pipes."""
     os.setsid()
     if limits.isolate:

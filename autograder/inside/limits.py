@@ -13,7 +13,8 @@ class Limits:
     ``memory`` applies to all its processes together, ``address_space`` and ``cpu_seconds`` to each of them. ``scratch``
     is the size of its /tmp, and of its /dev/shm. ``seconds`` is wall time for one request; while the submission's
     processes wait for a processor, only the processor time that they get counts, for up to six times as long.
-    ``seconds_in_all`` is wall time for the whole submission. ``isolate`` is False only under ``--unsafe``.
+    ``seconds_in_all`` is wall time for the whole submission, of which the tests that students see may take half.
+    ``isolate`` is False only under ``--unsafe``.
     """
 
     isolate: bool = True
@@ -23,7 +24,7 @@ class Limits:
     processes: int = 64
     cpu_seconds: int = 300
     seconds: float = 5.0
-    seconds_in_all: float = 300.0
+    seconds_in_all: float = 600.0
 
     def to_json(self) -> bytes:
         """As one message for the fork server."""

@@ -21,11 +21,15 @@ from . import names
 from .messages import Names
 
 _OPTIONS = re.compile(r"\A(?:\s*-\w+(?:\s+\d+)?)*\s*")  # of a magic: -n 10 -r3
-_TIMED = "-n1 -r1 "  # a time that nobody sees is not worth a thousand runs
+_RUNS = re.compile(r"(?<!\S)-[nr]\s*\d+(?!\S)")  # how often a magic times a statement
+# Magics for a person at the screen: their effect is on the page, or on the next session.
+_FOR_THE_SCREEN = frozenset(
+    ["autosave", "clear", "cls", "connect_info", "edit", "less", "man", "more", "qtconsole", "store", "subshell"]
+)
 
 
-class Shell(InteractiveShell):
-    """IPython's shell, configured as in ipykernel as far as a cell can tell."""
+class ZMQInteractiveShell(InteractiveShell):
+    """IPython's shell, configured as in ipykernel as far as a cell can tell, and named so: many a notebook asks."""
 
     def __init__(self) -> None:
         config = Config()
@@ -33,7 +37,9 @@ class Shell(InteractiveShell):
         config.HistoryManager.hist_file = ":memory:"
         config.InteractiveShell.colors = "NoColor"
         config.DisplayFormatter.active_types = ["text/plain"]
+        config.IPKernelApp.user_ns = None  # that there is this section tells libraries that they are in a notebook
         super().__init__(config=config, user_ns={"__name__": "__main__"})
+        self.db = {}  # what some magics remember for the next session
 
     def init_ipython_dir(self, ipython_dir: str) -> None:
         """Do nothing: no configuration is read or written."""
@@ -50,6 +56,9 @@ class Shell(InteractiveShell):
         result = await self.run_cell_async(text, transformed_cell=transformed, preprocessing_exc_tuple=failed)
         return result.error_before_exec or result.error_in_exec
 
+    def ask_exit(self) -> None:
+        """Do nothing: `exit` is for whoever closes the notebook."""
+
     def enable_gui(self, gui: str | None = None) -> None:
         """Do nothing: there's no window system's event loop. (`%matplotlib inline` asks for one.)"""
 
@@ -59,14 +68,14 @@ class Shell(InteractiveShell):
     showsyntaxerror = showtraceback
 
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
-        """As IPython's; `%timeit` runs its statement once."""
-        line = _TIMED + line if magic_name == "timeit" else line
-        return super().run_line_magic(magic_name, line, _stack_depth + 1)
+        """As IPython's, but `%timeit` runs its statement once, and what is for a screen does nothing."""
+        if magic_name in _FOR_THE_SCREEN:
+            return None
+        return super().run_line_magic(magic_name, _once(magic_name, line), _stack_depth + 1)
 
     def run_cell_magic(self, magic_name: str, line: str, cell: str) -> Any:
-        """As IPython's; `%%timeit` runs its cell once."""
-        line = _TIMED + line if magic_name == "timeit" else line
-        return super().run_cell_magic(magic_name, line, cell)
+        """As IPython's, but `%%timeit` runs its cell once."""
+        return super().run_cell_magic(magic_name, _once(magic_name, line), cell)
 
     def system(self, cmd: str) -> None:
         """As in IPython. A command that can't be started isn't an error in a notebook, either."""
@@ -96,6 +105,11 @@ class Shell(InteractiveShell):
             ast.parse(text)
             return text
         return str(self.transform_cell(text))
+
+
+def _once(magic_name: str, line: str) -> str:
+    """The line of a magic, with a single run if it's for timing: a time that nobody sees isn't worth a thousand."""
+    return "-n1 -r1 " + _RUNS.sub("", line) if magic_name == "timeit" else line
 
 
 def no_input(prompt: object = "") -> NoReturn:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
-import io
 import mmap
 import os
 from typing import Any, BinaryIO
 
 from course_utils.testing import wire
+from course_utils.testing.observing import Printed
 
 from . import messages
-from .shell import Shell, no_input
+from .shell import ZMQInteractiveShell, no_input
 
 _PRINTED = 20_000  # characters of a cell's output that are kept
 
@@ -25,7 +25,7 @@ _PRINTED = 20_000  # characters of a cell's output that are kept
 class Notebook:
     """The names that a submission's cells have defined so far, and the requests about them."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: ZMQInteractiveShell) -> None:
         self._shell = shell
         self._names: dict[str, Any] = shell.user_ns
 
@@ -54,7 +54,7 @@ class Notebook:
         return messages.Seen(witness(target, call.args, call.kwargs))
 
     async def _run(self, source: str) -> messages.Ran:
-        printed = io.StringIO()
+        printed = Printed()
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
             try:
                 raised = await self._shell.run(source)
@@ -65,7 +65,7 @@ class Notebook:
         return messages.Ran(said, printed.getvalue()[:_PRINTED])
 
 
-async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: Shell) -> None:
+async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZMQInteractiveShell) -> None:
     """Answer requests until they end. Tensors among the arguments are in the memory behind ``shared``.
 
     A coroutine, because a kernel's cells also run in an event loop: `await` works in them, and `asyncio.run` doesn't.

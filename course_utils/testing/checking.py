@@ -60,13 +60,14 @@ def _rubric(name: str, hidden: bool, names: Mapping[str, Any]) -> Rubric:
         return Rubric(name, lines, Failure("", advice=problem))
     with generators_left_alone():
         outcomes = {n: list(tried(r, r.cases, names)) for n, r in enumerate(visible.requirements)}
-        agree: list[bool] = []
+        rubric = score(visible, outcomes)
         if hidden and (more := _hidden(name)) is not None:
             agree = [
                 all(r.comparison.difference(got, case.expected) is None for case, (got, _) in _pairs(r, names))
                 for r in more.requirements
             ]
-    return score(visible, outcomes, agree)
+            rubric = rubric.in_full(visible, agree)
+    return rubric
 
 
 def _pairs(requirement: Requirement, names: Mapping[str, Any]) -> Iterator[tuple[Case, tuple[Outcome, str]]]:

@@ -49,6 +49,17 @@ class Observation:
     requires_grad: bool | None = None
 
 
+class Printed(io.StringIO):
+    """What code prints, kept; otherwise like a kernel's stream, which has an encoding, a name and a descriptor."""
+
+    encoding = "UTF-8"
+    name = "<stdout>"
+
+    def fileno(self) -> int:
+        """The process's own output."""
+        return 1
+
+
 def observe(target: Callable[..., Any], *args: Any, **kwargs: Any) -> Observation:
     """Call ``target`` with copies of the arguments and report what happened.
 
@@ -73,7 +84,7 @@ def witness(target: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str
     storages = {label: [storage_key(t) for t in tensors(argument)] for label, argument in passed.items()}
     call = f"{function_name(target)}({', '.join(argument_prefix(label) + describe(before[label]) for label in before)})"
 
-    printed = io.StringIO()
+    printed = Printed()
     raised: BaseException | None = None
     result: Any = None
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):

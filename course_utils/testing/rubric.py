@@ -70,14 +70,14 @@ def _indented(text: str) -> str:
 class Rubric:
     """A check's result. ``mistake``: the sentence for the known mistake that explains what came, or None.
 
-    ``in_full``: the hidden cases were tried as well.
+    ``with_hidden``: the hidden cases were tried as well.
     """
 
     name: str
     lines: tuple[Line, ...]
     failure: Failure | None = None
     mistake: str | None = None
-    in_full: bool = False
+    with_hidden: bool = False
 
     @property
     def points(self) -> float:
@@ -88,6 +88,16 @@ class Rubric:
     def worth(self) -> float:
         """The total points of all requirements."""
         return sum(line.points for line in self.lines)
+
+    def in_full(self, check: Check, agree: Sequence[bool]) -> Rubric:
+        """The same after the hidden cases. ``agree``: for each requirement, whether its hidden cases agree, too."""
+        lines = tuple(
+            replace(line, met=Met.HIDDEN) if line.met is Met.YES and not all_agree else line
+            for line, all_agree in zip(self.lines, agree, strict=True)
+        )
+        hints = [r.hint for r, line in zip(check.requirements, lines, strict=True) if line.met is Met.HIDDEN]
+        failure = self.failure or (Failure("", advice=hints[0]) if hints else None)
+        return replace(self, lines=lines, failure=failure, with_hidden=True)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.points:g} of {self.worth:g} points"]
@@ -101,7 +111,7 @@ class Rubric:
 
     def _html(self) -> str:
         title = f"{html.escape(self.name)}: {self.points:g} of {self.worth:g} points"
-        if self.points == self.worth and not self.in_full:
+        if self.points == self.worth and not self.with_hidden:
             title += ", as far as the cases go that you can see. Grading tries others too."
         rows = [f'<div style="grid-column:1/4;opacity:.75;padding-bottom:4px">{title}</div>']
         for line in self.lines:
@@ -138,9 +148,9 @@ _STUB = Failure("", advice="Write your code above, instead of `raise NotImplemen
 Tried = tuple[Requirement, Case, Outcome, str]  # with the call in words
 
 
-def score(check: Check, outcomes: Mapping[int, Sequence[tuple[Outcome, str]]], hidden: Sequence[bool] = ()) -> Rubric:
+def score(check: Check, outcomes: Mapping[int, Sequence[tuple[Outcome, str]]]) -> Rubric:
     """The rubric of a check. ``outcomes``: for each requirement, by its number, what came in each of its cases, with
-    the call in words. ``hidden``: for each requirement, whether its hidden cases agree too, where they were tried."""
+    the call in words."""
     tried: list[Tried] = []
     lines: list[Line] = []
     for number, requirement in enumerate(check.requirements):
@@ -149,20 +159,17 @@ def score(check: Check, outcomes: Mapping[int, Sequence[tuple[Outcome, str]]], h
             for case, (got, call) in zip(requirement.cases, outcomes[number], strict=True)
         ]
         tried += own
-        met = _met(own)
-        if met is Met.YES and hidden and not hidden[number]:
-            met = Met.HIDDEN
-        lines.append(Line(requirement.text, requirement.points, met))
+        lines.append(Line(requirement.text, requirement.points, _met(own)))
     failing = [each for each in tried if _difference(each) is not None]
     begun = [each for each in failing if not _not_begun(each)]
     if not begun:
-        return Rubric(check.name, tuple(lines), _STUB if failing else _other_inputs(check, lines), None, bool(hidden))
+        return Rubric(check.name, tuple(lines), _STUB if failing else None)
     mistake = name_mistake(check, tried)
     shown = begun[0]
     if mistake is not None:
         shown = next((t for t in begun if mistake in t[1].mistakes and _shows(t, mistake)), shown)
     sentence = None if mistake is None else check.mistakes[mistake]
-    return Rubric(check.name, tuple(lines), _failure(shown, sentence), sentence, bool(hidden))
+    return Rubric(check.name, tuple(lines), _failure(shown, sentence), sentence)
 
 
 def _met(own: Sequence[Tried]) -> Met:
@@ -236,8 +243,3 @@ def _unlike(found: Difference) -> tuple[str, str]:
     if got == want:
         got, want = (f"{text} ({type(v).__name__})" for text, v in ((got, found.got), (want, found.want)))
     return got, want
-
-
-def _other_inputs(check: Check, lines: Sequence[Line]) -> Failure | None:
-    hidden = [n for n, line in enumerate(lines) if line.met is Met.HIDDEN]
-    return Failure("", advice=check.requirements[hidden[0]].hint) if hidden else None

@@ -382,6 +382,48 @@ def a_script_in_another_language(n: Notebook) -> None:
 
 
 @honest()
+def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
+    n.write("double", "%autosave 60\n%clear\n%connect_info\n%store -r\n" + n["double"]["source"])
+
+
+@honest()
+def another_folder(n: Notebook) -> None:
+    n.write("double", "%cd -q /tmp\n" + n["double"]["source"])
+
+
+@honest()
+def a_cell_that_is_timed_ten_times(n: Notebook) -> None:
+    n.add("%%timeit -n 10 -r 3\nx = 1", before="double")
+    n.write("double", n["double"]["source"] + "\n%timeit -r 3 -n10 double(2)")
+
+
+@honest()
+def a_question_whether_this_is_a_notebook(n: Notebook) -> None:
+    asked = "shell = get_ipython()\nassert 'IPKernelApp' in shell.config\n"
+    asked += "assert type(shell).__name__ == 'ZMQInteractiveShell'\n"
+    n.write("double", asked + n["double"]["source"])
+
+
+@honest()
+def a_progress_bar(n: Notebook) -> None:
+    n.add("from tqdm.auto import tqdm\nfor _ in tqdm(range(3)):\n    pass", before="double")
+    n.write("double", "def double(x):\n    return sum(x for _ in tqdm(range(2)))")
+
+
+@honest(review="its code uses subprocess", kernel=False)  # kernels that pytest starts have no descriptor to give
+def output_as_a_file(n: Notebook) -> None:
+    text = "import subprocess, sys\nassert sys.stdout.encoding.lower() == 'utf-8'\n"
+    n.write("double", text + "subprocess.run(['ls'], stdout=sys.stdout, check=True)\n" + n["double"]["source"])
+
+
+@honest()
+def output_as_a_file_in_a_call(n: Notebook) -> None:
+    n.write(
+        "double", "import sys\n\n\ndef double(x):\n    return 2 * x if sys.stdout.encoding and sys.stdout.name else 0"
+    )
+
+
+@honest()
 def a_magic_that_does_not_exist(n: Notebook) -> None:
     n.add("%no_such_magic at all", before="double")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -130,7 +130,7 @@ def test_what_an_answer_sees_of_hidden_cases_is_on_no_page_and_grading_again_rep
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("way", ["value", "error", "cell", "never twice", "which cell ended it"])
+@pytest.mark.parametrize("way", ["value", "error", "cell", "other if asked again", "which cell ended it"])
 def test_what_one_exercise_saw_comes_out_in_no_other(way: str, box: Sandbox) -> None:
     """The first answer is right and keeps what it is given; a later one tells it, in a test that students can see."""
     first, later = LECTURE.exercises[0], LECTURE.exercises[1]
@@ -140,7 +140,7 @@ def test_what_one_exercise_saw_comes_out_in_no_other(way: str, box: Sandbox) -> 
         "value": f"def {later.name}(*_, **__):\n    return f'told {{told}} inputs'",
         "error": f"def {later.name}(*_, **__):\n    raise ValueError(f'told {{told}} inputs')",
         "cell": "raise ValueError(f'told {told} inputs')",
-        "never twice": later.solution
+        "other if asked again": later.solution
         + f"\n\n\nfine = {later.name}\n\n\ndef {later.name}(*args, **kwargs):\n"
         + "    return f'told {told} inputs' if seen else fine(*args, **kwargs)",
         "which cell ended it": f"def {later.name}(*_, **__):\n    return f'told {{told}} inputs'",
@@ -153,11 +153,36 @@ def test_what_one_exercise_saw_comes_out_in_no_other(way: str, box: Sandbox) -> 
         cells[place:place] = [Cell("told = sum(range(2, 40))"), *(Cell(ends.format(n)) for n in range(2, 40))]
     marks = {mark.exercise: mark for mark in judge.grade(problems, cells, box)[0]}
     assert marks[first.name].points == first.points and marks[later.name].points == 0
-    shown = marks[later.name].message
-    if way == "never twice":
-        assert "told" not in shown and "Run its cell" in shown
-    else:
-        assert "told 0 inputs" in shown
+    visible = sum(len(requirement.cases) for requirement in first.check.requirements)
+    assert 2 <= visible < 40 and f"told {visible} inputs" in marks[later.name].message
+
+
+def test_every_word_on_a_page_is_known_before_a_process_sees_a_hidden_input(
+    box: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a machine remembers of an earlier process, in its caches for one, can then carry nothing onto the page."""
+    first, later = LECTURE.exercises[:2]
+    visible = sum(len(requirement.cases) for requirement in later.check.requirements)
+    ends = f"{later.solution}\n\n\nimport os\n\nfine, calls = {later.name}, []\n\n\n"
+    ends += f"def {later.name}(*args, **kwargs):\n    calls.append(1)\n"
+    ends += f"    return fine(*args, **kwargs) if len(calls) <= {visible} else os._exit(0)"
+    passes: list[str] = []
+
+    def noted(name: str, real: Callable[..., object]) -> Callable[..., object]:
+        def judged(*given: object) -> object:
+            passes.append(name)
+            return real(*given)
+
+        return judged
+
+    for name in ("_visible", "_hidden"):
+        monkeypatch.setattr(judge, name, noted(name, getattr(judge, name)))
+    problems = checks.problems(LECTURE)
+    answers = {first.name: first.solution, later.name: ends}
+    marks = {mark.exercise: mark for mark in judge.grade(problems, problems.answered(answers), box)[0]}
+    assert passes == ["_visible"] * len(problems.exercises) + ["_hidden"] * 2
+    assert marks[first.name].points == first.points and marks[later.name].points == 0
+    assert "did not come to an end: the process ended" in marks[later.name].message
 
 
 def test_where_only_hidden_cases_fail_the_error_of_the_cell_is_not_shown(box: Sandbox) -> None:

@@ -5,6 +5,7 @@ It sits where an attacker would, in the student's process, between the judge's q
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -124,10 +125,11 @@ class Told:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.by: dict[tuple[str, str], list[Any]] = {}
         self.how: dict[tuple[str, str], Comparison] = {}
-        patch.setattr(judge, "_score", self.scored)
+        patch.setattr(judge, "_visible", functools.partial(self.judged, judge._visible))
+        patch.setattr(judge, "_hidden", functools.partial(self.judged, judge._hidden))
         patch.setattr(judge, "_observe", self.observed)
 
-    def scored(self, exercise: Exercise, *rest: Any, real: Any = judge._score) -> Any:
+    def judged(self, real: Any, exercise: Exercise, *rest: Any) -> Any:
         self.exercise = exercise.name
         return real(exercise, *rest)
 
@@ -144,7 +146,7 @@ class Told:
         What is ``derived`` from a right value may be as right, where a requirement is about its dtype, say, and not
         about the order of its numbers; but it is no smaller by right. A value that comes from nowhere is not.
         """
-        told = self.by[key][: len(truth)]  # after these, messages may have been made again
+        told = self.by[key]
         if derived:
             how = self.how[key]
             kept = {name: rule for name, rule in how.rules.items() if rule not in (AT_MOST, BETWEEN)}
