@@ -11,23 +11,32 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from course_utils import progress
 from course_utils.notebook import read_exercises
 
 PAGE = "home.md"
+# How fast people read: words of text, and lines of code that aren't folded away. A prediction takes a minute's thought.
 _WORDS_PER_MINUTE = 180
-_MINUTES = re.compile(r"^#+ *Exercise .*?(\d+) minutes", re.MULTILINE)
+_LINES_PER_MINUTE = 15
+_MINUTES = re.compile(r"^### *Exercise .*?(\d+) minutes", re.MULTILINE)
+_PREDICT = "**Predict.**"
+_OPTIONAL = re.compile(r"^#+ .*\(optional\)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Lecture:
-    """A lecture's notebook: its title, its questions, how long it takes to read and solve, and its exercises' names."""
+    """A lecture's notebook: its title, its questions, how long it takes to read and solve, and its exercises' names.
+
+    ``optional`` are the minutes of sections and exercises whose headings say "(optional)"; ``minutes`` is without them.
+    """
 
     path: Path
     title: str
     questions: tuple[str, ...]
     minutes: int
+    optional: int
     exercises: tuple[str, ...]
 
 
@@ -44,10 +53,35 @@ def read_lecture(path: Path) -> Lecture:
     title = re.search(r"^# (.+)$", texts[0], re.MULTILINE) if texts else None
     if title is None:
         raise ValueError("its first text has no title")
-    solving = sum(int(minutes) for text in texts for minutes in _MINUTES.findall(text))
-    reading = sum(len(text.split()) for text in texts) / _WORDS_PER_MINUTE
+    minutes, optional = (5 * round(each / 5) for each in _times(cells))
     questions = tuple(re.findall(r"^> \*\*(.+)\*\*$", texts[0], re.MULTILINE))
-    return Lecture(path, title[1], questions, 5 * round((reading + solving) / 5), exercises)
+    return Lecture(path, title[1], questions, minutes, optional, exercises)
+
+
+def _times(cells: list[dict[str, Any]]) -> tuple[float, float]:
+    """The minutes that cells take to read and solve: what everybody reads, and what is optional.
+
+    An optional section lasts until the next ``##``; an optional exercise until the text below its test cell.
+    """
+    times = [0.0, 0.0]
+    section = exercise = tested = False
+    for cell in cells:
+        text, metadata = "".join(cell["source"]), cell["metadata"]
+        marks = metadata.get("nbgrader", {})
+        if cell["cell_type"] == "markdown":
+            for part in re.split(r"^(?=##)", text, flags=re.MULTILINE):
+                if part.startswith("#"):
+                    exercise = _OPTIONAL.match(part) is not None
+                    section = exercise if part.startswith("## ") else section
+                    tested = False
+                solving = sum(map(float, _MINUTES.findall(part))) + part.count(_PREDICT)
+                times[section or exercise] += len(part.split()) / _WORDS_PER_MINUTE + solving
+            exercise, tested = exercise and not tested, False
+        elif marks.get("grade"):
+            tested = True
+        elif not (marks or metadata.get("jupyter", {}).get("source_hidden")):
+            times[section or exercise] += sum(map(bool, map(str.strip, text.splitlines()))) / _LINES_PER_MINUTE
+    return times[0], times[1]
 
 
 def lectures(folder: Path) -> list[Path]:
@@ -74,7 +108,7 @@ def page(folder: Path) -> str:
         done = sum(passed.get(name, False) for name in lecture.exercises)
         bar = "●" * done + "○" * (len(lecture.exercises) - done)
         link = f"[{lecture.title}]({path.parent.name}/{path.name})"
-        rows.append(f"| **{link}** | {'<br>'.join(lecture.questions)} | {_duration(lecture.minutes)} | {bar} |")
+        rows.append(f"| **{link}** | {'<br>'.join(lecture.questions)} | {_duration(lecture)} | {bar} |")
     text = _TEXT.format(rows="\n".join(rows))
     return f"{text}\n{trouble}\n" if trouble else text
 
@@ -93,16 +127,17 @@ says *predict*, and solve the exercises as you meet them: each one shows right a
 |:--|:--|--:|:--|
 {rows}
 
-● is an exercise whose visible checks pass. Times are for reading and solving. The [glossary](glossary.md) has each term
-that the lectures define. This page is written when JupyterLab starts; your progress and your guesses stay in files on
-this machine.
+● is an exercise whose visible checks pass. Times are for reading and solving; no later lecture needs what is optional.
+The [glossary](glossary.md) has each term that the lectures define. This page is written when JupyterLab starts; your
+progress and your guesses stay in files on this machine.
 """
 
 
-def _duration(minutes: int) -> str:
-    hours, rest = divmod(minutes, 60)
-    text = f"{minutes} min" if not hours else f"{hours} h {rest:02d}" if rest else f"{hours} h"
-    return text.replace(" ", "\u00a0")
+def _duration(lecture: Lecture) -> str:
+    hours, rest = divmod(lecture.minutes, 60)
+    text = f"{rest} min" if not hours else f"{hours} h {rest:02d}" if rest else f"{hours} h"
+    more = f"<br>+ {lecture.optional} min optional" if lecture.optional else ""
+    return (text + more).replace(" ", "\u00a0")
 
 
 def main() -> int:

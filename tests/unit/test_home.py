@@ -52,6 +52,30 @@ def test_the_time_is_for_reading_and_solving_to_five_minutes(words: int, time: s
     assert "| " + time.replace(" ", "\u00a0") + " |" in rows(tmp_path)[0]
 
 
+def test_optional_sections_and_exercises_have_their_own_time(tmp_path: Path) -> None:
+    marks = {"grade": False, "grade_id": "f", "locked": False, "points": None, "solution": True}
+    tests = marks | {"grade": True, "grade_id": "test_f", "points": 1, "solution": False}
+    half_a_minute = "word " * 90
+    cells = [
+        new_markdown_cell(f"{TITLE}\n\n## 1 · All\n\n{half_a_minute}\n\n**Predict.** How many?"),
+        new_code_cell("x\n" * 30),
+        new_code_cell("x\n" * 900, metadata={"jupyter": {"source_hidden": True}}),
+        new_markdown_cell("### Exercise 11.1 · One (optional) &nbsp; ★☆☆ &nbsp; 20 minutes\n\n" + half_a_minute),
+        new_code_cell("x\n" * 900, metadata={"nbgrader": marks}),
+        new_code_cell("x", metadata={"nbgrader": tests}),
+        new_markdown_cell("<details>help</details>" + half_a_minute),
+        new_markdown_cell("What all read goes on here. " + half_a_minute),
+        new_markdown_cell("## 2 · More (optional)\n\n" + half_a_minute),
+        new_code_cell("x\n" * 15),
+        new_markdown_cell("### Exercise 11.2 · Two &nbsp; ★☆☆ &nbsp; 5 minutes\n\n" + half_a_minute),
+        new_markdown_cell("## 3 · Conclusion\n\n" + half_a_minute),
+    ]
+    path = tmp_path / "11_demo.ipynb"
+    nbformat.write(new_notebook(cells=cells), path)
+    found = home.read_lecture(path)
+    assert (found.minutes, found.optional) == (5, 30)
+
+
 def test_lectures_stand_in_their_order_and_nothing_else_does(tmp_path: Path) -> None:
     for name in ("10_b", "02_a"):
         lecture(tmp_path, name)
