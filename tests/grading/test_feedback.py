@@ -17,6 +17,7 @@ from autograder.cli import app
 from autograder.grading import source, submission
 from autograder.grading.key import key
 from autograder.grading.marks import Mark, Result, State
+from autograder.grading.text import NOTES_LIMIT
 from autograder.records import feedback, report, results
 from autograder.records.folder import ClassFolder
 
@@ -222,6 +223,18 @@ def test_a_very_long_answer_is_shortened(lecture: source.Lecture, tmp_path: Path
     graded(tmp_path, lecture, path, marks(lecture, "✗ " + "long " * 50_000))
     html = written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")
     assert "Only the beginning is shown" in html and len(html) < 600_000
+
+
+def test_of_very_many_problems_with_a_file_a_page_names_the_first(lecture: source.Lecture, tmp_path: Path) -> None:
+    path = hand_in(tmp_path, lecture, "ada", {})
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    twice = [{"cell_type": "code", "metadata": {"nbgrader": {"grade_id": f"odd-{n % 900}", "solution": True}},
+              "source": "1", "outputs": [], "execution_count": None} for n in range(1800)]  # fmt: skip
+    path.write_text(json.dumps(notebook | {"cells": notebook["cells"] + twice}), encoding="utf-8")
+    assert len(submission.parse(submission.read(path), lecture.problems).findings) > 2 * NOTES_LIMIT
+    graded(tmp_path, lecture, path, marks(lecture, "✗ no"))
+    text = harmless(written(tmp_path, lecture)["ada"].path.read_text(encoding="utf-8")).text
+    assert NOTES_LIMIT - 1 <= text.count("Your notebook: ") <= NOTES_LIMIT and " more" in text
 
 
 def test_the_command_is_safe_to_repeat_and_accepts_an_empty_class(lecture: source.Lecture, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ It sits where an attacker would, in the student's process, between the judge's q
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -245,3 +246,11 @@ def test_what_no_answer_needs_is_noted_for_a_person(
     _, notes = judge.grade(problems, problems.answered({name: code}), box)
     found = [note for note in notes if note.startswith(f"{name}: its code uses")]
     assert found == ([f"{name}: its code uses {noted}, which no answer needs; read it"] if noted else [])
+
+
+@pytest.mark.parametrize("line", ["from course_utils import ", "course_utils." + "a" * 60 + " ", "data." * 12])
+def test_looking_for_what_no_answer_needs_takes_time_in_proportion_to_the_text(line: str) -> None:
+    problems = checks.problems(source.read(project.source_path("09_training_loop")))
+    began = time.process_time()
+    judge._suspicious(program.Program(problems, problems.answered({"get_batch": line * 20_000})))
+    assert time.process_time() - began < 10  # twice the square of the text would take hours
