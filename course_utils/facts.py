@@ -24,7 +24,7 @@ from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
     "FLOPs", "FLOP/s", "B", "B/s", "s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
-    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "B/token", "ms", "share", "USD", "USD/GPU-hour",
+    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -568,10 +568,6 @@ _UTILIZATION = {
     "PaLM 540B MFU": Fact(0.462, "share", _PALM_3),
     "PaLM 540B MFU without attention": Fact(0.457, "share", _PALM.at("appendix B")),
     "PaLM 540B HFU": Fact(0.578, "share", _PALM.at("section 4.1"), "recomputed activations counted as work"),
-    "Megatron 175B MFU": Fact(0.514, "share", _KORTHIKANTI),
-    "Megatron 175B HFU": Fact(0.528, "share", _KORTHIKANTI),
-    "Megatron 1T MFU": Fact(0.563, "share", _KORTHIKANTI),
-    "Megatron 1T HFU": Fact(0.570, "share", _KORTHIKANTI),
     "MosaicML 1B, long context MFU": Fact(0.2634, "share", _MOSAIC),
     "MosaicML 7B MFU": Fact(0.4644, "share", _MOSAIC),
     "MosaicML 13B MFU": Fact(0.3979, "share", _MOSAIC),
@@ -640,4 +636,128 @@ _PRICES = {
     "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK),
 }
 
-FACTS = Facts(_TRAINING_FLOPS | _MODELS | _MORE_MODELS | _RUNS | _SHARDING | _UTILIZATION | _CARDS | _PRICES)
+# Checked against the planner in docs/published.md, beside facts above.
+_KORTHIKANTI_3 = replace(_KORTHIKANTI, title=_KORTHIKANTI.title.replace("table 5", "table 3"))
+_NEMO = Source(
+    "NVIDIA NeMo Framework 24.12, performance summary",
+    "https://docs.nvidia.com/nemo-framework/user-guide/24.12/nemotoolkit/performance/performance_summary.html",
+    "measured",
+    "2024-12",
+    "2026-11",
+)
+_POPE = _arxiv("Pope et al., Efficiently Scaling Transformer Inference", "2211.05102", "2022-11").at("table 2")
+_LORA = _arxiv("Hu et al., LoRA", "2106.09685", "2021-06")
+_MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "estimate", "2024-12")
+_BLOOM = _arxiv(
+    "Luccioni et al., Estimating the Carbon Footprint of BLOOM", "2211.02001", "2022-11", verified="2026-11"
+)
+_GPT_FAST = Source(
+    "pytorch-labs/gpt-fast, README",
+    "https://github.com/pytorch-labs/gpt-fast",
+    "measured",
+    "2023-11",
+    "2026-11",
+)
+_NIM = Source(
+    "NVIDIA NIM 1.8.0, performance of Llama 3.3 70B, fp8 on two H100s, 5,000 tokens in, 500 out, one request",
+    "https://docs.nvidia.com/nim/benchmarking/llm/1.0.0/performance",
+    "measured",
+    "2025-05",
+    "2026-11",
+)
+_SCALING_BOOK = Source(
+    "Austin et al., How to Scale Your Model, part 6",
+    "https://jax-ml.github.io/scaling-book/applied-training/",
+    "estimate",
+    "2025-02",
+)
+_DEEPSEEK_HARDWARE = _arxiv("DeepSeek-AI, Insights into DeepSeek-V3, table 1", "2505.09343", "2025-05")
+_LLAMA_CPP = Source(
+    "Caches that llama.cpp allocates for 2,048 tokens, a reader's table",
+    "https://huggingface.co/dranger003/c4ai-command-r-v01-iMat.GGUF/discussions/6",
+    "measured",
+    "2024-04",
+    "2026-11",
+)
+_LLAMA_1 = _arxiv("Touvron et al., LLaMA, section 2.4", "2302.13971", "2023-02", verified="2026-11")
+_VLLM = _arxiv("Kwon et al., PagedAttention, section 3", "2309.06180", "2023-09")
+
+
+def _megatron(
+    name: str, layers: int, width: int, heads: int, sequences: int, devices: int, seconds: float, mfu: float, hfu: float
+) -> dict[str, Fact]:
+    """A row of the paper on activation recomputation; 2,048 tokens a sequence."""
+    shape = _model(
+        f"Megatron {name}",
+        _KORTHIKANTI_3,
+        layers=(layers, "layers"),
+        width=(width, "elements"),
+        heads=(heads, "heads"),
+        devices=(devices, "devices"),
+        tokens_in_a_step=(sequences * 2_048, "tokens"),
+    )
+    return shape | _model(f"Megatron {name}", _KORTHIKANTI, step=(seconds, "s"), MFU=(mfu, "share"), HFU=(hfu, "share"))
+
+
+def _nemo(name: str, throughput: int, rate: float) -> dict[str, Fact]:
+    numbers = {"throughput per GPU": (throughput, "tokens/s"), "rate per GPU": (rate * 1e12, "FLOP/s")}
+    return {f"NeMo {name} {what}": Fact(value, unit, _NEMO) for what, (value, unit) in numbers.items()}  # type: ignore[arg-type]
+
+
+def _pope(name: str, seconds: float, mfu: float) -> dict[str, Fact]:
+    where = "64 TPU v4"
+    return {
+        f"PaLM 540B {name}, latency": Fact(seconds, "s", _POPE, where),
+        f"PaLM 540B {name}, MFU": Fact(mfu, "share", _POPE, where),
+    }
+
+
+_CHECKED = (
+    _megatron("22B", 48, 6_144, 64, 4, 8, 1.10, 0.415, 0.437)
+    | _megatron("175B", 96, 12_288, 96, 64, 64, 13.75, 0.514, 0.528)
+    | _megatron("530B", 105, 20_480, 128, 280, 280, 37.83, 0.560, 0.570)
+    | _megatron("1T", 128, 25_600, 160, 512, 512, 71.49, 0.563, 0.570)
+    | _nemo("GPT-3 on 128 H100s", 716, 771)
+    | _nemo("GPT-3 on 512 H100s", 825, 888)
+    | _nemo("Llama 2 7B", 16_934, 780)
+    | _nemo("Llama 2 13B", 8_715, 760)
+    | _nemo("Llama 2 70B", 1_728, 768)
+    | _nemo("Llama 3.1 8B", 12_273, 711)
+    | _nemo("Llama 3.1 70B", 1_524, 734)
+    | _pope("prefill of one prompt", 0.29, 0.43)
+    | _pope("prefill of 512 prompts", 85.2, 0.76)
+    | _pope("64 tokens for 64 requests", 1.82, 0.14)
+    | _pope("64 tokens for 512 requests", 6.0, 0.33)
+    | {
+        "LoRA on GPT-3, rank 1": Fact(4.7e6, "parameters", _LORA.at("table 4"), "of queries and values"),
+        "LoRA on GPT-3, rank 4": Fact(
+            18e6, "parameters", _LORA.at("section 7.1", verified="2026-11"), "of queries and values; a budget, rounded"
+        ),
+        "LoRA on GPT-3, rank 8": Fact(37.7e6, "parameters", _LORA.at("table 4"), "of queries and values"),
+        "Muon's FLOPs, width 768, 524,288 tokens": Fact(0.007, "share", _MUON, "of those of training"),
+        "Muon's FLOPs, width 16,384, 16 million tokens": Fact(0.005, "share", _MUON, "of those of training"),
+        "BLOOM GPU-hours": Fact(1_082_990, "GPU-hours", _BLOOM, "A100 80GB, 400 W"),
+        "BLOOM energy": Fact(433_196, "kWh", _BLOOM, "of the GPUs alone"),
+        "Llama 2 7B on one A100, gpt-fast": Fact(104.9, "tokens/s", _GPT_FAST, "one request; power limited to 330 W"),
+        "Llama 2 7B in 8 bits on one A100, gpt-fast": Fact(155.58, "tokens/s", _GPT_FAST, "one request"),
+        "Llama 2 70B on eight A100s, gpt-fast": Fact(62.50, "tokens/s", _GPT_FAST, "one request"),
+        "Llama 2 7B on one die of an MI250X, gpt-fast": Fact(76.33, "tokens/s", _GPT_FAST, "one request"),
+        "Llama 3.3 70B on two H100s, first token": Fact(0.40677, "s", _NIM),
+        "Llama 3.3 70B on two H100s, between tokens": Fact(0.01858, "s", _NIM),
+        "Llama 3 70B on a TPU v5p pod": Fact(44, "days", _SCALING_BOOK, "at an MFU of 0.4"),
+        "DeepSeek-V3 cache of a token": Fact(70_272, "B", _DEEPSEEK_HARDWARE),
+        "Llama 3.1 405B cache of a token": Fact(516_096, "B", _DEEPSEEK_HARDWARE),
+        "Llama 3 8B cache": Fact(256 * 2**20, "B", _LLAMA_CPP, "printed as 256 MiB"),
+        "Llama 3 70B cache": Fact(640 * 2**20, "B", _LLAMA_CPP, "printed as 640 MiB"),
+        "Mixtral 8x7B cache": Fact(256 * 2**20, "B", _LLAMA_CPP, "printed as 256 MiB"),
+        "OPT-13B cache of a token": Fact(800 * 1024, "B", _VLLM, "printed as 800 KB"),
+        "OPT-13B layers": Fact(40, "layers", _VLLM),
+        "OPT-13B width": Fact(5_120, "elements", _VLLM),
+        "LLaMA 65B throughput per GPU": Fact(380, "tokens/s", _LLAMA_1, "A100 80GB"),
+        "LLaMA 65B devices": Fact(2_048, "devices", _LLAMA_1),
+        "LLaMA 65B tokens": Fact(1.4e12, "tokens", _LLAMA_1),
+        "LLaMA 65B duration": Fact(21, "days", _LLAMA_1),
+    }
+)
+
+FACTS = Facts(_TRAINING_FLOPS | _MODELS | _MORE_MODELS | _RUNS | _SHARDING | _UTILIZATION | _CHECKED | _CARDS | _PRICES)

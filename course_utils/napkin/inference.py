@@ -16,7 +16,8 @@ kernels, sampling, scheduling) is left out.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 
 from course_utils.cards import Accelerator
@@ -237,12 +238,9 @@ def held(model: Transformer, serving: Serving) -> dict[str, int]:
 def largest_batch(model: Transformer, serving: Serving, memory: int) -> int:
     """How many sequences fit into ``memory`` bytes of each card; 0 if not even the weights do."""
     room = memory - held(model, serving)["weights"]
-    whole = kv_cache(model, serving.prompt + serving.output, 1, FORMATS[serving.cache])
-    one = whole / sharing_cache(model, serving.cards)
-    batch = max(0, int(room // one))
-    while batch and sum(held(model, replace(serving, batch=batch)).values()) > memory:
-        batch -= 1  # rounding
-    return batch
+    numbers = model.attended(serving.prompt + serving.output) * model.cache_width
+    one = numbers * Fraction(FORMATS[serving.cache]) / sharing_cache(model, serving.cards)
+    return max(0, math.floor(room / one))
 
 
 def generation_seconds(model: Transformer, serving: Serving, card: Accelerator) -> Sourced:
