@@ -83,8 +83,8 @@ def rows() -> list[Row]:
 
 
 def _counts() -> Iterator[Row]:
-    exact = ("GPT-2 small", "GPT-2 XL", "Llama 2 7B", "Llama 2 13B", "Llama 2 70B", "Mistral 7B")
-    exact += ("Llama 3.1 8B", "Llama 3.1 70B", "Llama 3.1 405B")
+    exact = ["GPT-2 small", "GPT-2 XL", "Llama 2 7B", "Llama 2 13B", "Llama 2 70B", "Mistral 7B"]
+    exact += ["Llama 3.1 8B", "Llama 3.1 70B", "Llama 3.1 405B"]
     rounded = {"GPT-3": 0.003, "PaLM 540B": 2e-5, "Mixtral 8x7B": 0.011, "DeepSeek-V3": 0.001}
     group = "Parameters"
     for name, tolerance in [*((name, 0.0) for name in exact), *rounded.items()]:
@@ -375,16 +375,17 @@ def _h100() -> Accelerator:
 
 _INTRODUCTION = (
     "# The planner against published numbers",
-    """Made by `course published` from `course_utils/napkin/published.py`; `tests/unit/test_published.py` holds every row
-    to its tolerance, and this page to its rows.""",
+    """Made by `course published` from `course_utils/napkin/published.py`; `tests/unit/test_published.py` holds every
+    row to its tolerance, and this page to its rows.""",
     """There are {every} numbers: {free} rows are free and {fitted} are fitted. *Free* means that nothing was chosen to
-    make the row agree. {alone} rows need only a shape, a run's settings and data sheets; the others start from something
-    that was measured in the same run, and say what. A tolerance of 0 means equal in every digit; most of the others are
-    what the source's rounding leaves open. A lower or upper bound has to lie on its side of the number, and its
+    make the row agree. {alone} rows need only a shape, a run's settings and data sheets; the others start from
+    something that was measured in the same run, and say what. A tolerance of 0 means equal in every digit; most of the
+    others are what the source's rounding leaves open. A lower or upper bound has to lie on its side of the number, and its
     tolerance says how far away it may be.""",
     """Two tables are left out because they count differently: Megatron's hardware utilization (its formula adds all of
     attention's FLOPs once more for selective recomputation, the planner a third of them, which makes 1 to 3%), and the
-    training FLOPs per token in DeepSeek's paper on hardware, which doesn't say how it counts.""",
+    training FLOPs per token in DeepSeek's paper on hardware, which none of the planner's ways to count gives for all of
+    its four models.""",
 )
 _COLUMNS = (
     "what",
