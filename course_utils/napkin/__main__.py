@@ -29,9 +29,10 @@ examples:
   python -m course_utils.napkin --module my_package.model:make --input "int64[4, 2048]" --card A10G --price 1.2
   python -m course_utils.napkin --model "Llama 3.1 8B" --json
 
-other commands, each with its own --help:
+other commands, the first two with their own --help:
   python -m course_utils.napkin serve --model "Llama 3.1 8B" --batch 8
   python -m course_utils.napkin mfu --model "nanochat d24" --tokens-per-second 799829 --cards 8
+  python -m course_utils.napkin published (the planner beside published numbers)
 
 Numbers may end in k, M, B or T, bytes in G, GB or GiB. The function that --module names is called without arguments
 on PyTorch's meta device, where a model of any size takes no memory.
@@ -45,6 +46,11 @@ def main(given: Sequence[str] | None = None) -> None:
         "serve": (_serving_parser, _serve),
         "mfu": (_mfu_parser, _mfu),
     }
+    if words == ["published"]:
+        from course_utils.napkin.published import page
+
+        print(page(), end="")
+        return
     make, run = commands[words.pop(0)] if words and words[0] in commands else (_training_parser, _train)
     parser = make()
     parser.add_argument("--json", action="store_true", help="for a program to read")

@@ -145,8 +145,9 @@ def test_help_has_examples_that_work(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         main(["--help"])
     examples = re.findall(r"^  python -m course_utils.napkin (.*)$", capsys.readouterr().out, re.M)
-    assert len(examples) == 7
+    assert len(examples) == 8
     for example in examples:
+        example = example.partition(" (")[0]
         words = re.findall(r'"([^"]*)"|(\S+)', example.replace("my_package.model:make", "small_models:Scorer"))
         assert run(capsys, *(quoted or word for quoted, word in words))
     listed = run(capsys, "--list").split("\n  ")
