@@ -471,6 +471,24 @@ def check(
 
 
 @app.command()
+def published() -> None:
+    """Write docs/published.md: the planner against published numbers.
+
+    Exits with 1 if a prediction is farther away than its row allows.
+    """
+    from course_utils.napkin import published as rows
+
+    with _plain_errors():
+        project.PUBLISHED.write_text(rows.page(), encoding="utf-8")
+    wrong = [row for row in rows.rows() if not row.agrees]
+    for row in wrong:
+        console.print(f"• {row.what}: {row.predict():g} is not {row.published}", markup=False, highlight=False)
+    console.print(f"{project.PUBLISHED.relative_to(project.ROOT)}: {len(wrong)} problems")
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
 def coverage() -> None:
     """Write docs/coverage.md: which cell proves which item.
 

@@ -11,6 +11,7 @@ NOTEBOOKS = ROOT / "notebooks"
 EXERCISES = SOLUTIONS / "exercises"
 CHECKS = ROOT / "course_utils" / "checks"
 COVERAGE = ROOT / "docs" / "coverage.md"
+PUBLISHED = ROOT / "docs" / "published.md"
 BUILD = ROOT / "build"
 
 

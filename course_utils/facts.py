@@ -1,4 +1,4 @@
-"""Every number that the course takes from elsewhere, in one table, with its unit, source and date.
+"""Every number that the course takes from elsewhere, in one table, with its unit, source and dates.
 
     from course_utils.facts import FACTS
 
@@ -6,7 +6,7 @@
     FACTS["H100 SXM memory"].value  # 80_000_000_000
 
 The accelerators' peaks, memory and bandwidth are in `course_utils.hardware`; they also appear here as rows, named
-"<card> <dtype> peak", "<card> memory" and "<card> bandwidth". Looking one of those up loads PyTorch.
+"<card> <dtype> peak", "<card> memory" and "<card> bandwidth".
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ from __future__ import annotations
 import difflib
 import html
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
+from course_utils.cards import ACCELERATORS
+from course_utils.sources import Kind, Source, Sourced
 from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
     "FLOPs", "FLOP/s", "B", "B/s", "s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
-    "GPU-hours", "days", "interruptions", "share", "USD", "USD/GPU-hour",
+    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -34,22 +36,29 @@ class Fact:
     Attributes:
         value: in ``unit``, without prefix: 175e9 parameters.
         unit: one of `UNITS`. "share" is a number from 0 to 1; "elements" are numbers in a vector.
-        source: who says so, and where.
-        date: year and month in which the source was published; of pages that change (prices, data sheets) and of our
-            own reading of a source, when they were read.
+        source: who says so, where, of which kind, when it was published and when our number was last compared with it.
         note: what to know before using it.
     """
 
     value: float
     unit: Unit
-    source: str
-    date: str
+    source: Source
     note: str = ""
+
+    @property
+    def date(self) -> str:
+        """The source's date, ``YYYY-MM``."""
+        return self.source.date
+
+    @property
+    def number(self) -> Sourced:
+        """The value, which remembers this source in calculations."""
+        return Sourced(self.value, self.source)
 
     def __str__(self) -> str:
         """The value with its unit, for a person: ``"175 billion parameters"``, ``"46.2 %"``, ``"80 GB"``."""
         if self.unit == "share":
-            return f"{100 * self.value:.3g} %"
+            return f"{100 * self.value:.3g}%"
         if takes_prefix(self.unit):
             return readable(self.value, self.unit)
         for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
@@ -73,7 +82,7 @@ class UnknownFact(KeyError):
 
 
 class Facts(Mapping[str, Fact]):
-    """Facts by name, in order. Looking up an accelerator's row, or all names, loads PyTorch."""
+    """Facts by name, in order; those of accelerators come last."""
 
     def __init__(self, written: Mapping[str, Fact]) -> None:
         self._written = dict(written)
@@ -93,16 +102,14 @@ class Facts(Mapping[str, Fact]):
 
     @cached_property
     def _accelerators(self) -> dict[str, Fact]:
-        from course_utils.hardware import ACCELERATORS, TABLE_DATE
-
         rows: dict[str, Fact] = {}
         for card in ACCELERATORS.values():
-            about = (card.source, TABLE_DATE, card.note)
+            about = (*card.sources, card.note)
             for dtype, rate in card.peak.items():
-                rows[f"{card.name} {str(dtype).removeprefix('torch.')} peak"] = Fact(rate, "FLOP/s", *about)
+                rows[f"{card.name} {dtype} peak"] = Fact(rate, "FLOP/s", *about)  # type: ignore[arg-type]
             if card.memory_bytes is not None:
-                rows[f"{card.name} memory"] = Fact(card.memory_bytes, "B", *about)
-            rows[f"{card.name} bandwidth"] = Fact(card.bandwidth, "B/s", *about)
+                rows[f"{card.name} memory"] = Fact(card.memory_bytes, "B", *about)  # type: ignore[arg-type]
+            rows[f"{card.name} bandwidth"] = Fact(card.bandwidth, "B/s", *about)  # type: ignore[arg-type]
         return rows
 
 
@@ -123,7 +130,7 @@ class Table:
         self._rows = dict(rows)
 
     def __str__(self) -> str:
-        cells = [(name, str(fact), f"{fact.source}, {fact.date}") for name, fact in self._rows.items()]
+        cells = [(name, str(fact), str(fact.source)) for name, fact in self._rows.items()]
         widths = [max((len(row[i]) for row in cells), default=0) for i in range(2)]
         return "\n".join(f"{name:<{widths[0]}}  {value:>{widths[1]}}  {source}" for name, value, source in cells)
 
@@ -135,7 +142,8 @@ class Table:
         body = []
         for name, fact in self._rows.items():
             note = f"<br><small>{html.escape(fact.note)}</small>" if fact.note else ""
-            source = f"{html.escape(fact.source)}, {fact.date}{note}"
+            url, title = html.escape(fact.source.url), html.escape(fact.source.title)
+            source = f'<a href="{url}">{title}</a>, {fact.date}{note}'
             cells = (html.escape(name), html.escape(str(fact)), source)
             body.append("".join(f'<td style="text-align:left">{cell}</td>' for cell in cells))
         rows = "".join(f"<tr>{row}</tr>" for row in body)
@@ -151,18 +159,17 @@ def table(*names: str) -> Table:
     return Table({name: FACTS[name] for name in names or FACTS})
 
 
-def _model(name: str, source: str, date: str, **numbers: tuple[float, Unit]) -> dict[str, Fact]:
+def _model(name: str, source: Source, **numbers: tuple[float, Unit]) -> dict[str, Fact]:
     """One fact for each number of a model: ``GPT-3``, ``layers=(96, "layers")`` gives "GPT-3 layers"."""
-    return {f"{name} {what.replace('_', ' ')}": Fact(*number, source, date) for what, number in numbers.items()}
+    return {f"{name} {what.replace('_', ' ')}": Fact(*number, source) for what, number in numbers.items()}
 
 
 def _shape(
-    name: str, source: str, date: str, layers: int, width: int, heads: int, kv_heads: int, feed_forward: int
+    name: str, source: Source, layers: int, width: int, heads: int, kv_heads: int, feed_forward: int
 ) -> dict[str, Fact]:
     return _model(
         name,
         source,
-        date,
         layers=(layers, "layers"),
         width=(width, "elements"),
         heads=(heads, "heads"),
@@ -177,7 +184,6 @@ def _mosaic(
     return _model(
         name,
         _MOSAIC,
-        _MOSAIC_DATE,
         parameters=(parameters, "parameters"),
         layers=(layers, "layers"),
         width=(width, "elements"),
@@ -188,81 +194,118 @@ def _mosaic(
     )
 
 
-_GPT2 = "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the smallest model as released"
-_GPT3 = "Brown et al., Language Models are Few-Shot Learners (GPT-3)"
-_GOPHER = "Rae et al., Scaling Language Models (Gopher)"
-_CHINCHILLA = "Hoffmann et al., Training Compute-Optimal Large Language Models"
-_PALM = "Chowdhery et al., PaLM"
-_PALM_3 = f"{_PALM}, table 3"
-_MEGATRON = "Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (Megatron-LM)"
-_KORTHIKANTI = "Korthikanti et al., Reducing Activation Recomputation, table 5"
-_MTNLG = "Smith et al., Megatron-Turing NLG 530B (arXiv:2201.11990)"
-_MTNLG_RATES = f"{_MTNLG}, section 2.4 and its shape, by way of github.com/cli99/llm-analysis"
+def _arxiv(authors_and_title: str, number: str, date: str, kind: Kind = "paper", verified: str = "") -> Source:
+    return Source(authors_and_title, f"https://arxiv.org/abs/{number}", kind, date, verified)
+
+
+_GPT2 = Source(
+    "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the models as released",
+    "https://github.com/openai/gpt-2",
+    "paper",
+    "2019-02",
+)
+_GPT3 = _arxiv("Brown et al., Language Models are Few-Shot Learners (GPT-3)", "2005.14165", "2020-05")
+_GOPHER = _arxiv("Rae et al., Scaling Language Models (Gopher)", "2112.11446", "2021-12")
+_CHINCHILLA = _arxiv("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
+_PALM = _arxiv("Chowdhery et al., PaLM", "2204.02311", "2022-04")
+_PALM_3 = _PALM.at("table 3")
+_MEGATRON = _arxiv(
+    "Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (Megatron-LM)",
+    "2104.04473",
+    "2021-04",
+)
+_KORTHIKANTI = _arxiv("Korthikanti et al., Reducing Activation Recomputation", "2205.05198", "2022-05").at("table 5")
+_MTNLG = _arxiv("Smith et al., Megatron-Turing NLG 530B", "2201.11990", "2022-01")
+_MTNLG_RATES = _MTNLG.at("section 2.4 and its shape")
 _RECOMPUTED = "per GPU, recomputed activations counted as work"
-_FALCON = "Almazrouei et al., The Falcon Series of Open Language Models (arXiv:2311.16867), table 1"
-_OLMO2 = "OLMo Team, 2 OLMo 2 Furious (arXiv:2501.00656)"
-_OLMO2_CARD = "OLMo 2 model card"
-_MOSAIC = "MosaicML, llm-foundry, scripts/train/benchmarking"
-_MOSAIC_DATE = "2026-11"
-_LLAMA2 = "Llama 2 model card"
-_LLAMA3 = "Llama 3.1 model card"
-_HERD = "The Llama 3 Herd of Models"
-_HERD_4 = f"{_HERD}, table 4"
-_DEEPSEEK = "DeepSeek-V3 Technical Report"
+_FALCON = _arxiv("Almazrouei et al., The Falcon Series of Open Language Models", "2311.16867", "2023-11").at("table 1")
+_OLMO2 = _arxiv("OLMo Team, 2 OLMo 2 Furious", "2501.00656", "2024-12")
+_OLMO2_CARD = Source("OLMo 2 model card", "https://huggingface.co/allenai/OLMo-2-1124-13B", "paper", "2024-11")
+_MOSAIC = Source(
+    "MosaicML, llm-foundry, scripts/train/benchmarking",
+    "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/benchmarking",
+    "measured",
+    "2026-11",
+)
+_LLAMA2 = Source(
+    "Llama 2 model card", "https://github.com/meta-llama/llama/blob/main/MODEL_CARD.md", "paper", "2023-07"
+)
+_LLAMA3 = Source(
+    "Llama 3.1 model card",
+    "https://github.com/meta-llama/llama-models/blob/main/models/llama3_1/MODEL_CARD.md",
+    "paper",
+    "2024-07",
+)
+_HERD = _arxiv("The Llama 3 Herd of Models", "2407.21783", "2024-07")
+_HERD_3, _HERD_4 = _HERD.at("table 3"), _HERD.at("table 4")
+_DEEPSEEK = _arxiv("DeepSeek-V3 Technical Report", "2412.19437", "2024-12")
 _COUNTED = "counted from the published shapes"
+_GPT2_COUNTED = Source(_COUNTED, _GPT2.url, "paper", "2019-02")
+_LLAMA2_WEIGHTS = Source("the released weights", "https://huggingface.co/meta-llama/Llama-2-7b", "paper", "2023-07")
+_LLAMA3_WEIGHTS = Source("the released weights", "https://huggingface.co/meta-llama/Llama-3.1-8B", "paper", "2024-07")
+_LLAMA2_COUNTED = replace(_LLAMA2_WEIGHTS, title=_COUNTED)
+_LLAMA3_COUNTED = replace(_LLAMA3_WEIGHTS, title=_COUNTED)
 _PETAFLOP_DAY = 1e15 * 86_400  # FLOPs
-_MAMF = "Stas Bekman, mamf-finder, github.com/stas00/ml-engineering"
+_ML_ENGINEERING = "https://github.com/stas00/ml-engineering"
+_MEGATRON_README = Source(
+    "github.com/NVIDIA/Megatron-LM, README", "https://github.com/NVIDIA/Megatron-LM", "paper", "2026-11"
+)
+_MAMF = Source("Stas Bekman, mamf-finder, github.com/stas00/ml-engineering", _ML_ENGINEERING, "measured", "2026-08")
 
 _TRAINING_FLOPS = {
-    "GPT-3 training FLOPs": Fact(3.14e23, "FLOPs", f"{_GPT3}, table D.1", "2020-05"),
-    "Gopher training FLOPs": Fact(
-        5.76e23, "FLOPs", _CHINCHILLA, "2022-03", "the budget that Gopher and Chinchilla share"
-    ),
-    "Chinchilla training FLOPs": Fact(
-        5.76e23, "FLOPs", _CHINCHILLA, "2022-03", "the budget that Gopher and Chinchilla share"
-    ),
+    "GPT-3 training FLOPs": Fact(3.14e23, "FLOPs", _GPT3.at("table D.1")),
+    "Gopher training FLOPs": Fact(5.76e23, "FLOPs", _CHINCHILLA, "the budget that Gopher and Chinchilla share"),
+    "Chinchilla training FLOPs": Fact(5.76e23, "FLOPs", _CHINCHILLA, "the budget that Gopher and Chinchilla share"),
     "GPT-4 training FLOPs": Fact(
         2.1e25,
         "FLOPs",
-        "Epoch AI, database of notable AI models",
-        "2026-11",
+        Source(
+            "Epoch AI, database of notable AI models", "https://epoch.ai/data/notable-ai-models", "estimate", "2026-11"
+        ),
         "an outsider's estimate: OpenAI has published nothing",
     ),
-    "Llama 3.1 405B training FLOPs": Fact(3.8e25, "FLOPs", _HERD, "2024-07"),
-    "PaLM 540B training FLOPs": Fact(
-        2.53e24, "FLOPs", f"{_PALM}, by way of secondary sources", "2022-04", "printed there as 2.53 billion petaFLOPs"
-    ),
-    "Falcon 40B training FLOPs": Fact(
-        2_800 * _PETAFLOP_DAY, "FLOPs", f"{_FALCON}, by way of Epoch AI", "2023-11", "printed as 2,800 petaFLOP/s-days"
-    ),
+    "Llama 3.1 405B training FLOPs": Fact(3.8e25, "FLOPs", _HERD),
+    "PaLM 540B training FLOPs": Fact(2.53e24, "FLOPs", _PALM, "printed there as 2.53 billion petaFLOPs"),
+    "Falcon 40B training FLOPs": Fact(2_800 * _PETAFLOP_DAY, "FLOPs", _FALCON, "printed as 2,800 petaFLOP/s-days"),
     "Falcon 180B training FLOPs": Fact(
         43_500 * _PETAFLOP_DAY,
         "FLOPs",
-        f"{_FALCON}, by way of Epoch AI",
-        "2023-11",
+        _FALCON,
         "printed as 43,500 petaFLOP/s-days",
     ),
-    "OLMo 2 7B training FLOPs": Fact(1.8e23, "FLOPs", _OLMO2_CARD, "2024-11"),
-    "OLMo 2 13B training FLOPs": Fact(4.6e23, "FLOPs", _OLMO2_CARD, "2024-11"),
-    "Llama 2 13B training FLOPs": Fact(1.6e23, "FLOPs", _OLMO2_CARD, "2024-11", "an outsider's estimate"),
-    "Llama 3.1 8B training FLOPs": Fact(7.2e23, "FLOPs", _OLMO2_CARD, "2024-11", "an outsider's estimate"),
+    "OLMo 2 7B training FLOPs": Fact(1.8e23, "FLOPs", _OLMO2_CARD),
+    "OLMo 2 13B training FLOPs": Fact(4.6e23, "FLOPs", _OLMO2_CARD),
+    "Llama 2 13B training FLOPs": Fact(
+        1.6e23, "FLOPs", replace(_OLMO2_CARD, kind="estimate"), "an outsider's estimate"
+    ),
+    "Llama 3.1 8B training FLOPs": Fact(
+        7.2e23, "FLOPs", replace(_OLMO2_CARD, kind="estimate"), "an outsider's estimate"
+    ),
     "US reporting threshold": Fact(
         1e26,
         "FLOPs",
-        "Executive Order 14110, section 4.2(b)",
-        "2023-10",
+        Source(
+            "Executive Order 14110, section 4.2(b)", "https://www.federalregister.gov/d/2023-24283", "paper", "2023-10"
+        ),
         "revoked in January 2025 (Executive Order 14148)",
     ),
     "EU systemic-risk threshold": Fact(
-        1e25, "FLOPs", "Regulation (EU) 2024/1689 (AI Act), article 51(2)", "2024-07", "applies since August 2025"
+        1e25,
+        "FLOPs",
+        Source(
+            "Regulation (EU) 2024/1689 (AI Act), article 51(2)",
+            "https://eur-lex.europa.eu/eli/reg/2024/1689/oj",
+            "paper",
+            "2024-07",
+        ),
+        "applies since August 2025",
     ),
 }
 
 _MODELS = (
     _model(
         "GPT-3",
-        f"{_GPT3}, tables 2.1 and 2.2",
-        "2020-05",
+        _GPT3.at("tables 2.1 and 2.2"),
         parameters=(175e9, "parameters"),
         tokens=(300e9, "tokens"),
         layers=(96, "layers"),
@@ -275,7 +318,6 @@ _MODELS = (
     | _model(
         "GPT-2 small",
         _GPT2,
-        "2019-02",
         layers=(12, "layers"),
         width=(768, "elements"),
         heads=(12, "heads"),
@@ -284,15 +326,14 @@ _MODELS = (
     )
     | {
         "GPT-2 small parameters": Fact(
-            124_439_808, "parameters", _COUNTED, "2019-02", "the tied table counted once; the paper says 117M"
+            124_439_808, "parameters", _GPT2_COUNTED, "the tied table counted once; the paper says 117M"
         )
     }
-    | _model("Gopher", _GOPHER, "2021-12", parameters=(280e9, "parameters"), tokens=(300e9, "tokens"))
-    | _model("Chinchilla", _CHINCHILLA, "2022-03", parameters=(70e9, "parameters"), tokens=(1.4e12, "tokens"))
+    | _model("Gopher", _GOPHER, parameters=(280e9, "parameters"), tokens=(300e9, "tokens"))
+    | _model("Chinchilla", _CHINCHILLA, parameters=(70e9, "parameters"), tokens=(1.4e12, "tokens"))
     | _model(
         "PaLM 540B",
-        f"{_PALM}, table 1 and sections 2 and 4.1",
-        "2022-04",
+        _PALM.at("table 1 and sections 2 and 4.1"),
         parameters=(540.35e9, "parameters"),
         tokens=(780e9, "tokens"),
         layers=(118, "layers"),
@@ -307,8 +348,7 @@ _MODELS = (
     )
     | _model(
         "MT-NLG 530B",
-        f"{_PALM}, appendix B (by way of Smith et al.)",
-        "2022-04",
+        _PALM.at("appendix B"),
         parameters=(530e9, "parameters"),
         layers=(105, "layers"),
         width=(20_480, "elements"),
@@ -316,171 +356,408 @@ _MODELS = (
         devices=(2_240, "devices"),
         throughput=(65.43e3, "tokens/s"),
     )
-    | {"MT-NLG 530B heads": Fact(128, "heads", _MTNLG_RATES, "2022-01")}
+    | {"MT-NLG 530B heads": Fact(128, "heads", _MTNLG_RATES)}
     | _mosaic("MosaicML 1B, long context", 1_445_974_016, 24, 2_048, 16, 65_536, 8, 44_050)
     | _mosaic("MosaicML 7B", 6_658_859_008, 32, 4_096, 32, 2_048, 8, 85_144)
     | _mosaic("MosaicML 13B", 12_853_954_560, 40, 5_120, 40, 2_048, 8, 38_336)
     | _mosaic("MosaicML 70B", 64_862_437_376, 80, 8_192, 64, 2_048, 64, 66_523)
-    | {"MosaicML vocabulary": Fact(50_368, "tokens", "MosaicML, llm-foundry, scripts/train/yamls", _MOSAIC_DATE)}
+    | {
+        "MosaicML vocabulary": Fact(
+            50_368, "tokens", replace(_MOSAIC, title="MosaicML, llm-foundry, scripts/train/yamls", kind="paper")
+        )
+    }
     | _model(
         "OLMo 2 7B",
-        f"{_OLMO2} and the released weights, by way of secondary sources",
-        "2024-12",
+        _OLMO2,
         parameters=(7_298_617_344, "parameters"),
         tokens=(4.05e12, "tokens"),
     )
     | _model(
         "OLMo 2 13B",
-        f"{_OLMO2} and the released weights, by way of secondary sources",
-        "2024-12",
+        _OLMO2,
         parameters=(13_716_198_400, "parameters"),
         tokens=(5.6e12, "tokens"),
     )
-    | _model("Falcon 40B", _FALCON, "2023-11", parameters=(40e9, "parameters"), tokens=(1.0e12, "tokens"))
-    | _model("Falcon 180B", _FALCON, "2023-11", parameters=(180e9, "parameters"), tokens=(3.5e12, "tokens"))
+    | _model("Falcon 40B", _FALCON, parameters=(40e9, "parameters"), tokens=(1.0e12, "tokens"))
+    | _model("Falcon 180B", _FALCON, parameters=(180e9, "parameters"), tokens=(3.5e12, "tokens"))
     | {
-        "Llama 2 7B parameters": Fact(6_738_415_616, "parameters", _COUNTED, "2023-07"),
-        "Llama 2 13B parameters": Fact(13_015_864_320, "parameters", _COUNTED, "2023-07"),
-        "Llama 2 70B parameters": Fact(68_976_648_192, "parameters", _COUNTED, "2023-07"),
-        "Llama 2 tokens": Fact(2.0e12, "tokens", _LLAMA2, "2023-07"),
-        "Llama 3.1 8B parameters": Fact(8_030_261_248, "parameters", _COUNTED, "2024-07"),
-        "Llama 3.1 70B parameters": Fact(70_553_706_496, "parameters", _COUNTED, "2024-07"),
-        "Llama 3.1 405B parameters": Fact(405_853_388_800, "parameters", _COUNTED, "2024-07"),
-        "Llama 3.1 tokens": Fact(15e12, "tokens", _LLAMA3, "2024-07", "the card says 15T+, more than 15 trillion"),
-        "Llama 3.1 405B tokens": Fact(15.6e12, "tokens", _HERD, "2024-07"),
-        "Llama 2 vocabulary": Fact(32_000, "tokens", "the released weights", "2023-07"),
-        "Megatron vocabulary": Fact(51_200, "tokens", "github.com/NVIDIA/Megatron-LM, README", "2026-11"),
-        "Llama 3.1 vocabulary": Fact(128_256, "tokens", "the released weights", "2024-07"),
+        "Llama 2 7B parameters": Fact(6_738_415_616, "parameters", _LLAMA2_COUNTED),
+        "Llama 2 13B parameters": Fact(13_015_864_320, "parameters", _LLAMA2_COUNTED),
+        "Llama 2 70B parameters": Fact(68_976_648_192, "parameters", _LLAMA2_COUNTED),
+        "Llama 2 tokens": Fact(2.0e12, "tokens", _LLAMA2),
+        "Llama 3.1 8B parameters": Fact(8_030_261_248, "parameters", _LLAMA3_COUNTED),
+        "Llama 3.1 70B parameters": Fact(70_553_706_496, "parameters", _LLAMA3_COUNTED),
+        "Llama 3.1 405B parameters": Fact(405_853_388_800, "parameters", _LLAMA3_COUNTED),
+        "Llama 3.1 tokens": Fact(15e12, "tokens", _LLAMA3, "the card says 15T+, more than 15 trillion"),
+        "Llama 3.1 405B tokens": Fact(15.6e12, "tokens", _HERD),
+        "Llama 2 vocabulary": Fact(32_000, "tokens", _LLAMA2_WEIGHTS),
+        "Megatron vocabulary": Fact(51_200, "tokens", _MEGATRON_README),
+        "Llama 3.1 vocabulary": Fact(128_256, "tokens", _LLAMA3_WEIGHTS),
     }
-    | _shape("Llama 2 7B", "the released weights", "2023-07", 32, 4_096, 32, 32, 11_008)
-    | _shape("Llama 2 13B", "the released weights", "2023-07", 40, 5_120, 40, 40, 13_824)
-    | _shape("Llama 2 70B", "the released weights", "2023-07", 80, 8_192, 64, 8, 28_672)
-    | _shape("Llama 3.1 8B", f"{_HERD}, table 3", "2024-07", 32, 4_096, 32, 8, 14_336)
-    | _shape("Llama 3.1 70B", f"{_HERD}, table 3", "2024-07", 80, 8_192, 64, 8, 28_672)
-    | _shape("Llama 3.1 405B", f"{_HERD}, table 3", "2024-07", 126, 16_384, 128, 8, 53_248)
+    | _shape("Llama 2 7B", _LLAMA2_WEIGHTS, 32, 4_096, 32, 32, 11_008)
+    | _shape("Llama 2 13B", _LLAMA2_WEIGHTS, 40, 5_120, 40, 40, 13_824)
+    | _shape("Llama 2 70B", _LLAMA2_WEIGHTS, 80, 8_192, 64, 8, 28_672)
+    | _shape("Llama 3.1 8B", _HERD.at("table 3"), 32, 4_096, 32, 8, 14_336)
+    | _shape("Llama 3.1 70B", _HERD.at("table 3"), 80, 8_192, 64, 8, 28_672)
+    | _shape("Llama 3.1 405B", _HERD.at("table 3"), 126, 16_384, 128, 8, 53_248)
     | _model(
         "DeepSeek-V3",
         _DEEPSEEK,
-        "2024-12",
         parameters=(671e9, "parameters"),
         active_parameters=(37e9, "parameters"),
         tokens=(14.8e12, "tokens"),
     )
 )
 
+_GPT2_XL = _GPT2.at("1558M")
+_MISTRAL = Source(
+    "Mistral 7B, the released weights", "https://huggingface.co/mistralai/Mistral-7B-v0.1", "paper", "2023-09"
+)
+_MIXTRAL_WEIGHTS = Source(
+    "Mixtral 8x7B, the released weights", "https://huggingface.co/mistralai/Mixtral-8x7B-v0.1", "paper", "2023-12"
+)
+_MIXTRAL = _arxiv("Jiang et al., Mixtral of Experts", "2401.04088", "2024-01")
+_DEEPSEEK_4 = _DEEPSEEK.at("section 4.2")
+_NANOCHAT = Source(
+    "Karpathy, nanochat, dev/LEADERBOARD.md, run 1 (d24 on eight H100s)",
+    "https://github.com/karpathy/nanochat/blob/master/dev/LEADERBOARD.md",
+    "measured",
+    "2026-01",
+    "2026-11",
+)
+_NANOCHAT_CODE = replace(
+    _NANOCHAT, title="Karpathy, nanochat, the model's code", url="https://github.com/karpathy/nanochat", kind="paper"
+)
+
+_MORE_MODELS = (
+    _model(
+        "GPT-2 XL",
+        _GPT2_XL,
+        layers=(48, "layers"),
+        width=(1_600, "elements"),
+        heads=(25, "heads"),
+        context=(1_024, "tokens"),
+        vocabulary=(50_257, "tokens"),
+        parameters=(1_557_611_200, "parameters"),
+    )
+    | _shape("Mistral 7B", _MISTRAL, 32, 4_096, 32, 8, 14_336)
+    | _shape("Mixtral 8x7B", _MIXTRAL_WEIGHTS, 32, 4_096, 32, 8, 14_336)
+    | _model(
+        "Mixtral 8x7B",
+        _MIXTRAL,
+        experts=(8, "experts"),
+        experts_per_token=(2, "experts"),
+        active_parameters=(13e9, "parameters"),
+    )
+    | {
+        "Mistral vocabulary": Fact(32_000, "tokens", _MISTRAL),
+        "Mistral 7B parameters": Fact(7_241_732_096, "parameters", _MISTRAL),
+        "Mixtral 8x7B parameters": Fact(47e9, "parameters", _MIXTRAL),
+    }
+    | _model(
+        "DeepSeek-V3",
+        _DEEPSEEK_4,
+        layers=(61, "layers"),
+        width=(7_168, "elements"),
+        heads=(128, "heads"),
+        head_width=(128, "elements"),
+        kv_rank=(512, "elements"),
+        query_rank=(1_536, "elements"),
+        rope_width=(64, "elements"),
+        dense_layers=(3, "layers"),
+        routed_experts=(256, "experts"),
+        shared_experts=(1, "experts"),
+        experts_per_token=(8, "experts"),
+        expert_width=(2_048, "elements"),
+    )
+    | _model(
+        "DeepSeek-V3",
+        Source(
+            "DeepSeek-V3, the released weights", "https://huggingface.co/deepseek-ai/DeepSeek-V3", "paper", "2024-12"
+        ),
+        feed_forward_width=(18_432, "elements"),
+        vocabulary=(129_280, "tokens"),
+    )
+    | {
+        "DeepSeek-V3 tokens in a step": Fact(
+            15_360 * 4_096,
+            "tokens",
+            _DEEPSEEK_4,
+            "batches of 15,360 sequences of 4,096 tokens; smaller at the beginning",
+        )
+    }
+    | _model(
+        "nanochat d24",
+        _NANOCHAT_CODE,
+        layers=(24, "layers"),
+        width=(1_536, "elements"),
+        heads=(12, "heads"),
+        context=(2_048, "tokens"),
+        vocabulary=(32_768, "tokens"),
+        tokens_in_a_step=(524_288, "tokens"),
+    )
+    | _model(
+        "nanochat d24",
+        _NANOCHAT,
+        training_FLOPs=(4.330784131228946e19, "FLOPs"),
+        duration=(10_949.46713, "s"),
+        steps=(16_704, "steps"),
+        devices=(8, "devices"),
+    )
+)
+
 _RUNS = {
-    "GPT-3 on A100s devices": Fact(1_024, "devices", f"{_MEGATRON}, section 5.1", "2021-04"),
-    "GPT-3 on A100s rate": Fact(140e12, "FLOP/s", f"{_MEGATRON}, section 5.1", "2021-04", _RECOMPUTED),
-    "GPT-3 on A100s duration": Fact(34, "days", f"{_MEGATRON}, section 5.1", "2021-04", "an estimate of its authors"),
-    "1T model on A100s parameters": Fact(1e12, "parameters", f"{_MEGATRON}, section 5.1", "2021-04"),
-    "1T model on A100s tokens": Fact(450e9, "tokens", f"{_MEGATRON}, section 5.1", "2021-04"),
-    "1T model on A100s devices": Fact(3_072, "devices", f"{_MEGATRON}, section 5.1", "2021-04"),
-    "1T model on A100s rate": Fact(163e12, "FLOP/s", f"{_MEGATRON}, section 5.1", "2021-04", _RECOMPUTED),
+    "GPT-3 on A100s devices": Fact(1_024, "devices", _MEGATRON.at("section 5.1")),
+    "GPT-3 on A100s rate": Fact(140e12, "FLOP/s", _MEGATRON.at("section 5.1"), _RECOMPUTED),
+    "GPT-3 on A100s duration": Fact(
+        34, "days", _MEGATRON.at("section 5.1", kind="estimate"), "an estimate of its authors"
+    ),
+    "1T model on A100s parameters": Fact(1e12, "parameters", _MEGATRON.at("section 5.1")),
+    "1T model on A100s tokens": Fact(450e9, "tokens", _MEGATRON.at("section 5.1")),
+    "1T model on A100s devices": Fact(3_072, "devices", _MEGATRON.at("section 5.1")),
+    "1T model on A100s rate": Fact(163e12, "FLOP/s", _MEGATRON.at("section 5.1"), _RECOMPUTED),
     "1T model on A100s duration": Fact(
-        84, "days", f"{_MEGATRON}, section 5.1", "2021-04", "an estimate of its authors"
+        84, "days", _MEGATRON.at("section 5.1", kind="estimate"), "an estimate of its authors"
     ),
-    "Llama 2 7B GPU-hours": Fact(184_320, "GPU-hours", _LLAMA2, "2023-07", "A100 80GB"),
-    "Llama 2 13B GPU-hours": Fact(368_640, "GPU-hours", _LLAMA2, "2023-07", "A100 80GB"),
-    "Llama 2 70B GPU-hours": Fact(1_720_320, "GPU-hours", _LLAMA2, "2023-07", "A100 80GB"),
-    "Llama 3.1 8B GPU-hours": Fact(1.46e6, "GPU-hours", _LLAMA3, "2024-07", "H100 80GB"),
-    "Llama 3.1 70B GPU-hours": Fact(7.0e6, "GPU-hours", _LLAMA3, "2024-07", "H100 80GB"),
-    "Llama 3.1 405B GPU-hours": Fact(30.84e6, "GPU-hours", _LLAMA3, "2024-07", "H100 80GB"),
-    "Llama 3.1 405B devices": Fact(16_384, "devices", _HERD_4, "2024-07", "8,192 in an earlier stage"),
-    "Llama 3.1 405B observed": Fact(54, "days", f"{_HERD}, section 3.3.4", "2024-07", "a stretch of its pre-training"),
+    "Llama 2 7B GPU-hours": Fact(184_320, "GPU-hours", _LLAMA2, "A100 80GB"),
+    "Llama 2 13B GPU-hours": Fact(368_640, "GPU-hours", _LLAMA2, "A100 80GB"),
+    "Llama 2 70B GPU-hours": Fact(1_720_320, "GPU-hours", _LLAMA2, "A100 80GB"),
+    "Llama 3.1 8B GPU-hours": Fact(1.46e6, "GPU-hours", _LLAMA3, "H100 80GB"),
+    "Llama 3.1 70B GPU-hours": Fact(7.0e6, "GPU-hours", _LLAMA3, "H100 80GB"),
+    "Llama 3.1 405B GPU-hours": Fact(30.84e6, "GPU-hours", _LLAMA3, "H100 80GB"),
+    "Llama 3.1 405B devices": Fact(16_384, "devices", _HERD_4, "8,192 in an earlier stage"),
+    "Llama 3.1 405B observed": Fact(54, "days", _HERD.at("section 3.3.4"), "a stretch of its pre-training"),
     "Llama 3.1 405B unexpected interruptions": Fact(
-        419, "interruptions", f"{_HERD}, section 3.3.4", "2024-07", "in those 54 days; 47 more were planned"
+        419, "interruptions", _HERD.at("section 3.3.4"), "in those 54 days; 47 more were planned"
     ),
-    "Llama 3.1 405B effective training time": Fact(
-        0.9, "share", f"{_HERD}, section 3.3.4", "2024-07", "over 90 %, they say"
-    ),
-    "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", _MTNLG_RATES, "2022-01"),
-    "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG_RATES, "2022-01"),
-    "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG_RATES, "2022-01"),
-    "MT-NLG 530B step on 3,360 GPUs": Fact(44.4, "s", _MTNLG_RATES, "2022-01"),
-    "MT-NLG 530B rate on 2,240 GPUs": Fact(126e12, "FLOP/s", _MTNLG_RATES, "2022-01", _RECOMPUTED),
-    "MT-NLG 530B rate on 2,800 GPUs": Fact(121e12, "FLOP/s", _MTNLG_RATES, "2022-01", _RECOMPUTED),
-    "MT-NLG 530B rate on 3,360 GPUs": Fact(113e12, "FLOP/s", _MTNLG_RATES, "2022-01", _RECOMPUTED),
+    "Llama 3.1 405B effective training time": Fact(0.9, "share", _HERD.at("section 3.3.4"), "over 90 %, they say"),
+    "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", _MTNLG_RATES),
+    "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG_RATES),
+    "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG_RATES),
+    "MT-NLG 530B step on 3,360 GPUs": Fact(44.4, "s", _MTNLG_RATES),
+    "MT-NLG 530B rate on 2,240 GPUs": Fact(126e12, "FLOP/s", _MTNLG_RATES, _RECOMPUTED),
+    "MT-NLG 530B rate on 2,800 GPUs": Fact(121e12, "FLOP/s", _MTNLG_RATES, _RECOMPUTED),
+    "MT-NLG 530B rate on 3,360 GPUs": Fact(113e12, "FLOP/s", _MTNLG_RATES, _RECOMPUTED),
     "Llama 3.1 405B context": Fact(
-        8_192, "tokens", f"{_HERD}, section 3.4.1", "2024-07", "of its initial pre-training; longer at the end"
+        8_192, "tokens", _HERD.at("section 3.4.1"), "of its initial pre-training; longer at the end"
     ),
-    "DeepSeek-V3 pre-training GPU-hours": Fact(2.664e6, "GPU-hours", _DEEPSEEK, "2024-12", "H800"),
-    "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", _DEEPSEEK, "2024-12", "H800; all stages"),
+    "DeepSeek-V3 pre-training GPU-hours": Fact(2.664e6, "GPU-hours", _DEEPSEEK, "H800"),
+    "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", _DEEPSEEK, "H800; all stages"),
     "DeepSeek-V3 cost": Fact(
-        5.576e6, "USD", _DEEPSEEK, "2024-12", "rent of the final run only: no research, no staff, no failed runs"
+        5.576e6, "USD", _DEEPSEEK, "rent of the final run only: no research, no staff, no failed runs"
     ),
 }
 
-_ZERO = "Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models, figure 1"
+_ZERO = _arxiv(
+    "Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", "1910.02054", "2019-10"
+).at("figure 1")
 
 _SHARDING = {
-    "ZeRO example parameters": Fact(7.5e9, "parameters", _ZERO, "2019-10"),
-    "ZeRO example devices": Fact(64, "devices", _ZERO, "2019-10"),
+    "ZeRO example parameters": Fact(7.5e9, "parameters", _ZERO),
+    "ZeRO example devices": Fact(64, "devices", _ZERO),
 } | {
-    f"ZeRO example memory, stage {stage}": Fact(size, "B", _ZERO, "2019-10", "on each device, without activations")
+    f"ZeRO example memory, stage {stage}": Fact(size, "B", _ZERO, "on each device, without activations")
     for stage, size in enumerate((120e9, 31.4e9, 16.6e9, 1.9e9))
 }
 
 _UTILIZATION = {
-    "GPT-3 MFU": Fact(0.213, "share", _PALM_3, "2022-04"),
-    "Gopher MFU": Fact(0.325, "share", _PALM_3, "2022-04"),
-    "MT-NLG 530B MFU": Fact(0.302, "share", _PALM_3, "2022-04"),
-    "MT-NLG 530B MFU without attention": Fact(0.297, "share", f"{_PALM}, appendix B", "2022-04"),
-    "PaLM 540B MFU": Fact(0.462, "share", _PALM_3, "2022-04"),
-    "PaLM 540B MFU without attention": Fact(0.457, "share", f"{_PALM}, appendix B", "2022-04"),
-    "PaLM 540B HFU": Fact(0.578, "share", f"{_PALM}, section 4.1", "2022-04", "recomputed activations counted as work"),
-    "Megatron 175B MFU": Fact(0.514, "share", _KORTHIKANTI, "2022-05"),
-    "Megatron 175B HFU": Fact(0.528, "share", _KORTHIKANTI, "2022-05"),
-    "Megatron 1T MFU": Fact(0.563, "share", _KORTHIKANTI, "2022-05"),
-    "Megatron 1T HFU": Fact(0.570, "share", _KORTHIKANTI, "2022-05"),
-    "MosaicML 1B, long context MFU": Fact(0.2634, "share", _MOSAIC, _MOSAIC_DATE),
-    "MosaicML 7B MFU": Fact(0.4644, "share", _MOSAIC, _MOSAIC_DATE),
-    "MosaicML 13B MFU": Fact(0.3979, "share", _MOSAIC, _MOSAIC_DATE),
-    "MosaicML 70B MFU": Fact(0.4257, "share", _MOSAIC, _MOSAIC_DATE),
-    "Llama 3.1 405B MFU, 8,192 GPUs": Fact(0.43, "share", _HERD_4, "2024-07"),
-    "Llama 3.1 405B MFU, 16,384 GPUs": Fact(0.41, "share", _HERD_4, "2024-07"),
-    "Llama 3.1 405B MFU, long context": Fact(0.38, "share", _HERD_4, "2024-07", "16,384 GPUs, 131,072 tokens"),
-    "Llama 3.1 405B rate, 8,192 GPUs": Fact(430e12, "FLOP/s", _HERD_4, "2024-07", "per GPU"),
-    "Llama 3.1 405B rate, 16,384 GPUs": Fact(400e12, "FLOP/s", _HERD_4, "2024-07", "per GPU"),
-    "Llama 3.1 405B rate, long context": Fact(
-        380e12, "FLOP/s", _HERD_4, "2024-07", "per GPU; 16,384 GPUs, 131,072 tokens"
-    ),
+    "GPT-3 MFU": Fact(0.213, "share", _PALM_3),
+    "Gopher MFU": Fact(0.325, "share", _PALM_3),
+    "MT-NLG 530B MFU": Fact(0.302, "share", _PALM_3),
+    "MT-NLG 530B MFU without attention": Fact(0.297, "share", _PALM.at("appendix B")),
+    "PaLM 540B MFU": Fact(0.462, "share", _PALM_3),
+    "PaLM 540B MFU without attention": Fact(0.457, "share", _PALM.at("appendix B")),
+    "PaLM 540B HFU": Fact(0.578, "share", _PALM.at("section 4.1"), "recomputed activations counted as work"),
+    "MosaicML 1B, long context MFU": Fact(0.2634, "share", _MOSAIC),
+    "MosaicML 7B MFU": Fact(0.4644, "share", _MOSAIC),
+    "MosaicML 13B MFU": Fact(0.3979, "share", _MOSAIC),
+    "MosaicML 70B MFU": Fact(0.4257, "share", _MOSAIC),
+    "Llama 3.1 405B MFU, 8,192 GPUs": Fact(0.43, "share", _HERD_4),
+    "Llama 3.1 405B MFU, 16,384 GPUs": Fact(0.41, "share", _HERD_4),
+    "Llama 3.1 405B MFU, long context": Fact(0.38, "share", _HERD_4, "16,384 GPUs, 131,072 tokens"),
+    "Llama 3.1 405B rate, 8,192 GPUs": Fact(430e12, "FLOP/s", _HERD_4, "per GPU"),
+    "Llama 3.1 405B rate, 16,384 GPUs": Fact(400e12, "FLOP/s", _HERD_4, "per GPU"),
+    "Llama 3.1 405B rate, long context": Fact(380e12, "FLOP/s", _HERD_4, "per GPU; 16,384 GPUs, 131,072 tokens"),
 }
 
 # Read in transcripts of these pages: Lambda's in github.com/api-evangelist/lambda-labs (2026-09-20), the other two in
 # github.com/datareceipts/data-receipts (2026-11-09; AWS asks 55.04 USD an hour for eight cards).
-_LAMBDA = "Lambda, lambda.ai/instances, eight cards on demand"
-_RUNPOD = "RunPod, community cloud, runpod.io/pricing"
-_AWS = "AWS, p5.48xlarge on demand, us-east-1"
+_LAMBDA = Source(
+    "Lambda, lambda.ai/instances, eight cards on demand", "https://lambda.ai/instances", "data sheet", "2026-09"
+)
+_RUNPOD = Source("RunPod, community cloud, runpod.io/pricing", "https://www.runpod.io/pricing", "data sheet", "2026-11")
+_AWS = Source(
+    "AWS, p5.48xlarge on demand, us-east-1", "https://aws.amazon.com/ec2/instance-types/p5/", "data sheet", "2026-11"
+)
+_H100_PAGE = Source(
+    "NVIDIA H100 product page", "https://www.nvidia.com/en-us/data-center/h100/", "data sheet", "2026-11"
+)
 
 _CARDS = {
     "H100 SXM sparse peak, as printed": Fact(
         1979e12,
         "FLOP/s",
-        "NVIDIA H100 product page",
-        "2026-11",
+        _H100_PAGE,
         "16 bit, for 2:4 sparse matrices; half of it for others",
     ),
     "H100 SXM memory, as nvidia-smi reports it": Fact(
-        81_559 * 2**20, "B", "nvidia-smi, printed as 81559MiB; modal-client pull request 2797", "2025-01"
+        81_559 * 2**20,
+        "B",
+        Source(
+            "nvidia-smi, printed as 81559MiB; modal-client pull request 2797",
+            "https://github.com/modal-labs/modal-client/pull/2797",
+            "measured",
+            "2025-01",
+        ),
     ),
-    "H100 SXM PCIe bandwidth": Fact(
-        128e9, "B/s", "NVIDIA H100 product page", "2026-11", "PCIe Gen5 x16, both directions together"
-    ),
+    "H100 SXM PCIe bandwidth": Fact(128e9, "B/s", _H100_PAGE, "PCIe Gen5 x16, both directions together"),
     "MaxText 32B MFU on TPU v5e": Fact(
-        0.6686, "share", "Google, MaxText, README of github.com/AI-Hypercomputer/maxtext", "2025-05", "256 chips"
+        0.6686,
+        "share",
+        Source(
+            "Google, MaxText, README of github.com/AI-Hypercomputer/maxtext",
+            "https://github.com/AI-Hypercomputer/maxtext",
+            "measured",
+            "2025-05",
+        ),
+        "256 chips",
     ),
-    "TPU v4 bfloat16 peak": Fact(275e12, "FLOP/s", f"{_PALM}, appendix B", "2022-04"),
-    "A100 SXM fastest matmul": Fact(271e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),
-    "H100 SXM fastest matmul": Fact(794.5e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),
+    "TPU v4 bfloat16 peak": Fact(275e12, "FLOP/s", _PALM.at("appendix B")),
+    "A100 SXM fastest matmul": Fact(271e12, "FLOP/s", _MAMF, "bfloat16, the best of many shapes"),
+    "H100 SXM fastest matmul": Fact(794.5e12, "FLOP/s", _MAMF, "bfloat16, the best of many shapes"),
 }
 
 _PRICES = {
-    "A100 SXM 80GB rent": Fact(2.79, "USD/GPU-hour", _LAMBDA, "2026-09"),
-    "H100 SXM rent": Fact(3.99, "USD/GPU-hour", _LAMBDA, "2026-09"),
-    "B200 rent": Fact(6.69, "USD/GPU-hour", _LAMBDA, "2026-09"),
-    "H100 SXM rent, cheap": Fact(2.69, "USD/GPU-hour", _RUNPOD, "2026-11", "cards of third-party hosts"),
-    "H100 SXM rent, dear": Fact(6.88, "USD/GPU-hour", _AWS, "2026-11"),
-    "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK, "2024-12"),
+    "A100 SXM 80GB rent": Fact(2.79, "USD/GPU-hour", _LAMBDA),
+    "H100 SXM rent": Fact(3.99, "USD/GPU-hour", _LAMBDA),
+    "B200 rent": Fact(6.69, "USD/GPU-hour", _LAMBDA),
+    "H100 SXM rent, cheap": Fact(2.69, "USD/GPU-hour", _RUNPOD, "cards of third-party hosts"),
+    "H100 SXM rent, dear": Fact(6.88, "USD/GPU-hour", _AWS),
+    "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK),
 }
 
-FACTS = Facts(_TRAINING_FLOPS | _MODELS | _RUNS | _SHARDING | _UTILIZATION | _CARDS | _PRICES)
+# Checked against the planner in docs/published.md, beside facts above.
+_KORTHIKANTI_3 = replace(_KORTHIKANTI, title=_KORTHIKANTI.title.replace("table 5", "table 3"))
+_NEMO = Source(
+    "NVIDIA NeMo Framework 24.12, performance summary",
+    "https://docs.nvidia.com/nemo-framework/user-guide/24.12/nemotoolkit/performance/performance_summary.html",
+    "measured",
+    "2024-12",
+    "2026-11",
+)
+_POPE = _arxiv("Pope et al., Efficiently Scaling Transformer Inference", "2211.05102", "2022-11").at("table 2")
+_LORA = _arxiv("Hu et al., LoRA", "2106.09685", "2021-06")
+_MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "estimate", "2024-12")
+_BLOOM = _arxiv(
+    "Luccioni et al., Estimating the Carbon Footprint of BLOOM", "2211.02001", "2022-11", verified="2026-11"
+)
+_GPT_FAST = Source(
+    "pytorch-labs/gpt-fast, README",
+    "https://github.com/pytorch-labs/gpt-fast",
+    "measured",
+    "2023-11",
+    "2026-11",
+)
+_NIM = Source(
+    "NVIDIA NIM 1.8.0, performance of Llama 3.3 70B, fp8 on two H100s, 5,000 tokens in, 500 out, one request",
+    "https://docs.nvidia.com/nim/benchmarking/llm/1.0.0/performance",
+    "measured",
+    "2025-05",
+    "2026-11",
+)
+_SCALING_BOOK = Source(
+    "Austin et al., How to Scale Your Model, part 6",
+    "https://jax-ml.github.io/scaling-book/applied-training/",
+    "estimate",
+    "2025-02",
+)
+_DEEPSEEK_HARDWARE = _arxiv("DeepSeek-AI, Insights into DeepSeek-V3, table 1", "2505.09343", "2025-05")
+_LLAMA_CPP = Source(
+    "Caches that llama.cpp allocates for 2,048 tokens, a reader's table",
+    "https://huggingface.co/dranger003/c4ai-command-r-v01-iMat.GGUF/discussions/6",
+    "measured",
+    "2024-04",
+    "2026-11",
+)
+_LLAMA_1 = _arxiv("Touvron et al., LLaMA, section 2.4", "2302.13971", "2023-02", verified="2026-11")
+_VLLM = _arxiv("Kwon et al., PagedAttention, section 3", "2309.06180", "2023-09")
+
+
+def _megatron(
+    name: str, layers: int, width: int, heads: int, sequences: int, devices: int, seconds: float, mfu: float, hfu: float
+) -> dict[str, Fact]:
+    """A row of the paper on activation recomputation; 2,048 tokens a sequence."""
+    shape = _model(
+        f"Megatron {name}",
+        _KORTHIKANTI_3,
+        layers=(layers, "layers"),
+        width=(width, "elements"),
+        heads=(heads, "heads"),
+        devices=(devices, "devices"),
+        tokens_in_a_step=(sequences * 2_048, "tokens"),
+    )
+    return shape | _model(f"Megatron {name}", _KORTHIKANTI, step=(seconds, "s"), MFU=(mfu, "share"), HFU=(hfu, "share"))
+
+
+def _nemo(name: str, throughput: int, rate: float) -> dict[str, Fact]:
+    numbers = {"throughput per GPU": (throughput, "tokens/s"), "rate per GPU": (rate * 1e12, "FLOP/s")}
+    return {f"NeMo {name} {what}": Fact(value, unit, _NEMO) for what, (value, unit) in numbers.items()}  # type: ignore[arg-type]
+
+
+def _pope(name: str, seconds: float, mfu: float) -> dict[str, Fact]:
+    where = "64 TPU v4"
+    return {
+        f"PaLM 540B {name}, latency": Fact(seconds, "s", _POPE, where),
+        f"PaLM 540B {name}, MFU": Fact(mfu, "share", _POPE, where),
+    }
+
+
+_CHECKED = (
+    _megatron("22B", 48, 6_144, 64, 4, 8, 1.10, 0.415, 0.437)
+    | _megatron("175B", 96, 12_288, 96, 64, 64, 13.75, 0.514, 0.528)
+    | _megatron("530B", 105, 20_480, 128, 280, 280, 37.83, 0.560, 0.570)
+    | _megatron("1T", 128, 25_600, 160, 512, 512, 71.49, 0.563, 0.570)
+    | _nemo("GPT-3 on 128 H100s", 716, 771)
+    | _nemo("GPT-3 on 512 H100s", 825, 888)
+    | _nemo("Llama 2 7B", 16_934, 780)
+    | _nemo("Llama 2 13B", 8_715, 760)
+    | _nemo("Llama 2 70B", 1_728, 768)
+    | _nemo("Llama 3.1 8B", 12_273, 711)
+    | _nemo("Llama 3.1 70B", 1_524, 734)
+    | _pope("prefill of one prompt", 0.29, 0.43)
+    | _pope("prefill of 512 prompts", 85.2, 0.76)
+    | _pope("64 tokens for 64 requests", 1.82, 0.14)
+    | _pope("64 tokens for 512 requests", 6.0, 0.33)
+    | {
+        "LoRA on GPT-3, rank 1": Fact(4.7e6, "parameters", _LORA.at("table 4"), "of queries and values"),
+        "LoRA on GPT-3, rank 4": Fact(
+            18e6, "parameters", _LORA.at("section 7.1", verified="2026-11"), "of queries and values; a budget, rounded"
+        ),
+        "LoRA on GPT-3, rank 8": Fact(37.7e6, "parameters", _LORA.at("table 4"), "of queries and values"),
+        "Muon's FLOPs, width 768, 524,288 tokens": Fact(0.007, "share", _MUON, "of those of training"),
+        "Muon's FLOPs, width 16,384, 16 million tokens": Fact(0.005, "share", _MUON, "of those of training"),
+        "BLOOM GPU-hours": Fact(1_082_990, "GPU-hours", _BLOOM, "A100 80GB, 400 W"),
+        "BLOOM energy": Fact(433_196, "kWh", _BLOOM, "of the GPUs alone"),
+        "Llama 2 7B on one A100, gpt-fast": Fact(104.9, "tokens/s", _GPT_FAST, "one request; power limited to 330 W"),
+        "Llama 2 7B in 8 bits on one A100, gpt-fast": Fact(155.58, "tokens/s", _GPT_FAST, "one request"),
+        "Llama 2 70B on eight A100s, gpt-fast": Fact(62.50, "tokens/s", _GPT_FAST, "one request"),
+        "Llama 2 7B on one die of an MI250X, gpt-fast": Fact(76.33, "tokens/s", _GPT_FAST, "one request"),
+        "Llama 3.3 70B on two H100s, first token": Fact(0.40677, "s", _NIM),
+        "Llama 3.3 70B on two H100s, between tokens": Fact(0.01858, "s", _NIM),
+        "Llama 3 70B on a TPU v5p pod": Fact(44, "days", _SCALING_BOOK, "at an MFU of 0.4"),
+        "DeepSeek-V3 cache of a token": Fact(70_272, "B", _DEEPSEEK_HARDWARE),
+        "Llama 3.1 405B cache of a token": Fact(516_096, "B", _DEEPSEEK_HARDWARE),
+        "Llama 3 8B cache": Fact(256 * 2**20, "B", _LLAMA_CPP, "printed as 256 MiB"),
+        "Llama 3 70B cache": Fact(640 * 2**20, "B", _LLAMA_CPP, "printed as 640 MiB"),
+        "Mixtral 8x7B cache": Fact(256 * 2**20, "B", _LLAMA_CPP, "printed as 256 MiB"),
+        "OPT-13B cache of a token": Fact(800 * 1024, "B", _VLLM, "printed as 800 KB"),
+        "OPT-13B layers": Fact(40, "layers", _VLLM),
+        "OPT-13B width": Fact(5_120, "elements", _VLLM),
+        "LLaMA 65B throughput per GPU": Fact(380, "tokens/s", _LLAMA_1, "A100 80GB"),
+        "LLaMA 65B devices": Fact(2_048, "devices", _LLAMA_1),
+        "LLaMA 65B tokens": Fact(1.4e12, "tokens", _LLAMA_1),
+        "LLaMA 65B duration": Fact(21, "days", _LLAMA_1),
+    }
+)
+
+FACTS = Facts(_TRAINING_FLOPS | _MODELS | _MORE_MODELS | _RUNS | _SHARDING | _UTILIZATION | _CHECKED | _CARDS | _PRICES)

@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 
 def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     """FLOPs of the matrix work that `fn(*args, **kwargs)` does; one multiply-add is 2 FLOPs.
@@ -39,6 +37,7 @@ def count_flops(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     """
     if not callable(fn):
         raise TypeError(f"count_flops was given a {type(fn).__name__}; expected a function: count_flops(lambda: x @ w)")
+    import torch
     from torch.utils import flop_counter  # where triton is installed, this import is slow
 
     aten = torch.ops.aten

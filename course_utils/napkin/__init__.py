@@ -16,43 +16,99 @@ This is a ledger, not a simulation: it leaves out what frameworks add (fragmenta
 temporaries).
 """
 
-from course_utils.napkin.ledger import (
-    OPTIMIZERS,
-    PUBLISHED,
-    RECIPES,
-    SHARDED,
-    Recipe,
+from course_utils.napkin.collectives import (
+    Transfer,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    bubble,
+    collective,
+    communication,
+    sent,
+)
+from course_utils.napkin.footprint import activations, memory
+from course_utils.napkin.inference import (
+    FORMATS,
+    Serving,
+    decode_flops,
+    decode_seconds,
+    forward_flops,
+    generation_seconds,
+    kv_cache,
+    largest_batch,
+    prefill_flops,
+    prefill_rule,
+    prefill_seconds,
+    touched_experts,
+    weights_read,
+)
+from course_utils.napkin.lines import Line, Plan
+from course_utils.napkin.models import PUBLISHED
+from course_utils.napkin.modules import Traced, trace
+from course_utils.napkin.planner import plan
+from course_utils.napkin.serving import serve
+from course_utils.napkin.shapes import Experts, Latent, Transformer
+from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Optimizer, Recipe, Step
+from course_utils.napkin.utilization import Impossible, mfu
+from course_utils.napkin.work import (
     Run,
-    Step,
-    Transformer,
-    activations,
-    memory,
+    adapters,
+    optimizer_flops,
+    orthogonalizing_flops,
     recomputed_flops,
     run,
     training,
     training_flops,
 )
-from course_utils.napkin.modules import Traced, trace
-from course_utils.napkin.planner import Line, Plan, plan
 
 __all__ = [
+    "FORMATS",
     "OPTIMIZERS",
     "PUBLISHED",
     "RECIPES",
     "SHARDED",
+    "Experts",
+    "Impossible",
+    "Latent",
     "Line",
+    "Optimizer",
     "Plan",
     "Recipe",
     "Run",
+    "Serving",
     "Step",
     "Traced",
+    "Transfer",
     "Transformer",
     "activations",
+    "adapters",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "bubble",
+    "collective",
+    "communication",
+    "decode_flops",
+    "decode_seconds",
+    "forward_flops",
+    "generation_seconds",
+    "kv_cache",
+    "largest_batch",
     "memory",
+    "mfu",
+    "optimizer_flops",
+    "orthogonalizing_flops",
     "plan",
+    "prefill_flops",
+    "prefill_rule",
+    "prefill_seconds",
     "recomputed_flops",
     "run",
+    "sent",
+    "serve",
+    "touched_experts",
     "trace",
     "training",
     "training_flops",
+    "weights_read",
 ]

@@ -1,227 +1,174 @@
-"""``python -m course_utils.napkin``: plan a training run on the command line."""
+"""``python -m course_utils.napkin``: plan a training run, serving, or find an MFU, on the command line."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
-import re
+import statistics
 import sys
-from collections.abc import Sequence
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from course_utils.facts import near
-from course_utils.napkin.ledger import OPTIMIZERS, PUBLISHED, RECIPES, SHARDED, Step, Transformer
-from course_utils.napkin.modules import Traced, trace
-from course_utils.napkin.planner import find_card, plan
+from course_utils.cards import ACCELERATORS
+from course_utils.napkin import arguments
+from course_utils.napkin.inference import Serving
+from course_utils.napkin.lines import Plan
+from course_utils.napkin.models import PUBLISHED
+from course_utils.napkin.planner import plan
+from course_utils.napkin.serving import serve
+from course_utils.napkin.utilization import mfu, rates_in
 
-if TYPE_CHECKING:
-    import torch
-
-    from course_utils.hardware import Accelerator
-
+_PROGRAM = "python -m course_utils.napkin"
+_ONE_OF = "(--model NAME | --layers N --width N --heads N --vocabulary N | --module NAME)"
 _EXAMPLES = """\
 examples:
   python -m course_utils.napkin --model "Llama 3.1 70B" --cards 64 --zero 3 --checkpointing --tokens 15T
   python -m course_utils.napkin --layers 12 --width 768 --heads 12 --vocabulary 50257 --card "RTX 4090" --tokens 10B
+  python -m course_utils.napkin --model DeepSeek-V3 --cards 2048 --pipeline 16 --expert 64 --global-batch 62914560
   python -m course_utils.napkin --module my_package.model:make --input "int64[4, 2048]" --card A10G --price 1.2
   python -m course_utils.napkin --model "Llama 3.1 8B" --json
 
-Numbers may end in k, M, B or T. The function that --module names is called without arguments on PyTorch's meta
-device, where a model of any size takes no memory.
+other commands, the first two with their own --help:
+  python -m course_utils.napkin serve --model "Llama 3.1 8B" --batch 8
+  python -m course_utils.napkin mfu --model "nanochat d24" --tokens-per-second 799829 --cards 8
+  python -m course_utils.napkin published (the planner beside published numbers)
+
+Numbers may end in k, M, B or T, bytes in G, GB or GiB. The function that --module names is called without arguments
+on PyTorch's meta device, where a model of any size takes no memory.
 """
-_SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(given: Sequence[str] | None = None) -> None:
     """Run the command. Errors in the arguments go to stderr, with exit status 2."""
-    parser = _parser()
-    given = parser.parse_args(arguments)
+    words = list(sys.argv[1:] if given is None else given)
+    commands: dict[str, tuple[Callable[[], argparse.ArgumentParser], Callable[[argparse.Namespace], Plan]]] = {
+        "serve": (_serving_parser, _serve),
+        "mfu": (_mfu_parser, _mfu),
+    }
+    if words == ["published"]:
+        from course_utils.napkin.published import page
+
+        print(page(), end="")
+        return
+    make, run = commands[words.pop(0)] if words and words[0] in commands else (_training_parser, _train)
+    parser = make()
+    parser.add_argument("--json", action="store_true", help="for a program to read")
+    parser.add_argument("--list", action="store_true", help="names of models and cards")
+    parsed = parser.parse_args(words)
     try:
-        if given.list:
-            _print_names()
+        if parsed.list:
+            print("models:", *PUBLISHED, sep="\n  ")
+            print("cards:", *ACCELERATORS, sep="\n  ")
             return
-        model, step, name = _traced(given) if given.module else _shaped(given)
-        numbers = {"tokens": given.tokens, "mfu": given.mfu, "price": given.price}
-        planned = plan(model, step, card=_accelerator(given), name=name, **numbers)
-    except (ValueError, TypeError) as error:
+        planned = run(parsed)
+    except (ValueError, TypeError, OSError) as error:
         parser.error(str(error))
-    print(json.dumps(planned.as_dict(), indent=2, ensure_ascii=False) if given.json else planned)
+    print(json.dumps(planned.as_dict(), indent=2, ensure_ascii=False) if parsed.json else planned)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m course_utils.napkin",
-        usage="%(prog)s (--model NAME | --layers N --width N --heads N --vocabulary N | --module NAME) [options]",
-        description="What a training takes, before it is run: parameters, FLOPs, bytes on each card, time and cost,\n"
-        "each with its formula and its source.",
-        epilog=_EXAMPLES,
+def _parser(name: str, usage: str, description: str, epilog: str = "") -> argparse.ArgumentParser:
+    return argparse.ArgumentParser(
+        prog=f"{_PROGRAM} {name}".strip(),
+        usage=f"%(prog)s {usage} [options]",
+        description=description,
+        epilog=epilog,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    model = parser.add_argument_group("the model: a published one, a shape, or any nn.Module")
-    model.add_argument("--model", metavar="NAME", help="a published model; --list shows them")
-    for name in ("layers", "width", "heads", "vocabulary"):
-        model.add_argument(f"--{name}", type=_count, metavar="N", help="of a Transformer")
-    model.add_argument("--kv-heads", type=_count, metavar="N", help="of keys and values; as many as heads")
-    model.add_argument("--head-width", type=_count, metavar="N", help="width / heads")
-    model.add_argument("--feed-forward", type=_count, metavar="N", help="between its matrices; 4 · width")
-    model.add_argument("--gated", action="store_true", help="a gated feed-forward, as in Llama")
-    model.add_argument("--positions", type=_count, metavar="N", help="rows of a learned table; none")
-    model.add_argument("--tied", action="store_true", help="the head is the table of tokens")
-    model.add_argument("--biases", action="store_true", help="every matrix of a layer has one")
-    model.add_argument("--rms-norm", action="store_true", help="one vector for each norm, where LayerNorm has two")
-    model.add_argument("--module", metavar="MODULE:FUNCTION", help="makes an nn.Module")
-    model.add_argument(
-        "--input", action="append", metavar="SHAPE", help='of its forward, "int64[1, 8192]"; without it, 6 · N'
+
+
+def _training_parser() -> argparse.ArgumentParser:
+    about = "What a training takes, before it is run: parameters, FLOPs, bytes on each card, time and cost,\n"
+    parser = _parser("", _ONE_OF, f"{about}each with its formula and its source.", _EXAMPLES)
+    arguments.add_model(parser, module=True)
+    arguments.add_step(parser)
+    run = arguments.add_card(parser)
+    run.add_argument(
+        "--tokens", type=arguments.number, metavar="N", help="to train on, or samples; 20 for each parameter"
     )
-    step = parser.add_argument_group("the step")
-    step.add_argument("--batch", type=_count, metavar="N", help="sequences on a card at once; 1")
-    step.add_argument("--context", type=_count, metavar="N", help="tokens of each; 2,048")
-    step.add_argument(
-        "--recipe", choices=RECIPES, default=Step.recipe, metavar="NAME", help=f"precision: {'; '.join(RECIPES)}"
+    run.add_argument("--mfu", type=arguments.number, metavar="SHARE", help="of the peak that is reached; 0.41")
+    run.add_argument(
+        "--price", type=arguments.number, metavar="USD", help="for an hour of one card; from the table of facts"
     )
-    step.add_argument(
-        "--optimizer", choices=OPTIMIZERS, default=Step.optimizer, metavar="NAME", help="; ".join(OPTIMIZERS)
-    )
-    step.add_argument("--cards", type=_count, default=1, metavar="N", help="that train together; 1")
-    step.add_argument("--zero", type=int, choices=SHARDED, default=0, help="stage of ZeRO: what the cards share; 0")
-    step.add_argument("--checkpointing", action="store_true", help="each layer is computed a second time")
-    step.add_argument("--unfused-attention", action="store_true", help="attention keeps its T × T weights")
-    run = parser.add_argument_group("the card and the run")
-    run.add_argument("--card", metavar="NAME", help="H100 SXM; --list shows them")
-    run.add_argument("--peak", type=_number, metavar="FLOP/S", help="of a card that is not in the table")
-    run.add_argument("--memory", type=_number, metavar="BYTES", help="of a card that is not in the table")
-    run.add_argument("--tokens", type=_number, metavar="N", help="to train on, or samples; 20 for each parameter")
-    run.add_argument("--mfu", type=_number, metavar="SHARE", help="of the peak that is reached; 0.41")
-    run.add_argument("--price", type=_number, metavar="USD", help="for an hour of one card; from the table of facts")
-    parser.add_argument("--json", action="store_true", help="for a program to read")
-    parser.add_argument("--list", action="store_true", help="names of models and cards")
     return parser
 
 
-def _number(text: str) -> float:
-    """``"15T"`` is 15e12."""
-    match = re.fullmatch(r"([0-9_.]+(?:e[+-]?\d+)?)([kMBT]?)", text.replace(",", ""))
-    try:
-        return float(match[1]) * _SIZES[match[2]] if match else float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number; expected one such as 0.4, 15e12 or 15T") from None
-
-
-def _count(text: str) -> int:
-    number = _number(text)
-    if not number.is_integer() or number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a count; expected 1, 2, 3, …")
-    return int(number)
-
-
-def _shaped(given: argparse.Namespace) -> tuple[Transformer, Step, str]:
-    shape: dict[str, Any] = {field.name: getattr(given, field.name, None) for field in fields(Transformer)}
-    shape["norm_vectors"] = 1 if given.rms_norm else None
-    shape = {name: value for name, value in shape.items() if value}
+def _train(given: argparse.Namespace) -> Plan:
+    numbers = {"tokens": given.tokens, "mfu": given.mfu, "price": given.price}
+    if given.module:
+        found, step, name = arguments.traced(given)
+        return plan(found, step, card=arguments.accelerator(given), name=name, **numbers)
     if given.input:
         raise ValueError("--input is that of a module: name its function with --module")
-    if given.model:
-        if shape:
-            flags = ", ".join("--" + ("rms-norm" if n == "norm_vectors" else n.replace("_", "-")) for n in shape)
-            raise ValueError(f"{flags}: the shape of {given.model} is known; give --model or a shape, not both")
-        model, name = _published(given.model)
-    else:
-        missing = [name for name in ("layers", "width", "heads", "vocabulary") if name not in shape]
-        if missing:
-            flags = ", ".join(f"--{name}" for name in missing)
-            raise ValueError(f"give a model: --model NAME, --module MODULE:FUNCTION, or a shape ({flags} missing)")
-        model, name = Transformer(**shape), ""
-    step = Step(
-        given.batch or 1,
-        given.context or 2_048,
-        given.recipe,
-        given.optimizer,
-        given.cards,
-        given.zero,
-        given.checkpointing,
-        not given.unfused_attention,
-    )
-    return model.reaching(step.context), step, name
+    model, name = arguments.shape(given)
+    step = arguments.step(given)
+    return plan(model.reaching(step.context), step, card=arguments.accelerator(given), name=name, **numbers)
 
 
-def _published(name: str) -> tuple[Transformer, str]:
-    names = {known.lower(): known for known in PUBLISHED}
-    if name.lower() not in names:
-        similar = near(name, list(PUBLISHED)) or list(PUBLISHED)
-        raise ValueError(f"there is no model called {name!r}. Near it: {', '.join(similar)}")
-    return PUBLISHED[names[name.lower()]], names[name.lower()]
+def _serving_parser() -> argparse.ArgumentParser:
+    about = "What generating text takes: memory, time to the first token and between tokens, throughput and cost."
+    parser = _parser("serve", "(--model NAME | --layers N …)", about)
+    arguments.add_model(parser, module=False)
+    arguments.add_serving(parser)
+    run = arguments.add_card(parser)
+    run.add_argument("--mfu", type=arguments.number, default=0.5, metavar="SHARE", help="of prefill; 0.5")
+    run.add_argument("--price", type=arguments.number, metavar="USD", help="for an hour of one card")
+    return parser
 
 
-def _traced(given: argparse.Namespace) -> tuple[Traced, Step, str]:
-    for flag in ("model", "layers", "width", "heads", "vocabulary", "checkpointing"):
-        if getattr(given, flag):
-            raise ValueError(f"--{flag} does not go with --module, which says for itself what it computes")
-    if given.input and (given.batch or given.context):
-        raise ValueError("--batch and --context do not go with --input, whose shape says both")
-    found = trace(
-        _function(given.module),
-        *(_tensor(text) for text in given.input or ()),
-        recipe=given.recipe,
-        fused_attention=not given.unfused_attention,
-    )
-    step = found.step(optimizer=given.optimizer, cards=given.cards, zero=given.zero)
-    if not given.input:
-        step = replace(step, batch=given.batch or 1, context=given.context or 2_048)
-    return found, step, given.module
+def _serve(given: argparse.Namespace) -> Plan:
+    model, name = arguments.shape(given)
+    serving = Serving(given.batch, given.prompt, given.output, given.weights, given.cache, given.cards)
+    card = arguments.accelerator(given)
+    return serve(model, serving, card=card, mfu=given.mfu, price=given.price, name=name)
 
 
-def _function(name: str) -> Any:
-    module, _, function = name.partition(":")
-    if not function:
-        raise ValueError(f"--module {name}: expected MODULE:FUNCTION, such as my_package.model:make")
-    try:
-        found = importlib.import_module(module)
-    except ImportError as error:
-        raise ValueError(f"--module {name}: {error}; it is looked for here and where Python finds packages") from error
-    if not callable(getattr(found, function, None)):
-        raise ValueError(f"--module {name}: {module} has no function {function}")
-    return getattr(found, function)
+def _mfu_parser() -> argparse.ArgumentParser:
+    about = "The share of the cards' peak that a training reaches, from the tokens per second that its log prints."
+    parser = _parser("mfu", "(--model NAME | --layers N … | --module NAME | --parameters N) …", about)
+    arguments.add_model(parser, module=True)
+    parser.add_argument("--parameters", type=arguments.number, metavar="N", help="instead of a shape: 6 FLOPs for each")
+    parser.add_argument("--context", type=arguments.count, default=2_048, metavar="N", help="of a sequence; 2,048")
+    parser.add_argument("--tokens-per-second", type=arguments.number, metavar="N", help="of all cards together")
+    parser.add_argument("--tokens-per-step", type=arguments.number, metavar="N", help="with --seconds-per-step")
+    parser.add_argument("--seconds-per-step", type=arguments.number, metavar="S")
+    parser.add_argument("--log", metavar="FILE", help='with lines such as "tok/sec: 1,234"; their median counts')
+    parser.add_argument("--cards", type=arguments.count, default=1, metavar="N", help="that train together; 1")
+    parser.add_argument("--dtype", default="bfloat16", help="of the products; bfloat16")
+    arguments.add_card(parser)
+    return parser
 
 
-def _tensor(text: str) -> torch.Tensor:
-    """``"int64[1, 8192]"`` on the meta device."""
-    import torch
-
-    match = re.fullmatch(r"(\w+)\[([\d\s,_]*)\]", text.strip())
-    dtype = getattr(torch, match[1], None) if match else None
-    if match is None or not isinstance(dtype, torch.dtype):
-        raise ValueError(f'--input {text}: expected a dtype and a shape, such as "int64[1, 8192]"')
-    return torch.empty([int(size) for size in match[2].split(",") if size.strip()], dtype=dtype, device="meta")
-
-
-def _accelerator(given: argparse.Namespace) -> Accelerator:
-    if given.card is None and given.peak is None and given.memory is None:
-        return find_card("H100 SXM")
-    if given.card is not None:
-        found = find_card(given.card)
-    elif given.peak is None:
-        raise ValueError("--memory needs --card or --peak: which card is it?")
-    else:
-        from course_utils.hardware import Accelerator
-
-        found = Accelerator("a card of your own", {}, 0, None, None, "given")
-    if given.peak is not None:
-        import torch
-
-        peak = dict.fromkeys((torch.float32, torch.bfloat16), given.peak)
-        found = replace(found, peak=peak, source="given")
-    return found if given.memory is None else replace(found, memory_bytes=int(given.memory))
+def _mfu(given: argparse.Namespace) -> Plan:
+    card = arguments.accelerator(given)
+    how = {"card": card, "cards": given.cards, "dtype": arguments.SHORT.get(given.dtype.lower(), given.dtype)}
+    rate = _tokens_per_second(given)
+    if given.parameters:
+        return mfu(given.parameters, rate, **how)
+    if given.module:
+        if not given.input:
+            raise ValueError('--module needs --input, such as "int64[4, 2048]"')
+        return mfu(arguments.module(given), rate, name=given.module, **how)
+    model, name = arguments.shape(given)
+    return mfu(model, rate, context=given.context, name=name, **how)
 
 
-def _print_names() -> None:
-    from course_utils.hardware import ACCELERATORS
-
-    print("models:", *PUBLISHED, sep="\n  ")
-    print("cards:", *ACCELERATORS, sep="\n  ")
+def _tokens_per_second(given: argparse.Namespace) -> float:
+    ways = [given.tokens_per_second, given.tokens_per_step and given.seconds_per_step, given.log]
+    if sum(bool(way) for way in ways) != 1:
+        raise ValueError(
+            "say how fast it is in one way: --tokens-per-second N, --tokens-per-step N with --seconds-per-step S, or "
+            "--log FILE"
+        )
+    if given.log:
+        rates = rates_in(Path(given.log).read_text(encoding="utf-8", errors="replace"))
+        if not rates:
+            raise ValueError(f'--log {given.log}: found no rates such as "tok/sec: 1,234" or "178k tokens/s"')
+        return statistics.median(rates)
+    if given.tokens_per_second:
+        return float(given.tokens_per_second)
+    return float(given.tokens_per_step / given.seconds_per_step)
 
 
 if __name__ == "__main__":

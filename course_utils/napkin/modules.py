@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
-from unittest import mock
 
-from course_utils.napkin.ledger import RECIPES, Step
+from course_utils.napkin.footprint import Weights
+from course_utils.napkin.step import OPTIMIZERS, RECIPES, Step
 
 if TYPE_CHECKING:  # importing PyTorch takes seconds, and a Transformer's plan needs only the card's table
     import torch
@@ -28,6 +28,8 @@ class Traced:
         flops: of a forward and backward pass of that batch; None without input.
         activations: bytes that the forward pass saves for the backward pass; None without input.
         recipe, fused_attention: as in `Step`, as they were for the trace.
+        in_matrices: trained weights in matrices, without embeddings and an output layer for as many tokens.
+        rows_and_columns: rows and columns of trained matrices, added up, and trained numbers outside of them.
     """
 
     name: str
@@ -41,11 +43,19 @@ class Traced:
     activations: int | None
     recipe: str
     fused_attention: bool
+    in_matrices: int = 0
+    rows_and_columns: int = 0
 
     @property
     def parameters(self) -> int:
         """The number of trained parameters."""
         return sum(self.parts.values())
+
+    def weights(self, step: Step) -> Weights:
+        """What is trained and kept; frozen parameters, which every card holds, are the plan's own line."""
+        optimizer = OPTIMIZERS[step.optimizer]
+        kept = optimizer.matrices * self.in_matrices + optimizer.others * (self.parameters - self.in_matrices)
+        return Weights(self.parameters, 0, 0, False, self.rows_and_columns if optimizer.factored else kept, 0)
 
     def step(self, **how: Any) -> Step:
         """A `Step` with the input that was traced; the other arguments are those of `Step`."""
@@ -62,7 +72,8 @@ def trace(
 
     On the meta device a tensor has a shape but no memory, so a model of 70 billion parameters takes seconds and almost
     no memory. FLOPs are those of `flops.count_flops`, activations those of `memory.saved_bytes`: what the module
-    itself saves, so let it return its loss if the loss should be included.
+    itself saves, so let it return its loss if the loss should be included, and expect more than `activations` counts
+    for the same shape if a norm is made of several operations (it then saves what each of them needs).
 
     Args:
         build: makes the module, as in ``lambda: MyModel(config)``.
@@ -110,6 +121,7 @@ def trace(
         except Exception as error:
             shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in given)
             raise ValueError(f"{type(module).__name__} does not run on {shapes} on the meta device: {error}") from error
+    in_matrices, rows_and_columns = _matrices(module)
     ids = bool(inputs) and not inputs[0].is_floating_point() and inputs[0].dim() > 1
     item: Literal["token", "sample"] = "token" if ids or not inputs else "sample"
     return Traced(
@@ -124,7 +136,30 @@ def trace(
         activations=activations,
         recipe=recipe,
         fused_attention=fused_attention,
+        in_matrices=in_matrices,
+        rows_and_columns=rows_and_columns,
     )
+
+
+def _matrices(module: torch.nn.Module) -> tuple[int, int]:
+    """`Traced.in_matrices` and ``rows_and_columns``."""
+    import torch
+
+    tables = [m for m in module.modules() if isinstance(m, torch.nn.Embedding)]
+    vocabularies = {table.num_embeddings for table in tables}
+    apart = {id(table.weight) for table in tables}
+    apart |= {id(m.weight) for m in module.modules() if getattr(m, "out_features", None) in vocabularies}
+    inside = sums = 0
+    for parameter in module.parameters():
+        if parameter.requires_grad:
+            if parameter.dim() == 2 and id(parameter) not in apart:
+                inside += parameter.numel()
+            if parameter.dim() >= 2:
+                *_, rows, columns = parameter.shape
+                sums += parameter.numel() // (rows * columns) * (rows + columns)
+            else:
+                sums += parameter.numel()
+    return inside, sums
 
 
 def _build(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
@@ -164,7 +199,8 @@ def _parts(module: torch.nn.Module) -> dict[str, int]:
 def _fused_attention() -> Iterator[None]:
     """Let scaled_dot_product_attention save on the meta device what its fused kernels save.
 
-    By default it saves the T × T weights there, as the plain formula does.
+    By default it saves the T × T weights there, as the plain formula does. The operator itself is intercepted, so it
+    doesn't matter by which name a module calls it.
     """
     import torch
 
@@ -181,5 +217,6 @@ def _fused_attention() -> Iterator[None]:
         kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         return kernel(query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)[0]
 
-    with mock.patch.object(torch.nn.functional, "scaled_dot_product_attention", fused):
+    with torch.library._scoped_library("aten", "IMPL") as library:
+        library.impl("scaled_dot_product_attention", fused, "AutogradMeta")
         yield

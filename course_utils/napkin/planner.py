@@ -2,177 +2,55 @@
 
 from __future__ import annotations
 
-import html
-import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
+from course_utils.cards import ACCELERATORS, Accelerator, find
 from course_utils.facts import FACTS, near
-from course_utils.napkin.ledger import (
-    RECIPES,
-    SHARDED,
-    Run,
-    Step,
-    Transformer,
-    activations,
-    per_parameter,
-    positive,
-    recomputed_flops,
-    run,
-    states,
-    training_flops,
-)
+from course_utils.napkin.advice import advice, warnings
+from course_utils.napkin.collectives import Transfer, bubble, communication, data_parallel
+from course_utils.napkin.footprint import activations, memory, per_parameter, states, weights
+from course_utils.napkin.lines import ABOVE, GIVEN, Line, Plan
 from course_utils.napkin.modules import Traced
-from course_utils.units import counted, duration, plain, readable, takes_prefix
+from course_utils.napkin.shapes import Transformer
+from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Step, positive
+from course_utils.napkin.work import adapters, optimizer_flops, recomputed_flops, run, training_flops
+from course_utils.sources import Source, Sourced, longest
+from course_utils.units import counted, plain
 
-if TYPE_CHECKING:
-    from course_utils.hardware import Accelerator
 
-_KAPLAN = "Kaplan et al. 2020, arXiv:2001.08361; lecture 06"
-_PALM = "Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, appendix B"
-_ZERO = "Rajbhandari et al. 2020 (ZeRO), arXiv:1910.02054, section 5"
-_KORTHIKANTI = "Korthikanti et al. 2022, arXiv:2205.05198, section 4; lecture 08"
-_CHINCHILLA = "Hoffmann et al. 2022 (Chinchilla), arXiv:2203.15556"
+def _paper(title: str, number: str, date: str) -> Source:
+    return Source(title, f"https://arxiv.org/abs/{number}", "paper", date)
+
+
+_KAPLAN = _paper("Kaplan et al., Scaling Laws for Neural Language Models; lecture 06", "2001.08361", "2020-01")
+_PALM = _paper("Chowdhery et al., PaLM, appendix B", "2204.02311", "2022-04")
+_ZERO = _paper("Rajbhandari et al., ZeRO, section 5", "1910.02054", "2019-10")
+_KORTHIKANTI = _paper(
+    "Korthikanti et al., Reducing Activation Recomputation, section 4; lecture 08", "2205.05198", "2022-05"
+)
+_MEGATRON = _paper("Narayanan et al., Megatron-LM, section 2", "2104.04473", "2021-04")
+_CHINCHILLA = _paper("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
+_LORA = _paper("Hu et al., LoRA", "2106.09685", "2021-06")
+_MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "paper", "2024-12")
 _META = "counted on the meta device"
-_GIVEN = "given"
+_SHAPE = "the model's shape; lecture 06"
 _BYTES = "bytes on each card"
-_ABOVE = "from the lines above"
 _USUAL_MFU = "Llama 3.1 405B MFU, 16,384 GPUs"
-
-
-@dataclass(frozen=True)
-class Line:
-    """One number of a plan.
-
-    Attributes:
-        group: "parameters", "FLOPs", "activations on each card", "bytes on each card", "time" or "cost".
-        what: what the number counts, within its group.
-        value: in ``unit``, without prefix.
-        unit: "parameters", "FLOPs", "FLOP/s", "B", "tokens", "samples", "steps", "s", "days", "GPU-hours", "USD", or
-            "share" (from 0 to 1).
-        formula: how it's calculated, with numbers.
-        source: where the formula or number comes from.
-    """
-
-    group: str
-    what: str
-    value: float
-    unit: str
-    formula: str
-    source: str
-
-    @property
-    def shown(self) -> str:
-        """The value with its unit, for a person."""
-        if takes_prefix(self.unit):
-            return readable(self.value, self.unit)
-        if self.unit == "share":
-            return f"{100 * self.value:.3g} %"
-        if self.unit == "days":
-            return duration(self.value)
-        return counted(self.value) if self.unit == self.group else f"{counted(self.value)} {self.unit}"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The plan of a training run: print it, show it in a notebook, or use `as_dict`.
-
-    Attributes:
-        title: model and cards.
-        lines: its numbers.
-        held: bytes on each card.
-        limit: bytes of a card's memory; None if unknown.
-        activations: whether the bytes include them; they don't if a module was traced without inputs.
-        advice: what would make it fit, one sentence each; empty if it fits.
-    """
-
-    title: str
-    lines: tuple[Line, ...]
-    held: int
-    limit: int | None
-    activations: bool
-    advice: tuple[str, ...]
-
-    @property
-    def fits(self) -> bool | None:
-        """Whether a card's share fits in its memory; None if the memory is unknown."""
-        return None if self.limit is None else self.held <= self.limit
-
-    @property
-    def verdict(self) -> str:
-        """Whether it fits, and by how much."""
-        held = readable(self.held, "B") + ("" if self.activations else " without activations")
-        if self.limit is None:
-            return f"It holds {held}; this card's memory is not known."
-        limit, spare = readable(self.limit, "B"), self.limit - self.held
-        if spare >= 0:
-            return f"It fits: {held} of {limit}, {readable(spare, 'B')} left."
-        return f"It does not fit: {held} for {limit}, {readable(-spare, 'B')} too much."
-
-    def __getitem__(self, key: tuple[str, str]) -> float:
-        """The value of a line: ``plan["time", "training"]``.
-
-        Raises:
-            LookupError: there's no line of that group and name; the message lists the existing ones.
-        """
-        values = {(line.group, line.what): line.value for line in self.lines}
-        if key not in values:
-            raise LookupError(f"{key} is not a line of this plan; it has {', '.join(map(str, values))}")
-        return values[key]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: title, lines (as `Line`), fits, verdict, advice."""
-        return {
-            "title": self.title,
-            "lines": [asdict(line) for line in self.lines],
-            "fits": self.fits,
-            "verdict": self.verdict,
-            "advice": list(self.advice),
-        }
-
-    def __str__(self) -> str:
-        sources = list(dict.fromkeys(line.source for line in self.lines))
-        widths = [
-            max(len(text) for text in texts) for texts in zip(*((x.what, x.shown) for x in self.lines), strict=True)
-        ]
-        rows = [self.title]
-        for group, lines in itertools.groupby(self.lines, key=lambda line: line.group):
-            rows += ["", group]
-            for line in lines:
-                mark = sources.index(line.source) + 1
-                rows.append(f"  {line.what:<{widths[0]}}  {line.shown:>{widths[1]}}  {line.formula} [{mark}]")
-        rows += ["", self.verdict, *(f"  - {advice}" for advice in self.advice), ""]
-        return "\n".join([*rows, *(f"[{i}] {source}" for i, source in enumerate(sources, 1))])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        """Jupyter's hook."""
-        body = []
-        for group, lines in itertools.groupby(self.lines, key=lambda line: line.group):
-            body.append(f'<tr><th colspan="4" style="text-align:left">{html.escape(group)}</th></tr>')
-            for line in lines:
-                texts = (line.what, line.shown, line.formula, line.source)
-                cells = "".join(f'<td style="text-align:left">{html.escape(text)}</td>' for text in texts)
-                body.append(f"<tr>{cells}</tr>")
-        advice = "".join(f"<li>{html.escape(text)}</li>" for text in self.advice)
-        caption = f"<caption>{html.escape(self.title)}</caption>"
-        return f"<table>{caption}{''.join(body)}</table><p>{html.escape(self.verdict)}</p><ul>{advice}</ul>"
+_Model = Transformer | Traced
 
 
 def find_card(name: str) -> Accelerator:
-    """The card of that name, either as in `hardware.ACCELERATORS` or as torch reports it.
+    """The card of that name, either as in `cards.ACCELERATORS` or as torch reports it.
 
     Raises:
         ValueError: there's no such card; the message lists similar names.
     """
-    from course_utils.hardware import ACCELERATORS, find
-
     found = find(name)
     if found is None:
-        similar = near(name, list(ACCELERATORS)) or list(ACCELERATORS)
-        raise ValueError(f"there is no card called {name!r}. Near it: {', '.join(similar)}")
+        similar = near(name, list(ACCELERATORS))
+        listed = f"Near it: {', '.join(similar)}" if similar else "hardware.ACCELERATORS and --list have them all"
+        raise ValueError(f"there is no card called {name!r}. {listed}")
     return found
 
 
@@ -188,114 +66,209 @@ def plan(
 ) -> Plan:
     """Plan the training of a model.
 
+    A step takes as long as the slowest of these: the model's FLOPs at the assumed MFU; all FLOPs at the card's peak,
+    with the idle time of a pipeline; the bytes of weights and optimizer state over the memory's bandwidth; and each
+    kind of communication over its links. So no plan is faster than FLOPs over peak or bytes over bandwidth.
+
     Args:
         model: a shape, or a result of `trace`.
-        step: batch, context, precision and sharding. For a traced module, use ``traced.step(cards=…, zero=…)``.
-        card: its name in `hardware.ACCELERATORS`, or your own Accelerator.
-        tokens: to train on; by default 20 per parameter. For a module without ids, samples.
+        step: batch, context, precision and parallelism. For a traced module, use ``traced.step(cards=…, zero=…)``.
+        card: its name in `cards.ACCELERATORS`, or your own Accelerator.
+        tokens: to train on; by default 20 per parameter that a token uses. Required for a module without ids (then it
+            counts samples) and where most weights are frozen.
         mfu: the fraction of the card's peak that the model's own FLOPs reach; by default Llama 3.1 405B's.
         price: USD per GPU-hour; by default that of `facts.FACTS`, if it has one.
         name: of the model, for the title.
 
     Raises:
-        ValueError: the card isn't in the table, a number is impossible, or the step isn't the one traced.
+        ValueError: the card isn't in the table, a number is impossible, or the step doesn't go with the model.
     """
-    if isinstance(model, Traced):
-        name = name or model.name
-        traced = model.step(optimizer=step.optimizer, cards=step.cards, zero=step.zero)
-        if model.flops is not None and step != traced:
-            raise ValueError(f"{name} was traced for {traced}: take the step from traced.step(cards=…, zero=…)")
+    name = name or (model.name if isinstance(model, Traced) else "")
+    _check(model, step, name)
     accelerator = find_card(card) if isinstance(card, str) else card
-    flops = list(_flops(model, step))
-    kinds = list(_bytes(model, step))
-    held = _sum(kinds)
-    limit = accelerator.memory_bytes
-    usual, item = FACTS[_USUAL_MFU], _item(model)
-    if tokens is None and item == "sample":
-        raise ValueError(f"{name} takes no ids: say how many samples it is trained on, as tokens")
-    tokens_from = ("20 · parameters", _CHINCHILLA) if tokens is None else ("to train on", _GIVEN)
-    mfu_from = ("as Llama 3.1 405B", f"{usual.source}, {usual.date}") if mfu is None else ("assumed", _GIVEN)
-    tokens = 20.0 * model.parameters if tokens is None else tokens
-    mfu = usual.value if mfu is None else mfu
+    item = _item(model)
+    tokens_from = ("20 · parameters that a token uses", _CHINCHILLA) if tokens is None else ("to train on", GIVEN)
+    tokens = _usual_tokens(model, step, name) if tokens is None else tokens
+    usual = FACTS[_USUAL_MFU]
+    mfu_from = ("as Llama 3.1 405B", GIVEN) if mfu is None else ("assumed", GIVEN)
+    share = usual.number if mfu is None else Sourced(mfu)
     positive(tokens=tokens)
-    peak, dtype = _peak(accelerator, step)
-    work = run(sum(line.value for line in flops) * tokens, peak=peak, mfu=mfu)
+    flops = list(flops_of_a_token(model, step))
+    a_token = sum(line.value for line in flops)
+    run(a_token * tokens, peak=1, mfu=share)  # refuses impossible numbers
+    kinds = list(_bytes(model, step))
+    held, limit = sum(int(line.value) for line in kinds), accelerator.memory_bytes
+    peaks = list(_peaks(accelerator, model, step, flops))
+    times = _times(model, step, accelerator, a_token, peaks[-1].value, share)
+    steps = tokens / step.tokens
+    hours = steps * times.step * step.cards / 3600
     lines = [
-        *_parameters(model),
+        *_parameters(model, step),
         *flops,
         Line("FLOPs", f"{item}s", tokens, f"{item}s", *tokens_from),
-        Line("FLOPs", "training", work.flops, "FLOPs", f"FLOPs of a {item} · {item}s", _ABOVE),
-        *_beside(model, step, tokens),
+        Line("FLOPs", "training", a_token * tokens, "FLOPs", f"FLOPs of a {item} · {item}s", ABOVE),
+        *_beside(model, step, tokens, steps),
         *(_activations(model, step) if isinstance(model, Transformer) else ()),
         *kinds,
         Line(_BYTES, "in all", held, "B", "the sum; a peak may be higher or lower", "lecture 08"),
-        Line("time", "peak", peak, "FLOP/s", f"{accelerator.name}, dense {dtype}", accelerator.source),
-        Line("time", "MFU", mfu, "share", *mfu_from),
-        *_time(work, tokens, step, item),
-        *_cost(work, accelerator.name, price),
+        *peaks,
+        Line("time", "MFU", share, "share", *mfu_from),
+        *_schedule(model, step, times, steps, share),
+        Line("time", "training", steps * times.step / 86_400, "days", "steps · a step", ABOVE),
+        Line("time", "of one card", hours, "GPU-hours", f"steps · a step · {_crew(step)}", ABOVE),
+        *_cost(hours, accelerator, price),
     ]
-    what = f"{name or 'a Transformer'}: {counted(model.parameters)} parameters"
-    title = f"{what} on {step.cards:,} × {accelerator.name}, {step.recipe}, {step.optimizer}"
-    advice = tuple(_advice(model, step, limit)) if limit is not None and held > limit else ()
+    recipe = step.recipe
+    if accelerator.peak.get("bfloat16") is None and "float16" in accelerator.peak:
+        recipe = recipe.replace("bfloat16", "float16")
+    title = f"{named(model, name)} on {step.cards:,} × {accelerator.name}, {recipe}, {step.optimizer}"
     with_activations = isinstance(model, Transformer) or model.activations is not None
-    return Plan(title, tuple(lines), held, limit, with_activations, advice)
+    return Plan(
+        title,
+        tuple(lines),
+        held,
+        limit,
+        with_activations,
+        tuple(advice(model, step, limit)) if limit is not None and held > limit else (),
+        tuple(warnings(step, accelerator, step.tokens, steps, share, times.sending, times.unknown, item)),
+    )
 
 
-def _sum(lines: Iterable[Line]) -> int:
-    return sum(int(line.value) for line in lines)
+def _check(model: _Model, step: Step, name: str) -> None:
+    if isinstance(model, Traced):
+        same = {"optimizer": step.optimizer, "cards": step.cards, "zero": step.zero, "accumulation": step.accumulation}
+        traced = model.step(**same)
+        if (step.tensor, step.pipeline, step.expert, step.lora) != (1, 1, 1, 0):
+            raise ValueError(f"{name} is a module: tensor, pipeline, expert and lora are for shapes")
+        if model.flops is not None and step != traced:
+            raise ValueError(f"{name} was traced for {traced}: take the step from traced.step(cards=…, zero=…)")
+        return
+    if step.pipeline > model.layers:
+        raise ValueError(f"{model.layers} layers cannot be divided among {step.pipeline} stages")
+    if model.heads % step.tensor:
+        raise ValueError(f"{model.heads} heads cannot be divided among {step.tensor} cards (tensor) evenly")
+    if step.expert > 1 and (model.experts is None or model.experts.routed % step.expert):
+        count = model.experts.routed if model.experts else "no"
+        raise ValueError(f"{count} experts cannot be divided among {step.expert} groups (expert) evenly")
 
 
-def _item(model: Transformer | Traced) -> str:
+def named(model: Transformer | Traced, name: str) -> str:
+    """The model's name and size, for a title."""
+    number = f"{counted(model.parameters)} parameters"
+    if isinstance(model, Transformer) and model.experts:
+        number += f", {counted(model.active)} active"
+    return f"{name or 'a Transformer'}: {number}"
+
+
+def _item(model: _Model) -> str:
     return model.item if isinstance(model, Traced) else "token"
 
 
-def _beside(model: Transformer | Traced, step: Step, tokens: float) -> Iterator[Line]:
-    """FLOPs that are not the training's own."""
-    if _item(model) == "token":
-        yield Line("FLOPs", "rule of thumb", 6 * model.parameters * tokens, "FLOPs", "6 · parameters · tokens", _KAPLAN)
-    if isinstance(model, Transformer) and step.checkpointing:
-        again = recomputed_flops(model, step.context) * tokens
-        yield Line("FLOPs", "computed again", again, "FLOPs", "the layers' forward pass; MFU leaves it out", _PALM)
+def _usual_tokens(model: _Model, step: Step, name: str) -> float:
+    if _item(model) == "sample":
+        raise ValueError(f"{name} takes no ids: say how many samples it is trained on, as tokens")
+    if step.lora or (isinstance(model, Traced) and model.frozen > model.parameters):
+        raise ValueError("most weights are frozen, and no rule says on how many tokens to train the rest: give tokens")
+    return 20.0 * (model.active if isinstance(model, Transformer) else model.parameters)
 
 
-def _parameters(model: Transformer | Traced) -> Iterator[Line]:
+def _crew(step: Step) -> str:
+    return f"{step.cards:,} card{'s' if step.cards > 1 else ''}"
+
+
+def _parameters(model: _Model, step: Step) -> Iterator[Line]:
     if isinstance(model, Traced):
         formulas, source = dict.fromkeys(model.parts, "numbers in it"), _META
     else:
-        bias = " + 1" if model.biases else ""
-        layer = " + ".join(f"({rows:,}{bias}) · {columns:,}" for rows, columns in model.matrices)
-        layer = layer if bias else layer.replace("(", "").replace(")", "")
-        rows = f"{model.vocabulary:,}" + ("" if model.tied else " · 2")
-        rows += f" + {model.positions:,}" if model.positions else ""
-        source = "the model's shape; lecture 06"
-        formulas = {
-            "layers": f"{model.layers} · ({layer})",
-            "norms": f"{2 * model.layers + 1} · {model.norm_vectors} · {model.width:,}",
-            "tables and head": f"({rows}) · {model.width:,}",
-        }
+        formulas, source = _counts(model), _SHAPE
     for part, count in model.parts.items():
         yield Line("parameters", part, count, "parameters", formulas[part], source)
-    yield Line("parameters", "in all", model.parameters, "parameters", f"{model.parameters:,}", _ABOVE)
+    yield Line("parameters", "in all", model.parameters, "parameters", f"{model.parameters:,}", ABOVE)
+    if isinstance(model, Transformer) and model.experts:
+        unused = f"in all - {model.moe_layers} · {model.experts.routed - model.experts.active} · {model.expert:,}"
+        yield Line("parameters", "active", model.active, "parameters", unused, _SHAPE)
+    if isinstance(model, Transformer) and step.lora:
+        formula = f"rank {step.lora} · (rows + columns) of {', '.join(step.adapted) or 'all matrices of layers'}"
+        yield Line("parameters", "adapters", adapters(model, step), "parameters", formula, _LORA)
 
 
-def _flops(model: Transformer | Traced, step: Step) -> Iterator[Line]:
-    """For one token, forward and backward."""
+def _counts(model: Transformer) -> dict[str, str]:
+    bias = " + 1" if model.biases else ""
+
+    def product(shapes: Iterable[tuple[int, int]]) -> str:
+        text = " + ".join(f"({rows:,}{bias}) · {columns:,}" for rows, columns in shapes)
+        return text if bias else text.replace("(", "").replace(")", "")
+
+    if model.moe_layers:
+        dense = model.layers - model.moe_layers
+        layers = f"{model.layers} · ({product(model.attention.values())})"
+        layers += f" + {dense} · ({product(model.block(model.hidden).values())})" if dense else ""
+    else:
+        layers = f"{model.layers} · ({product(model.matrices)})"
+    rows = f"{model.vocabulary:,}" + ("" if model.tied else " · 2")
+    rows += f" + {model.positions:,}" if model.positions else ""
+    norms = f"{2 * model.layers + 1} · {model.norm_vectors} · {model.width:,}"
+    if model.latent and model.norm_vectors:
+        ranks = model.latent.query_rank + model.latent.kv_rank
+        norms += f" + {model.layers} · {model.norm_vectors} · {ranks:,}"
+    found = {"layers": layers, "norms": norms, "tables and head": f"({rows}) · {model.width:,}"}
+    if model.experts:
+        each = model.experts.routed + model.experts.shared
+        found["experts"] = f"{model.moe_layers} · {each} · ({product(model.block(model.experts.width).values())})"
+        found["routers"] = f"{model.moe_layers} · {model.width:,} · {model.experts.routed}"
+    return found | {"gates": f"{model.gates:,}", "other lookups": f"{model.lookups:,}"}
+
+
+def flops_of_a_token(model: _Model, step: Step) -> Iterator[Line]:
+    """The lines of the model's FLOPs for one token, forward and backward; their sum counts for MFU."""
     if isinstance(model, Transformer):
-        parts = training_flops(model, step.context)
-        yield Line("FLOPs", "a token's matrices", parts["matrices"], "FLOPs", f"6 · {model.multiplied:,}", _KAPLAN)
-        formula = f"12 · {model.layers} · {model.query_width:,} · {step.context:,}"
+        parts = training_flops(model, step.context, step)
+        if step.lora:
+            formula, source = f"4 · {model.multiplied:,} + 6 · {adapters(model, step):,}", _LORA
+        else:
+            formula, source = f"6 · {model.multiplied:,}", _KAPLAN
+        yield Line("FLOPs", "a token's matrices", parts["matrices"], "FLOPs", formula, source)
+        if model.windows or model.latent:
+            formula = f"6 · {model.attended_width:,} · {model.attended(step.context):,}"
+        else:
+            formula = f"12 · {model.layers} · {model.query_width:,} · {step.context:,}"
         yield Line("FLOPs", "a token's attention", parts["attention"], "FLOPs", formula, _PALM)
     elif model.flops is None:
-        yield Line("FLOPs", "a token", 6 * model.parameters, "FLOPs", "6 · parameters, for want of an input", _KAPLAN)
+        formula = f"{_rule(model)}, for want of an input"
+        yield Line("FLOPs", "a token", 4 * model.frozen + 6 * model.parameters, "FLOPs", formula, _KAPLAN)
     else:
         items = model.batch * model.context
         formula = f"{plain(model.flops)} of a forward and backward pass / {items:,}"
         yield Line("FLOPs", f"a {model.item}", model.flops / items, "FLOPs", formula, f"{_META} by FlopCounterMode")
 
 
+def _rule(model: Traced) -> str:
+    return f"4 · {model.frozen:,} frozen + 6 · parameters" if model.frozen else "6 · parameters"
+
+
+def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[Line]:
+    """FLOPs that are not the training's own."""
+    if isinstance(model, Traced):
+        if model.item == "token":
+            rule = (4 * model.frozen + 6 * model.parameters) * tokens
+            yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"({_rule(model)}) · tokens", _KAPLAN)
+        return
+    if not step.lora:
+        rule, used = 6 * model.active * tokens, "active parameters" if model.experts else "parameters"
+        yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"6 · {used} · tokens", _KAPLAN)
+    if step.checkpointing:
+        again = recomputed_flops(model, step.context) * tokens
+        yield Line("FLOPs", "computed again", again, "FLOPs", "the layers' forward pass; MFU leaves it out", _PALM)
+    if update := optimizer_flops(model, step):
+        formula = "steps · 5 · (4 · n² · m + 2 · n³) for each matrix; MFU leaves it out"
+        yield Line("FLOPs", f"{step.optimizer}'s own", update * steps, "FLOPs", formula, _MUON)
+
+
 def _activations(model: Transformer, step: Step) -> Iterator[Line]:
     size = RECIPES[step.recipe].activations
     layer = f"4 · width + 2 · queries + 2 · keys + {4 if model.gated else 2} · hidden"
+    if model.experts or model.latent:
+        layer = "norms, attention, feed-forward or active experts"
     formulas = {
         "layers": f"{size} · tokens · layers · " + ("width" if step.checkpointing else f"({layer})"),
         "attention weights": "4 · tokens · layers · heads"
@@ -306,22 +279,37 @@ def _activations(model: Transformer, step: Step) -> Iterator[Line]:
         "loss": "4 · (tokens · vocabulary + 1)",
         "one layer again": "what a layer keeps without checkpointing, less its input",
     }
+    waiting = min(step.pipeline, step.accumulation)
+    held = f" · {waiting} / {step.pipeline} in the first stage" if step.pipeline > 1 else ""
+    divided = f" / {step.tensor}" if step.tensor > 1 else ""
     for part, value in activations(model, step).items():
-        yield Line("activations on each card", part, value, "B", formulas[part], _KORTHIKANTI)
+        formula = f"{formulas[part]}{held}{divided}"
+        yield Line("activations on each card", part, value, "B", formula, _KORTHIKANTI)
 
 
-def _bytes(model: Transformer | Traced, step: Step) -> Iterator[Line]:
+def _bytes(model: _Model, step: Step) -> Iterator[Line]:
+    counts = weights(model, step) if isinstance(model, Transformer) else model.weights(step)
     size = per_parameter(step)
-    for kind, value in states(model.parameters, step).items():
-        shared = step.cards > 1 and kind in SHARDED[step.zero]
-        formula = f"{size[kind]} · parameters" + (f" / {step.cards:,}" if shared else "")
-        yield Line(_BYTES, kind, value, "B", formula, _ZERO if shared else "lecture 00, What fits?")
+    numbers = {
+        "optimizer state": (4 * counts.kept, 4 * counts.kept_for_experts),
+        "frozen parameters": (counts.frozen, counts.experts if counts.experts_frozen else 0),
+    }
+    one = step.tensor * step.pipeline
+    for kind, value in states(counts, step).items():
+        sharded = kind in SHARDED[step.zero]
+        dense, experts = numbers.get(kind, (counts.trained, 0 if counts.experts_frozen else counts.experts))
+        each = 1.0 if kind == "optimizer state" else size["parameters" if kind == "frozen parameters" else kind]
+        formula = _share(f"{each:g} · " if each != 1 else "", dense, experts, step, sharded, model.parameters)
+        if kind == "optimizer state" and not OPTIMIZERS[step.optimizer].factored and dense == 4 * 2 * counts.trained:
+            formula = _share("8 · ", counts.trained, counts.experts, step, sharded, model.parameters)
+        source = _ZERO if sharded and step.groups > 1 else _MEGATRON if one > 1 else "lecture 00, What fits?"
+        yield Line(_BYTES, kind, value, "B", formula, source)
     if isinstance(model, Transformer):
-        kept = sum(activations(model, step).values())
+        kept = memory(model, step)["activations"]
         yield Line(_BYTES, "activations", kept, "B", "the sum of those above", _KORTHIKANTI)
         return
     if still := model.frozen * size["parameters"] + model.buffers:
-        yield Line(_BYTES, "frozen, buffers", still, "B", "on every card", _META)
+        yield Line(_BYTES, "frozen, buffers", int(still), "B", "on every card", _META)
     if model.activations is None:
         yield Line(_BYTES, "activations", 0, "B", "not counted, for want of an input", _META)
     else:
@@ -329,85 +317,151 @@ def _bytes(model: Transformer | Traced, step: Step) -> Iterator[Line]:
         yield Line(_BYTES, "activations", model.activations, "B", formula, f"{_META} by saved_tensors_hooks")
 
 
-def _peak(accelerator: Accelerator, step: Step) -> tuple[float, str]:
-    """FLOP/s that the card promises for this step's multiplications, and in which dtype."""
-    import torch
+def _share(factor: str, dense: float, experts: float, step: Step, sharded: bool, parameters: int) -> str:
+    one = step.tensor * step.pipeline
+    by = one * (step.groups if sharded else 1)
+    by_experts = one * step.expert * (step.groups // step.expert if sharded else 1)
 
-    # A card without bfloat16 takes float16, in as many bytes.
-    wanted = (torch.bfloat16, torch.float16) if RECIPES[step.recipe].activations == 2 else (torch.float32,)
-    for dtype in wanted:
-        if dtype in accelerator.peak:
-            return accelerator.peak[dtype], str(dtype).removeprefix("torch.")
-    raise ValueError(f"{accelerator.name} promises no rate in 16 bits: choose the recipe 'float32'")
+    def over(count: float, divisor: int) -> str:
+        text = "parameters" if count == parameters else f"{count:,.0f}"
+        return f"{text} / {divisor:,}" if divisor > 1 else text
 
-
-def _time(work: Run, tokens: float, step: Step, item: str) -> Iterator[Line]:
-    at_once = step.batch * step.context * step.cards
-    steps, crew = tokens / at_once, f"{step.cards:,} card{'s' if step.cards > 1 else ''}"
-    seconds = work.gpu_hours * 3600 / step.cards / steps
-    rate = f"({crew} · peak · MFU)"
-    formula = f"{step.batch:,} · {step.context:,} · {crew}"
-    yield Line("time", f"{item}s in a step", at_once, f"{item}s", formula, _GIVEN)
-    yield Line("time", "steps", steps, "steps", f"{item}s / {item}s in a step", _ABOVE)
-    yield Line("time", "a step", seconds, "s", f"FLOPs of a {item} · {item}s in a step / {rate}", _ABOVE)
-    yield Line("time", "training", work.days(step.cards), "days", f"FLOPs of the training / {rate}", _ABOVE)
-    yield Line("time", "of one card", work.gpu_hours, "GPU-hours", "FLOPs of the training / (peak · MFU)", _ABOVE)
+    if not experts:
+        return f"{factor}{over(dense, by)}"
+    if by == by_experts and dense + experts == parameters:
+        return f"{factor}{over(parameters, by)}"
+    return f"{factor}({over(dense, by)} + {over(experts, by_experts)})"
 
 
-def _cost(work: Run, name: str, price: float | None) -> Iterator[Line]:
-    rent = FACTS.get(f"{name} rent")
-    if price is not None:
-        positive(price=price)
-        source = _GIVEN
-    elif rent is not None:
-        price, source = rent.value, f"{rent.source}, {rent.date}"
-    else:
+def _peaks(accelerator: Accelerator, model: _Model, step: Step, flops: list[Line]) -> Iterator[Line]:
+    """FLOP/s that the card promises for this step's multiplications; the last line is that of all of them."""
+    recipe = RECIPES[step.recipe]
+    wide, wide_name = _rate(accelerator, recipe.others, step)
+    if recipe.layers == recipe.others or isinstance(model, Traced):
+        yield Line("time", "peak", wide, "FLOP/s", f"{accelerator.name}, dense {wide_name}", GIVEN)
         return
-    yield Line("cost", "rent", work.gpu_hours * price, "USD", f"GPU-hours · {price:.2f} USD", source)
+    narrow, narrow_name = _rate(accelerator, recipe.layers, step)
+    yield Line("time", "peak in layers", narrow, "FLOP/s", f"{accelerator.name}, dense {narrow_name}", GIVEN)
+    yield Line("time", "peak elsewhere", wide, "FLOP/s", f"{accelerator.name}, dense {wide_name}", GIVEN)
+    whole = sum(line.value for line in flops)
+    elsewhere = flops[-1].value + (4 if step.lora else 6) * model.vocabulary * model.width
+    together = whole / ((whole - elsewhere) / narrow + elsewhere / wide)
+    formula = "FLOPs of a token / (those of layers' matrices / their peak + the others / theirs)"
+    yield Line("time", "peak", together, "FLOP/s", formula, ABOVE)
 
 
-_Change = tuple[str, dict[str, Any]]  # what a person calls it, and the fields of a Step
+def _rate(accelerator: Accelerator, dtypes: tuple[str, ...], step: Step) -> tuple[Sourced, str]:
+    for dtype in dtypes:
+        if dtype in accelerator.peak:
+            return Sourced(accelerator.peak[dtype], *accelerator.sources), dtype
+    bits = {"float32": 32, "bfloat16": 16, "float8_e4m3fn": 8, "float4_e2m1fn_x2": 4}[dtypes[0]]
+    fitting = [
+        name
+        for name, recipe in RECIPES.items()
+        if any(d in accelerator.peak for d in recipe.layers) and any(d in accelerator.peak for d in recipe.others)
+    ]
+    raise ValueError(f"{accelerator.name} promises no rate in {bits} bits: choose the recipe {fitting[0]!r}")
 
 
-def _sharded(stage: int, cards: int) -> _Change:
-    return f"ZeRO {stage} on {cards:,} cards", {"zero": stage, "cards": cards}
+@dataclass(frozen=True)
+class _Times:
+    """Seconds of a step."""
+
+    computing: Sourced  # the model's FLOPs at the assumed MFU
+    at_peak: Sourced  # all FLOPs at the peak, and a pipeline's idle time
+    moving: Sourced  # bytes over the memory's bandwidth
+    moved: float
+    sending: dict[str, Transfer]
+    unknown: str  # why communication is not known
+
+    @property
+    def step(self) -> Sourced:
+        return longest(self.computing, self.at_peak, self.moving, *(t.seconds for t in self.sending.values()))
 
 
-def _advice(model: Transformer | Traced, step: Step, limit: int) -> Iterator[str]:
-    """What would make it fit: each change that is enough alone, otherwise several together; and a larger card."""
-    from course_utils.hardware import ACCELERATORS
+def _times(model: _Model, step: Step, card: Accelerator, a_token: float, peak: float, mfu: Sourced) -> _Times:
+    items = step.tokens
+    rate = step.cards * Sourced(peak, *card.sources)
+    every = a_token
+    if isinstance(model, Transformer) and step.checkpointing:
+        every += recomputed_flops(model, step.context)
+    idle = 1 - bubble(step)
+    update = optimizer_flops(model, step) if isinstance(model, Transformer) else 0
+    updating = update / (rate if step.zero else rate / step.groups)
+    moved = _moved(model, step)
+    sending, unknown = _sending(model, step, card)
+    return _Times(
+        items * a_token / (rate * mfu),
+        items * every / rate / idle + updating,
+        moved / Sourced(card.bandwidth, *card.sources),
+        moved,
+        sending,
+        unknown,
+    )
 
-    def says(what: str, changed: Step) -> str | None:
-        held = _sum(_bytes(model, changed))
-        return f"{what}: {readable(held, 'B')} on each card" if held <= limit else None
 
-    crew = step.cards if step.cards > 1 else 8
-    here: list[_Change] = []  # on one card
-    if isinstance(model, Transformer):
-        if not step.fused_attention:
-            here.append(("fused attention", {"fused_attention": True}))
-        if not step.checkpointing:
-            here.append(("checkpointing", {"checkpointing": True}))
-        if step.batch > 1:
-            fitting = (batch for batch in range(step.batch - 1, 0, -1) if says("", replace(step, batch=batch)))
-            batch = next(fitting, 1)
-            here.append((f"a batch of {batch:,}", {"batch": batch}))
-    stages = [_sharded(stage, crew) for stage in SHARDED]
-    alone = [text for what, how in here if (text := says(what, replace(step, **how)))]
-    alone += itertools.islice((text for what, how in stages if (text := says(what, replace(step, **how)))), 1)
-    yield from alone
-    if not alone:
-        together, names = step, list[str]()
-        for what, how in [*here, *(_sharded(3, 2**k) for k in range(17) if 2**k >= crew)]:
-            together, names = replace(together, **how), [*names[: len(here)], what]
-            if text := says(", ".join(names), together):
-                yield text
-                break
-        else:
-            kept = readable(_sum(line for line in _bytes(model, together) if line.what == "activations"), "B")
-            what = "shorter context" if isinstance(model, Transformer) else "smaller input"
-            yield f"a {what}: its activations take {kept} on each card, however many share the rest"
-    held = _sum(_bytes(model, step))
-    larger = [(card.memory_bytes, card.name) for card in ACCELERATORS.values() if (card.memory_bytes or 0) >= held]
-    if larger:
-        yield f"a card with more memory: {min(larger)[1]}, {readable(min(larger)[0] or 0, 'B')}"
+def _moved(model: _Model, step: Step) -> float:
+    """Bytes that a step has to read or write on each card: weights forward and backward, gradients, the update."""
+    counts = weights(model, step) if isinstance(model, Transformer) else model.weights(step)
+    held = states(counts, step)
+    passes = 2 * step.accumulation * (held["parameters"] + held.get("frozen parameters", 0))
+    state = held["optimizer state"]
+    # The update reads gradients, weights (the master copy where there is one) and state, and writes weights and state.
+    update = held["gradients"] + (held["master copy"] or held["parameters"]) + state
+    return passes + held["gradients"] + update + held["parameters"] + held["master copy"] + state
+
+
+def _sending(model: _Model, step: Step, card: Accelerator) -> tuple[dict[str, Transfer], str]:
+    if step.cards == 1:
+        return {}, ""
+    try:
+        if isinstance(model, Traced):
+            return data_parallel(model.parameters, step, card, frozen=model.frozen), ""
+        return communication(model, step, card), ""
+    except ValueError as error:
+        return {}, str(error)
+
+
+def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sourced) -> Iterator[Line]:
+    item, crew = _item(model), _crew(step)
+    formula = f"{step.batch:,} · {step.context:,} · {crew}"
+    one = step.tensor * step.pipeline
+    formula += f" / {one}" if one > 1 else ""
+    formula += f" · {step.accumulation:,}" if step.accumulation > 1 else ""
+    yield Line("time", f"{item}s in a step", step.tokens, f"{item}s", formula, GIVEN)
+    yield Line("time", "steps", steps, "steps", f"{item}s / {item}s in a step", ABOVE)
+    rate = f"({crew} · peak · MFU)"
+    formula = f"FLOPs of a {item} · {item}s in a step / {rate}"
+    yield Line("time", "a step's computing", times.computing, "s", formula, ABOVE)
+    if step.pipeline > 1:
+        idle = f"({step.pipeline} - 1) / ({step.accumulation} + {step.pipeline} - 1)"
+        yield Line("time", "pipeline's idle share", bubble(step), "share", idle, _MEGATRON)
+    if step.checkpointing or step.pipeline > 1 or OPTIMIZERS[step.optimizer].orthogonalizes:
+        formula = "all FLOPs, recomputation and optimizer included, at the peak"
+        formula += ", and idle stages" if step.pipeline > 1 else ""
+        yield Line("time", "a step's least computing", times.at_peak, "s", formula, ABOVE)
+    formula = f"{plain(times.moved)} bytes of weights, gradients and optimizer state / bandwidth"
+    yield Line("time", "a step's memory", times.moving, "s", formula, "lecture 05, roofline")
+    for kind, transfer in times.sending.items():
+        text = f"{transfer.formula}: {plain(transfer.nbytes)} bytes sent, the slowest link {transfer.link}"
+        yield Line("time", f"a step's {kind}", transfer.seconds, "s", text, _source_of(kind))
+    yield Line("time", "a step", times.step, "s", "the longest of these: they overlap at best", ABOVE)
+    if times.step > times.computing:
+        reached = share * times.computing / times.step
+        yield Line("time", "MFU reached", reached, "share", "MFU · a step's computing / a step", ABOVE)
+
+
+def _source_of(kind: str) -> Source:
+    return _ZERO if kind in ("gradients", "parameters") else _KORTHIKANTI if kind == "tensor" else _MEGATRON
+
+
+def _cost(hours: float, card: Accelerator, price: float | None) -> Iterator[Line]:
+    rent = FACTS.get(f"{card.name} rent")
+    if price is not None or rent is not None:
+        each = Sourced(price) if price is not None else FACTS[f"{card.name} rent"].number
+        positive(price=each)
+        yield Line("cost", "rent", hours * each, "USD", f"GPU-hours · {each:.2f} USD", GIVEN)
+    if card.power is not None:
+        watts = Sourced(card.power, *card.sources)
+        formula = f"GPU-hours · {card.power:,.0f} W, the most that a card draws, without its server and cooling"
+        yield Line("energy", "cards alone", hours * watts / 1000, "kWh", formula, GIVEN)

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 
 import ipywidgets
-import torch
 
 from course_utils import plots
 from course_utils.flops import arithmetic_intensity, attainable_flops
-from course_utils.hardware import ACCELERATORS, Accelerator
+from course_utils.hardware import ACCELERATORS, Accelerator, dtype_bytes
 from course_utils.units import readable
 from course_utils.widgets.explorer import Explorer, Picture
 
@@ -39,7 +38,7 @@ def explore(
         card = card.name
     chosen = ipywidgets.Dropdown(options=list(cards), value=card, description="card")
     dtype = ipywidgets.Dropdown(options=_dtypes(cards[card]), description="dtype")
-    dtype.value = torch.bfloat16 if torch.bfloat16 in cards[card].peak else dtype.value
+    dtype.value = "bfloat16" if "bfloat16" in cards[card].peak else dtype.value
 
     def offer(_: object) -> None:
         """Offer only the dtypes for which the card promises a rate."""
@@ -62,14 +61,14 @@ def draw(
     measured: Sequence[tuple[str, float, float]],
     *,
     card: str,
-    dtype: torch.dtype | str,
+    dtype: str,
     m: int,
     k: int,
     n: int,
 ) -> Picture:
     """The card's roofline, with ``[m, k] @ [k, n]`` on it if each matrix is moved once."""
     name = _name(dtype)
-    size = 4 if dtype == "tf32" else dtype.itemsize  # type: ignore[union-attr]
+    size = dtype_bytes(dtype)
     x, w, y = m * k, k * n, m * n  # elements
     work, moved = 2 * x * n, size * (x + w + y)
     intensity = arithmetic_intensity(work, moved)
@@ -98,9 +97,9 @@ def draw(
     )
 
 
-def _name(dtype: torch.dtype | str) -> str:
-    return _NAMES.get(str(dtype), str(dtype).removeprefix("torch."))
+def _name(dtype: str) -> str:
+    return _NAMES.get(dtype, dtype)
 
 
-def _dtypes(card: Accelerator) -> list[tuple[str, torch.dtype | str]]:
-    return [(_name(dtype), dtype) for dtype in card.peak]
+def _dtypes(card: Accelerator) -> list[tuple[str, str]]:
+    return [(_name(str(dtype)), str(dtype)) for dtype in card.peak]

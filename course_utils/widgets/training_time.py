@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipywidgets
-import torch
 
 from course_utils import napkin, plots
 from course_utils.facts import FACTS
@@ -24,7 +23,7 @@ RUNS = {
 }
 PARAMETERS = [float(f"{digit}e{power}") for power in range(6, 13) for digit in (1, 1.5, 2, 3, 5, 7)]
 TOKENS = [float(f"{digit}e{power}") for power in range(8, 14) for digit in (1, 1.5, 2, 3, 5, 7)]
-CARDS = [name for name, card in ACCELERATORS.items() if torch.bfloat16 in card.peak]
+CARDS = [name for name, card in ACCELERATORS.items() if "bfloat16" in card.peak]
 
 
 def explore(
@@ -72,7 +71,7 @@ def draw(*, run: str, parameters: float, tokens: float, card: str, cards: int, m
     """GPU-hours of this training run, in bfloat16, among published ones."""
     if run != OWN:
         parameters, tokens = (FACTS[name].value for name in RUNS[run])
-    training = napkin.training(parameters, tokens, peak=ACCELERATORS[card].peak[torch.bfloat16], mfu=mfu)
+    training = napkin.training(parameters, tokens, peak=ACCELERATORS[card].peak["bfloat16"], mfu=mfu)
     hours, days = training.gpu_hours, training.days(cards)
     published = {f"{name}, published": FACTS[f"{name} GPU-hours"].value for name in RUNS}
     yours = "this training"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from course_utils import hardware
+from course_utils import hardware, timing
 from course_utils.hardware import ACCELERATORS, describe_peak, find, peak_flops
 
 # 16-bit multiply-adds with fp32 accumulation that one multiprocessor's tensor cores finish per clock, and the boost
@@ -24,18 +24,29 @@ TENSOR_CORES = {
     "A10G": (256, 1.71),
     "L4": (512, 2.04),
     "L40S": (512, 2.49),
+    "RTX 3080": (256, 1.71),
     "RTX 3090": (256, 1.695),
+    "RTX 4080": (256, 2.505),
     "RTX 4090": (256, 2.52),
+    "RTX 5070 Ti": (256, 2.452),
+    "RTX 5080": (256, 2.617),
     "RTX 5090": (256, 2.407),
     "H100 SXM": (2048, 1.83),
     "H100 PCIe": (2048, 1.62),
     "H100 NVL": (2048, 1.545),
     "H200": (2048, 1.83),
+    "GH200 96GB": (2048, 1.83),
     "B200": (4096, 1.855),
     "GB200": (4096, 2.007),
+    "B300": (4096, 1.855),
+    "GB300": (4096, 2.007),
     "MI250X": (512, 1.7),
     "MI300X": (1024, 2.1),
+    "MI325X": (1024, 2.1),
+    "MI355X": (2048, 2.4),
 }
+# Multiply-adds of a TPU's matrix units per clock, over the chip, and their clock in GHz.
+MATRIX_UNITS = {"TPU v5e": (4 * 128**2, 1.5), "TPU v5p": (2 * 4 * 128**2, 1.75), "TPU v6e": (2 * 256**2, 3.5)}
 # fp32 multiply-adds per multiprocessor and clock, where the plain cores boost to a clock that is published.
 FP32_CORES = {
     "V100 SXM2 16GB": (64, 1.53),
@@ -46,14 +57,20 @@ FP32_CORES = {
     "A10G": (128, 1.71),
     "L4": (128, 2.04),
     "L40S": (128, 2.52),
+    "RTX 3080": (128, 1.71),
     "RTX 3090": (128, 1.695),
+    "RTX 4080": (128, 2.505),
     "RTX 4090": (128, 2.52),
+    "RTX 5070 Ti": (128, 2.452),
+    "RTX 5080": (128, 2.617),
     "RTX 5090": (128, 2.407),
     "H100 SXM": (128, 1.98),
     "H100 PCIe": (128, 1.755),
     "H200": (128, 1.98),
     "MI250X": (64, 1.7),
     "MI300X": (128, 2.1),
+    "MI325X": (128, 2.1),
+    "MI355X": (128, 2.4),
 }
 # Sparse 16-bit rates (TFLOP/s) as the makers print them.
 SPARSE = {
@@ -66,13 +83,24 @@ SPARSE = {
     "H200": 1979,
     "B200": 4500,
     "GB200": 5000,
+    "B300": 4500,
+    "GB300": 5000,
+    "GH200 96GB": 1979,
     "MI300X": 2614.9,
+    "MI355X": 5033.2,
 }
-DISCRETE = [card for card in ACCELERATORS.values() if not card.name.startswith("Apple")]
+DISCRETE = [card for card in ACCELERATORS.values() if not card.name.startswith(("Apple", "TPU"))]
 
 
 def test_every_discrete_card_is_checked_against_its_own_arithmetic():
     assert {card.name for card in DISCRETE} == set(TENSOR_CORES)
+    assert {name for name in ACCELERATORS if name.startswith("TPU")} == set(MATRIX_UNITS)
+
+
+@pytest.mark.parametrize("name", MATRIX_UNITS)
+def test_a_tpus_peak_is_that_of_its_matrix_units(name):
+    per_clock, gigahertz = MATRIX_UNITS[name]
+    assert ACCELERATORS[name].peak["bfloat16"] == pytest.approx(per_clock * 2 * gigahertz * 1e9, rel=0.01)
 
 
 @pytest.mark.parametrize("card", DISCRETE, ids=lambda card: card.name)
@@ -101,6 +129,11 @@ def test_halving_the_bits_doubles_the_tensor_rate(card):
     for fp8 in (torch.float8_e4m3fn, torch.float8_e4m3fnuz):
         if fp8 in card.peak:
             assert card.peak[fp8] == pytest.approx(2 * half, rel=0.015)
+            if "float4_e2m1fn_x2" in card.peak:
+                # Twice as fast as fp8; three times on Blackwell Ultra; GeForce cards halve the others' rates.
+                assert card.peak["float4_e2m1fn_x2"] / card.peak[fp8] == pytest.approx(
+                    {"B300": 3, "GB300": 3}.get(card.name, 4 if card.name.startswith("RTX") else 2), rel=0.01
+                )
 
 
 @pytest.mark.parametrize("name", SPARSE)
@@ -118,11 +151,59 @@ def test_types_that_a_card_lacks_have_no_peak():
 
 def test_every_entry_is_complete():
     for key, card in ACCELERATORS.items():
-        assert key == card.name and card.source
-        assert torch.float32 in card.peak and all(rate > 1e12 for rate in card.peak.values())
+        assert key == card.name
+        assert torch.float32 in card.peak or key.startswith("TPU")
+        assert all(dtype in hardware.DTYPES and rate > 1e12 for dtype, rate in card.peak.items())
         assert 5e10 < card.bandwidth < 1e13
         if card in DISCRETE:
-            assert 16e9 <= card.memory_bytes < 2e11 and card.multiprocessors > 30
+            assert 10e9 <= card.memory_bytes < 3e11 and card.multiprocessors > 30
+
+
+# What data sheets print for NVLink, Infinity Fabric and ICI: GB/s of one card, both directions added.
+BOTH_WAYS = {
+    "V100 SXM2 16GB": 300,
+    "A100 SXM 80GB": 600,
+    "A100 PCIe 80GB": 600,
+    "H100 SXM": 900,
+    "H100 NVL": 600,
+    "H200": 900,
+    "B200": 1800,
+    "GB200": 1800,
+    "B300": 1800,
+    "GB300": 1800,
+    "MI300X": 896,
+    "MI355X": 7 * 153.6,
+    "TPU v5e": 400,
+    "TPU v5p": 1200,
+    "TPU v6e": 800,
+}
+
+
+@pytest.mark.parametrize("name", BOTH_WAYS)
+def test_a_link_carries_half_of_what_is_printed_each_way(name):
+    assert ACCELERATORS[name].links[0].bandwidth == pytest.approx(BOTH_WAYS[name] * 1e9 / 2)
+
+
+@pytest.mark.parametrize("card", ACCELERATORS.values(), ids=lambda card: card.name)
+def test_links_reach_farther_the_slower_they_are_and_memory_is_faster_than_all(card):
+    reach = [link.cards or 10**9 for link in card.links]
+    rates = [link.bandwidth for link in card.links]
+    assert reach == sorted(set(reach)) and rates == sorted(set(rates), reverse=True)
+    assert all(rate < card.bandwidth for rate in [*rates, *([card.host.bandwidth] if card.host else [])])
+    assert card.power is None or 50 < card.power < 2000
+
+
+def test_b200_is_that_of_the_current_data_sheet():
+    b200 = ACCELERATORS["B200"]
+    assert (b200.peak["float32"], b200.bandwidth, b200.memory_bytes) == (75e12, 7.7e12, 180e9)
+
+
+def test_a_peak_is_found_by_dtype_and_by_its_name():
+    for dtype in (torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.float4_e2m1fn_x2):
+        assert ACCELERATORS["B200"].peak[dtype] == ACCELERATORS["B200"].peak[hardware.dtype_name(dtype)]
+        assert hardware.dtype_bytes(dtype) == dtype.itemsize / (2 if dtype == torch.float4_e2m1fn_x2 else 1)
+    assert hardware.dtype_bytes("tf32") == 4
+    assert torch.float64 not in ACCELERATORS["B200"].peak and ACCELERATORS["B200"].peak.get("tf64") is None
 
 
 def test_the_table_cannot_be_changed_by_accident():
@@ -155,6 +236,10 @@ def test_the_table_cannot_be_changed_by_accident():
         ("NVIDIA H200", 132, "H200"),
         ("NVIDIA B200", 148, "B200"),
         ("NVIDIA GB200", 152, "GB200"),
+        ("NVIDIA GB300", 152, "GB300"),
+        ("NVIDIA GH200 480GB", 132, "GH200 96GB"),
+        ("NVIDIA GeForce RTX 5080", 84, "RTX 5080"),
+        ("AMD Instinct MI355X OAM", 256, "MI355X"),
         ("AMD Instinct MI250X", 110, "MI250X"),
         ("AMD Instinct MI250X/MI250", 110, "MI250X"),
         ("AMD Instinct MI250X / MI250", 110, "MI250X"),
@@ -178,7 +263,7 @@ def test_a_card_is_found_by_the_name_that_torch_reports(reported, multiprocessor
         ("NVIDIA GeForce RTX 4090 D", 114),
         ("NVIDIA GeForce RTX 3090 Ti", 84),
         ("NVIDIA H200 NVL", 132),
-        ("NVIDIA GH200 480GB", 132),
+        ("NVIDIA GH200 144G HBM3e", 132),
         ("NVIDIA H100 80GB HBM2e", 114),
         ("NVIDIA H800", 132),
         ("NVIDIA A100X", 108),
@@ -210,9 +295,9 @@ def test_peak_flops_are_found_by_name():
     assert peak_flops("NVIDIA Hypothetical X9000", torch.bfloat16) is None
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "bfloat16", None, 16])
+@pytest.mark.parametrize("dtype", ["bf16", "float", None, 16])
 def test_peak_flops_refuses_something_that_is_not_a_dtype(dtype):
-    with pytest.raises(ValueError, match=r"expected a torch dtype such as torch\.bfloat16, or 'tf32'"):
+    with pytest.raises(ValueError, match=r"expected a torch dtype such as torch\.bfloat16, its name, or 'tf32'"):
         peak_flops("H100 SXM", dtype)
 
 
@@ -275,7 +360,7 @@ def test_measured_ceiling_keeps_the_fastest_size_and_stops_before_what_would_tak
         now[0] += 5 * seconds[size]
         return SimpleNamespace(minimum=seconds[size])
 
-    monkeypatch.setattr(hardware.timing, "benchmark", benchmark)
+    monkeypatch.setattr(timing, "benchmark", benchmark)
     monkeypatch.setattr(hardware.time, "perf_counter", lambda: now[0])
     ceiling = hardware.measured_ceiling("cpu", sizes=tuple(seconds), max_seconds=3.0)
     assert ran == [100, 200, 300]  # 1000 would take 0.06 s · (1000/300)³ = 2.2 s a call
@@ -310,7 +395,7 @@ def test_measured_bandwidth_counts_reading_and_writing(monkeypatch):
         assert torch.equal(target, torch.ones_like(target))
         return SimpleNamespace(minimum=0.5)
 
-    monkeypatch.setattr(hardware.timing, "benchmark", benchmark)
+    monkeypatch.setattr(timing, "benchmark", benchmark)
     assert hardware.measured_bandwidth("cpu", nbytes=1000) == 2 * 1000 / 0.5
     assert copied == [1000]
     with pytest.raises(ValueError, match="nbytes=0"):

@@ -14,6 +14,7 @@ import torch
 from small_models import LLAMA_LIKE, SHAPES, Again, Llama, Scorer, lecture
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention as attend
 
 from course_utils import napkin
 from course_utils.flops import count_flops
@@ -91,6 +92,62 @@ def test_attention_without_fusing_keeps_its_weights() -> None:
     assert fused.flops == plain.flops
     weights = 2 * 2 * LLAMA_LIKE.heads * 24 * 24 * LLAMA_LIKE.layers
     assert plain.activations - fused.activations >= weights - 4 * 2 * 24 * LLAMA_LIKE.heads * LLAMA_LIKE.layers
+
+
+class ByName(nn.Module):
+    """Attention that is called by a name of the module's own."""
+
+    def __init__(self, called: Callable[..., Tensor]) -> None:
+        super().__init__()
+        self.tokens, self.mix, self.called = nn.Embedding(50, 64), nn.Linear(64, 3 * 64), called
+
+    def forward(self, ids: Tensor) -> Tensor:
+        q, k, v = self.mix(self.tokens(ids)).unflatten(-1, (3, 4, 16)).movedim(2, 0).transpose(2, 3)
+        return self.called(q, k, v, is_causal=True)
+
+
+def test_attention_is_fused_by_whatever_name_a_module_calls_it() -> None:
+    ids = torch.empty(2, 256, dtype=torch.int64)
+    names: list[Callable[..., Tensor]] = [
+        attend,
+        torch._C._nn.scaled_dot_product_attention,
+        lambda *args, **how: nn.functional.scaled_dot_product_attention(*args, **how),
+    ]
+    found = [napkin.trace(lambda name=name: ByName(name), ids, recipe="float32") for name in names]
+    assert len({f.activations for f in found}) == len({f.flops for f in found}) == 1
+    measured = saved_bytes(ByName(attend), torch.randint(50, ids.shape))
+    assert found[0].activations == measured
+    plain = napkin.trace(lambda: ByName(attend), ids, recipe="float32", fused_attention=False)
+    assert plain.activations > 2 * 4 * 256 * 256 * 4  # the T × T weights of two sequences and four heads
+
+
+class Adapter(nn.Module):
+    """A frozen matrix, and LoRA beside it."""
+
+    def __init__(self, width: int, rank: int) -> None:
+        super().__init__()
+        self.frozen = nn.Linear(width, width, bias=False).requires_grad_(False)
+        self.down, self.up = nn.Linear(width, rank, bias=False), nn.Linear(rank, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.frozen(x) + self.up(self.down(x))
+
+
+def test_adapters_beside_frozen_matrices_are_counted_apart() -> None:
+    width, rank = 64, 4
+    make = lambda: nn.Sequential(nn.Embedding(50, width), *(Adapter(width, rank) for _ in range(3)))  # noqa: E731
+    found = napkin.trace(make, IDS)
+    adapters, frozen = 3 * 2 * width * rank, 3 * width**2
+    assert (found.parameters, found.frozen) == (50 * width + adapters, frozen)
+    # Trained weights take 6, frozen ones 4 FLOPs a token; nothing trained lies before the first adapter but the table.
+    assert found.flops == IDS.numel() * (4 * frozen + 6 * adapters)
+    alone = napkin.trace(lambda: nn.Sequential(*(Adapter(width, rank) for _ in range(3))), recipe="float32")
+    planned = napkin.plan(alone, napkin.Step(2, 24, "float32"), tokens=1e9)
+    assert planned["FLOPs", "training"] == planned["FLOPs", "rule of thumb"] == 1e9 * (4 * frozen + 6 * adapters)
+    assert planned["bytes on each card", "optimizer state"] == 8 * adapters
+    assert planned["bytes on each card", "frozen, buffers"] == 4 * frozen
+    with pytest.raises(ValueError, match=r"most weights are frozen, and no rule says .*: give tokens"):
+        napkin.plan(alone, napkin.Step(2, 24))
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,9 @@ def test_memory_budget_draws_the_planners_bytes_at_every_setting() -> None:
             shape = napkin.Transformer(now["layers"], now["width"], heads, now["vocabulary"], positions=now["context"])
         else:
             shape = napkin.PUBLISHED[now["model"]]
-            if now["model"].startswith("GPT"):  # whose learned table has to have a row for each place
+            if now["model"].startswith("GPT"):  # whose learned positional embedding needs a row for each position
                 shape = replace(shape, positions=max(shape.positions, now["context"]))
-        step = napkin.Step(**{name: now[name] for name in napkin.Step.__dataclass_fields__})
+        step = napkin.Step(**{name: now[name] for name in napkin.Step.__dataclass_fields__ if name in now})
         want = napkin.memory(shape, step)
         bars = {patch.get_gid(): patch.get_width() for patch in picture.figure.axes[0].patches if patch.get_gid()}
         drawn = {kind: bars[f"in all: {kind}"] for kind in want}
@@ -156,7 +156,7 @@ def test_memory_budget_draws_the_planners_bytes_at_every_setting() -> None:
         kinds_largest.add(largest)
         assert f"The largest part: {largest}, {drawn[largest] / sum(drawn.values()):.0%}; " in picture.finding
         assert picture.finding.startswith("On one card " if now["cards"] == 1 else f"On each of {now['cards']:,} cards")
-    assert sides == {True, False} and {"activations", "optimizer state"} <= kinds_largest
+    assert sides == {True, False} and "activations" in kinds_largest and len(kinds_largest) > 2
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -188,10 +188,11 @@ def test_roofline_says_how_long_a_product_takes_and_what_bounds_it(own: bool) ->
     for picture in settings(explorer, 30):
         now = explorer.values
         card = mine if now["card"] == "this machine" else ACCELERATORS[now["card"]]
-        dtype = torch.float32 if now["dtype"] == "tf32" else now["dtype"]
+        dtype = torch.float32 if now["dtype"] == "tf32" else getattr(torch, now["dtype"])
         m, k, n = now["m"], now["k"], now["n"]
         left, right, result = (torch.empty(s, dtype=dtype, device="meta") for s in [(m, k), (k, n), (m, n)])
-        moving = (left.nbytes + right.nbytes + result.nbytes) / card.bandwidth
+        packed = 2 if dtype == torch.float4_e2m1fn_x2 else 1  # numbers in an element
+        moving = (left.nbytes + right.nbytes + result.nbytes) / packed / card.bandwidth
         computing = count_flops(torch.mm, left.float(), right.float()) / card.peak[now["dtype"]]
         seconds = max(moving, computing)
         ((intensity, rate),) = marks(picture, "this product")
@@ -216,13 +217,13 @@ def test_roofline_says_how_long_a_product_takes_and_what_bounds_it(own: bool) ->
 
 def test_roofline_offers_the_dtypes_that_a_card_has() -> None:
     explorer = roofline.explore(card="H100 SXM")
-    explorer.controls["dtype"].value = torch.float8_e5m2
+    explorer.controls["dtype"].value = "float8_e5m2"
     explorer.controls["card"].value = "T4"
-    assert [dtype for _, dtype in explorer.controls["dtype"].options] == [torch.float32, torch.float16]
+    assert [dtype for _, dtype in explorer.controls["dtype"].options] == ["float32", "float16"]
     assert explorer.problem == "" and explorer.values["dtype"] in ACCELERATORS["T4"].peak
-    explorer.controls["dtype"].value = torch.float16
+    explorer.controls["dtype"].value = "float16"
     explorer.controls["card"].value = "A100 SXM 80GB"
-    assert explorer.values["dtype"] == torch.float16  # stays where the new card has it
+    assert explorer.values["dtype"] == "float16"  # stays where the new card has it
 
 
 @pytest.mark.usefixtures("unseen")
