@@ -30,6 +30,7 @@ _KORTHIKANTI = _paper(
     "Korthikanti et al., Reducing Activation Recomputation, section 4; lecture 08", "2205.05198", "2022-05"
 )
 _MEGATRON = _paper("Narayanan et al., Megatron-LM, section 2", "2104.04473", "2021-04")
+_GSHARD = _paper("Lepikhin et al., GShard, section 3", "2006.16668", "2020-06")
 _CHINCHILLA = _paper("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
 _LORA = _paper("Hu et al., LoRA", "2106.09685", "2021-06")
 _MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "paper", "2024-12")
@@ -462,7 +463,7 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
 
 
 def _source_of(kind: str) -> Source:
-    return _ZERO if kind in ("gradients", "parameters") else _KORTHIKANTI if kind == "tensor" else _MEGATRON
+    return {"tensor": _KORTHIKANTI, "pipeline": _MEGATRON, "experts": _GSHARD}.get(kind, _ZERO)
 
 
 def _cost(hours: float, card: Accelerator, price: float | None) -> Iterator[Line]:
