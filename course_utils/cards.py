@@ -129,8 +129,9 @@ def _peaks(
     return Peaks({dtype: rate * 1e12 for dtype, rate in rates.items() if rate is not None})
 
 
-def _sheet(title: str, url: str, verified: str = TABLE_DATE) -> Source:
-    return Source(title, url, "data sheet", TABLE_DATE, verified)
+def _sheet(title: str, url: str, published: str = "") -> Source:
+    """A data sheet that was read for this table; with ``published``, one that nobody has compared with it since."""
+    return Source(title, url, "data sheet", published or TABLE_DATE)
 
 
 _GB = 10**9
@@ -155,27 +156,33 @@ _H100_NVL = Source(
     TABLE_DATE,
 )
 _H200 = _sheet("NVIDIA H200 product page, sparse rates halved", f"{_NVIDIA}/h200/")
-_GH200 = _sheet("NVIDIA GH200 data sheet, sparse rates halved", f"{_NVIDIA}/grace-hopper-superchip/")
+_GH200 = _sheet("NVIDIA GH200 data sheet, sparse rates halved", f"{_NVIDIA}/grace-hopper-superchip/", "2023-08")
 _B200 = _sheet("NVIDIA DGX B200 data sheet, sparse rates halved", f"{_NVIDIA}/dgx-b200/")
 _GB200 = _sheet("NVIDIA GB200 NVL72 product page, sparse rates halved", f"{_NVIDIA}/gb200-nvl72/")
-_B300 = _sheet("NVIDIA HGX product page, for eight cards; sparse rates halved", f"{_NVIDIA}/hgx/")
-_GB300 = _sheet("NVIDIA GB300 NVL72 product page, for 72 cards; sparse rates halved", f"{_NVIDIA}/gb300-nvl72/")
+_B300 = _sheet("NVIDIA HGX product page, for eight cards; sparse rates halved", f"{_NVIDIA}/hgx/", "2025-03")
+_GB300 = _sheet(
+    "NVIDIA GB300 NVL72 product page, for 72 cards; sparse rates halved", f"{_NVIDIA}/gb300-nvl72/", "2025-03"
+)
 _GA102 = _sheet(
     "NVIDIA GA102 white paper",
     "https://www.nvidia.com/content/PDF/nvidia-ampere-ga-102-gpu-architecture-whitepaper-v2.pdf",
+    "2020-09",
 )
 _ADA = _sheet(
-    "NVIDIA Ada white paper", "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf"
+    "NVIDIA Ada white paper",
+    "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
+    "2022-09",
 )
 _RTX_BLACKWELL = _sheet(
     "NVIDIA RTX Blackwell white paper",
     "https://images.nvidia.com/aem-dam/Solutions/geforce/blackwell/nvidia-rtx-blackwell-gpu-architecture.pdf",
+    "2025-01",
 )
 _AMD = "https://www.amd.com/en/products/accelerators/instinct"
 _MI250X = _sheet("AMD MI250X data sheet, halved", f"{_AMD}/mi200/mi250x.html")
 _MI300X = _sheet("AMD MI300X data sheet", f"{_AMD}/mi300/mi300x.html")
-_MI325X = _sheet("AMD MI325X data sheet", f"{_AMD}/mi300/mi325x.html")
-_MI355X = _sheet("AMD MI355X data sheet", f"{_AMD}/mi350/mi355x.html")
+_MI325X = _sheet("AMD MI325X data sheet", f"{_AMD}/mi300/mi325x.html", "2024-10")
+_MI355X = _sheet("AMD MI355X data sheet", f"{_AMD}/mi350/mi355x.html", "2025-06")
 _TPU = "https://docs.cloud.google.com/tpu/docs"
 _APPLE = Source(
     "community tables (huggingface.js hardware.ts and press reports); Apple publishes no FLOP/s",

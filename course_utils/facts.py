@@ -402,7 +402,7 @@ _MODELS = (
     | _shape("Llama 3.1 405B", _HERD.at("table 3"), 126, 16_384, 128, 8, 53_248)
     | _model(
         "DeepSeek-V3",
-        _DEEPSEEK,
+        replace(_DEEPSEEK, verified="2026-11"),
         parameters=(671e9, "parameters"),
         active_parameters=(37e9, "parameters"),
         tokens=(14.8e12, "tokens"),
@@ -542,7 +542,7 @@ _RUNS = {
         8_192, "tokens", _HERD.at("section 3.4.1"), "of its initial pre-training; longer at the end"
     ),
     "DeepSeek-V3 pre-training GPU-hours": Fact(2.664e6, "GPU-hours", _DEEPSEEK, "H800"),
-    "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", _DEEPSEEK, "H800; all stages"),
+    "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", replace(_DEEPSEEK, verified="2026-11"), "H800; all stages"),
     "DeepSeek-V3 cost": Fact(
         5.576e6, "USD", _DEEPSEEK, "rent of the final run only: no research, no staff, no failed runs"
     ),

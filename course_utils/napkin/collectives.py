@@ -163,7 +163,7 @@ def communication(model: Transformer, step: Step, card: Accelerator) -> dict[str
       reduce-scatters and all-gathers (Shoeybi et al. 2019, arXiv:1909.08053; Korthikanti et al. 2022,
       arXiv:2205.05198, section 4.2.2); two more with checkpointing.
     - "pipeline": activations to the next stage, their gradients to the one before.
-    - "experts": each token to its experts and back, forward and backward.
+    - "experts": each token to its experts and back, forward and backward (Lepikhin et al. 2020, arXiv:2006.16668).
     """
     size, tokens = RECIPES[step.recipe].activations, step.batch * step.context
     batches, layers = step.accumulation, model.layers / step.pipeline

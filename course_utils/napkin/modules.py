@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from unittest import mock
 
 from course_utils.napkin.footprint import Weights
 from course_utils.napkin.step import OPTIMIZERS, RECIPES, Step
@@ -25,7 +26,8 @@ class Traced:
         buffers: bytes of buffers.
         batch, context: the input's first dimension and, for ids (integers), its second; otherwise 1.
         item: "token" if the input is ids or there is none, otherwise "sample".
-        flops: of a forward and backward pass of that batch; None without input.
+        flops: of a forward and backward pass of that batch, nothing computed twice; None without input.
+        recomputed: FLOPs that torch.utils.checkpoint adds in the backward pass.
         activations: bytes that the forward pass saves for the backward pass; None without input.
         recipe, fused_attention: as in `Step`, as they were for the trace.
         in_matrices: trained weights in matrices, without embeddings and an output layer for as many tokens.
@@ -45,6 +47,7 @@ class Traced:
     fused_attention: bool
     in_matrices: int = 0
     rows_and_columns: int = 0
+    recomputed: int = 0
 
     @property
     def parameters(self) -> int:
@@ -111,13 +114,16 @@ def trace(
         return torch.stack([x.float().sum() for x in learnt]).sum()
 
     flops = activations = None
+    recomputed = 0
     if inputs:
         module.train()
         try:
             with _fused_attention() if fused_attention else nullcontext():
                 activations = saved_bytes(module, *given)
             # Unfused: a fused backward pass computes its scores again, and MFU wants what the mathematics needs.
-            flops = count_flops(lambda: forward().backward())  # type: ignore[no-untyped-call]
+            with _without_recomputation():
+                flops = count_flops(lambda: forward().backward())  # type: ignore[no-untyped-call]
+            recomputed = count_flops(lambda: forward().backward()) - flops  # type: ignore[no-untyped-call]
         except Exception as error:
             shapes = ", ".join(f"{str(x.dtype).removeprefix('torch.')}{list(x.shape)}" for x in given)
             raise ValueError(f"{type(module).__name__} does not run on {shapes} on the meta device: {error}") from error
@@ -138,7 +144,25 @@ def trace(
         fused_attention=fused_attention,
         in_matrices=in_matrices,
         rows_and_columns=rows_and_columns,
+        recomputed=recomputed,
     )
+
+
+@contextmanager
+def _without_recomputation() -> Iterator[None]:
+    """Let torch.utils.checkpoint save everything, by whatever name a module calls it."""
+    from torch.utils import checkpoint
+
+    class Plain:
+        @staticmethod
+        def apply(function: Callable[..., Any], _preserve: bool, *args: Any) -> Any:
+            return function(*args)
+
+    with (
+        mock.patch.object(checkpoint, "_checkpoint_hook", lambda _frame: nullcontext()),
+        mock.patch.object(checkpoint, "CheckpointFunction", Plain),
+    ):
+        yield
 
 
 def _matrices(module: torch.nn.Module) -> tuple[int, int]:

@@ -30,6 +30,7 @@ _KORTHIKANTI = _paper(
     "Korthikanti et al., Reducing Activation Recomputation, section 4; lecture 08", "2205.05198", "2022-05"
 )
 _MEGATRON = _paper("Narayanan et al., Megatron-LM, section 2", "2104.04473", "2021-04")
+_GSHARD = _paper("Lepikhin et al., GShard, section 3", "2006.16668", "2020-06")
 _CHINCHILLA = _paper("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
 _LORA = _paper("Hu et al., LoRA", "2106.09685", "2021-06")
 _MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "paper", "2024-12")
@@ -249,6 +250,9 @@ def _rule(model: Traced) -> str:
 def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[Line]:
     """FLOPs that are not the training's own."""
     if isinstance(model, Traced):
+        if model.recomputed:
+            again = model.recomputed / (model.batch * model.context) * tokens
+            yield Line("FLOPs", "computed again", again, "FLOPs", "by checkpoints; MFU leaves it out", _PALM)
         if model.item == "token":
             rule = (4 * model.frozen + 6 * model.parameters) * tokens
             yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"({_rule(model)}) · tokens", _KAPLAN)
@@ -383,7 +387,9 @@ def _times(model: _Model, step: Step, card: Accelerator, a_token: float, peak: f
     items = step.tokens
     rate = step.cards * Sourced(peak, *card.sources)
     every = a_token
-    if isinstance(model, Transformer) and step.checkpointing:
+    if isinstance(model, Traced):
+        every += model.recomputed / (model.batch * model.context)
+    elif step.checkpointing:
         every += recomputed_flops(model, step.context)
     idle = 1 - bubble(step)
     update = optimizer_flops(model, step) if isinstance(model, Transformer) else 0
@@ -436,7 +442,12 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
     if step.pipeline > 1:
         idle = f"({step.pipeline} - 1) / ({step.accumulation} + {step.pipeline} - 1)"
         yield Line("time", "pipeline's idle share", bubble(step), "share", idle, _MEGATRON)
-    if step.checkpointing or step.pipeline > 1 or OPTIMIZERS[step.optimizer].orthogonalizes:
+    if (
+        step.checkpointing
+        or (isinstance(model, Traced) and model.recomputed)
+        or step.pipeline > 1
+        or OPTIMIZERS[step.optimizer].orthogonalizes
+    ):
         formula = "all FLOPs, recomputation and optimizer included, at the peak"
         formula += ", and idle stages" if step.pipeline > 1 else ""
         yield Line("time", "a step's least computing", times.at_peak, "s", formula, ABOVE)
@@ -452,7 +463,7 @@ def _schedule(model: _Model, step: Step, times: _Times, steps: float, share: Sou
 
 
 def _source_of(kind: str) -> Source:
-    return _ZERO if kind in ("gradients", "parameters") else _KORTHIKANTI if kind == "tensor" else _MEGATRON
+    return {"tensor": _KORTHIKANTI, "pipeline": _MEGATRON, "experts": _GSHARD}.get(kind, _ZERO)
 
 
 def _cost(hours: float, card: Accelerator, price: float | None) -> Iterator[Line]:

@@ -15,6 +15,7 @@ from small_models import LLAMA_LIKE, SHAPES, Again, Llama, Scorer, lecture
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention as attend
+from torch.utils.checkpoint import checkpoint
 
 from course_utils import napkin
 from course_utils.flops import count_flops
@@ -52,7 +53,31 @@ def test_a_trace_on_the_meta_device_finds_what_a_cpu_does(name: str, recipe: str
         measured += 2 * 2 * 2 * ids.numel()  # two norms' two statistics, which a CPU keeps in 16 bits and a GPU in 32
     assert found.activations == measured
     with sdpa_kernel(SDPBackend.MATH):  # which does not compute scores a second time
-        assert found.flops == count_flops(lambda: model(ids).float().sum().backward())
+        assert found.flops + found.recomputed == count_flops(lambda: model(ids).float().sum().backward())
+    assert (found.recomputed > 0) == (name == "checkpointed")
+
+
+class Reentrant(Again):
+    """The older kind of checkpoint."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return checkpoint(self.layer, x, use_reentrant=True)
+
+
+@pytest.mark.parametrize("kind", [Again, Reentrant])
+def test_what_checkpoints_compute_again_is_not_the_models_work(kind: type[Again]) -> None:
+    def make(wrap: Callable[[nn.Module], nn.Module]) -> nn.Module:
+        layers = (wrap(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))) for _ in range(3))
+        return nn.Sequential(nn.Embedding(9, 64), *layers)
+
+    plain, again = (napkin.trace(lambda wrap=wrap: make(wrap), IDS) for wrap in (lambda layer: layer, kind))
+    assert plain.flops == again.flops and plain.recomputed == 0
+    assert again.recomputed in (plain.flops / 3, plain.flops / 6)  # it may stop before the last product
+    assert again.activations < plain.activations
+    planned = napkin.plan(again, again.step(), tokens=1e6, mfu=1)
+    assert planned["FLOPs", "training"] == napkin.plan(plain, plain.step(), tokens=1e6)["FLOPs", "training"]
+    assert planned["FLOPs", "computed again"] == pytest.approx(again.recomputed / IDS.numel() * 1e6)
+    assert planned["time", "a step's least computing"] > planned["time", "a step's computing"]
 
 
 def test_lecture_08s_model_is_traced_as_it_is_measured() -> None:
