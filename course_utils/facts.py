@@ -22,7 +22,7 @@ from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
     "FLOPs", "FLOP/s", "B", "B/s", "s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
-    "GPU-hours", "days", "interruptions", "share", "USD", "USD/GPU-hour",
+    "GPU-hours", "days", "interruptions", "share", "perplexity", "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -483,4 +483,40 @@ _PRICES = {
     "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK, "2024-12"),
 }
 
-FACTS = Facts(_TRAINING_FLOPS | _MODELS | _RUNS | _SHARDING | _UTILIZATION | _CARDS | _PRICES)
+_TORCHAO = "torchao, torchao/quantization/README.md in github.com/pytorch/ao, benchmarks"
+_TENSORRT = "TensorRT-LLM v0.5, docs/source/performance.md in github.com/NVIDIA/TensorRT-LLM, low latency"
+_ONE_SEQUENCE = "one sequence with little context"
+
+_INFERENCE = (
+    {"Llama 3.1 maximum context": Fact(131_072, "tokens", _LLAMA3, "2024-07", "the card says 128k")}
+    | _model(
+        "DeepSeek-V3",
+        f"{_DEEPSEEK} (arXiv:2412.19437), section 4.2",
+        "2024-12",
+        layers=(61, "layers"),
+        heads=(128, "heads"),
+        head_width=(128, "elements"),
+        latent_width=(512, "elements"),
+        rotary_width=(64, "elements"),
+    )
+    | {
+        f"Llama 3 8B decode, A100, {dtype}": Fact(rate, "tokens/s", _TORCHAO, "2026-11", f"80 GB; {_ONE_SEQUENCE}")
+        for dtype, rate in (("bfloat16", 95.64), ("int8", 153.03), ("int4", 180.80))
+    }
+    | {
+        f"Llama 3 8B size, {dtype}": Fact(size, "B", _TORCHAO, "2026-11", "without the token embedding")
+        for dtype, size in (("bfloat16", 15.01e9), ("int8", 7.52e9), ("int4", 4.22e9))
+    }
+    | {
+        f"Llama 3 8B perplexity, {dtype}": Fact(value, "perplexity", _TORCHAO, "2026-11", "on WikiText")
+        for dtype, value in (("bfloat16", 7.441), ("int8", 7.447), ("int4", 8.316))
+    }
+    | {
+        "Llama 3.1 8B decode, H100, bfloat16": Fact(
+            126.90, "tokens/s", _TORCHAO, "2026-11", f"{_ONE_SEQUENCE}; it doesn't say which kind of H100"
+        ),
+        "Llama 7B prefill, A100, float16": Fact(0.133, "s", _TENSORRT, "2026-11", "one prompt of 2,048 tokens"),
+    }
+)
+
+FACTS = Facts(_TRAINING_FLOPS | _MODELS | _RUNS | _SHARDING | _UTILIZATION | _CARDS | _PRICES | _INFERENCE)
