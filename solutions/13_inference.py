@@ -104,6 +104,7 @@ class Transformer(nn.Module):
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads, kv_heads) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+        self.kv_heads, self.size = kv_heads, width // heads
 
     def forward(
         self, ids: Int[Tensor, "b t"], caches: list[Any] | None = None
@@ -117,8 +118,7 @@ class Transformer(nn.Module):
 
     def new_caches(self, batch: int, capacity: int) -> list[Any]:
         """An empty cache for each layer, with room for `capacity` tokens in each sequence."""
-        weight, shape = self.head.weight, self.blocks[0].attention
-        sizes = (batch, shape.kv_heads, capacity, shape.size)
+        sizes, weight = (batch, self.kv_heads, capacity, self.size), self.head.weight
         return [KVCache(*sizes, weight.dtype, weight.device) for _ in self.blocks]
 
 
@@ -175,16 +175,16 @@ assert round(processed / needed) == 48
 
 # %% [markdown]
 r"""
-And it gets worse with the length: the waste is quadratic, like a sum of $1 + 2 + \dots + n$. If every token is
-processed once, generation has two phases that couldn't be more different:
+The longer the text, the greater the waste, because the number of tokens processed is a sum like $1 + 2 + \dots + n$ and
+grows with the square of the length. If every token is processed only once, generation has two very different phases:
 
 - **Prefill** is the first call. It processes the whole prompt at once, and its last logits give the first new token.
-  How long it takes is how long a user waits before anything appears: the *time to first token*.
-- **Decode** is every call after that, each with a single new token for each sequence. How long one takes decides how
-  fast the text appears.
+  It decides how long a user waits before anything appears, the *time to first token*.
+- **Decode** is every call after that, each with a single new token for each sequence. It decides how fast the text
+  appears from then on.
 
-Both pass through the same weights. Prefill multiplies each weight with hundreds or thousands of tokens, and decode with
-just one for each sequence. You know from lecture 05 what such a difference can do.
+Both use the same weights. But in prefill, each weight is used for hundreds or thousands of tokens at once, and in
+decode for just one token of each sequence. You know from lecture 05 what such a difference can do.
 
 *Try it yourself:* how does the factor of 48 change if the prompt has 1 token and the model writes 127? And with a
 prompt of 127 and 1 new token?
@@ -203,9 +203,8 @@ keep less:
 
 - In **multi-query attention**, all query heads share a single head of keys and values, so $h_{kv} = 1$ (Shazeer, 2019,
   arXiv:1911.02150).
-- In **grouped-query attention**, each group of neighboring query heads shares one, so $h_{kv}$ lies in between
-  (Ainslie and others, 2023, arXiv:2305.13245). Llama 3.1 has 8 key-value heads in all three
-  sizes.
+- In **grouped-query attention**, each group of neighboring query heads shares one, so $h_{kv}$ is between the two
+  (Ainslie and others, 2023, arXiv:2305.13245). Llama 3.1 has 8 key-value heads in all three sizes.
 - In **multi-head latent attention**, the cache has one *latent* vector of $c$ numbers per token and layer, from which
   the keys and values of all heads can be computed. One more vector of $r$ numbers, shared by all heads, encodes the
   position. That's $c + r$ numbers, without the factor of 2 (DeepSeek-V2, 2024, arXiv:2405.04434).
@@ -311,7 +310,7 @@ lines = {
     for kind, more in kinds.items()
 }
 lines["all parameters"] = [parameter_bytes] * len(contexts)
-finding = "The cache of one sequence with Llama 3.1 8B's shape: what is shared decides its size"
+finding = "One sequence's cache, for Llama 3.1 8B's shape: the kinds differ by a factor of 32"
 plots.show(
     plots.curves(
         contexts, {}, lines, xlabel="context (tokens)", ylabel="bytes", yunit="B", title=finding
@@ -332,20 +331,15 @@ take 4 MB. Its latent vectors take 70 kB, a 57th of that, although it has 84 tim
 """
 
 # %%
-deepseek = [
+deep, many, long = (
     int(FACTS[f"DeepSeek-V3 {what}"].value) for what in ("layers", "heads", "head width")
-]
-as_latent = kv_cache_bytes("latent", *deepseek, 1, 1, 2, latent=latent)
-as_multi_head = kv_cache_bytes("multi-head", *deepseek, 1, 1, 2)
-print(
-    f"latent: {readable(as_latent, 'B')} per token, multi-head: {readable(as_multi_head, 'B')}"
 )
-assert deepseek == [61, 128, 128]
-assert (as_latent, round(as_multi_head / 1e6), round(as_multi_head / as_latent)) == (
-    70_272,
-    4,
-    57,
-)
+as_latent = kv_cache_bytes("latent", deep, many, long, 1, 1, 2, latent=(512, 64))
+as_multi_head = kv_cache_bytes("multi-head", deep, many, long, 1, 1, 2)
+print(f"latent: {as_latent:,} B per token, multi-head: {as_multi_head:,} B")
+assert (deep, many, long) == (61, 128, 128)
+assert round(as_latent, -4) == 70_000 and round(as_multi_head / 1e6) == 4
+assert round(as_multi_head / as_latent) == 57
 assert round(FACTS["DeepSeek-V3 parameters"].value / shape["parameters"]) == 84
 
 # %% [markdown]
@@ -355,7 +349,7 @@ r"""
 ## 3 · A cache that works
 
 Now write the cache. A simple one would append to its tensors with `torch.cat`, but that copies the whole cache for each
-new token. So servers reserve the memory first, and write each token into the next free place.
+new token. Instead, you'll reserve the memory first, and write each token into the next free place.
 
 ### Exercise 13.2 · The cache, and attention through it &nbsp; ★★★ &nbsp; 25 minutes
 
@@ -365,16 +359,17 @@ shape `[batch, kv_heads, capacity, size]`, `self.keys` and `self.values`, with t
 is the number of tokens that each sequence has stored so far: 0 at first.
 
 `attend(q, k, v)` takes the queries, keys and values of $t \ge 1$ new tokens, `[b, h, t, e]` for the queries and `[b,
-kv_heads, t, e]` for the others. It stores the keys and values behind those that are already there, and returns the
+kv_heads, t, e]` for the others. It stores the keys and values after those that are already there, and returns the
 result of causal attention, `[b, h, t, e]`: each new token attends to all tokens that were stored before, to the new
 ones before it, and to itself. $h$ is a multiple of `kv_heads`, and neighboring query heads share a key-value head: with
 $h = 8$ and two key-value heads, query heads 0 to 3 use the first, and 4 to 7 the second. Divide the scores by
 $\sqrt{e}$.
 
-The two tensors stay where they are, and `attend` makes no copy of what is stored: on a long cache, one new token must
-not allocate anything near the cache's size. If there's no room for all the new tokens, raise `ValueError` and store
-none of them. All arguments have the cache's dtype and device. You may use PyTorch's attention; just remember the trap
-of lecture 04, that its `is_causal=True` puts the queries at the *first* positions.
+The two tensors stay where they are, and `attend` doesn't copy what is stored: when one token is added to a hundred or
+more, and $e$ is 64, no tensor that it makes may have more than a fifth of the cache's bytes. If there's no room for all
+the new tokens, raise `ValueError` and store none of them. All arguments have the cache's dtype and device, and nothing
+needs a gradient. You may use PyTorch's attention; just remember the trap of lecture 04: with `is_causal=True`, it puts
+the queries at the *first* positions.
 """
 
 
@@ -431,9 +426,9 @@ r"""
 <details><summary>Hint 1</summary>With <code>start</code> tokens stored, new token i stands at position start + i, so it sees the first start + i + 1 keys. <code>torch.ones(t, start + t).tril(start)</code> has a row for each new token. <code>attn_mask</code> takes such a mask.</details>
 <details><summary>Hint 2</summary>Repeating the keys for each query head would copy the cache. Look at it the other way round: the g query heads that share a key-value head could be g times as many queries in one head. <code>rearrange</code> can merge and split them. (Which rows does the mask have then?)</details>
 
-**Why it matters.** This is what makes the cost of the next token independent of how many times you've called the model.
-The Transformer above already knows how to use it: with a list of caches, it passes each layer its own, and starts the
-positions where the cache ends.
+**Why it matters.** With this cache, the next token takes a pass over one token instead of one over the whole text. The
+Transformer above can already use it: given a list of caches, it passes each layer its own, and its positions begin
+where the cache ends.
 
 Does it compute the same as without a cache? We process 64 tokens, then 1, then 7, and compare all logits with those of
 a single pass without a cache. (In `float64`, so that a real difference can't hide behind rounding.) We do this with 8,
@@ -472,10 +467,10 @@ exact = make_model().to(precise)
 caches = exact.new_caches(batch=3, capacity=72)
 with torch.no_grad():
     exact(text[:, :64].to(device), caches)
-    here = exact.places.weight[64].clone()
+    place = exact.places.weight[64].clone()
     exact.places.weight[64] = exact.places.weight[0]  # as if the new token were the first
     wrong = exact(text[:, 64:65].to(device), caches)
-    exact.places.weight[64] = here
+    exact.places.weight[64] = place
     right = exact(text[:, :65].to(device))[:, -1:]
 print(f"largest logit {right.max():.1f}, off by up to {(wrong - right).abs().max():.1f}")
 assert (wrong - right).abs().max() > 0.5
@@ -488,11 +483,11 @@ Write `generate_cached(model, ids, count)`: the ids `[b, t]`, followed by `count
 `[b, t + count]`. It should write what `generate_plainly` writes, but process each token only once.
 
 `model.new_caches(batch, capacity)` makes the caches. Ask for exactly as much room as you need, and no more: with large
-caches, every token counts. `model(ids, caches)` returns the logits `[b, t, vocabulary]` of the ids that you pass, stores
-their keys and values, and knows by itself where they belong. So first pass the whole prompt, and then each new token
-alone, as `[b, 1]`, for all rows at once. Don't process the last one, because nothing follows it. Nothing is recorded
-for a backward pass. `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0; then the
-model isn't called. (The model is in eval mode already.)
+caches, every token counts. `model(ids, caches)` returns the logits `[b, t, vocabulary]` of the ids that you pass,
+stores their keys and values, and knows by itself where they belong. So first pass the whole prompt, and then each new
+token alone, as `[b, 1]`, for all rows at once. Don't process the last one, because nothing follows it. Nothing is
+recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be
+0; then the model isn't called. (The model is in eval mode already.)
 """
 
 
@@ -520,8 +515,8 @@ r"""
 <details><summary>Hint 1</summary>How many times do you call the model for <code>count</code> new tokens? And how many tokens does it process in all?</details>
 <details><summary>Hint 2</summary>Prefill and decode can be the same line in a loop: what you pass is the prompt in the first round, and the newest column in all later ones. <code>keepdim=True</code> keeps that column a column.</details>
 
-**Why it matters.** It's the loop at the heart of every inference server. Here it is beside the plain one: the same
-tokens, from a fraction of the FLOPs.
+**Why it matters.** This loop is the core of an inference server. Here it is beside the plain one: the same tokens, for
+a fraction of the FLOPs.
 """
 
 # %%
@@ -540,7 +535,7 @@ assert ratio > 48  # as many as there are fewer tokens; attention saves even mor
 
 # %% [markdown]
 r"""
-*Try it yourself:* give the cache one token less of capacity than your function asks for. At which call does it fail?
+*Try it yourself:* give the caches room for one token less than your function asks for. Which call fails?
 
 ## 4 · What a step waits for
 
@@ -548,10 +543,10 @@ Both phases are one forward pass of the same model, so one formula covers both. 
 `batch` sequences, and at the end each sequence has `context` tokens, the new ones included. Two things take time:
 
 - *Arithmetic.* Each new token takes 2 FLOPs for each weight that multiplies. Attention takes another $4 \cdot L \cdot d
-  \cdot \text{context}$ for each new token, for $L$ layers and heads of together $d$ numbers (lecture 05). By the usual
-  convention, we count what the causal mask hides, too.
-- *Memory.* All weights are read once, no matter how many tokens there are. So is the cache of each sequence, with all of
-  its `context` tokens.
+  \cdot \text{context}$ for each new token, for $L$ layers whose heads have $d$ numbers altogether (lecture 05). By the
+  usual convention, we count what the causal mask hides, too.
+- *Memory.* All weights are read once, no matter how many tokens there are. So is the cache of each sequence, with all
+  of its `context` tokens.
 
 Arithmetic and memory work at the same time, so the slower one determines how long the pass takes. This is the roofline
 of lecture 05 again, and like the roofline it gives a lower bound: what a pass takes *at least*.
@@ -608,7 +603,7 @@ guess = None  # milliseconds
 # %%
 vocabulary = int(FACTS["Llama 3.1 vocabulary"].value)
 read = shape["parameters"] - vocabulary * width
-llama = {
+llama: dict[str, float] = {
     "weights": read,
     "weight_bytes": 2 * read,
     "layers": layers,
@@ -628,8 +623,8 @@ assert round(1e3 * all_parameters, 2) == 4.87
 
 # %% [markdown]
 r"""
-(If you count all parameters, as many people do, you get 4.87 ms.) No kernel, however clever, will do a step in less
-time, because the bytes have to be read. The arithmetic of that step would take a 280th of it.
+(If you count all parameters, including the table, you get 4.87 ms.) No kernel, however clever, can do a step in less
+time, because the bytes have to be read. The arithmetic alone would take less than a 280th of that.
 
 **Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. How many times as long as that decode step does it
 take, at least?
@@ -645,16 +640,19 @@ print(f"prefill {readable(prefill, 's')}, or {readable(prefill / 2_048, 's')} pe
 assert round(1e3 * prefill, 1) == 33.3 and round(prefill / decode, 1) == 7.3
 without_bytes = forward_seconds(llama, 1, 1, 2_048, card[0], math.inf)
 assert round(decode / without_bytes) == 281
+per_byte = (2 * read + 4 * layers * width * 2_048) / (decode * h100.bandwidth)
+assert round(per_byte) == 1  # FLOP per byte of the decode step
 without_flops = forward_seconds(llama, 1, 2_048, 2_048, math.inf, card[1])
 assert without_flops == decode and prefill > 7 * without_flops
 
 # %% [markdown]
 r"""
-2,048 times as many tokens take 7.3 times as long. Prefill reads exactly the same bytes as the decode step, but uses each
-weight 2,048 times, so it's compute-bound. A decode step does about one FLOP per byte and is memory-bound.
+The prompt has 2,048 times as many tokens, and takes only 7.3 times as long. Prefill reads exactly the same bytes as the
+decode step, but uses each weight 2,048 times, so it's compute-bound. The decode step does about one FLOP per byte, so
+it's memory-bound.
 
-What do real systems achieve? Here are three published measurements for a single sequence. Two are from torchao, PyTorch's
-library for quantization: decoding with little context, on an H100 (we take it to be the SXM card; torchao doesn't say)
+What do real systems achieve? Here are three published measurements for a single sequence. Two are from torchao, a
+PyTorch library for quantization: decoding with little context, on an H100 (we assume the SXM card; torchao doesn't say)
 and on an A100. The third is a prefill of 2,048 tokens with NVIDIA's TensorRT-LLM on an A100.
 """
 
@@ -662,7 +660,7 @@ and on an A100. The third is a prefill of 2,048 tokens with NVIDIA's TensorRT-LL
 a100 = hardware.ACCELERATORS["A100 SXM 80GB"]
 old_width = int(FACTS["Llama 2 7B width"].value)
 old = FACTS["Llama 2 7B parameters"].value - FACTS["Llama 2 vocabulary"].value * old_width
-llama_2 = {
+llama_2: dict[str, float] = {
     "weights": old,
     "weight_bytes": 2 * old,
     "layers": FACTS["Llama 2 7B layers"].value,
@@ -706,8 +704,8 @@ If one decode step for one sequence leaves the arithmetic units idle, let it ser
 it.
 
 **Predict.** Every sequence has 2,048 tokens of context. How many times as many tokens per second does the H100 write
-with 64 sequences as with one? (Llama 3.1 8B as before; a step is 4.56 ms for one sequence, and 15.0 GB of weights and
-0.27 GB of cache are read.)
+with 64 sequences as with one? (Llama 3.1 8B as before; a step takes 4.56 ms for one sequence, and reads 15.0 GB of
+weights and 0.27 GB of cache.)
 """
 
 # %%
@@ -730,16 +728,17 @@ assert all(
 )
 flops_per_byte = (2 * read + 4 * layers * width * 2_048) / (2_048 * of_a_token)
 assert round(flops_per_byte) == 60
+assert round(card[0] / card[1], -2) == 300
 
 # %% [markdown]
 r"""
-The whole batch gets 30 times as many tokens, but each user waits 2.1 times as long for the next one. Throughput costs
-latency. And there's a ceiling: with very many sequences the weights hardly matter, every sequence reads its own 0.27 GB
-for each token, and 3.35 TB/s are enough for 12,500 of these per second.
+The whole batch gets 30 times as many tokens, but each user waits 2.1 times as long for the next one: you pay for
+throughput with latency. And there's a ceiling: with very many sequences the weights hardly matter, every sequence reads
+its own 0.27 GB for each token, and 3.35 TB/s are enough for 12,500 of these per second.
 
-You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true of
-the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the caches
-grow with it. It never becomes compute-bound.
+You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true
+of the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the
+caches grow with it. It never becomes compute-bound.
 
 There's another limit: all those caches have to fit on the card.
 
@@ -748,8 +747,9 @@ There's another limit: all those caches have to fit on the card.
 Write `largest_batch(model, context, room, seconds, peak, bandwidth)`: the largest number of sequences, each with
 `context` tokens, whose caches fit into `room` bytes (what the weights leave free) and whose decode step takes at most
 `seconds` according to the formula of exercise 13.4. If even one sequence is too many, that's 0. `model`, `peak` and
-`bandwidth` are as in that exercise. `room` is an integer; a cache that fills it exactly fits. `seconds`, `peak` and `bandwidth` may
-be infinite (`math.inf`). No batch's time is so close to `seconds` that rounding would matter. The answer may be in the billions, so don't try one batch after the other.
+`bandwidth` are as in that exercise. `room` is an integer; a cache that fills it exactly fits. `seconds`, `peak` and
+`bandwidth` may be infinite (`math.inf`). No batch's time is so close to `seconds` that rounding would matter. The
+answer may be in the billions, so don't try one batch after the other.
 """
 
 
@@ -784,8 +784,8 @@ r"""
 **Why it matters.** The cost of a token is the rent of the card divided by its throughput, so this number decides what
 an answer costs.
 
-Here are the throughput and the latency of every batch size that fits on the H100 with Llama 3.1 8B, for four lengths of
-context.
+Here are throughput and latency for batches of 1, 2, 4 and so on, up to the largest that fits on the H100 with
+Llama 3.1 8B, for four lengths of context.
 """
 
 # %%
@@ -811,18 +811,22 @@ for context, marker in zip((512, 2_048, 8_192, 32_768), plots.MARKERS, strict=Fa
         xytext=(8, -3),
         textcoords="offset points",
     )
-    ends[context] = (most, rates[-1])
-axes.set_xticks([5, 10, 20, 50], ["5", "10", "20", "50"])
+    ends[context] = (most, rates[-1], rates[-1] / rates[0], steps[-1] / steps[0])
+axes.set_xticks([5, 10, 20], ["5", "10", "20"])
 axes.set_yticks([200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 40_000],
                 ["200", "500", "1,000", "2,000", "5,000", "10,000", "20,000", "40,000"])  # fmt: skip
 axes.minorticks_off()
-axes.set_xlim(4, 60)
-finding = f"Llama 3.1 8B on an H100: {ends[2_048][0]} users with 2,048 tokens each, or {ends[32_768][0]} with 32,768"
+axes.set_xlim(4, 40)
+more, longer = ends[2_048][2:]
+finding = (
+    f"A full batch with 2,048 tokens each writes {more:.0f} times as much as one sequence, "
+    f"and a step takes {longer:.1f} times as long"
+)
 figure.suptitle(finding, x=0.01, ha="left", size=11, weight="bold")
 plots.show(
     figure,
     alt=f"{finding}. Throughput against the time of a step, on logarithmic axes, a curve for each context. All "
-    "begin at one sequence; the longer the context, the earlier the curve bends and the lower it ends.",
+    "begin with one sequence; the longer the context, the earlier the curve bends and the lower it ends.",
 )
 assert ends[2_048][0] == 238 and ends[32_768][0] == 14
 assert largest_batch(llama, 2_048, room, 10e-3, *card) == 68  # at most 10 ms per token
@@ -833,14 +837,14 @@ r"""
 With 2,048 tokens each, 238 sequences fit. If each user should get 100 tokens per second, a step may take 10 ms, and
 only 68 of them can share the card.
 
-In practice, two problems remain. The answers end at different times, so a good server puts a new request into the free
-place right away, instead of waiting for the slowest (*continuous batching*; Orca, Yu and others, 2022). And nobody knows
-in advance how long an answer will be, so reserving the full capacity, as your cache does, wastes memory. PagedAttention
-therefore gives out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
+In practice, two problems remain. Answers end at different times, so a server shouldn't wait for the longest one: in
+*continuous batching*, a new request takes the free place right away (Orca; Yu and others, 2022). And nobody knows in
+advance how long an answer will be, so reserving the full capacity, as your cache does, wastes memory. PagedAttention
+therefore hands out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
 
-What if there's only one user? Then the spare arithmetic can be used in another way. In **speculative decoding**, a
-small model quickly guesses the next few tokens, and the large model checks all of them in one pass, and keeps those it
-agrees with (Leviathan and others, 2022, arXiv:2211.17192). Checking five tokens takes no longer than writing one:
+What if there's only one user? Then the spare arithmetic can do something else. In **speculative decoding**, a small
+model quickly guesses the next few tokens, and the large model checks all of them in a single pass and keeps those that
+it agrees with (Leviathan and others, 2022, arXiv:2211.17192). Checking five tokens takes no longer than writing one:
 """
 
 # %%
@@ -855,10 +859,11 @@ r"""
 
 ## 6 · Fewer bytes per weight
 
-A memory-bound step gets faster if there are fewer bytes to read. Training needs the range and precision of 16 bits, but
-a trained weight can be stored in 8 bits, or even 4: that's the quantization of lecture 10, now with integers. Each
-weight becomes an integer *code*, and a group of codes shares one scale, so that $w \approx \text{code} \cdot
-\text{scale}$. The products are still computed in 16 bits: a kernel reads the codes and converts them on the way.
+A memory-bound step gets faster if there are fewer bytes to read. While a model is trained, its weights have to be
+precise, because the updates are small (lecture 10). Afterwards, 8 bits may be enough, or even 4. That's quantization
+again, now with integers: each weight becomes an integer *code*, and a group of codes shares a scale, so that
+$w \approx \text{code} \cdot \text{scale}$. The products are still computed in 16 bits: the kernel reads codes and
+converts them on the way.
 
 The size of a group matters. A scale is determined by the largest weight of its group, so a single outlier makes the
 steps between codes coarse for all the others. Small groups limit the damage, but each has a scale to store.
@@ -866,11 +871,11 @@ steps between codes coarse for all the others. Small groups limit the damage, bu
 ### Exercise 13.6 · Quantize in groups &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `quantize(w, bits, group)` for a matrix `w` of shape `[rows, columns]`. Each row is cut into groups of `group`
-neighboring weights, which divides the number of columns. Return the codes as `int8`, in the shape of `w`, and the
+neighboring weights; `group` divides the number of columns. Return the codes as `int8`, in the shape of `w`, and the
 scales in the dtype of `w`, `[rows, columns / group]`. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a
 group turns its largest magnitude into exactly that code (or its negative, so the code $-2^{\text{bits} - 1}$ isn't
-used). The codes are the nearest integers to weight / scale. The scale of a group of zeros is 1. `bits` is from 2 to 8,
-also when fewer bits are used the codes are stored as `int8`, one per byte. `w` isn't changed.
+used). The codes are the integers nearest to weight / scale, and no weight is exactly halfway between two of them. The
+scale of a group of zeros is 1. `bits` is from 2 to 8. `w` isn't changed.
 
 Also write `dequantize(codes, scales)`, which returns the approximate weights, in the dtype of the scales.
 """
@@ -909,8 +914,8 @@ r"""
 <details><summary>Hint 1</summary>Make the groups a dimension of their own first: <code>[rows, groups, group]</code>. Then everything happens along the last dimension.</details>
 <details><summary>Hint 2</summary><code>torch.where</code> replaces the scale of a group of zeros before you divide. In <code>dequantize</code>, the shapes tell you how many neighbors share a scale.</details>
 
-**Why it matters.** This is how most quantized models that you can download are stored, apart from details of the
-format.
+**Why it matters.** A group with its own scale is the basic unit of many formats for quantized weights. torchao's 4-bit
+format, which you'll meet below, has groups of 64.
 
 What do large groups cost in error? Take a matrix of normally distributed weights in which one weight is an outlier, 100
 times as large as the standard deviation. We quantize it with one scale for everything, for each row of 1,024, and for
@@ -946,8 +951,8 @@ In 8 bits, a scale for each row removes most of the damage, and costs next to no
 turns nearly every weight into 0. There, the groups have to be small.
 
 How much faster does it get? Suppose that the 4-bit weights of Llama 3.1 8B have a 16-bit scale for each group of 32.
-Then a weight takes 4.5 bits instead of 16, and a decode step for one sequence with little context takes a
-3.6th of the time, as little as that can be. Caches stay in bfloat16.
+Then a weight takes 4.5 bits instead of 16, and a decode step for one sequence with little context could be 3.6 times as
+fast. The cache stays in bfloat16.
 
 **Predict.** How many times as fast is a decode step for 64 sequences with 2,048 tokens of context each?
 """
@@ -1019,19 +1024,19 @@ In 8 bits, the perplexity (lecture 09) hardly changes. In 4 bits, it rises by 12
 ways of choosing the codes.
 
 Now look at the differences between the bound and the published time. They're all about 3 ms, although the bytes differ
-by a factor of 3.6. So part of a step doesn't depend on the bytes. A step consists of hundreds of small operations, one
-after the other, and each of them takes a little time to start and to finish. The fewer bytes you read, the more this
-*overhead* matters. You'll need it in the last section.
+by a factor of 3.6. It seems that part of a step doesn't depend on the bytes at all. A step consists of hundreds of
+small operations, one after the other, and each of them takes a little time to start and to finish. The fewer bytes you
+read, the more this *overhead* matters. You'll need it in the last section.
 
 *Try it yourself:* what do 3 and 2 bits do to the error, with groups of 32?
 
 ## 7 · The result: your machine
 
-Everything is ready for the prediction. We need four numbers, and none of them takes a generated token to find out:
+Everything is ready for the prediction. We need four numbers, and the model doesn't have to write anything for them:
 
 - the *bytes* of the model, from its shape and your `kv_cache_bytes`;
 - your machine's *bandwidth* for reading weights: the time of multiplying each of the model's matrices by one vector;
-- its *peak*: the measured ceiling of lecture 05;
+- its *peak*: the measured ceiling (lecture 05);
 - the *overhead* of a step: the time of a step of a model that has just as many layers, but is so narrow that its
   weights count for nothing.
 """
@@ -1135,8 +1140,8 @@ while it's still busy (lecture 05), so the slower of the two counts.
 
 Now it's your turn. Your machine's numbers are above.
 
-**Predict.** The model writes 48 tokens after a prompt of 128, for one sequence. How many tokens per second is that? (The
-time includes the prefill.)
+**Predict.** The model writes 48 tokens after a prompt of 128, for one sequence. How many tokens per second is that?
+(The time includes the prefill.)
 """
 
 # %%
@@ -1211,8 +1216,11 @@ assert max(ratios) < 50  # a machine may be busy
 
 # %% [markdown]
 r"""
-So what is the model waiting for? For its weights, mostly; a batch shares that wait, until the caches, the
-arithmetic or the overhead take over.
+If the formula promises more than you measured, the products show why: on a CPU, multiplying a `float32` matrix by a few
+vectors may reach neither the bandwidth nor the peak. A lower bound is only a bound.
+
+So what is the model waiting for? Mostly for its weights. A batch shares that wait, until the caches, the arithmetic or
+the overhead take over.
 
 *Try it yourself:* build the model with 12 key-value heads instead of 4. Does a step with a batch of 16 take longer, and
 by how much should it?
@@ -1220,15 +1228,15 @@ by how much should it?
 ## Takeaways
 
 **Mechanics.** A token adds $2 \cdot h_{kv} \cdot e$ numbers per layer to the cache, or $c + r$ with latent attention. A
-pass takes at least the larger of two times: FLOPs over peak, with $2N + 4 L d \cdot \text{context}$ FLOPs per new token;
-and bytes over bandwidth, with all weights once and every sequence's cache. Prefill is compute-bound; decode is
+pass takes at least the larger of two times: FLOPs over peak, with $2N + 4 L d \cdot \text{context}$ FLOPs per new
+token; and bytes over bandwidth, with all weights once and every sequence's cache. Prefill is compute-bound; decode is
 memory-bound.
 
 **Mindset.** Test a cache by comparing it with a model that has none, token for token. Ask of each speedup which bytes
 or FLOPs it removes, and in which phase. Then you'll know where it can't help.
 
-**Intuitions.** A batch shares the weights, and nobody shares a cache. Long contexts, not weights, limit how many users
-a card can serve. Quantized weights make a single user's decoding faster, and their prefill no faster at all. And the
+**Intuitions.** A batch shares the weights, and nobody shares a cache. Long contexts limit how many users a
+card can serve. Quantized weights make decoding faster, but not prefill. And the
 faster a step gets, the more its overhead counts.
 
 Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
