@@ -24,7 +24,7 @@ from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
     "FLOPs", "FLOP/s", "B", "B/s", "s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
-    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "USD", "USD/GPU-hour",
+    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "perplexity", "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -760,4 +760,52 @@ _CHECKED = (
     }
 )
 
-FACTS = Facts(_TRAINING_FLOPS | _MODELS | _MORE_MODELS | _RUNS | _SHARDING | _UTILIZATION | _CHECKED | _CARDS | _PRICES)
+_TORCHAO = Source(
+    "torchao, torchao/quantization/README.md, benchmarks",
+    "https://github.com/pytorch/ao/blob/main/torchao/quantization/README.md",
+    "measured",
+    "2026-11",
+)
+_TENSORRT = Source(
+    "TensorRT-LLM v0.5, docs/source/performance.md, low latency",
+    "https://github.com/NVIDIA/TensorRT-LLM/blob/v0.5.0/docs/source/performance.md",
+    "measured",
+    "2023-10",
+    "2026-11",
+)
+_ONE_SEQUENCE = "one sequence with little context"
+
+_INFERENCE = (
+    {"Llama 3.1 maximum context": Fact(131_072, "tokens", _LLAMA3, "the card says 128k")}
+    | {
+        f"Llama 3 8B decode, A100, {dtype}": Fact(rate, "tokens/s", _TORCHAO, f"80 GB; {_ONE_SEQUENCE}")
+        for dtype, rate in (("bfloat16", 95.64), ("int8", 153.03), ("int4", 180.80))
+    }
+    | {
+        f"Llama 3 8B size, {dtype}": Fact(size, "B", _TORCHAO, "without the token embedding")
+        for dtype, size in (("bfloat16", 15.01e9), ("int8", 7.52e9), ("int4", 4.22e9))
+    }
+    | {
+        f"Llama 3 8B perplexity, {dtype}": Fact(value, "perplexity", _TORCHAO, "on WikiText")
+        for dtype, value in (("bfloat16", 7.441), ("int8", 7.447), ("int4", 8.316))
+    }
+    | {
+        "Llama 3.1 8B decode, H100, bfloat16": Fact(
+            126.90, "tokens/s", _TORCHAO, f"{_ONE_SEQUENCE}; it doesn't say which kind of H100"
+        ),
+        "Llama 7B prefill, A100, float16": Fact(0.133, "s", _TENSORRT, "one prompt of 2,048 tokens"),
+    }
+)
+
+FACTS = Facts(
+    _TRAINING_FLOPS
+    | _MODELS
+    | _MORE_MODELS
+    | _RUNS
+    | _SHARDING
+    | _UTILIZATION
+    | _INFERENCE
+    | _CHECKED
+    | _CARDS
+    | _PRICES
+)

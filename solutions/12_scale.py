@@ -2,8 +2,7 @@
 r"""
 # 12 · Scale
 
-[← 11 · Memory](../11_memory/11_memory.ipynb) · [14 · Capstone: train a small Transformer
-→](../14_capstone/14_capstone.ipynb)
+[← 11 · Memory](../11_memory/11_memory.ipynb) · [13 · Inference →](../13_inference/13_inference.ipynb)
 
 > **One card isn't enough. How do several share one model, and what do they send each other?**
 
@@ -1275,6 +1274,6 @@ arrives.
 **Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. For
 large vectors the number of bytes sets the time, for small ones the number of rounds.
 
-Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
-then build it, train it, and compare it with the plan.
+Next: [13 · Inference](../13_inference/13_inference.ipynb). How fast does a trained model write, and what is it
+waiting for?
 """

@@ -2,7 +2,7 @@
 r"""
 # 14 · Capstone: train a small Transformer
 
-[← 12 · Scale](../12_scale/12_scale.ipynb)
+[← 13 · Inference](../13_inference/13_inference.ipynb)
 
 > **Can you say what a training run will take before you start it?**
 

@@ -1,0 +1,588 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+from autograder.authoring.strategies import any_of
+
+exercise = Exercise("Where do the new tokens go, and which of all stored tokens may each of them see?")
+
+
+def makes(student, batch, kv_heads, capacity, size, dtype, device):
+    """What a new cache has."""
+    cache = student.KVCache(batch, kv_heads, capacity, size, dtype, device)
+    both = cache.keys, cache.values
+    return {
+        "shapes of keys and values": [list(x.shape) for x in both],
+        "dtypes": [str(x.dtype) for x in both],
+        "devices": [x.device.type for x in both],
+        "length": cache.length,
+        "two tensors, not one": both[0].untyped_storage() is not both[1].untyped_storage() and both[0] is not both[1],
+    }
+
+
+def run(student, batch, heads, kv_heads, size, capacity, counts, scale=1.0, seed=0, alike=False, device="cpu"):
+    """Calls of attend with so many new tokens each: results, errors, and what the cache has afterwards.
+
+    alike: all key-value heads have the same keys and values.
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+
+    def vectors(n, t):
+        return (scale * torch.randn(batch, n, t, size, generator=generator, dtype=torch.float64)).to(device)
+
+    cache = student.KVCache(batch, kv_heads, capacity, size, torch.float64, device)
+    keys, values = cache.keys, cache.values
+    homes = keys.data_ptr(), values.data_ptr()
+    results, refused, lengths, same = [], [], [], True
+    for number, t in enumerate(counts, 1):
+        q, k, v = vectors(heads, t), vectors(kv_heads, t), vectors(kv_heads, t)
+        if alike:
+            k, v = (x[:, :1].repeat(1, kv_heads, 1, 1) for x in (k, v))
+        before = [x.clone() for x in (q, k, v)]
+        try:
+            with torch.no_grad():
+                results.append(cache.attend(q, k, v).clone())
+        except ValueError:
+            refused.append(number)
+        same = same and (device == "meta" or all(map(torch.equal, before, (q, k, v))))
+        lengths.append(int(cache.length))
+        q.zero_(), k.zero_(), v.zero_()  # the caller may use this memory again
+    end = lengths[-1] if lengths else 0
+    return {
+        "results": results,
+        "calls that raise a ValueError": refused,
+        "length after each call": lengths,
+        "keys stored": cache.keys[:, :, :end].clone(),
+        "values stored": cache.values[:, :, :end].clone(),
+        "both tensors are those of the constructor": (
+            [list(x.shape) for x in (cache.keys, cache.values)] == [[batch, kv_heads, capacity, size]] * 2
+            and homes == (cache.keys.data_ptr(), cache.values.data_ptr())
+        ),
+        "q, k and v are as they were": same,
+    }
+
+
+def shares(student, heads, kv_heads, counts, seed=0):
+    """Which query heads' results change with the keys, or with the values, of each key-value head."""
+    import torch
+
+    def results(changed=None, which=None):
+        generator = torch.Generator().manual_seed(seed)
+        cache = student.KVCache(1, kv_heads, sum(counts), 3, torch.float64, "cpu")
+        found = []
+        for t in counts:
+            q, k, v = (torch.randn(1, n, t, 3, generator=generator, dtype=torch.float64) for n in (heads, kv_heads, kv_heads))
+            if changed is not None:
+                (k if which == "keys" else v)[:, changed] *= -2
+            with torch.no_grad():
+                found.append(cache.attend(q, k, v).clone())
+        return torch.cat(found, dim=2)
+
+    base = results()
+    return {
+        f"query heads that use the {which} of key-value head {j}": [
+            i for i, gap in enumerate((results(j, which) - base).abs().amax(dim=(0, 2, 3)).tolist()) if gap > 1e-9
+        ]
+        for j in range(kv_heads)
+        for which in ("keys", "values")
+    }
+
+
+def allocates(student, batch, heads, kv_heads, size, stored, new, seed=0):
+    """What a call on a long cache returns, and the largest tensor that it makes, relative to the cache."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    made = [0]
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            given = {x.untyped_storage()._cdata for x in args if isinstance(x, torch.Tensor)}
+            for x in result if isinstance(result, (tuple, list)) else [result]:
+                if isinstance(x, torch.Tensor) and x.untyped_storage()._cdata not in given:
+                    made.append(x.untyped_storage().nbytes())
+            return result
+
+    generator = torch.Generator().manual_seed(seed)
+    cache = student.KVCache(batch, kv_heads, stored + new, size, torch.float32, "cpu")
+    whole = cache.keys.nbytes + cache.values.nbytes
+    first, last = (
+        [torch.randn(batch, n, t, size, generator=generator) for n in (heads, 1, 1)] for t in (stored, new)
+    )
+    first, last = ([q, k.repeat(1, kv_heads, 1, 1), v.repeat(1, kv_heads, 1, 1)] for q, k, v in (first, last))
+    with torch.no_grad():
+        cache.attend(*first)
+        with Watch():
+            y = cache.attend(*last)
+    return {"result": y.clone(), "the largest tensor made, relative to the cache": max(made) / whole}
+
+
+EVERY = ("results", "calls that raise a ValueError", "length after each call", "keys stored", "values stored",
+         "both tensors are those of the constructor", "q, k and v are as they were")  # fmt: skip
+
+
+def only(*keys):
+    return dict.fromkeys(sorted({*EVERY} - {*keys}), "ignored")
+
+
+@st.composite
+def runs(draw, groups=st.just(1), scale=st.just(1.0), full=False, alike=False, devices=st.just("cpu")):
+    kv_heads = draw(st.integers(1, 3))
+    counts = draw(st.lists(st.integers(1, 4), min_size=1 + full, max_size=4))
+    needed = sum(counts)
+    capacity = draw(st.integers(1, needed - 1)) if full else needed + draw(any_of(0, 0, 1, 5))
+    return given(draw(st.integers(1, 3)), draw(groups) * kv_heads, kv_heads, draw(st.integers(1, 5)), capacity, counts,
+                 draw(scale), draw(st.integers(0, 99)), alike, draw(devices))  # fmt: skip
+
+
+def case(*args, says="", device="cpu", scale=1.0):
+    """A case in which all key-value heads are alike: which of them a query head uses makes no difference."""
+    return given(*args, scale, 0, True, device, says=says and f"{says}; all key-value heads are alike")
+
+
+sizes = st.integers(1, 5)
+exercise.requirement(
+    "a new cache has two tensors of the right shape, dtype and device, and a length of 0",
+    points=0.25,
+    probe=makes,
+    visible=[
+        given(2, 3, 7, 5, torch.float32, "cpu", says="KVCache(2, 3, 7, 5, torch.float32, 'cpu')"),
+        given(1, 2, 4, 8, torch.bfloat16, "meta", says="KVCache(1, 2, 4, 8, torch.bfloat16, 'meta')"),
+    ],
+    edges={
+        "one of everything": given(1, 1, 1, 1, torch.float32, "cpu"),
+        "all sizes equal": given(4, 4, 4, 4, torch.float64, "cpu"),
+        "no room": given(2, 3, 0, 5, torch.float32, "cpu"),
+        "many tokens": given(1, 2, 10_000, 4, torch.float16, "cpu"),
+    },
+    domain=st.builds(given, sizes, sizes, sizes, sizes, any_of(torch.float32, torch.float64, torch.bfloat16, torch.float16),
+                     any_of("cpu", "meta")),
+)  # fmt: skip
+exercise.requirement(
+    "a new token attends to all that is stored, to the new ones before it, and to itself",
+    points=0.75,
+    probe=run,
+    rules=only("results"),
+    visible=[
+        case(1, 1, 1, 2, 4, [4], says="4 tokens at once, one head"),
+        case(2, 2, 2, 4, 9, [3, 1, 1], says="3 tokens, then 1, then 1; two heads, two sequences"),
+        case(1, 4, 2, 4, 6, [2, 3], says="2 tokens, then 3 at once; 4 query heads, 2 key-value heads"),
+        case(1, 2, 1, 4, 4, [3, 1], device="meta", says="3 tokens, then 1, on the meta device"),
+    ],
+    edges={
+        "one of everything": case(1, 1, 1, 1, 1, [1]),
+        "one token after the other": case(2, 2, 2, 3, 6, [1] * 6),
+        "many, then one": case(1, 2, 2, 4, 120, [100, 1]),
+        "one, then many": case(1, 2, 2, 4, 120, [1, 100]),
+        "large scores": case(1, 2, 2, 4, 8, [3, 2, 1], scale=30.0),
+        "all sizes equal": case(3, 3, 3, 3, 6, [3, 3]),
+        "more room than tokens": case(1, 2, 2, 4, 50, [3, 2]),
+        "tiny scores": case(1, 1, 1, 4, 8, [3, 2, 1], scale=1e-3),
+        "on another device": case(2, 4, 2, 4, 8, [3, 1], device="meta"),
+        "many heads": case(1, 32, 8, 4, 5, [3, 1]),
+    },
+    domain=runs(groups=st.integers(1, 4), scale=any_of(1.0, 1.0, 0.1, 10.0), alike=True,
+                devices=any_of("cpu", "cpu", "cpu", "meta")),
+    hint="With `length` tokens stored, new token i stands at position length + i.",
+)
+exercise.requirement(
+    "neighboring query heads share a key-value head",
+    points=0.5,
+    probe=shares,
+    visible=[
+        given(4, 2, [4], says="4 query heads, 2 key-value heads, 4 tokens: who uses which?"),
+        given(6, 2, [3, 1], says="6 query heads, 2 key-value heads, 3 tokens, then 1: who uses which?"),
+        given(3, 3, [2, 1], says="3 query heads, 3 key-value heads, 2 tokens, then 1: who uses which?"),
+        given(3, 1, [2, 1], says="3 query heads, one key-value head, 2 tokens, then 1: who uses which?"),
+    ],
+    edges={
+        "as many key-value heads as groups": given(9, 3, [2, 1, 3]),
+        "as many tokens as heads": given(4, 2, [4, 4]),
+        "many heads": given(32, 8, [3, 1]),
+    },
+    domain=st.builds(lambda g, kv, counts, seed: given(g * kv, kv, counts, seed), st.integers(1, 4), st.integers(1, 4),
+                     st.lists(st.integers(1, 3), min_size=1, max_size=3).map(lambda counts: [2, *counts]), st.integers(0, 99)),
+    hint="Query head i uses key-value head i // (h / kv_heads).",
+)  # fmt: skip
+exercise.requirement(
+    "keys and values are stored behind those that are there, in the tensors of the constructor",
+    points=0.5,
+    probe=run,
+    rules=only(*EVERY[2:]),
+    visible=[
+        given(1, 1, 1, 2, 4, [3], says="the cache after 3 tokens"),
+        given(2, 4, 2, 3, 9, [3, 1, 2], says="the cache after 3 tokens, 1, and 2; 4 query heads, 2 key-value heads"),
+    ],
+    edges={
+        "one of everything": given(1, 1, 1, 1, 1, [1]),
+        "exactly full": given(1, 2, 2, 3, 6, [3, 2, 1]),
+        "all sizes equal": given(3, 3, 3, 3, 6, [3, 3]),
+    },
+    domain=runs(groups=st.integers(1, 3)),
+    hint="Write into a slice of self.keys and self.values; the length says where it begins.",
+)
+exercise.requirement(
+    "if not all new tokens fit: ValueError, and nothing is stored",
+    points=0.5,
+    probe=run,
+    rules=only("calls that raise a ValueError", "length after each call"),
+    visible=[
+        given(1, 2, 2, 3, 4, [3, 2, 1], says="3 tokens, 2 that do not fit, and 1 that does; room for 4"),
+        given(1, 2, 1, 3, 2, [3], says="3 tokens; room for 2"),
+        given(1, 2, 1, 3, 3, [2, 1], says="2 tokens, and 1; room for 3"),
+    ],
+    edges={
+        "no room at all": given(1, 1, 1, 2, 0, [1, 1]),
+        "full": given(1, 1, 1, 2, 3, [3, 1]),
+        "again and again": given(1, 1, 1, 2, 3, [2, 5, 2, 1, 1]),
+        "exactly full is fine": given(2, 2, 2, 3, 6, [4, 2]),
+    },
+    domain=runs(full=True) | runs(groups=st.integers(1, 2)),
+    hint="Compare before you write: what is the length going to be, and how many tokens fit?",
+)
+exercise.requirement(
+    "one new token makes no copy of what is stored",
+    points=0.5,
+    probe=allocates,
+    bounds={"the largest tensor made, relative to the cache": (0.0, 0.2)},
+    rules={"result": 1e-4},
+    visible=[
+        given(1, 4, 2, 64, 150, 1, says="a new token after 150 others; 4 query heads, 2 key-value heads of size 64"),
+        given(1, 2, 2, 64, 150, 1, says="a new token after 150 others; 2 query heads, 2 key-value heads of size 64"),
+    ],
+    edges={
+        "one key-value head": given(1, 4, 1, 64, 120, 1),
+        "two sequences": given(2, 4, 2, 64, 100, 1),
+    },
+    domain=st.builds(lambda b, g, kv, n, seed: given(b, g * kv, kv, 64, n, 1, seed),
+                     st.integers(1, 2), st.integers(1, 4), st.integers(1, 2), st.integers(100, 200), st.integers(0, 99)),
+    hint="A slice is a view. What makes a copy: repeating heads, concatenating, or changing the order of dimensions?",
+)  # fmt: skip
+
+MASK = ".tril(start)"
+STORE = "self.keys[:, :, start:end] = k\n        self.values[:, :, start:end] = v"
+CHECK = "if end > self.keys.shape[2]"
+SLICES = "keys, values = self.keys[:, :, :end], self.values[:, :, :end]"
+exercise.mistake("With tokens in the cache, the new ones don't begin at position 0: shift the mask by what is stored.", f"{MASK} → .tril()")
+exercise.mistake("A new token sees itself, too.", f"{MASK} → .tril(start - 1)")
+exercise.mistake("A new token doesn't see the one after it.", f"{MASK} → .tril(start + 1)")
+exercise.mistake("The mask is turned around: a new token sees only itself and what comes after it.", f"{MASK} → .triu(start)")
+exercise.mistake("New tokens are causal among each other: the later ones are hidden from the earlier ones.",
+                 "attn_mask=seen.repeat(group, 1) → attn_mask=None")  # fmt: skip
+exercise.mistake("A new token sees all that is stored, not only the new tokens.",
+                 f"{SLICES} → keys, values = k, v",
+                 "torch.ones(end - start, end, → torch.ones(end - start, end - start,",
+                 f"{MASK} → .tril()")  # fmt: skip
+exercise.mistake("Only the places that are in use count: the others hold zeros, which get a share of the attention.",
+                 f"{SLICES} → keys, values = self.keys, self.values",
+                 "torch.ones(end - start, end, → torch.ones(end - start, self.keys.shape[2],",
+                 f"{MASK} → .logical_or(torch.zeros((), device=q.device))")  # fmt: skip
+neighbors = "Query heads that are neighbors share a key-value head; yours take turns."
+exercise.mistake(neighbors, "b (kv g) t e -> b kv (g t) e → b (g kv) t e -> b kv (g t) e",
+                 "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
+exercise.mistake("The heads of the result are in another order than those of the queries.",
+                 "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
+exercise.mistake("Each row of the mask belongs to one new token: repeat the rows in the order of the queries.",
+                 "seen.repeat(group, 1) → seen.repeat_interleave(group, dim=0)")  # fmt: skip
+exercise.mistake("The scores are divided by the root of a head's length.", "attn_mask=seen → scale=1.0, attn_mask=seen")
+exercise.mistake("The scores are divided by the root of the length, not by the length.",
+                 "attn_mask=seen → scale=1 / q.shape[-1], attn_mask=seen")  # fmt: skip
+exercise.mistake("Keys and values are exchanged.", f"{STORE} → self.keys[:, :, start:end] = v\n        self.values[:, :, start:end] = k")
+exercise.mistake("The mask belongs on the device of the cache.", ", device=q.device).tril → ).tril")
+exercise.mistake("The values are never stored.", f"{STORE} → self.keys[:, :, start:end] = k")
+exercise.mistake("The length has to grow with each call.", "self.length = end → pass")
+exercise.mistake("The length counts tokens, not calls.", "self.length = end → self.length = start + 1")
+exercise.mistake("No error came although not all tokens fit.", f"{CHECK} → if False")
+exercise.mistake("A cache that is exactly full is fine.", f"{CHECK} → if end >= self.keys.shape[2]")
+exercise.mistake("Too many tokens are a ValueError.", "raise ValueError → raise IndexError")
+exercise.mistake("If the new tokens don't fit, store none of them.",
+                 f"{CHECK} → self.keys[:, :, start:end] = k[:, :, : self.keys.shape[2] - start]; self.values[:, :, start:end] = v[:, :, : self.keys.shape[2] - start]; self.length = min(end, self.keys.shape[2])\n        {CHECK}")  # fmt: skip
+exercise.mistake("There are two tensors: keys and values don't share one.", "torch.zeros_like(self.keys) → self.keys")
+exercise.mistake("The tensors have the dtype that was asked for.", "size, dtype=dtype, → size,")
+exercise.mistake("The tensors are on the device that was asked for.", ", device=device) → )")
+exercise.mistake("The tensors have room for `capacity` tokens: that's the third dimension.",
+                 "torch.zeros(batch, kv_heads, capacity, size, → torch.zeros(batch, capacity, kv_heads, size,")  # fmt: skip
+exercise.mistake("The keys in the cache are copied for each query head that shares them.",
+                 "grouped = rearrange(q, \"b (kv g) t e -> b kv (g t) e\", g=group) → grouped = q",
+                 f"{SLICES} → keys, values = (x[:, :, :end].repeat_interleave(group, dim=1) for x in (self.keys, self.values))",
+                 "seen.repeat(group, 1) → seen",
+                 "return rearrange(y, \"b kv (g t) e -> b (kv g) t e\", g=group) → return y")  # fmt: skip
+
+# %% mistake: appends with torch.cat
+# says: The whole cache is copied for each new token, into other tensors than those of the constructor.
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.capacity = capacity
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        t = q.shape[2]
+        if self.length + t > self.capacity:
+            raise ValueError("full")
+        self.keys = torch.cat([self.keys[:, :, : self.length], k], dim=2)
+        self.values = torch.cat([self.values[:, :, : self.length], v], dim=2)
+        self.length += t
+        group = q.shape[1] // k.shape[1]
+        q = q.unflatten(1, (k.shape[1], group)).flatten(2, 3)
+        seen = torch.ones(t, self.length, dtype=torch.bool, device=q.device).tril(self.length - t)
+        y = F.scaled_dot_product_attention(q, self.keys, self.values, attn_mask=seen.repeat(group, 1))
+        return y.unflatten(2, (group, t)).flatten(1, 2)
+
+# %% mistake: PyTorch's causal attention
+# says: is_causal=True puts the queries at the first positions: a new token then sees only the oldest key.
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        end = self.length + k.shape[2]
+        if end > self.keys.shape[2]:
+            raise ValueError("full")
+        self.keys[:, :, self.length : end], self.values[:, :, self.length : end] = k, v
+        self.length = end
+        return F.scaled_dot_product_attention(
+            q, self.keys[:, :, :end], self.values[:, :, :end], is_causal=True, enable_gqa=True
+        )
+
+# %% wrong: 16 bits are kept in 32
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        kind = dtype if dtype.itemsize >= 4 else torch.float32
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=kind, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start, end = self.length, self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError("full")
+        self.keys[:, :, start:end], self.values[:, :, start:end] = k, v
+        self.length = end
+        mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(start).repeat(h // k.shape[1], 1)
+        y = F.scaled_dot_product_attention(
+            q.reshape(b, k.shape[1], -1, e).to(self.keys.dtype), self.keys[:, :, :end], self.values[:, :, :end], attn_mask=mask
+        )
+        return y.reshape(b, h, t, e).to(q.dtype)
+
+# %% wrong: keys and values under each other's name
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.values = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.keys = torch.zeros_like(self.values)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start, end = self.length, self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError("full")
+        self.values[:, :, start:end], self.keys[:, :, start:end] = k, v
+        self.length = end
+        mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(start).repeat(h // k.shape[1], 1)
+        y = F.scaled_dot_product_attention(
+            q.reshape(b, k.shape[1], -1, e), self.values[:, :, :end], self.keys[:, :, :end], attn_mask=mask
+        )
+        return y.reshape(b, h, t, e)
+
+# %% wrong: one token at a time is right, many are not causal
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        start, end = self.length, self.length + k.shape[2]
+        if end > self.keys.shape[2]:
+            raise ValueError("full")
+        self.keys[:, :, start:end], self.values[:, :, start:end] = k, v
+        self.length = end
+        b, h, t, e = q.shape
+        grouped = q.reshape(b, k.shape[1], -1, e)
+        weights = (grouped @ self.keys[:, :, :end].mT / math.sqrt(e)).softmax(dim=-1)
+        return (weights @ self.values[:, :, :end]).reshape(b, h, t, e)
+
+# %% wrong: stores before it looks whether there is room
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start, self.length = self.length, self.length + t
+        if self.length > self.keys.shape[2]:
+            raise ValueError("full")
+        self.keys[:, :, start : start + t], self.values[:, :, start : start + t] = k, v
+        group = h // k.shape[1]
+        seen = torch.ones(t, start + t, dtype=torch.bool, device=q.device).tril(start)
+        y = F.scaled_dot_product_attention(
+            q.reshape(b, -1, group * t, e), self.keys[:, :, : start + t], self.values[:, :, : start + t],
+            attn_mask=seen.repeat(group, 1),
+        )  # fmt: skip
+        return y.reshape(b, h, t, e)
+
+# %% wrong: the whole cache converted to float64 for the scores
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start, end = self.length, self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError("full")
+        self.keys[:, :, start:end], self.values[:, :, start:end] = k, v
+        self.length = end
+        keys, values = (x[:, :, :end].to(torch.float64, copy=True) for x in (self.keys, self.values))
+        scores = q.double().reshape(b, k.shape[1], -1, e) @ keys.mT / e**0.5
+        hidden = torch.ones(t, end, dtype=torch.bool).triu(start + 1).repeat(h // k.shape[1], 1)
+        y = scores.masked_fill(hidden, -math.inf).softmax(-1) @ values
+        return y.reshape(b, h, t, e).to(q.dtype)
+
+# %% wrong: keeps what it was given, instead of storing it (from the statement)
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.empty(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.empty(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.capacity, self.length, self.parts = capacity, 0, []
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        if self.length + t > self.capacity:
+            raise ValueError("the cache is full")
+        self.parts.append((k, v))
+        self.length += t
+        keys = torch.cat([k for k, _ in self.parts], dim=2).repeat_interleave(h // k.shape[1], dim=1)
+        values = torch.cat([v for _, v in self.parts], dim=2).repeat_interleave(h // k.shape[1], dim=1)
+        mask = torch.ones(t, self.length, dtype=torch.bool, device=q.device).tril(self.length - t)
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
+
+# %% wrong: query heads by the remainder (from the statement)
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        h, t, n = q.shape[1], q.shape[2], k.shape[1]
+        end = self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError(f"room for {self.keys.shape[2]}, not {end}")
+        self.keys[:, :, self.length : end] = k
+        self.values[:, :, self.length : end] = v
+        allowed = torch.ones(t, end, device=q.device).tril(self.length).bool()
+        self.length = end
+        heads = []
+        for i in range(h):
+            scores = q[:, i] @ self.keys[:, i % n, :end].mT / math.sqrt(q.shape[-1])
+            heads.append(scores.masked_fill(~allowed, -torch.inf).softmax(-1) @ self.values[:, i % n, :end])
+        return torch.stack(heads, dim=1)
+
+# %% wrong: drops the oldest tokens if there is no room (from the statement)
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        capacity = self.keys.shape[2]
+        if t > capacity:
+            raise ValueError("more tokens than there is room for")
+        if self.length + t > capacity:
+            self.keys.copy_(self.keys.roll(-t, dims=2))
+            self.values.copy_(self.values.roll(-t, dims=2))
+            self.length = capacity - t
+        start, end = self.length, self.length + t
+        self.keys[:, :, start:end], self.values[:, :, start:end] = k, v
+        self.length = end
+        mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(start).repeat(h // k.shape[1], 1)
+        y = F.scaled_dot_product_attention(
+            q.reshape(b, k.shape[1], -1, e), self.keys[:, :, :end], self.values[:, :, :end], attn_mask=mask
+        )
+        return y.reshape(b, h, t, e)
+
+# %% right: einsum with a dimension for the group
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys, self.values = (
+            torch.empty(batch, kv_heads, capacity, size, dtype=dtype, device=device) for _ in range(2)
+        )
+        self.length = 0
+
+    def attend(self, q, k, v):
+        t = k.shape[2]
+        if self.length + t > self.keys.shape[2]:
+            raise ValueError("the cache is full")
+        new = slice(self.length, self.length + t)
+        self.keys[:, :, new] = k
+        self.values[:, :, new] = v
+        self.length += t
+        q = rearrange(q, "b (n g) t e -> b n g t e", n=k.shape[1])
+        keys, values = self.keys[:, :, : self.length], self.values[:, :, : self.length]
+        scores = torch.einsum("bngte,bnse->bngts", q, keys) / math.sqrt(q.shape[-1])
+        position = torch.arange(new.start, new.stop, device=q.device)
+        hidden = torch.arange(self.length, device=q.device) > position[:, None]
+        weights = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
+        return rearrange(torch.einsum("bngts,bnse->bngte", weights, values), "b n g t e -> b (n g) t e")
+
+# %% right: head by head
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.capacity, self.length = capacity, 0
+        self.keys = torch.zeros((batch, kv_heads, capacity, size), dtype=dtype, device=device)
+        self.values = self.keys.clone()
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start = self.length
+        if t > self.capacity - start:
+            raise ValueError("no room")
+        self.keys.narrow(2, start, t).copy_(k)
+        self.values.narrow(2, start, t).copy_(v)
+        self.length = start + t
+        y = torch.empty_like(q)
+        for head in range(h):
+            shared = head * k.shape[1] // h
+            for i in range(t):
+                seen = slice(0, start + i + 1)
+                scores = self.keys[:, shared, seen] @ q[:, head, i, :, None] / e**0.5
+                y[:, head, i] = (scores.softmax(dim=1).mT @ self.values[:, shared, seen])[:, 0]
+        return y
+
+# %% right: a mask of numbers
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        shape = batch, kv_heads, capacity, size
+        self.keys = torch.full(shape, 0, dtype=dtype, device=device)
+        self.values = torch.full(shape, 0, dtype=dtype, device=device)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        (b, h, t, e), n = q.shape, k.shape[1]
+        old, now = self.length, self.length + t
+        if now > self.keys.size(2):
+            raise ValueError(f"{now} tokens, room for {self.keys.size(2)}")
+        self.keys[..., old:now, :], self.values[..., old:now, :] = k, v
+        self.length = now
+        mask = torch.full((t, now), -torch.inf, dtype=q.dtype, device=q.device).triu(old + 1)
+        scores = q.reshape(b, n, h // n * t, e) @ self.keys[..., :now, :].transpose(-1, -2)
+        weights = (scores * e**-0.5 + mask.repeat(h // n, 1)).softmax(dim=-1)
+        return (weights @ self.values[..., :now, :]).view(b, h, t, e)
+
+# %% equivalent: torch.zeros → torch.ones
+# why: what no token has been stored in is never read

@@ -1,0 +1,274 @@
+import torch
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+
+exercise = Exercise("What does the model get in its first call, what in all others, and how much room does the cache need?")
+
+
+def write(student, ids, count, seed=0):
+    """What is written, what the model gets, and what its cache is. Its logits depend on every id, and its place."""
+    import torch
+
+    vocabulary = 7
+    generator = torch.Generator().manual_seed(seed)
+    calls, made, recorded = [], [], []
+
+    class Cache:
+        def __init__(self, batch):
+            self.ids = torch.zeros(batch, 0, dtype=torch.int64)
+
+        @property
+        def length(self):
+            return self.ids.shape[1]
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Parameter(torch.randn(vocabulary, 5, generator=generator, dtype=torch.float64))
+            self.places = torch.nn.Parameter(torch.randn(32, 5, generator=generator, dtype=torch.float64))
+
+        def new_caches(self, batch, capacity):
+            made.append([int(batch), int(capacity)])
+            return [Cache(batch)]
+
+        def forward(self, ids, caches=None):
+            calls.append(ids.clone())
+            recorded.append(torch.is_grad_enabled())
+            known = ids
+            if caches is not None:
+                known = torch.cat([caches[0].ids, ids], dim=1)
+                caches[0].ids = known
+            x = self.table[known % vocabulary] + self.places[: known.shape[1]]
+            return (3 * x.cumsum(dim=1).sin() @ self.table.T)[:, known.shape[1] - ids.shape[1] :]
+
+    model, given_ids = Model().eval(), ids.clone()
+    result = student.generate_cached(model, given_ids, count)
+    gradients = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    return {
+        "result": result.clone() if torch.is_tensor(result) else result,
+        "ids afterwards": given_ids,
+        "what the model gets, call by call": calls,
+        "gradients recorded": any(recorded),
+        "gradients are recorded afterwards": gradients,
+        "batch and capacity of the caches": made,
+    }
+
+
+WRITTEN = ("result", "ids afterwards")
+CALLS = ("what the model gets, call by call", "gradients recorded", "gradients are recorded afterwards")
+ROOM = ("batch and capacity of the caches",)
+
+
+def only(*keys):
+    return dict.fromkeys(sorted({*WRITTEN, *CALLS, *ROOM} - {*keys}), "ignored")
+
+
+def ids(*rows):
+    return torch.tensor(rows)
+
+
+@st.composite
+def runs(draw, least=0):
+    t, b = draw(st.integers(1, 7)), draw(st.integers(1, 3))
+    row = st.lists(st.integers(0, 6), min_size=t, max_size=t)
+    rows = torch.tensor(draw(st.lists(row, min_size=b, max_size=b)))
+    return given(rows, draw(st.integers(least, 8)), draw(st.integers(0, 99)))
+
+
+A_MODEL = "by a small model of our own"
+rare = {
+    "a prompt of one token": given(ids([3]), 4),
+    "one token": given(ids([2, 2, 2]), 1),
+    "as many rows as tokens": given(ids([1, 2, 3], [4, 5, 6], [0, 1, 2]), 3),
+    "a transposed batch": given(ids([1, 2], [3, 4], [5, 6]).T, 2),
+    "equal rows": given(ids([1, 2], [1, 2]), 3),
+    "more new tokens than old ones": given(ids([1, 4]), 20),
+}
+exercise.requirement(
+    "each row goes on with `count` ids, as without a cache; `ids` stays as it is",
+    points=0.75,
+    probe=write,
+    rules=only(*WRITTEN),
+    visible=[
+        given(ids([1, 4, 2]), 3, says=f"[[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
+        given(ids([1, 4], [0, 6]), 4, says=f"[[1, 4], [0, 6]] continued by 4 tokens, {A_MODEL}"),
+        given(ids([5, 3]), 0, says=f"[[5, 3]] continued by no token, {A_MODEL}"),
+    ],
+    edges={**rare, "nothing to write": given(ids([5], [6]), 0)},
+    domain=runs(),
+    hint="The logits at the last position say what comes next.",
+)
+exercise.requirement(
+    "the model gets the prompt once, then each new token alone except the last; nothing is recorded",
+    points=0.75,
+    probe=write,
+    rules=only(*CALLS),
+    visible=[
+        given(ids([1, 4, 2]), 3, says=f"what the model gets: [[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
+        given(ids([1, 4], [0, 6]), 2, says=f"what the model gets: [[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}"),
+        given(ids([1, 4]), 0, says=f"what the model gets: [[1, 4]] continued by no token, {A_MODEL}"),
+    ],
+    edges={**rare, "nothing to write": given(ids([5], [6]), 0)},
+    domain=runs(),
+    hint="As many calls as new tokens: the first with the prompt, the others with one column each.",
+)
+exercise.requirement(
+    "the caches are made once, for all rows, with room for what is processed and no more",
+    points=0.5,
+    probe=write,
+    rules=only(*ROOM),
+    visible=[
+        given(ids([1, 4, 2]), 3, says=f"the caches for [[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
+        given(ids([1, 4], [0, 6]), 5, says=f"the caches for [[1, 4], [0, 6]] continued by 5 tokens, {A_MODEL}"),
+    ],
+    edges=rare,
+    domain=runs(1),
+    hint="Count the tokens that the model processes in each row.",
+)
+
+room = "ids.shape[1] + count - 1"
+step = "model(new, caches)[:, -1].argmax(dim=-1, keepdim=True)"
+exercise.mistake("The logits of the last position say what comes next, not those of the first.", "[:, -1] → [:, 0]")
+exercise.mistake("Greedy decoding takes the largest logit.", "argmax → argmin")
+exercise.mistake("Without the cache the model processes the whole text each time.", "model(new, caches) → model(ids)")
+exercise.mistake("What is in the cache must not be passed again: pass the new tokens only.",
+                 "model(new, caches) → model(ids, caches)")  # fmt: skip
+exercise.mistake("A new cache remembers nothing: make the caches once.",
+                 "new = model(new, caches) → new = model(new, model.new_caches(len(ids), ids.shape[1] + count - 1))")  # fmt: skip
+exercise.mistake("The last new token isn't processed: it needs no room.", f"{room} → ids.shape[1] + count")
+exercise.mistake("The prompt needs room in the cache, too.", f"{room} → count")
+exercise.mistake("The new tokens need room in the cache, too.", f"{room} → ids.shape[1]")
+exercise.mistake("Ask for the room that you need, not for some large number.", f"{room} → 1_024")
+exercise.mistake("The caches are for all rows of the batch.", "len(ids) → 1")
+exercise.mistake("The number of rows is the batch, not the number of columns.", "new_caches(len(ids) → new_caches(ids.shape[1]")
+exercise.mistake("Return the ids that were there as well.", "    return ids → return ids[:, ids.shape[1] - count :]")
+exercise.mistake("Your result has one token too many.", "range(count) → range(count + 1)", f"{room} → ids.shape[1] + count")
+exercise.mistake("Your code stops one token early.", "range(count) → range(count - 1)")
+exercise.mistake("The new id comes after the others.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
+exercise.mistake("Every row has its own next token.", f"{step} → {step}[:1].expand(len(ids), 1)")
+exercise.mistake("The backward pass is recorded in every call: memory fills up.", "with torch.no_grad(): → if True:")
+exercise.mistake("Gradients stay switched off for everybody who comes later.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
+exercise.mistake("The last new token is processed as well, although nothing follows it.",
+                 f"{room} → ids.shape[1] + count",
+                 "    return ids → if count:\n        model(new, caches).detach()\n    return ids")  # fmt: skip
+exercise.mistake("Leave the ids that you were given: these have grown in place.",
+                 "new = ids → new, old = ids.clone(), ids",
+                 "    return ids → old.resize_(ids.shape).copy_(ids)\n    return ids")  # fmt: skip
+
+# %% mistake: the prompt token by token
+# says: The prompt goes through the model in one call, not token by token.
+def generate_cached(model, ids, count):
+    with torch.no_grad():
+        caches = model.new_caches(len(ids), max(ids.shape[1] + count - 1, 0))
+        if not count:
+            return ids
+        for column in ids.split(1, dim=1):
+            logits = model(column, caches)
+        for number in range(count):
+            new = logits[:, -1].argmax(-1, keepdim=True)
+            ids = torch.cat([ids, new], dim=1)
+            if number + 1 < count:
+                logits = model(new, caches)
+    return ids
+
+# %% wrong: the prompt is processed even if nothing is written
+def generate_cached(model, ids, count):
+    with torch.no_grad():
+        caches = model.new_caches(len(ids), max(ids.shape[1] + count - 1, ids.shape[1]))
+        new = model(ids, caches)[:, -1:].argmax(-1)
+        columns = [ids]
+        for number in range(count):
+            columns.append(new)
+            if number < count - 1:
+                new = model(new, caches)[:, -1:].argmax(-1)
+    return torch.cat(columns, dim=1)
+
+# %% wrong: row by row
+def generate_cached(model, ids, count):
+    rows = []
+    with torch.no_grad():
+        for row in ids.split(1):
+            caches, new = model.new_caches(1, row.shape[1] + count - 1), row
+            for _ in range(count):
+                new = model(new, caches)[:, -1].argmax(-1, keepdim=True)
+                row = torch.cat([row, new], dim=1)
+            rows.append(row)
+    return torch.cat(rows)
+
+# %% wrong: grows the cache by making another, which has to see the text again (from the statement)
+def generate_cached(model, ids, count):
+    with torch.no_grad():
+        for _ in range(count):
+            caches = model.new_caches(len(ids), ids.shape[1])
+            logits = model(ids, caches)
+            ids = torch.cat([ids, logits[:, -1].argmax(dim=-1)[:, None]], dim=1)
+    return ids
+
+# %% wrong: takes the token of all rows together (from the statement)
+def generate_cached(model, ids, count):
+    out = ids.clone()
+    if count == 0:
+        return out
+    with torch.no_grad():
+        caches = model.new_caches(ids.shape[0], ids.shape[1] + count - 1)
+        logits = model(out, caches)
+        for i in range(count):
+            token = logits[:, -1].argmax() % logits.shape[-1]
+            new = token.repeat(len(out), 1)
+            out = torch.cat((out, new), 1)
+            if i < count - 1:
+                logits = model(new, caches)
+    return out
+
+# %% wrong: detaches instead of recording nothing (from the statement)
+def generate_cached(model, ids, count):
+    if not count:
+        return ids.clone()
+    caches = model.new_caches(len(ids), ids.shape[1] + count - 1)
+    chunks, new = [ids], ids
+    for _ in range(count):
+        new = model(new, caches).detach()[:, -1].argmax(-1, keepdim=True)
+        chunks.append(new)
+    return torch.cat(chunks, 1)
+
+# %% right: prefill and decode apart, into a tensor of full size
+@torch.no_grad()
+def generate_cached(model, ids, count):
+    b, t = ids.shape
+    out = torch.empty(b, t + count, dtype=torch.int64, device=ids.device)
+    out[:, :t] = ids
+    if count:
+        caches = model.new_caches(b, t + count - 1)
+        logits = model(ids, caches)
+        for end in range(t, t + count - 1):
+            out[:, end] = logits[:, -1].argmax(-1)
+            logits = model(out[:, end : end + 1], caches)
+        out[:, -1] = logits[:, -1].argmax(-1)
+    return out
+
+# %% right: a list of columns
+def generate_cached(model, ids, count):
+    if count == 0:
+        return ids.clone()
+    columns = [ids]
+    with torch.inference_mode():
+        caches = model.new_caches(batch=len(ids), capacity=ids.shape[-1] + count - 1)
+        while len(columns) <= count:
+            columns.append(model(columns[-1], caches)[:, -1:].argmax(dim=2))
+    return torch.hstack(columns)
+
+# %% right: calls itself for the rest
+def generate_cached(model, ids, count, caches=None, known=None):
+    known = ids if known is None else known
+    if count == 0:
+        return known
+    with torch.no_grad():
+        if caches is None:
+            caches = model.new_caches(ids.shape[0], ids.shape[1] + count - 1)
+        new = model(ids, caches)[..., -1, :].max(dim=-1, keepdim=True).indices
+    return generate_cached(model, new, count - 1, caches, torch.cat((known, new), dim=-1))
+
+# %% equivalent: -1 → 1 #2
+# why: the logits of one position have two dimensions, and the last is number 1
