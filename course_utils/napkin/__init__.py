@@ -1,4 +1,4 @@
-"""What a training run will take: parameters, FLOPs, bytes by purpose, time and cost.
+"""What training and serving a model will take: parameters, FLOPs, bytes by purpose, time, cost and energy.
 
     from course_utils import napkin
 
@@ -10,7 +10,14 @@
     napkin.training(model.parameters, 15e12, peak=989.4e12, mfu=0.4).days(cards=1_024)
     napkin.trace(lambda: MyModel(), torch.empty(1, 8_192, dtype=torch.int64, device="meta"))  # any nn.Module
 
-On a command line: ``python -m course_utils.napkin --help``.
+    napkin.serve(model, napkin.Serving(batch=8, prompt=2_048, output=256, cards=4))  # memory, seconds, tokens/s, cost
+    napkin.kv_cache(model, context=2_048)  # 671_088_640 bytes
+    napkin.mfu(model, 12_000, context=8_192, cards=8)  # from the tokens per second of a log
+    napkin.all_reduce(16e9, ranks=8, bandwidth=450e9)  # seconds
+    napkin.communication(model, step, ACCELERATORS["H100 SXM"])  # what a step sends, by kind of parallelism
+
+On a command line: ``python -m course_utils.napkin --help``. Everything but `trace` does without PyTorch. How close it
+comes to published numbers: docs/published.md.
 
 This is a ledger, not a simulation: it leaves out what frameworks add (fragmentation, communication buffers,
 temporaries).
