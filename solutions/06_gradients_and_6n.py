@@ -178,7 +178,7 @@ r"""
 *Try it yourself:* call `.backward()` twice on the *same* loss. What does PyTorch complain about, and what has it thrown
 away?
 
-### Exercise 6.1 · Who keeps a gradient? &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 6.1 · Who keeps a gradient? (optional) &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `who_keeps_grad(loss, tensors)`. For each name in `tensors`, it returns `True` if `loss.backward()` would store a
 gradient in that tensor's `.grad`, and `False` otherwise. It must not change anything: afterward, every `.grad` must be
@@ -221,12 +221,31 @@ r"""
 <details><summary>Hint 1</summary><code>print_graph</code> above already walks the graph. Collect the nodes that it meets, each once, instead of printing them.</details>
 <details><summary>Hint 2</summary>How do you get from a node to its leaf, and from an intermediate tensor to its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And each tensor says whether it <code>retains_grad</code>.</details>
 
+### Why is `.grad` None? (optional)
+
 **Why it matters.** "Why is `.grad` None?" is a question you'll ask yourself late one night. If `backward()` has run and
 nothing has cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a
 leaf, the loss doesn't depend on it, or an operation between it and the loss wasn't recorded. You can now tell which one
 applies. (An operation such as `split` needs care: it makes several tensors with one node, so the graph reaches that
-node even if the loss depends on only some of those tensors. The others get no gradient.)
+node even if the loss depends on only some of those tensors. The others get no gradient.) Here's one tensor for each of
+the four answers, and one that gets its gradient:
+"""
 
+# %%
+w, unused = (torch.ones(3, requires_grad=True) for _ in range(2))
+frozen, behind = torch.ones(3), torch.ones(3, requires_grad=True)
+scaled = 0.1 * w
+loss = (x * scaled * frozen * behind.detach()).sum()
+suspects = {"frozen": frozen, "scaled": scaled, "unused": unused, "behind": behind, "w": w}
+said = who_keeps_grad(loss, suspects)  # before the backward pass
+print(said)
+
+loss.backward()
+assert said == {name: kept(tensor) is not None for name, tensor in suspects.items()}
+assert [name for name, keeps in said.items() if keeps] == ["w"]
+
+# %% [markdown]
+r"""
 ## 2 · Is the gradient right?
 
 You can check autograd's answer without autograd. A gradient says how fast the loss changes when *one* number grows a
@@ -420,11 +439,9 @@ h1.retain_grad()
 h2.retain_grad()
 loss = h2.square().mean()
 tensors = dict(w1=w1, w2=w2, h1=h1, h2=h2, x=x)
-said = who_keeps_grad(loss, tensors)  # before the backward pass
 loss.backward()
 
 grads = {name: kept(t) for name, t in tensors.items()}
-assert said == {name: grad is not None for name, grad in grads.items()}
 assert {name for name, grad in grads.items() if grad is None} == {"x"}
 assert all(grads[n].shape == t.shape for n, t in dict(w1=w1, w2=w2, h1=h1, h2=h2).items())
 # The backward pass starts with the derivative of mean(h²).
@@ -718,7 +735,8 @@ Often, only part of a model is trained, and the rest is *frozen*. Write
 linear layers without biases. Layer $i$ turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its
 weights require a gradient, and `input_needs_grad` says whether the chain's input does. Count the products that are
 *needed*, as autograd does, and nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a
-few hundred layers. Your count must be exact, even for sizes that wouldn't fit in any machine's memory.
+few hundred layers. Return a whole number that is exact even for sizes that wouldn't fit in any machine's memory; a
+float, with its 53 bits, can't hold such a number.
 """
 
 
@@ -888,9 +906,9 @@ product, so they add nothing to our count, although they take time.
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
 number still 8? Does anything need that product again?
 
-### Exercise 6.5 · Better than 6N &nbsp; ★★☆ &nbsp; 20 minutes
+### Exercise 6.5 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write two functions for a Transformer language model whose parameters are all trained, without recomputation.
+Write two functions for a dense Transformer language model whose parameters are all trained, without recomputation.
 
 `flops_per_token(parameters, layers, d, context, vocab, tied)` returns the FLOPs to train on one token, forward and
 backward, as an `int`, or as a float equal to it up to rounding. `parameters` is the number of weights in *all* matrices
