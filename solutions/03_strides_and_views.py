@@ -822,9 +822,11 @@ windows    0 1 2 3
                    4 5 6 7
 ```
 
-**Predict.** Suppose that this 5 × 4 matrix is a view of the eight tokens. Draw on paper which slot each of its elements
-uses. You need only two numbers: the stride from one window to the next and the stride within a window. How many of the
-20 elements are in slot 3?
+Suppose that this 5 × 4 matrix is a view of the eight tokens. Draw on paper which slot each of its elements uses. You
+need only two numbers: the stride from one window to the next and the stride within a window.
+
+**Predict.** Now take a million tokens, in slots 0 to 999,999, and all their windows of 1,024. How many elements of that
+matrix are in slot 500,000?
 """
 
 # %%
@@ -843,8 +845,13 @@ assert windows.tolist() == [
 ]
 
 in_slot_3 = [(i, j) for i in range(5) for j in range(4) if i + j == 3]
-reconcile("in slot 3", guess, len(in_slot_3), "elements")
 assert len(in_slot_3) == 4 and windows.numel() == 20
+
+# Place j of a window is in slot 500,000 if the window starts j slots earlier.
+starts = range(1_000_000 - 1_024 + 1)
+in_one_slot = sum(500_000 - j in starts for j in range(1_024))
+reconcile("in slot 500,000", guess, in_one_slot, "elements")
+assert in_one_slot == 1_024  # as many as a window has places
 
 plots.show(
     plots.storage_layout(
@@ -927,21 +934,15 @@ over a sequence. (For a dilation of 1, PyTorch has `unfold`.)
 
 ### Everything you wrote, together
 
-Let's take a million tokens and all their windows of 1,024, the context length of a small language model.
-
-**Predict.** How many bytes would this matrix of windows take if each of its elements had a slot of its own, as `int64`?
+Let's make those million tokens and all their windows of 1,024, the context length of a small language model. If each
+element had a slot of its own, as `int64`, the matrix would take 8.18 GB:
 """
-
-# %%
-guess = None  # bytes
 
 # %%
 tokens = torch.randint(50_257, (1_000_000,), device=device)  # GPT-2's vocabulary
 with memory.track(device) as used:
     windows = sliding_windows(tokens, 1024)
 apparent = windows.numel() * windows.element_size()
-reconcile("all windows, one slot per element", guess, apparent, "B")
-
 assert windows.shape == (998_977, 1024)
 assert windows.numel() == 1_022_952_448  # a billion elements
 assert apparent == 8_183_619_584  # 8.18 GB …

@@ -208,7 +208,7 @@ matter: in tests, and in functions that run only a few times per step.
 *Try it yourself:* annotate `compare` with `"batch t e"` for both `q` and `k`, make `checked` again and call it with
 `good`. Which size does it complain about?
 
-### Exercise 4.1 · What a name means &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 4.1 · What a name means (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 How can a program enforce names? It keeps a dictionary. Write `bind_names(names, shape, sizes)`, which matches one shape
 against its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with all sizes
@@ -253,6 +253,8 @@ r"""
 compare the two lengths; then go through names and sizes in pairs.</details>
 <details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it already
 known? If it's neither, add it.</details>
+
+### One dictionary, three shapes (optional)
 
 **Why it matters.** `jaxtyped` does this for every annotated tensor in a call, with one dictionary for all of them.
 `einsum` and `rearrange`, which come next, make similar checks before they compute anything.
@@ -388,20 +390,15 @@ names that they share,
 
 $$\text{FLOPs} = 2 \cdot \text{the product of the sizes of all names, each taken once.}$$
 
-**Predict.** A layer of GPT-2 maps vectors of 768 numbers to vectors of 3,072: `einsum(x, w, "b t d, d k -> b t k")`,
-here for a batch of 8 sequences of 1,024 tokens. How many FLOPs is that?
+A layer of GPT-2 maps vectors of 768 numbers to vectors of 3,072. For a batch of 8 sequences of 1,024 tokens, that takes
+39 GFLOPs:
 """
-
-# %%
-guess = None  # FLOPs
 
 # %%
 b, t, d, k = 8, 1024, 768, 3072
 x = torch.empty(b, t, d, device="meta")  # shapes without memory: nothing is computed
 w = torch.empty(d, k, device="meta")
 counted = count_flops(lambda: einsum(x, w, "b t d, d k -> b t k"))
-reconcile("the layer", guess, counted, "FLOPs")
-
 assert counted == 2 * b * t * d * k == 38_654_705_664
 
 # %% [markdown]
@@ -409,7 +406,13 @@ r"""
 With three or more tensors, PyTorch multiplies two at a time, from left to right (unless the package `opt_einsum` is
 installed, which looks for a good order). The order matters: if you know a good one, write two einsums. (A single loop
 over all names, with two multiplications and an addition inside, would be even more work.)
+
+**Predict.** One vector of 1,000 numbers is multiplied by a 1000 × 1000 matrix, and the result by another. How many
+times as many FLOPs does it take if you multiply the two matrices first?
 """
+
+# %%
+guess = None  # times
 
 # %%
 b, i, j, k = 1, 1000, 1000, 1000  # one vector through two square matrices
@@ -427,7 +430,7 @@ assert 3 * b * i * j * k == 3_000_000_000  # the single loop
 in_one = count_flops(lambda: einsum(w1, w2, x, "i j, j k, b i -> b k"))  # the vector comes last
 if not torch.backends.opt_einsum.is_available():
     assert in_one == matrices_first  # from left to right
-print(f"the same result with {matrices_first / vector_first:.4g} times the work")
+reconcile("the matrices first", guess, matrices_first / vector_first, "times the FLOPs")
 
 # %% [markdown]
 r"""
@@ -742,12 +745,12 @@ well, because no number had a meaning to begin with. If you do it in a model tha
 without any error. When you convert a model's saved weights from one library to another, you have to know which order
 each library uses.
 
-### Images are only more names
+### Images are only more names (optional)
 
 A Vision Transformer cuts an image into square *patches* and treats each as a token: a vector of all its pixels. To do
 this it splits and merges both the height and the width.
 
-### Exercise 4.4 · Patches, and back &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 4.4 · Patches, and back (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `patchify(images, size)`, from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
 pixels come in row-major order. Within a patch the pixels come in row-major order too, and the `c` channels of each
@@ -803,7 +806,7 @@ which one among the rows and columns of patches? On the way back einops can't in
 **Why it matters.** A Transformer can now read an image as if it were text. The old way takes a `reshape` to six
 dimensions, a `permute` with six numbers, another `reshape`, and a comment that somebody has to keep up to date.
 
-### Tokens from two sources: pack and unpack
+### Tokens from two sources: pack and unpack (optional)
 
 A Vision Transformer puts one extra token, which contains no pixels, in front of the patches. `pack` joins tensors along
 the dimension called `*` and also returns the shape that each of them had there (`seams` below); given these shapes,

@@ -97,13 +97,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-**Predict.** The next cell multiplies two matrices. On a CUDA GPU $B$, $D$, $K$ = 16384, 32768, 8192; on an Apple GPU,
-or any GPU with less than 12 GB, they're 2048, 4096, 4096; otherwise, 512, 1024, 2048. How many FLOPs is that on your
-machine?
+Here's a larger one, whose size depends on your device: 8.8 TFLOPs on a CUDA GPU, 2.1 GFLOPs on a CPU.
 """
-
-# %%
-guess = None  # FLOPs
 
 # %% tags=["item-51", "item-52"]
 torch.set_float32_matmul_precision("highest")  # no tf32, which section 4 explains
@@ -116,7 +111,7 @@ x_large = torch.randn(B, D, device=device)
 w_large = torch.randn(D, K, device=device)
 
 linear_flops = 2 * B * D * K
-reconcile("x_large @ w_large", guess, linear_flops, "FLOPs")
+print(f"x_large @ w_large: {readable(linear_flops, 'FLOPs')}")
 
 assert linear_flops == count_flops(lambda: x_large @ w_large)  # PyTorch's own counter agrees
 assert 2 * math.prod(lecture_sizes) == 8_796_093_022_208  # CUDA's: 8.8 TFLOPs
@@ -124,7 +119,7 @@ assert 2 * 512 * 1_024 * 2_048 == 2_147_483_648  # the CPU's: 2.1 GFLOPs
 
 # %% [markdown]
 r"""
-At its bfloat16 peak, an H100 would need nine thousandths of a second for the largest of these. You, at one operation
+At its bfloat16 peak, an H100 would need nine thousandths of a second for the CUDA size. You, at one operation
 per second, would need 279,000 years.
 
 *Elementwise* operations, such as adding two matrices or applying a ReLU (which sets negative numbers to zero), take
@@ -376,24 +371,28 @@ class SimulatedGPU:
 
 # %% [markdown]
 r"""
-**Predict.** You read the simulated clock, call `multiply`, and read the clock again. How many seconds have passed,
-according to that clock?
+If you read the clock, call `multiply` and read the clock again, you measure the 10 µs of queueing, and a multiplication
+seems 200 times as fast as it is. So you synchronize before the second reading. To be safe, you also measure many calls
+together: on a new GPU you read the clock, call `multiply` 100 times, synchronize *once*, read the clock, and divide by
+100.
+
+**Predict.** How many times the 2 ms of one multiplication is your result?
 """
 
 # %%
-guess = None  # s
+guess = None  # times
 
 # %% tags=["item-55", "error-15"]
 gpu = SimulatedGPU()
 start = gpu.clock()
-gpu.multiply()
-naive = gpu.clock() - start
-reconcile("the clock around one call", guess, naive, "s")
-assert math.isclose(naive, 10e-6)  # only the time to queue it: 200 times too short
-
+for _ in range(100):
+    gpu.multiply()
+unfinished = (gpu.clock() - start) / 100
 gpu.synchronize()
-first_call = gpu.clock() - start
-assert math.isclose(first_call, 10e-6 + 2e-3 + 1.0)  # correct, but it happens only once
+average = (gpu.clock() - start) / 100
+reconcile("100 calls, synchronized once", guess, average / 2e-3, "times 2 ms")
+assert math.isclose(unfinished, 10e-6)  # without synchronizing: the time to queue a call
+assert math.isclose(average, (1.0 + 100 * 2e-3 + 10e-6) / 100)  # 12 ms: the first call counts
 
 start = gpu.clock()
 gpu.multiply()
@@ -402,7 +401,8 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
+The calls themselves overlap with the queueing, so waiting once is fine, but the first call's extra second makes the
+average six times too long. This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
 device) each time before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
 that yours is finished. Then *repeat* the measurement. Now for real, on your device:
 """
@@ -667,11 +667,11 @@ assert h100_sxm.peak[torch.float32] == 67e12
 
 # %% [markdown]
 r"""
-### 2:4 structured sparsity
-
 **2:4 sparsity** means that each row of weights is divided into groups of four neighbors, and in each group at least two
 weights are zero. The hardware stores only the other two values and, for each, two bits for its position. The tensor
 core picks the two matching inputs and does half of the multiplications, but the data sheet counts all of them.
+
+### Where sparse weights come from (optional)
 
 Training rarely uses it: each step changes all weights, and the backward pass multiplies by the *transposed* weights,
 whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set half of its
@@ -680,7 +680,7 @@ arXiv:2104.08378).
 
 
 
-### Exercise 5.4 · Prune to 2:4 &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 5.4 · Prune to 2:4 (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `prune_2_4(w)`. It returns a copy of `w` in which, of every four neighbors along the last dimension (elements 0–3,
 4–7, …), the two with the largest *magnitude* are kept and the other two are zero. `w` has any floating-point dtype of
@@ -718,6 +718,8 @@ prune_2_4    0  -9   0   3 │ 16  15   0   0
 ```
 
 </details>
+
+### What pruning changes (optional)
 
 **Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989. How much does it change random weights
 and their outputs?
@@ -1087,8 +1089,7 @@ assert (
 # %% [markdown]
 r"""
 The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*: no program that adds
-numbers from memory could be faster. A roofline tells you whether a slow operation could be any faster. GELU, too, does
-few FLOPs for each number it fetches, so it runs at the speed of memory at best.
+numbers from memory could be faster. A roofline tells you whether a slow operation could be any faster.
 
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
 was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
@@ -1155,6 +1156,112 @@ In training, thousands of tokens pass through the weights at once, and arithmeti
 text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The GPU then
 spends its time fetching weights, which is why servers combine many users' requests into one batch. (Only the weights
 are shared; each request has its own keys and values.)
+
+### From ReLU to matrix multiplication
+
+Here are five operations on bfloat16 numbers (2 bytes each), in order of intensity. Each input is read from memory once,
+and each result is written once. Vectors have $n$ numbers, matrices $n \times n$, and $n$ is large.
+
+| operation | FLOPs | bytes read | bytes written | FLOP per byte |
+|:--|:--|:--|:--|:--|
+| ReLU of a vector | $n$ | $2n$ | $2n$ | 1/4 |
+| dot product of two vectors | $2n$ | $4n$ | 2 | 1/2 |
+| matrix × vector | $2n^2$ | $2n^2 + 2n$ | $2n$ | about 1 |
+| GELU of a vector | about $20n$ | $2n$ | $2n$ | about 5 |
+| matrix × matrix | $2n^3$ | $4n^2$ | $2n^2$ | $n/3$ |
+
+The GELU's 20 FLOPs per element are our generous estimate from section 5. For the first four, tensor cores are no help:
+we count them at the peak of an H100's ordinary units in float32, 67 TFLOP/s, where the ridge point is at 20 FLOP per
+byte.
+
+**Predict.** By the roofline of an H100, how many times as long as a ReLU does a GELU of the same large vector take, at
+best?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+n, matrix, gelu_flops = 2**28, 8_192, 20  # 20 FLOPs for each element
+counts = {  # FLOPs and bytes moved, in bfloat16
+    "ReLU": (n, 2 * n + 2 * n),
+    "dot product": (2 * n, 4 * n + 2),
+    "matrix × vector": (2 * matrix**2, 2 * matrix**2 + 4 * matrix),
+    "GELU": (gelu_flops * n, 2 * n + 2 * n),
+    f"matmul, n = {matrix:,}": (2 * matrix**3, 6 * matrix**2),
+}
+shortest = {}  # seconds on an H100: computing or moving, whichever takes longer
+for name, (work, moved) in counts.items():
+    units = torch.bfloat16 if name.startswith("matmul") else torch.float32
+    computing, moving = work / h100_sxm.peak[units], moved / h100_sxm.bandwidth
+    shortest[name] = max(computing, moving)
+    print(
+        f"{name:<17} {work / moved:9.2f} FLOP/B: computing takes {readable(computing, 's')}, "
+        f"moving the data {readable(moving, 's')}"
+    )
+
+reconcile("the GELU, by the roofline", guess, shortest["GELU"] / shortest["ReLU"], "times")
+
+assert shortest["GELU"] == shortest["ReLU"]
+intensity_of = {name: work / moved for name, (work, moved) in counts.items()}
+assert list(intensity_of.values()) == sorted(intensity_of.values())
+assert intensity_of["ReLU"] == 1 / 4 and intensity_of["GELU"] == 5
+assert 0.499 < intensity_of["dot product"] < 0.5 and 0.999 < intensity_of["matrix × vector"] < 1
+assert intensity_of[f"matmul, n = {matrix:,}"] == matrix / 3
+
+# %% [markdown]
+r"""
+A ReLU does a twentieth of the FLOPs of a GELU and, by the roofline, isn't any faster: both wait for the same bytes. So
+if you pick an activation function to save FLOPs, you save nothing. What does save time is moving fewer bytes, for
+instance by computing the GELU in the same kernel as its neighbors (lecture 11).
+
+Now on your machine. As long as an operation is memory-bound, its FLOP/s are its intensity times the bandwidth. So the
+*ratio* of two operations' FLOP/s should be the ratio of their intensities, whatever the bandwidth is: 2 for the dot
+product and the ReLU, 4 for the matrix-vector product and the ReLU, and 20 for the GELU and the ReLU. These ratios hold
+for any dtype; on a CPU we use float32.
+"""
+
+# %% tags=["timed"]
+kind = torch.bfloat16 if devices.on_gpu(device) else torch.float32
+n, matrix = (2**28, 16_384) if devices.on_gpu(device) else (2**25, 8_192)
+v, u, result = (torch.randn(n, device=device, dtype=kind) for _ in range(3))
+square = torch.randn(matrix, matrix, device=device, dtype=kind)
+operations_of: dict[str, tuple[int, Callable[[], object]]] = {  # FLOPs, and the call
+    "ReLU": (n, lambda: torch.clamp(v, min=0, out=result)),
+    "dot product": (2 * n, lambda: torch.dot(v, u)),
+    "matrix × vector": (
+        2 * matrix**2,
+        lambda: torch.mv(square, v[:matrix], out=result[:matrix]),
+    ),
+    "GELU": (gelu_flops * n, lambda: torch.ops.aten.gelu.out(v, out=result)),
+}
+timings = {
+    name: timing.benchmark(call, device=device) for name, (_, call) in operations_of.items()
+}
+achieved_by = {name: operations_of[name][0] / timings[name].minimum for name in timings}
+print("FLOP/s, relative to the ReLU's:")
+for name, taken in timings.items():
+    ratio, expected = (
+        achieved_by[name] / achieved_by["ReLU"],
+        intensity_of[name] / intensity_of["ReLU"],
+    )
+    disturbed = "  (disturbed: measure again)" if taken.spread > 0.25 else ""
+    print(f"{name:<17} predicted {expected:4.1f}, measured {ratio:4.1f}{disturbed}")
+
+longer = timings["GELU"].minimum / timings["ReLU"].minimum
+print(
+    f"the GELU takes {longer:.2f} times as long as the ReLU, with {gelu_flops} times the FLOPs"
+)
+del v, u, result, square
+
+# %% [markdown]
+r"""
+The dot product and the matrix-vector product may do better than predicted: they hardly write anything, and on a CPU a
+byte written can cost more than a byte read. If the GELU takes about as long as the ReLU, it's memory-bound here, too.
+On a CPU it may take longer. A CPU has far fewer arithmetic units than a GPU, so its ridge point for such operations can
+lie below the GELU's intensity. Even then, expect a factor far below 20.
+
+*Try it yourself:* reduce `n` to $2^{16}$, so that everything fits into a cache. Which ratios change, and why?
 
 ## 7 · Your machine's roofline
 
@@ -1271,8 +1378,8 @@ min(peak, intensity × bandwidth).
 look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
 **Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the promised peak, well-tuned training runs
-40 to 56%. Elementwise operations are memory-bound. So is generating one token at a time; processing thousands at once
-is compute-bound.
+40 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU. Generating one token at a
+time is memory-bound, too; processing thousands at once is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

@@ -178,7 +178,7 @@ r"""
 *Try it yourself:* call `.backward()` twice on the *same* loss. What does PyTorch complain about, and what has it thrown
 away?
 
-### Exercise 6.1 · Who keeps a gradient? &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 6.1 · Who keeps a gradient? (optional) &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `who_keeps_grad(loss, tensors)`. For each name in `tensors`, it returns `True` if `loss.backward()` would store a
 gradient in that tensor's `.grad`, and `False` otherwise. It must not change anything: afterward, every `.grad` must be
@@ -221,12 +221,31 @@ r"""
 <details><summary>Hint 1</summary><code>print_graph</code> above already walks the graph. Collect the nodes that it meets, each once, instead of printing them.</details>
 <details><summary>Hint 2</summary>How do you get from a node to its leaf, and from an intermediate tensor to its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And each tensor says whether it <code>retains_grad</code>.</details>
 
+### Why is `.grad` None? (optional)
+
 **Why it matters.** "Why is `.grad` None?" is a question you'll ask yourself late one night. If `backward()` has run and
 nothing has cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a
 leaf, the loss doesn't depend on it, or an operation between it and the loss wasn't recorded. You can now tell which one
 applies. (An operation such as `split` needs care: it makes several tensors with one node, so the graph reaches that
-node even if the loss depends on only some of those tensors. The others get no gradient.)
+node even if the loss depends on only some of those tensors. The others get no gradient.) Here's one tensor for each of
+the four answers, and one that gets its gradient:
+"""
 
+# %%
+w, unused = (torch.ones(3, requires_grad=True) for _ in range(2))
+frozen, behind = torch.ones(3), torch.ones(3, requires_grad=True)
+scaled = 0.1 * w
+loss = (x * scaled * frozen * behind.detach()).sum()
+suspects = {"frozen": frozen, "scaled": scaled, "unused": unused, "behind": behind, "w": w}
+said = who_keeps_grad(loss, suspects)  # before the backward pass
+print(said)
+
+loss.backward()
+assert said == {name: kept(tensor) is not None for name, tensor in suspects.items()}
+assert [name for name, keeps in said.items() if keeps] == ["w"]
+
+# %% [markdown]
+r"""
 ## 2 · Is the gradient right?
 
 You can check autograd's answer without autograd. A gradient says how fast the loss changes when *one* number grows a
@@ -420,11 +439,9 @@ h1.retain_grad()
 h2.retain_grad()
 loss = h2.square().mean()
 tensors = dict(w1=w1, w2=w2, h1=h1, h2=h2, x=x)
-said = who_keeps_grad(loss, tensors)  # before the backward pass
 loss.backward()
 
 grads = {name: kept(t) for name, t in tensors.items()}
-assert said == {name: grad is not None for name, grad in grads.items()}
 assert {name for name, grad in grads.items() if grad is None} == {"x"}
 assert all(grads[n].shape == t.shape for n, t in dict(w1=w1, w2=w2, h1=h1, h2=h2).items())
 # The backward pass starts with the derivative of mean(h²).
@@ -718,7 +735,8 @@ Often, only part of a model is trained, and the rest is *frozen*. Write
 linear layers without biases. Layer $i$ turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its
 weights require a gradient, and `input_needs_grad` says whether the chain's input does. Count the products that are
 *needed*, as autograd does, and nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a
-few hundred layers. Your count must be exact, even for sizes that wouldn't fit in any machine's memory.
+few hundred layers. Return a whole number that is exact even for sizes that wouldn't fit in any machine's memory; a
+float, with its 53 bits, can't hold such a number.
 """
 
 
@@ -778,7 +796,7 @@ backward pass.)
 ## 5 · Where the rule fails
 
 $6 \cdot \text{tokens} \cdot \text{parameters}$ assumes that each parameter takes part in one multiply-add per token in
-each of three products. You've seen one exception, the input of the first layer. Here are three more.
+each of three products. You've seen one exception, the input of the first layer. Here are four more.
 
 **Attention multiplies without parameters.** In each layer, every token is compared with every token of the context.
 That gives $T \times T$ scores per head, and each pair of tokens takes $d$ multiply-adds over all heads together. The
@@ -888,9 +906,105 @@ product, so they add nothing to our count, although they take time.
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
 number still 8? Does anything need that product again?
 
-### Exercise 6.5 · Better than 6N &nbsp; ★★☆ &nbsp; 20 minutes
+**A mixture of experts skips most of its parameters.** Can a model have more parameters without more work per token? A
+Transformer layer contains attention and a *feed-forward block*, two or three linear layers that process each token by
+itself. In a **mixture of experts** (MoE), a layer has many feed-forward blocks, called *experts*, and each token uses
+only a few of them. A small linear layer, the **router**, gives each expert a score for each token. Only the experts
+with the highest scores process the token, and their outputs are added up, weighted by the scores.
 
-Write two functions for a Transformer language model whose parameters are all trained, without recomputation.
+So such a model has two sizes. Its *total* parameters are all of them. A model's **active parameters** are those that
+take part in computing one token. An expert that a token doesn't use multiplies nothing for it, forward or backward, so
+the rule becomes *6 × active parameters* per token. Memory depends on the total: the next token may need any expert, so all
+of them have to be there. Here's such a layer with 8 experts, 2 for each token, counted:
+"""
+
+
+# %%
+class MixtureOfExperts(nn.Module):
+    """A router and experts of two linear layers; each token goes through `used` of the experts."""
+
+    def __init__(self, width: int, hidden: int, experts: int, used: int) -> None:
+        super().__init__()
+        self.used = used
+        self.router = nn.Linear(width, experts, bias=False)
+        self.experts = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(width, hidden, bias=False),
+                nn.ReLU(),
+                nn.Linear(hidden, width, bias=False),
+            )
+            for _ in range(experts)
+        )
+
+    def forward(self, x: Float[Tensor, "tokens width"]) -> Float[Tensor, "tokens width"]:
+        scores, chosen = self.router(x).softmax(dim=-1).topk(self.used)  # both [tokens, used]
+        y = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            token, place = (chosen == number).nonzero(as_tuple=True)  # who uses this expert
+            y = y.index_add(0, token, scores[token, place, None] * expert(x[token]))
+        return y
+
+
+torch.manual_seed(0)
+tokens, width, hidden, experts, used = 256, 64, 256, 8, 2
+layer = MixtureOfExperts(width, hidden, experts, used)
+total = sum(p.numel() for p in layer.parameters())
+active = layer.router.weight.numel() + used * 2 * width * hidden
+x = torch.randn(tokens, width, requires_grad=True)  # as if another layer came before
+counted = count_flops(lambda: layer(x).sum().backward())
+
+print(f"{total:,} parameters, {active:,} of them active")
+print(f"{counted / (tokens * active):g} FLOPs per active parameter and token")
+assert counted == 6 * tokens * active  # to the last FLOP
+assert counted < 0.26 * (6 * tokens * total)  # 6 × total would be four times as much
+
+# %% [markdown]
+r"""
+**Predict.** DeepSeek-V3 is a mixture of experts with 671 billion parameters, 37 billion of them active, trained on 14.8
+trillion tokens (arXiv:2412.19437). Llama 3 405B isn't one: all of its 405 billion parameters are active for each of
+15.6 trillion tokens. Going by the rule, how many times the training FLOPs of DeepSeek-V3 did Llama 3 405B take?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+sizes = {
+    "DeepSeek-V3": (
+        "DeepSeek-V3 parameters",
+        "DeepSeek-V3 active parameters",
+        "DeepSeek-V3 tokens",
+    ),
+    "Llama 3 405B": ("Llama 3.1 405B parameters",) * 2 + ("Llama 3.1 405B tokens",),
+}
+work, held = {}, {}  # FLOPs of the training, bytes of the weights
+for name, numbers in sizes.items():
+    total_of, active_of, tokens_of = (FACTS[number].value for number in numbers)
+    work[name], held[name] = 6 * active_of * tokens_of, 2 * total_of
+    weights = readable(held[name], "B")
+    print(f"{name:>12}: {work[name]:.1e} FLOPs to train, {weights} of weights in bfloat16")
+
+times = work["Llama 3 405B"] / work["DeepSeek-V3"]
+reconcile("Llama 3 405B's training", guess, times, "times the FLOPs of DeepSeek-V3's")
+
+assert round(times, 1) == 11.6
+assert f"{work['DeepSeek-V3']:.1e}" == "3.3e+24"
+assert round(held["DeepSeek-V3"] / held["Llama 3 405B"], 2) == 1.65
+assert round(held["DeepSeek-V3"] / 1e12, 2) == 1.34
+
+# %% [markdown]
+r"""
+The larger model took less than a tenth of the work. What it costs instead is memory: 1.34 TB for the weights alone,
+1.65 times as much as Llama's. And each expert sees only some of the tokens, in our layer a quarter of them on average.
+So its matrix products have fewer rows, and fewer rows mean a lower arithmetic intensity (lecture 05).
+
+*Try it yourself:* how many tokens does each expert of `layer` get? Print
+`layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would set the
+time of a step?
+
+### Exercise 6.5 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write two functions for a dense Transformer language model whose parameters are all trained, without recomputation.
 
 `flops_per_token(parameters, layers, d, context, vocab, tied)` returns the FLOPs to train on one token, forward and
 backward, as an `int`, or as a float equal to it up to rounding. `parameters` is the number of weights in *all* matrices
@@ -941,9 +1055,8 @@ When you compare two MFUs, check whether both include the second term, and which
 Now let's count a real model. This is Llama 3, with the shapes from its paper (*The Llama 3 Herd of Models*, 2024, table
 3; the released vocabulary has 128,256 tokens). On the meta device it takes no memory, even with 405 billion parameters.
 Two things are new, and neither changes our formula. Several heads share their keys and values, so those matrices are
-smaller, but each head still computes its own scores. And the *feed-forward block*, the part of each layer that follows
-attention, has three matrices. (We left out the rotary position embeddings, RoPE; they're elementwise and have no
-parameters.)
+smaller, but each head still computes its own scores. And the feed-forward block has three matrices. (We left out the
+rotary position embeddings, RoPE; they're elementwise and have no parameters.)
 """
 
 
@@ -1165,7 +1278,8 @@ $12\,L\,d\,T$ equal to 6 FLOPs for each weight that multiplies, then check with 
 `retain_grad()` for intermediate tensors. Each linear layer needs three products of $2BDK$ FLOPs: forward,
 $\nabla w = h^\top \nabla y$, $\nabla h = \nabla y\, w^\top$. A training step takes
 $6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with four corrections. For each token, add $12\,L\,d\,T$ for
-attention, and subtract 6 for each weight of a table that's only looked up. If the first layer's input is data, subtract
+attention, and subtract 6 for each weight of a table that's only looked up. (In a mixture of experts, count only the active
+parameters.) If the first layer's input is data, subtract
 the product for its gradient. Recomputation can add as many as 2 FLOPs per parameter per token. You can check any
 gradient with central differences in float64.
 

@@ -26,7 +26,11 @@ def lowest(draw):
 exercise.requirement(
     "trained layers: one product for each weight's gradient, one to pass back what something before it needs",
     points=0.5,
-    visible=[given(3, [4, 5, 6], [True, True], False), given(2, [3, 4], [True], False)],
+    visible=[
+        given(3, [4, 5, 6], [True, True], False),
+        given(2, [3, 4], [True], False),
+        given(10**9 + 7, [10**9 + 9, 10**9 + 21, 3], [True, True], False),
+    ],
     edges={
         "one token": given(1, [4, 5, 6], [True, True], False),
         "sizes of 1": given(3, [1, 1, 1], [True, True], False),
@@ -97,6 +101,8 @@ exercise.mistake("Your result is the weights' gradients only; a gradient is also
                  "(trained + needed_before) → trained")  # fmt: skip
 exercise.mistake("Your result is what is passed back only; trained weights need their gradients, too.",
                  "(trained + needed_before) → needed_before")  # fmt: skip
+exercise.mistake("A float holds 53 bits of a number this large and drops the rest: count in whole numbers.",
+                 "product = 2 * tokens → product = 2.0 * tokens")  # fmt: skip
 exercise.mistake("A multiply-add is two FLOPs.", "product = 2 * tokens → product = tokens")
 exercise.mistake("Your result is for one token.", "product = 2 * tokens → product = 2")
 exercise.mistake("Ask of everything before a layer, not only of the layer next to it.", "needed_before or trained → trained")
