@@ -1060,7 +1060,6 @@ Check them on a chain whose widths go up and down:
 """
 
 
-
 # %%
 def draw_truncated(shape: Sequence[int], std: float, generator: torch.Generator) -> Tensor:
     """Numbers from a normal distribution of std `std`, cut at ±3 · std (section 4)."""
@@ -1199,7 +1198,9 @@ for name, std in ways_to_begin.items():
     predicted[name] = stds_through_depth(*chain)
     predicted_back[name] = gradient_stds_through_depth(*chain)
 for name, stds in outputs_of.items():
-    print(f"{name:>14}: std {stds[-1]:.2g} after 50 layers, predicted {predicted[name][-1]:.2g}")
+    print(
+        f"{name:>14}: std {stds[-1]:.2g} after 50 layers, predicted {predicted[name][-1]:.2g}"
+    )
 
 for name in ways_to_begin:  # across up to 60 powers of ten, each is within a factor of 4
     for observed, expected in [
@@ -1406,11 +1407,115 @@ for name, std in ways_to_begin.items():
 
 # %% [markdown]
 r"""
-After 50 layers the std of the outputs is what a single layer would give. A Transformer has a norm in each block, and so
-it's less sensitive to the scale of its initialization. (Less, not insensitive: GPT-2 scales the weights of its residual
-layers by $1/\sqrt{N}$, for $N$ such layers; Radford et al., 2019.) The paper on the first GPT (Radford et al., 2018)
-says so: because the model has norms throughout, a simple std of 0.02 is enough. But when you add something without a
-norm, ask what it does to the scale. Now you can work that out.
+After 50 layers the std of the outputs is what a single layer would give. That's why a Transformer, which has a norm in
+front of each layer, is less sensitive to the scale of its initialization. The paper on the first GPT (Radford et al.,
+2018) says so: because the model has norms throughout, a simple std of 0.02 is enough. But when you add something
+without a norm, ask what it does to the scale. Now you can work that out.
+
+### The residual stream
+
+Let's do it for the residual connections of a Transformer. In GPT-2 each layer, attention or feed-forward, computes
+`x + f(norm(x))`: it reads the norm of `x` and adds its result to `x` itself. The vector that runs through the model in
+this way, from the embedding to the last norm, is called the **residual stream**. No layer multiplies it, so it can't
+vanish. And thanks to the norm, what a layer adds doesn't depend on how large the stream already is; suppose its std is
+1.
+
+**Predict.** The stream starts with std 1, and each of 100 layers adds something of std 1, independent of what's already
+there. What's the std of the stream at the end?
+"""
+
+# %%
+guess = None  # std after 100 layers
+
+
+# %%
+class Residual(nn.Module):
+    """Layers that each add to the residual stream: a norm, a matrix, a ReLU, and a matrix that writes the result."""
+
+    def __init__(self, dim: int, num_layers: int) -> None:
+        super().__init__()
+        self.read = nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))
+        self.write = nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B dim"]:
+        self.stream = []
+        for read, write in zip(self.read, self.write, strict=True):
+            x = x + write(torch.relu(read(nn.functional.rms_norm(x, (x.shape[-1],)))))
+            x.retain_grad()
+            self.stream.append(x)
+        return x
+
+
+def along_the_stream(scale: float) -> tuple[list[float], list[float]]:
+    """Std of the stream and of its gradient after each layer, if `scale` multiplies what each layer writes."""
+    dim, generator = 128, torch.Generator().manual_seed(0)
+    model = Residual(dim, residual_layers).requires_grad_(False)
+    for read, write in zip(model.read, model.write, strict=True):
+        nn.init.normal_(read.weight, std=init_std("lecun", dim, dim), generator=generator)
+        kaiming = init_std("kaiming", dim, dim)  # after a ReLU
+        nn.init.normal_(write.weight, std=scale * kaiming, generator=generator)
+    y = model(torch.randn(256, dim, generator=generator).requires_grad_())
+    y.backward(torch.randn(y.shape, generator=generator))
+    gradients = [root_mean_square(x.grad) for x in model.stream]
+    return [root_mean_square(x) for x in model.stream], gradients
+
+
+residual_layers = 100
+as_drawn, gradients_as_drawn = along_the_stream(1.0)
+reconcile("std of the stream after 100 layers", guess, as_drawn[-1], "")
+
+assert abs(as_drawn[-1] / math.sqrt(1 + 100) - 1) < 0.1
+assert round(math.sqrt(1 + 100), 1) == 10.0
+
+# %% [markdown]
+r"""
+It's about 10. Variances add up, as in section 2, so after $n$ layers the std is $\sqrt{1 + n}$. That's far from $2^{50}$,
+which you'd get if each layer *multiplied* the variance by 2. It does grow with depth, though, and unevenly: the first
+layer adds as much as is already there, while the last one changes the stream by only a tenth.
+
+GPT-2 (Radford et al., 2019) therefore multiplies the initial weights of each matrix that writes to the stream by
+$1/\sqrt{N}$, where $N$ is the number of such matrices. There are two in each of its $L$ blocks, one at the end of
+attention and one at the end of the feed-forward block, so $N = 2L$ and the factor is $1/\sqrt{2L}$. Then the $N$ layers
+*together* add a variance of $N \cdot \tfrac1N = 1$.
+"""
+
+# %%
+scaled, gradients_scaled = along_the_stream(1 / math.sqrt(residual_layers))
+by_layer = range(1, residual_layers + 1)
+growth = {
+    "as drawn": [math.sqrt(1 + n) for n in by_layer],
+    "scaled by 1/√N": [math.sqrt(1 + n / residual_layers) for n in by_layer],
+}
+finding = "The residual stream grows with the root of the depth; GPT-2's factor holds it at √2"
+figure = plots.through_depth(
+    {"as drawn": as_drawn, "scaled by 1/√N": scaled},
+    growth,
+    ylabel="std of the residual stream",
+    title=finding,
+)
+plots.show(
+    figure,
+    alt=f"{finding}. Over 100 layers the std rises from 1.4 to 10 as drawn, and from 1.0 to 1.4 with the "
+    "factor. The predictions lie on the measurements.",
+)
+
+for measured_stds, name in ((as_drawn, "as drawn"), (scaled, "scaled by 1/√N")):
+    assert all(abs(m / p - 1) < 0.1 for m, p in zip(measured_stds, growth[name], strict=True))
+assert round(growth["scaled by 1/√N"][-1], 2) == round(math.sqrt(2), 2) == 1.41
+# Gradients grow from the last layer back to the first, by as much as the stream does on the way there:
+assert 6 < gradients_as_drawn[0] < 8.5 and 1.2 < gradients_scaled[0] < 1.6
+gpt2_factor = 1 / math.sqrt(2 * FACTS["GPT-2 small layers"].value)
+print(
+    f"GPT-2 small: std 0.02 · {gpt2_factor:.3f} = {0.02 * gpt2_factor:.4f} where a matrix writes to the stream"
+)
+assert round(0.02 * gpt2_factor, 4) == 0.0041
+
+# %% [markdown]
+r"""
+With the factor, the std of the stream stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about
+the same fraction. The gradient benefits as well. On its way back it grows by the same factors: in our 100 layers, about
+sevenfold without the factor, but only by $\sqrt2$ with it. The matrices that read from the stream need no such factor,
+since a norm precedes them.
 
 *Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
 within ±1. What about the gradients?)
@@ -1431,7 +1536,8 @@ through all the layers, in both directions.
 
 **Intuitions.** The std of a sum grows with the square root of the number of terms: 16,384 of them give 128. A constant
 factor per layer compounds exponentially with depth: a factor of 16 overflows float32 in layer 32, $\sqrt{1/2}$ leaves
-about $10^{-8}$ after 50 layers, and even 0.9866 halves the result. Llama 3 70B takes 141 GB in bfloat16, before any
+about $10^{-8}$ after 50 layers, and even 0.9866 halves the result. A residual stream only *adds*, so its std grows with
+the square root of the depth, and the factor $1/\sqrt{2L}$ holds it at $\sqrt2$. Llama 3 70B takes 141 GB in bfloat16, before any
 training.
 
 Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). You have a model, and gradients reach all of its layers.
