@@ -462,29 +462,6 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 
 # %% [markdown]
 r"""
-In older versions of PyTorch it was worse. Until early 2026 `trunc_normal_` didn't draw again (issue 155588). It drew a
-uniform number from 0 to 1, scaled it to a range that depends on the cut (for a cut as wide as this one, −1 to 1),
-applied the inverse error function, multiplied by `std` and $\sqrt2$, and clamped the result to `a` and `b`. On a CPU,
-uniform `float32` numbers are multiples of $2^{-24}$. So once in 16.8 million draws the number is 0, which becomes −1,
-then −∞, and the clamp makes it −3: a weight 384 standard deviations below 0. In one of GPT-3's largest weight matrices
-you'd expect 36 of them. If your PyTorch is older, `a=-3 * std, b=3 * std` avoids the problem.
-"""
-
-# %%
-uniform = torch.rand(100_000)
-assert torch.equal(uniform * 2**24, (uniform * 2**24).round())  # multiples of 2⁻²⁴
-
-outlier = std * math.sqrt(2) * torch.erfinv(torch.tensor(-1.0))  # as the old sampler did
-assert outlier == -math.inf
-assert outlier.clamp(-3, 3) / std == -384
-lowest = torch.tensor(-math.erf(3 / math.sqrt(2)))  # where it would start with a=-3 * std
-assert abs(math.sqrt(2) * torch.erfinv(lowest).item() + 3) < 1e-4
-gpt3 = FACTS["GPT-3 feed forward width"].value * FACTS["GPT-3 width"].value
-assert round(gpt3 / 2**24) == 36
-assert round(2**24 / 1e6, 1) == 16.8
-
-# %% [markdown]
-r"""
 Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the standard normal
 distribution and $P$ the probability that a number lies within $\pm c$ standard deviations. Then the std after the cut
 is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
@@ -514,15 +491,16 @@ Cutting at ±3 costs 1.3%. That sounds like nothing, but remember the number 0.9
 
 *Try it yourself:* which cut halves the std? (Use `kept`, with values below 1.)
 
-### Exercise 7.2 · A truncated normal of your own &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 7.2 · A truncated normal of your own (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `truncated_normal(shape, std, generator)`. It returns a new `float32` tensor (not a parameter) of that shape on
 the CPU. You may assume that nobody has changed PyTorch's default dtype and device. The numbers are drawn from a normal
 distribution with mean 0 and std `std`, *given that* each lies within ±3 · `std`. (So the std of the result is 0.9866 ·
 `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
 from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row give different ones,
-and PyTorch's global generator isn't changed. (Draw many numbers at a time: a matrix has millions.) Write the redrawing
-yourself: nothing from `torch.nn.init` may be called.
+and PyTorch's global generator isn't changed. Draw many numbers at a time, since a matrix has millions, and then redraw *only* those that
+lie outside: if you redrew the whole tensor until none did, you'd wait forever. Write the redrawing yourself: nothing
+from `torch.nn.init` may be called.
 """
 
 
@@ -780,11 +758,13 @@ names, parameters that aren't trained, and tensors that aren't parameters.
 In GPT-2 the embedding table and the output layer are *tied* (lecture 06): one matrix is registered in
 two places. The smallest GPT-2 has a vocabulary of 50,257 and a width of 768.
 
-**Predict.** Suppose that this matrix is all the model has. How many numbers are in the parameters that `model.parameters()` finds?
+`model.parameters()` finds 124,439,808 numbers in this model.
+
+**Predict.** How many numbers are in its `state_dict()`? (It has no buffers.)
 """
 
 # %%
-guess = None  # numbers
+guess = None  # numbers in the state_dict
 
 
 # %%
@@ -806,8 +786,6 @@ with torch.device("meta"):
     tied = Tied(vocab, d)
 found = sum(p.numel() for p in tied.parameters())
 listed = sum(p.numel() for p in tied.state_dict().values())
-reconcile("parameters of the tied model", guess, found, "parameters")
-
 assert tied.head.weight is tied.table.weight
 assert found == vocab * d == 50_257 * 768 == 38_597_376
 assert [name for name, _ in tied.named_parameters()] == ["table.weight"]  # its first name
@@ -822,11 +800,12 @@ assert len(on_disk.getvalue()) < 1.1 * 4 * 1_000 * 64  # one matrix and a little
 gpt2 = found + context * d + layers * (12 * d**2 + 13 * d) + 2 * d
 assert gpt2 == FACTS["GPT-2 small parameters"].value == 124_439_808
 assert gpt2 + found == 163_037_184
+reconcile("numbers in the state_dict of GPT-2", guess, gpt2 + found, "numbers")
 
 # %% [markdown]
 r"""
-`parameters()` returns each *tensor* once, however many names it has, because an optimizer must update it only once.
-`state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
+It's 163,037,184, since the tied matrix counts twice. `parameters()` returns each *tensor* once, however many names it
+has, because an optimizer must update it only once. `state_dict()` lists each *name*. (On disk, `torch.save` writes the storage once.) So count with `parameters()`.
 
 A **frozen** parameter has `requires_grad=False`. It still takes memory, FLOPs in the forward pass, and FLOPs in the
 backward pass if something before it needs a gradient (lecture 06). But it has no gradient of its own, and the optimizer
@@ -1080,12 +1059,19 @@ arrives at either end for *any* initializer, width and depth, before you build t
 Check them on a chain whose widths go up and down:
 """
 
+
 # %%
+def draw_truncated(shape: Sequence[int], std: float, generator: torch.Generator) -> Tensor:
+    """Numbers from a normal distribution of std `std`, cut at ±3 · std (section 4)."""
+    w = torch.empty(tuple(shape))
+    return nn.init.trunc_normal_(w, std=std, a=-3 * std, b=3 * std, generator=generator)
+
+
 generator = torch.Generator().manual_seed(0)
 widths = [1_024, 4_096, 512, 2_048, 1_024]
 stds = [init_std("glorot", a, b) for a, b in itertools.pairwise(widths)]
 weights = [
-    truncated_normal((a, b), std, generator)
+    draw_truncated((a, b), std, generator)
     for a, b, std in zip(widths[:-1], widths[1:], stds, strict=True)
 ]
 outputs = []
@@ -1113,7 +1099,7 @@ r"""
 ### Four initializations, measured
 
 Our network has fifty layers, 512 wide, with a ReLU after each. It's your `Cruncher`, extended to remember each layer's
-outputs, and your `truncated_normal` draws the weights. We compare four choices of std: that of `torch.randn`, which is
+outputs. The weights come from a normal distribution cut at ±3 std. We compare four choices of std: that of `torch.randn`, which is
 1; that of `nn.Linear`; LeCun's (which equals Glorot's here, as the matrices are square); and Kaiming's.
 """
 
@@ -1146,7 +1132,7 @@ def initialize(model: nn.Module, std: float, generator: torch.Generator) -> None
     """Fill each parameter from a truncated normal distribution."""
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(truncated_normal(tuple(parameter.shape), std, generator))
+            parameter.copy_(draw_truncated(parameter.shape, std, generator))
 
 
 width, depth = 512, 50
@@ -1193,12 +1179,7 @@ range. In float16, it would have failed in layer 4.)
 
 Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. The predictions
 come from your functions and account for the cut: they use `kept(3)` times the std.
-
-**Predict.** With LeCun's rule, the factor per layer is $\sqrt{1/2}$. What's the std after 50 layers?
 """
-
-# %%
-guess = None  # std of the outputs of layer 50
 
 # %%
 outputs_of, gradients_of, predicted, predicted_back, shown = {}, {}, {}, {}, {}
@@ -1216,7 +1197,10 @@ for name, std in ways_to_begin.items():
     chain = [width] * (depth + 1), [std * kept(3)] * depth, True
     predicted[name] = stds_through_depth(*chain)
     predicted_back[name] = gradient_stds_through_depth(*chain)
-reconcile("LeCun after 50 layers", guess, outputs_of["LeCun = Glorot"][-1], "")
+for name, stds in outputs_of.items():
+    print(
+        f"{name:>14}: std {stds[-1]:.2g} after 50 layers, predicted {predicted[name][-1]:.2g}"
+    )
 
 for name in ways_to_begin:  # across up to 60 powers of ten, each is within a factor of 4
     for observed, expected in [
@@ -1311,7 +1295,7 @@ initialization.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
 
 # %% [markdown]
 r"""
-### The last 1.3%
+### The last 1.3% (optional)
 
 On the logarithmic axis of that plot of the four initializations, Kaiming's line looks flat. Look closer. It starts at
 $\sqrt2$ (the first layer doesn't need the factor 2), and the cut leaves each layer with 0.9866 of the std that you
@@ -1331,7 +1315,7 @@ assert round(kept(3) ** depth, 2) == 0.51
 r"""
 About half is left. Can we see that in a measurement? Not clearly in a single network, because its scale also depends on
 which weights it happened to draw, and varies along the way by tens of percent. The prediction is about the mean square
-over many draws. So let's draw eight.
+over many draws. So let's draw eight, with your `truncated_normal` from exercise 7.2.
 """
 
 # %%
@@ -1339,7 +1323,11 @@ deep.float()
 squares, ends = [0.0] * depth, []
 for seed in range(8):
     generator = torch.Generator().manual_seed(seed)
-    initialize(deep, init_std("kaiming", width, width), generator)
+    for parameter in deep.parameters():
+        drawn = truncated_normal(
+            tuple(parameter.shape), init_std("kaiming", width, width), generator
+        )
+        parameter.copy_(drawn)
     deep(some_data(generator))
     stds = [root_mean_square(z) for z in deep.outputs]
     squares = [total + std**2 / 8 for total, std in zip(squares, stds, strict=True)]
@@ -1419,11 +1407,115 @@ for name, std in ways_to_begin.items():
 
 # %% [markdown]
 r"""
-After 50 layers the std of the outputs is what a single layer would give. A Transformer has a norm in each block, and so
-it's less sensitive to the scale of its initialization. (Less, not insensitive: GPT-2 scales the weights of its residual
-layers by $1/\sqrt{N}$, for $N$ such layers; Radford et al., 2019.) The paper on the first GPT (Radford et al., 2018)
-says so: because the model has norms throughout, a simple std of 0.02 is enough. But when you add something without a
-norm, ask what it does to the scale. Now you can work that out.
+After 50 layers the std of the outputs is what a single layer would give. That's why a Transformer, which has a norm in
+front of each layer, is less sensitive to the scale of its initialization. The paper on the first GPT (Radford et al.,
+2018) says so: because the model has norms throughout, a simple std of 0.02 is enough. But when you add something
+without a norm, ask what it does to the scale. Now you can work that out.
+
+### The residual stream
+
+Let's do it for the residual connections of a Transformer. In GPT-2 each layer, attention or feed-forward, computes
+`x + f(norm(x))`: it reads the norm of `x` and adds its result to `x` itself. The vector that runs through the model in
+this way, from the embedding to the last norm, is called the **residual stream**. No layer multiplies it, so it can't
+vanish. And thanks to the norm, what a layer adds doesn't depend on how large the stream already is; suppose its std is
+1.
+
+**Predict.** The stream starts with std 1, and each of 100 layers adds something of std 1, independent of what's already
+there. What's the std of the stream at the end?
+"""
+
+# %%
+guess = None  # std after 100 layers
+
+
+# %%
+class Residual(nn.Module):
+    """Layers that each add to the residual stream: a norm, a matrix, a ReLU, and a matrix that writes the result."""
+
+    def __init__(self, dim: int, num_layers: int) -> None:
+        super().__init__()
+        self.read = nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))
+        self.write = nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))
+
+    def forward(self, x: Float[Tensor, "B dim"]) -> Float[Tensor, "B dim"]:
+        self.stream = []
+        for read, write in zip(self.read, self.write, strict=True):
+            x = x + write(torch.relu(read(nn.functional.rms_norm(x, (x.shape[-1],)))))
+            x.retain_grad()
+            self.stream.append(x)
+        return x
+
+
+def along_the_stream(scale: float) -> tuple[list[float], list[float]]:
+    """Std of the stream and of its gradient after each layer, if `scale` multiplies what each layer writes."""
+    dim, generator = 128, torch.Generator().manual_seed(0)
+    model = Residual(dim, residual_layers).requires_grad_(False)
+    for read, write in zip(model.read, model.write, strict=True):
+        nn.init.normal_(read.weight, std=init_std("lecun", dim, dim), generator=generator)
+        kaiming = init_std("kaiming", dim, dim)  # after a ReLU
+        nn.init.normal_(write.weight, std=scale * kaiming, generator=generator)
+    y = model(torch.randn(256, dim, generator=generator).requires_grad_())
+    y.backward(torch.randn(y.shape, generator=generator))
+    gradients = [root_mean_square(x.grad) for x in model.stream]
+    return [root_mean_square(x) for x in model.stream], gradients
+
+
+residual_layers = 100
+as_drawn, gradients_as_drawn = along_the_stream(1.0)
+reconcile("std of the stream after 100 layers", guess, as_drawn[-1], "")
+
+assert abs(as_drawn[-1] / math.sqrt(1 + 100) - 1) < 0.1
+assert round(math.sqrt(1 + 100), 1) == 10.0
+
+# %% [markdown]
+r"""
+It's about 10. Variances add up, as in section 2, so after $n$ layers the std is $\sqrt{1 + n}$. That's far from $2^{50}$,
+which you'd get if each layer *multiplied* the variance by 2. It does grow with depth, though, and unevenly: the first
+layer adds as much as is already there, while the last one changes the stream by only a tenth.
+
+GPT-2 (Radford et al., 2019) therefore multiplies the initial weights of each matrix that writes to the stream by
+$1/\sqrt{N}$, where $N$ is the number of such matrices. There are two in each of its $L$ blocks, one at the end of
+attention and one at the end of the feed-forward block, so $N = 2L$ and the factor is $1/\sqrt{2L}$. Then the $N$ layers
+*together* add a variance of $N \cdot \tfrac1N = 1$.
+"""
+
+# %%
+scaled, gradients_scaled = along_the_stream(1 / math.sqrt(residual_layers))
+by_layer = range(1, residual_layers + 1)
+growth = {
+    "as drawn": [math.sqrt(1 + n) for n in by_layer],
+    "scaled by 1/√N": [math.sqrt(1 + n / residual_layers) for n in by_layer],
+}
+finding = "The residual stream grows with the root of the depth; GPT-2's factor holds it at √2"
+figure = plots.through_depth(
+    {"as drawn": as_drawn, "scaled by 1/√N": scaled},
+    growth,
+    ylabel="std of the residual stream",
+    title=finding,
+)
+plots.show(
+    figure,
+    alt=f"{finding}. Over 100 layers the std rises from 1.4 to 10 as drawn, and from 1.0 to 1.4 with the "
+    "factor. The predictions lie on the measurements.",
+)
+
+for measured_stds, name in ((as_drawn, "as drawn"), (scaled, "scaled by 1/√N")):
+    assert all(abs(m / p - 1) < 0.1 for m, p in zip(measured_stds, growth[name], strict=True))
+assert round(growth["scaled by 1/√N"][-1], 2) == round(math.sqrt(2), 2) == 1.41
+# Gradients grow from the last layer back to the first, by as much as the stream does on the way there:
+assert 6 < gradients_as_drawn[0] < 8.5 and 1.2 < gradients_scaled[0] < 1.6
+gpt2_factor = 1 / math.sqrt(2 * FACTS["GPT-2 small layers"].value)
+print(
+    f"GPT-2 small: std 0.02 · {gpt2_factor:.3f} = {0.02 * gpt2_factor:.4f} where a matrix writes to the stream"
+)
+assert round(0.02 * gpt2_factor, 4) == 0.0041
+
+# %% [markdown]
+r"""
+With the factor, the std of the stream stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about
+the same fraction. The gradient benefits as well. On its way back it grows by the same factors: in our 100 layers, about
+sevenfold without the factor, but only by $\sqrt2$ with it. The matrices that read from the stream need no such factor,
+since a norm precedes them.
 
 *Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
 within ±1. What about the gradients?)
@@ -1444,7 +1536,8 @@ through all the layers, in both directions.
 
 **Intuitions.** The std of a sum grows with the square root of the number of terms: 16,384 of them give 128. A constant
 factor per layer compounds exponentially with depth: a factor of 16 overflows float32 in layer 32, $\sqrt{1/2}$ leaves
-about $10^{-8}$ after 50 layers, and even 0.9866 halves the result. Llama 3 70B takes 141 GB in bfloat16, before any
+about $10^{-8}$ after 50 layers, and even 0.9866 halves the result. A residual stream only *adds*, so its std grows with
+the square root of the depth, and the factor $1/\sqrt{2L}$ holds it at $\sqrt2$. Llama 3 70B takes 141 GB in bfloat16, before any
 training.
 
 Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). You have a model, and gradients reach all of its layers.

@@ -438,8 +438,8 @@ From ids to logits the model is a simple sequence, and you'll write most of it:
 | a norm | `[b, t, d]` |
 | logits: dot products with the embeddings of all $V$ tokens | `[b, t, V]` |
 
-For each token, the **residual stream** is the vector that runs from the embedding to the last norm: each part adds its
-output to it, and nothing replaces it. So gradients have a direct path back through any number of layers; in lecture 07
+For each token, the residual stream (lecture 07) is the vector that runs from the embedding to the last norm: each part
+adds its output to it, and nothing replaces it. So gradients have a direct path back through any number of layers; in lecture 07
 you saw what happens without one.
 
 ### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes

@@ -40,14 +40,25 @@ def linear(student, weight, x):
 
 
 def begin(student, d_in, d_out, dim):
-    """How the weights begin: of a Linear, and of two Crunchers."""
+    """How the weights begin: of a Linear, and of two Crunchers; and where trunc_normal_ cuts, if it's called."""
     import torch
+
+    init, cuts = torch.nn.init, []
+    own = init.trunc_normal_
+
+    def noted(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, *args, **kwargs):
+        cuts.append(max(abs(a + 3 * std), abs(b - 3 * std)) < 1e-3 * std)
+        return own(tensor, mean, std, a, b, *args, **kwargs)
 
     def std(weight, inputs):
         return weight.detach().double().std().item() * inputs**0.5
 
-    weight = student.Linear(d_in, d_out).weight.detach().double()
-    model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
+    init.trunc_normal_ = noted
+    try:
+        weight = student.Linear(d_in, d_out).weight.detach().double()
+        model, other = student.Cruncher(dim, 2), student.Cruncher(dim, 2)
+    finally:
+        init.trunc_normal_ = own
     layers, others = (list(m.layers.values() if hasattr(m.layers, "values") else m.layers) for m in (model, other))
     return {
         "shape of Linear's weight": list(weight.shape),
@@ -56,6 +67,7 @@ def begin(student, d_in, d_out, dim):
         "share of Linear's weight within 1 std": (weight.abs() <= weight.std()).double().mean().item(),
         "std of a layer's weight in Cruncher, times √dim": std(layers[1].weight, dim),
         "std of final's weight in Cruncher, times √dim": std(model.final.weight, dim),
+        "every call of trunc_normal_ cuts at ±3 of its own std": all(cuts),
         "two layers begin alike": torch.equal(layers[0].weight, layers[1].weight),
         "two models begin alike": torch.equal(layers[0].weight, others[0].weight),
     }
@@ -263,6 +275,8 @@ exercise.mistake("This is a uniform distribution; the exercise asks for a normal
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) * math.sqrt(3 / d_in)")  # fmt: skip
 exercise.mistake("Cut at ±2 std the weights are 12% too small: at ±3, or not at all.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), a=-2, b=2) / math.sqrt(d_in)")  # fmt: skip
+exercise.mistake("a and b are values: to cut at ±3 std, multiply them by std.",
+                 f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), std=1 / math.sqrt(d_in), a=-3, b=3)")  # fmt: skip
 exercise.mistake("All weights are alike: then all outputs are.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
 exercise.mistake("Layers, or models, begin alike: don't set a seed inside.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
 exercise.mistake("weight isn't registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.",

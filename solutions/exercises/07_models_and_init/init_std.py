@@ -28,21 +28,21 @@ def edges(kind):
 exercise.requirement(
     "the standard deviation for lecun",
     points=0.25,
-    visible=[given("lecun", 64, 36)],
+    visible=[given("lecun", 64, 36), given("lecun", 3, 5)],
     edges=edges("lecun"),
     domain=of("lecun"),
 )
 exercise.requirement(
     "the standard deviation for glorot",
     points=0.25,
-    visible=[given("glorot", 50, 22)],
+    visible=[given("glorot", 50, 22), given("glorot", 3, 4)],
     edges=edges("glorot"),
     domain=of("glorot"),
 )
 exercise.requirement(
     "the standard deviation for kaiming, forward, for ReLU",
     points=0.25,
-    visible=[given("kaiming", 50, 18), given("kaiming", 18, 50)],
+    visible=[given("kaiming", 50, 18), given("kaiming", 7, 50)],
     edges=edges("kaiming"),
     domain=of("kaiming"),
 )
@@ -50,7 +50,7 @@ exercise.requirement(
     "any other kind raises a ValueError",
     points=0.25,
     parts=["error"],
-    visible=[given("uniform", 64, 36), given("glorot", 64, 36)],
+    visible=[given("uniform", 64, 36), given("LeCun", 64, 36), given("glorot", 64, 36)],
     edges={
         **{f"{kind!r}": given(kind, 64, 36) for kind in ("", "LeCun", "Kaiming", "xavier", "lec", "lecun_uniform", "kaiming ")},
         **{f"{kind!r} is known": given(kind, 2, 3) for kind in KINDS},
@@ -99,14 +99,16 @@ def init_std(kind, fan_in, fan_out):
         raise ValueError(kind)
     return math.sqrt(kinds[kind[0]])
 
-# %% wrong: whatever the case
+# %% mistake: whatever the case
+# says: Only the three spellings in the statement are known: "LeCun" is an error, too.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     if kind.lower() not in kinds:
         raise ValueError(kind)
     return math.sqrt(kinds[kind.lower()])
 
-# %% wrong: in float32
+# %% mistake: in float32
+# says: float32 keeps only seven digits: compute in Python floats.
 def init_std(kind, fan_in, fan_out):
     kinds = {"lecun": 1 / fan_in, "glorot": 2 / (fan_in + fan_out), "kaiming": 2 / fan_in}
     if kind not in kinds:

@@ -265,6 +265,16 @@ exercise.mistake("v starts at 0 as well: it is corrected as m is.", "(v / (1 - b
 exercise.mistake("Correct v before its root is taken.", "(v / (1 - beta2**t)).sqrt() → v.sqrt() / (1 - beta2**t)")
 exercise.mistake("In the first step t is 1: 1 - beta ** 0 would be 0.", "(1 - beta2**t) → (1 - beta2**(t - 1))",
                  "(1 - beta1**t) → (1 - beta1**(t - 1))")  # fmt: skip
+exercise.mistake("t is one too large: during a parameter's first step it is 1. Count before you use it, and only once.",
+                 't = state["exp_avg"], state["exp_avg_sq"], state["step"] → t = state["exp_avg"], state["exp_avg_sq"], state["step"] + 1')  # fmt: skip
+exercise.mistake("The new m isn't stored: `m = …` makes another tensor, and self.state[p] keeps the old one.",
+                 "m.mul_(beta1).add_(p.grad, alpha=1 - beta1) → m = beta1 * m + (1 - beta1) * p.grad")  # fmt: skip
+exercise.mistake("The new v isn't stored: `v = …` makes another tensor, and self.state[p] keeps the old one.",
+                 "v.mul_(beta2).add_(p.grad**2, alpha=1 - beta2) → v = beta2 * v + (1 - beta2) * p.grad**2")  # fmt: skip
+exercise.mistake("v is an average of the gradients' squares, not of their absolute values.", "p.grad**2 → p.grad.abs()")
+exercise.mistake("m and v are one and the same tensor: each needs zeros of its own.",
+                 'state["exp_avg_sq"] = torch.zeros_like(p) → state["exp_avg_sq"] = state["exp_avg"]')  # fmt: skip
+exercise.mistake("The state starts again in each step: put zeros into self.state[p] only if it's empty.", "if not state: → if True:")
 exercise.mistake("The step doesn't count up.", 'state["step"] += 1 → state["step"] = 1')
 exercise.mistake("Settings come from the group, the betas too.", 'group["betas"] → self.defaults["betas"]')
 exercise.mistake("lr comes from the group, again in each step.", 'p -= group["lr"] → p -= self.defaults["lr"]')
