@@ -21,7 +21,6 @@ import io
 import itertools
 import math
 import os
-import pickle
 import random
 import sysconfig
 import tempfile
@@ -41,7 +40,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from course_utils import checkpoint, data, facts, plots, timing
+from course_utils import checkpoint, data, facts, plots
 from course_utils import device as devices
 from course_utils.facts import FACTS
 from course_utils.predict import reconcile
@@ -61,6 +60,7 @@ days, failures, gpus = (
 assert (days, failures, gpus) == (54, 419, 16_384)
 one_failure = days * 24 * 3600 / failures  # seconds
 assert round(one_failure / 3600, 1) == 3.1
+assert round(30 * 24 * 3600 / one_failure) == 233  # pieces of a month
 facts.table("Llama 3.1 405B observed", "Llama 3.1 405B unexpected interruptions")
 
 # %% [markdown]
@@ -87,10 +87,10 @@ assert gpt3.value * 2 == 600e9 and llama3.value * 4 == 62.4e12
 
 # %% [markdown]
 r"""
-By default PyTorch stores Python's integers as int64. Compared with uint16, that would take four times as much disk
-space and four times as long to read, without a single bit of extra information.
+By default PyTorch stores Python's integers as int64. Compared with uint16, that takes four times the disk space and
+four times as long to read, and adds no information.
 
-Now let's write a file. NumPy arrays have a method `tofile`, and you may see it used like this:
+NumPy arrays have a method `tofile`, and you may see it used like this:
 """
 
 # %%
@@ -122,15 +122,14 @@ assert misread.tolist() == [1 + 2 * 2**16, 3 + 4 * 2**16] == [131_073, 262_147]
 
 # %% [markdown]
 r"""
-You get no error and no warning, just half as many tokens, all of them wrong. The opposite mistake is harder to notice.
-If ids below 65,536 were written as int32 and are read as uint16, they're all there, each followed by a 0. And since a 0
-in every second place is easy to predict, the loss may even look *better*.
+There's no error and no warning, just half as many tokens, all of them wrong. The opposite mistake is harder to notice:
+ids below 65,536 that were written as int32 and are read as uint16 are all there, each followed by a 0. Since a 0 in
+every second place is easy to predict, the loss may even look *better*.
 
-> **Trap: three ways to misread a file.** (1) `tofile` writes raw bytes, whatever the file is called. (2) `np.load`
-> refuses them with a message about pickles that suggests `allow_pickle`. Don't follow that advice: a pickle (Python's
-> format for saving arbitrary objects) can contain code that runs when it's loaded. (3) `np.memmap` opens the file as
-> *bytes* (its default dtype is uint8), for reading *and writing* (its default mode is `r+`), so one slip changes your
-> data set on disk.
+> **Trap: two more ways to misread a file.** (1) `np.load` refuses these bytes with a message about pickles that
+> suggests `allow_pickle`. Don't follow that advice: a pickle (Python's format for saving arbitrary objects) can contain
+> code that runs when it's loaded. (2) `np.memmap` opens the file as *bytes* (its default dtype is uint8), for reading
+> *and writing* (its default mode is `r+`), so one slip changes your data set on disk.
 """
 
 # %% tags=["error-7"]
@@ -153,9 +152,9 @@ del mapped
 # %% [markdown]
 r"""
 The remedy is a real .npy file. `np.save` first writes a header (here 128 bytes) with dtype, byte order and shape. And
-`np.load(path, mmap_mode="r")` doesn't read the file but makes a memory map. A **memory map** looks like any other
-array, but the operating system fetches its elements from disk only when you touch them, one page (a block of a few
-kilobytes) at a time, and may discard them again. So the file may be larger than your memory. `"r"` means read-only.
+`np.load(path, mmap_mode="r")` makes a read-only memory map. A **memory map** looks like any other array, but the
+operating system fetches its elements from disk only when you touch them, one page (a block of a few kilobytes) at a
+time, and may discard them again. So the file may be larger than your memory.
 
 **Predict.** A file of $2^{24}$ tokens in uint16 takes 34 MB. You map it and copy one window of 1,025 tokens as int64.
 How many bytes of memory does NumPy allocate in total?
@@ -196,8 +195,8 @@ except ValueError as refusal:
 
 # %% [markdown]
 r"""
-It allocates only the window itself, 8 × 1,025 bytes. (The pages of the file that were touched are in memory too, but
-they belong to the operating system, which shares them among processes and can free them when it needs the memory.)
+Only the window itself is allocated. (The pages of the file that were touched are in memory too, but they belong to the
+operating system, which shares them among processes and can free them when it needs the memory.)
 
 *Try it yourself:* open `many.npy`, the file of $2^{24}$ tokens from above, in mode `"c"`, *copy on write*, and write to
 an element. Does the file change?
@@ -245,8 +244,10 @@ r"""
 **Why it matters.** Wrong tokens that happen to be valid ids cause no error anywhere later. The place to catch them is
 where the file is opened.
 
-The course has a more careful version of both functions, `course_utils.data`, which the capstone uses. Yours checks the
-dtype. What else can go wrong with a file? The careful version catches more mistakes, and its messages say what to do:
+### What else can go wrong with a file (optional)
+
+Your functions check the dtype. The course's own, `course_utils.data`, which the capstone uses, catch more mistakes, and
+their messages say what to do:
 """
 
 # %%
@@ -272,8 +273,10 @@ for name in ("cut_short", "big_endian", "signed", "raw", "strange_id"):
 
 # %% [markdown]
 r"""
-We'll train on a text that you already have: the source code of Python's standard library. Each byte is a token,
-so the vocabulary has 256 tokens and we need no tokenizer. Your functions write and open the file:
+### A text that you already have
+
+We'll train on the source code of Python's standard library. Each byte is a token, so the vocabulary has 256 tokens and
+we need no tokenizer. Your functions write and open the file:
 """
 
 # %%
@@ -352,18 +355,10 @@ try:
 except RuntimeError as error:
     print(str(error).split(";")[0])
 
-# %% tags=["timed"]
-places = np.random.default_rng(0).integers(0, len(tokens) - 1_024, 32)
-rows = places[:, None] + np.arange(1_024)
-slow = timing.benchmark(lambda: torch.tensor([tokens[p : p + 1_024] for p in places]))
-fast = timing.benchmark(lambda: torch.from_numpy(tokens[rows].astype(np.int64)))
-print(f"32 windows of 1,024, list of arrays:  {slow}")
-print(f"32 windows of 1,024, one index array: {fast}")
-
 # %% [markdown]
 r"""
 The risk is that it draws from PyTorch's *global* random number generator, like everything else. Add one dropout layer
-and every batch after it changes. Section 4 comes back to this; batches should have their own generator.
+and every batch after it changes. So batches should have their own generator (section 4).
 
 > **Trap: a read-only array.** An array mapped with `mmap_mode="r"` is read-only, yet `torch.from_numpy` turns it into a
 > tensor that PyTorch *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy
@@ -410,14 +405,17 @@ r"""
 **Why it matters.** With an off-by-one error here, the model silently learns the wrong thing: if the targets equal the
 inputs, the loss goes to zero, and the model has only learned to copy.
 
+Don't train on the whole text. A **validation set** is a set of examples that the model isn't trained on, and the
+**validation loss** is the model's loss on them. It shows whether the model has learned something general.
+(**Overfitting** means that a model fits its training examples but not others.)
+
 *Try it yourself:* ask for a context that's one token shorter than the text. How many windows are there, and how many
 different batches?
 
 ## 3 · To the device, while it works
 
 A batch is made on the CPU and has to get to the GPU. Lecture 01 introduced two tools for that: pinned memory
-(`pin_memory()`), from which the GPU can fetch data directly, and `non_blocking=True`, which only *starts* the copy and
-lets Python go on. On a CPU there's nothing to copy and nothing to pin.
+(`pin_memory()`), from which the GPU can fetch data directly, and `non_blocking=True`, which only *starts* the copy.
 """
 
 
@@ -440,9 +438,9 @@ if device.type == "cuda":
 
 # %% [markdown]
 r"""
-How much time does that save? Let's estimate. A batch of 32 × 1,024 tokens takes 262 kB for the inputs in int64, and the
-same for the targets. Suppose that the link to the GPU carries 25 GB/s. And suppose that an H100 trains a small model,
-GPT-2 with its 124 million parameters, which takes $6N$ FLOPs per token (lecture 06):
+How much time does that save? A batch of 32 × 1,024 tokens takes 262 kB for the inputs in int64, and the same for the
+targets. Suppose that the link to the GPU carries 25 GB/s, and that an H100 trains a small model, GPT-2 with its 124
+million parameters, at $6N$ FLOPs per token (lecture 06):
 """
 
 # %%
@@ -462,14 +460,13 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 
 # %% [markdown]
 r"""
-So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best, and `pin_memory()` is itself a copy that
-takes time. (For images it's different: 256 of them, 224 × 224 pixels with three color channels, take 154 MB in
-float32.) What does matter is how long it takes to *make* the batch. If you have to wait for a slow disk or a tokenizer,
-the device waits too. The remedy is to *overlap* the two: prepare the next batch while the device works on this one. The
-part of a program that prepares the batches, usually ahead of time like this, is called a **data loader**.
+So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best. (For images it's different: 256 of them, 224
+× 224 pixels with three color channels, take 154 MB in float32.) What does matter is how long it takes to *make* the
+batch. While you wait for a slow disk or a tokenizer, the device waits too. The remedy is to *overlap* the two: prepare
+the next batch while the device works on this one. The part of a program that prepares the batches, usually ahead of
+time like this, is called a **data loader**.
 
-You can see the effect without a GPU. Suppose that fetching a batch takes 20 ms (a slow disk) and a step takes 30 ms (a
-device that works while Python waits).
+Suppose that fetching a batch takes 20 ms (a slow disk) and a step takes 30 ms (a device that works while Python waits).
 
 **Predict.** If each step first waits for its batch to be fetched, ten steps take 10 · (20 + 30) = 500 ms. How many
 seconds do they take if the next batch is fetched during each step?
@@ -518,10 +515,10 @@ assert 20 + 10 * max(20, 30) == 320  # ms
 
 # %% [markdown]
 r"""
-They take about 320 ms: 20 for the first batch, then ten steps of 30. When two things overlap, the slower one sets the
-pace, as with the roofline. If fetching took 40 ms, the device would have to wait again, and you'd need two workers
-(threads that fetch batches). PyTorch's `DataLoader` does the same with `num_workers` and `prefetch_factor` (it uses
-processes instead of threads); `pin_memory=True` makes it pin each batch as well, so you only have to copy it.
+Only the first batch is waited for. When two things overlap, the slower one sets the pace, as with the roofline. If
+fetching took 40 ms, the device would have to wait again, and you'd need two workers (threads that fetch batches).
+PyTorch's `DataLoader` does the same with processes instead of threads (`num_workers`, `prefetch_factor`), and pins each
+batch if you ask for it (`pin_memory=True`).
 
 > **Trap: the generator runs ahead.** While you train on batch 5, batch 6 has already been drawn. So the generator is
 > one batch *ahead*. If you save its state now and resume from it, you'll never see batch 6. Instead, save the state
@@ -545,11 +542,10 @@ r"""
 
 ## 4 · What a seed guarantees, and what it doesn't
 
-Randomness enters training in many places: initial weights, dropout, batches. A computer calculates its random numbers
-with a **random number generator**: a state, and a rule that turns it into a number and the next state. A **seed** is a
-number that sets the state. An ordinary training script has three global generators that know nothing of each other:
-Python's `random`, NumPy's, and PyTorch's (one for the CPU and one for each GPU; `torch.manual_seed` seeds all of
-PyTorch's).
+Initial weights, dropout and batches are random. A computer calculates its random numbers with a **random number
+generator**: a state, and a rule that turns it into a number and the next state. A **seed** is a number that sets the
+state. A training script has three global generators that know nothing of each other: Python's `random`, NumPy's, and
+PyTorch's (one for the CPU and one for each GPU; `torch.manual_seed` seeds them all).
 """
 
 # %% tags=["item-77"]
@@ -576,9 +572,8 @@ assert mine.random() == alike.random()  # and so is one of NumPy's
 
 # %% [markdown]
 r"""
-So seed the global generators once, at the start. If something mustn't be affected by anything else (the batches!), give
-it its own generator. NumPy's documentation advises the same: `np.random.default_rng(seed)` is a generator of your own,
-and `np.random.seed` doesn't affect it.
+So seed the global generators once, at the start, and give anything that mustn't be affected by the rest (the batches!)
+a generator of its own.
 """
 
 
@@ -592,19 +587,107 @@ def seed_everything(seed: int) -> None:
 
 # %% [markdown]
 r"""
-When you can't reproduce a result, look for a generator that nobody seeded: data augmentation (random changes to the
-training examples) may draw from Python's, and shuffling from NumPy's.
+### Seeds don't make a program deterministic
 
-Don't seed again in the middle of a run, because training would draw the same numbers a second time. But some things in
-the middle of a run *should* draw the same numbers every time. Here's an example. A **validation set** is a set of
-examples that the model isn't trained on, and the **validation loss** is the model's loss on them. It shows whether the
-model has learned something general. (**Overfitting** means that a model fits its training examples but not others.) If
-the validation examples are random, you want the same ones at each measurement; otherwise the loss may change only
-because the examples did. And the measurement mustn't advance the generators that training draws from, since you've just
-seen that a single number drawn in between changes everything after it. So it needs a seed that holds for one block of
-code only.
+A seed makes the *random draws* repeat. It says nothing about the *arithmetic*, and floating-point arithmetic depends on
+the order: $(a + b) + c$ is not always $a + (b + c)$. Wherever the order can change, the result can. Let's add up the
+same 100,000 numbers in float32 in 100 different orders:
+"""
 
-### Exercise 9.3 · A seed for one block &nbsp; ★★☆ &nbsp; 15 minutes
+# %%
+assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
+
+orders = torch.Generator().manual_seed(0)
+numbers = torch.randn(100_000, generator=orders)
+sums = {
+    numbers[torch.randperm(len(numbers), generator=orders)].sum().item() for _ in range(100)
+}
+print(f"{len(sums)} different sums, from {min(sums):.5f} to {max(sums):.5f}")
+assert len(sums) > 1
+
+whole_numbers = torch.randint(-9, 10, (100_000,), generator=orders)
+assert len({whole_numbers[torch.randperm(100_000)].sum().item() for _ in range(20)}) == 1
+
+# %% [markdown]
+r"""
+(With integers there's only one sum, because *their* addition is exact.) When does the order change in practice?
+
+- *The number of threads.* Each thread adds up one part of a sum, so a different number of threads means a different
+  order, while the same number gives the same bits on every run.
+- *Atomic additions on a GPU.* In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
+  `index_select`) thousands of threads add to the same memory location. Each addition is *atomic* (no other can
+  interrupt it), but they're done in the order in which they happen to arrive. Then two runs on the same card may
+  differ.
+- *Another machine or device, or another version* of a library, may use a different algorithm, and so a different order.
+"""
+
+# %% tags=["error-20", "folded"]
+vectors = torch.randn(20, 1_000_000, generator=orders)
+threads = torch.get_num_threads()
+by_threads = {}
+for count in (1, 2, 4):
+    torch.set_num_threads(count)
+    by_threads[count] = torch.stack([vector.sum() for vector in vectors])
+    again = torch.stack([vector.sum() for vector in vectors])
+    assert torch.equal(
+        by_threads[count], again
+    )  # the same number of threads gives the same bits
+torch.set_num_threads(threads)
+
+for count in (2, 4):
+    different = (by_threads[count] != by_threads[1]).sum().item()
+    print(f"{count} threads: {different} of 20 sums differ from those of one thread")
+assert any(not torch.equal(by_threads[count], by_threads[1]) for count in (2, 4))
+
+if device.type == "cuda":
+    many_numbers = torch.randn(1_000_000, device=device)
+    one_place = torch.zeros(1_000_000, dtype=torch.int64, device=device)
+    arrivals = {
+        torch.zeros(1, device=device).index_add_(0, one_place, many_numbers).item()
+        for _ in range(10)
+    }
+    print(f"index_add_ on the GPU, ten times the same: {len(arrivals)} different sums")
+
+# %% [markdown]
+r"""
+To request determinism, call `torch.use_deterministic_algorithms(True)`. PyTorch then uses algorithms with a fixed order
+where it has them (sometimes slower ones) and raises an error where it has none.
+"""
+
+# %%
+torch.use_deterministic_algorithms(True)
+try:
+    twice = torch.tensor([0, 0])  # two numbers for one place: which one remains?
+    torch.zeros(3).put_(twice, torch.tensor([1.0, 2.0]))
+    refusal = "nothing was refused"
+except RuntimeError as error:
+    refusal = str(error)
+finally:
+    torch.use_deterministic_algorithms(False)
+print(refusal[:105])
+assert "does not have a deterministic implementation" in refusal
+
+# %% [markdown]
+r"""
+So seeds make the draws repeat, and deterministic algorithms make the arithmetic repeat, on the *same machine, with the
+same versions and the same number of threads*. Only then do you get the same bits. On a CPU that's easy, and we'll use
+it as our test: if two runs should be the same, we compare *bits*.
+
+*Try it yourself:* add up the 100,000 random numbers (`numbers`) in float64, in 100 orders. How many sums do you get,
+and how far apart are they?
+"""
+
+# %% [markdown]
+r"""
+## 5 · A seed for one block (optional)
+
+Don't seed again in the middle of a run, because training would draw the same numbers a second time. But some things
+*should* draw the same numbers every time. If the examples for a validation loss are random, you want the same ones at
+each measurement; otherwise the loss may change only because the examples did. And the measurement mustn't advance the
+generators that training draws from, since a single number drawn in between changes everything after it. So it needs a
+seed that holds for one block of code only.
+
+### Exercise 9.3 · A seed for one block (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `seeded(seed)`, which returns a **context manager**: an object that you put after `with`, as in `with seeded(7):`.
 
@@ -656,6 +739,8 @@ r"""
 
 **Why it matters.** An evaluation that draws from the global generators changes the training after it. Then two runs
 with the same seed differ only because one of them was evaluated more often.
+
+### An evaluation that changes the training (optional)
 
 Let's see that happen. We train a small model with dropout for six steps to add up eight numbers. We do this three times
 from the same seed: with no evaluation, with one after the third step, and with a seeded one at the same place.
@@ -714,106 +799,7 @@ assert seeded_validation_loss(untrained) == seeded_validation_loss(untrained)
 
 # %% [markdown]
 r"""
-### Seeds don't make a program deterministic
-
-People often assume that a seeded program always gives the same numbers. A seed makes the *random draws* repeat. It says
-nothing about the *arithmetic*, and floating-point arithmetic depends on the order: $(a + b) + c$ is not always $a + (b
-+ c)$. Wherever the order can change, the result can.
-
-**Predict.** Take 100,000 random numbers in float32 and add them up in 100 different orders. How many different sums do
-you get?
-"""
-
-# %%
-guess = None  # different sums
-
-# %%
-assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
-
-orders = torch.Generator().manual_seed(0)
-numbers = torch.randn(100_000, generator=orders)
-sums = {
-    numbers[torch.randperm(len(numbers), generator=orders)].sum().item() for _ in range(100)
-}
-reconcile("different sums", guess, len(sums), "")
-print(f"from {min(sums):.5f} to {max(sums):.5f}")
-assert len(sums) > 1
-
-whole_numbers = torch.randint(-9, 10, (100_000,), generator=orders)
-assert len({whole_numbers[torch.randperm(100_000)].sum().item() for _ in range(20)}) == 1
-
-# %% [markdown]
-r"""
-With integers there's only one sum, because *their* addition is exact. When does the order change in practice?
-
-- *The number of threads.* Each thread adds up one part of a sum, so a different number of threads means a different
-  order, while the same number gives the same bits on every run.
-- *Atomic additions on a GPU.* In some operations (`index_add_`, `scatter_add_`, the backward passes of `gather` and
-  `index_select`) thousands of threads add to the same memory location. Each addition is *atomic* (no other can
-  interrupt it), but they're done in the order in which they happen to arrive. Then two runs on the same card may
-  differ.
-- *Another machine or device, or another version* of a library, may use a different algorithm, and so a different order.
-"""
-
-# %% tags=["error-20"]
-vectors = torch.randn(20, 1_000_000, generator=orders)
-threads = torch.get_num_threads()
-by_threads = {}
-for count in (1, 2, 4):
-    torch.set_num_threads(count)
-    by_threads[count] = torch.stack([vector.sum() for vector in vectors])
-    again = torch.stack([vector.sum() for vector in vectors])
-    assert torch.equal(
-        by_threads[count], again
-    )  # the same number of threads gives the same bits
-torch.set_num_threads(threads)
-
-for count in (2, 4):
-    different = (by_threads[count] != by_threads[1]).sum().item()
-    print(f"{count} threads: {different} of 20 sums differ from those of one thread")
-assert any(not torch.equal(by_threads[count], by_threads[1]) for count in (2, 4))
-
-if device.type == "cuda":
-    many_numbers = torch.randn(1_000_000, device=device)
-    one_place = torch.zeros(1_000_000, dtype=torch.int64, device=device)
-    arrivals = {
-        torch.zeros(1, device=device).index_add_(0, one_place, many_numbers).item()
-        for _ in range(10)
-    }
-    print(f"index_add_ on the GPU, ten times the same: {len(arrivals)} different sums")
-
-# %% [markdown]
-r"""
-To request determinism, call `torch.use_deterministic_algorithms(True)`. PyTorch then uses algorithms with a fixed order
-where it has them (sometimes slower ones) and raises an error where it has none. It even fills the memory of
-`torch.empty` with NaN, so that you notice if you read it before you've written to it. (Many guides add the environment
-variable `CUBLAS_WORKSPACE_CONFIG=:4096:8`; older versions needed it for matrix products on CUDA.)
-"""
-
-# %%
-torch.use_deterministic_algorithms(True)
-try:
-    assert torch.empty(1_000).isnan().all()
-    twice = torch.tensor([0, 0])  # two numbers for one place: which one remains?
-    torch.zeros(3).put_(twice, torch.tensor([1.0, 2.0]))
-    refusal = "nothing was refused"
-except RuntimeError as error:
-    refusal = str(error)
-finally:
-    torch.use_deterministic_algorithms(False)
-print(refusal[:105])
-assert "does not have a deterministic implementation" in refusal
-
-# %% [markdown]
-r"""
-So *seeds* make the draws repeat, *deterministic algorithms* make the arithmetic repeat, and you also need the *same
-machine, the same versions and the same number of threads*. Only with all three do you get the same bits. On a CPU
-that's easy, and we'll use it as our test: if two runs should be the same, we compare *bits*.
-
-*Try it yourself:* add up the 100,000 random numbers (`numbers`) in float64, in 100 orders. How many sums do you get,
-and how far apart are they?
-
-## 5 · The loop
+## 6 · The loop
 
 These five lines train anything from a straight line to Llama:
 
@@ -824,92 +810,6 @@ for step in range(steps):
     loss.backward()                          # which way is down?
     optimizer.step()                         # one step down
 ```
-
-To see the effect of the *learning rate*, we use a case that can be solved on paper. A *linear teacher* has $D$ unknown
-weights; it answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random questions per step
-with the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
-the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
-the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by
-
-$$q = 1 - 4\eta + 4\eta^2 \left(1 + \frac{D + 1}{B}\right).$$
-
-The term $-4\eta$ is the progress. The last term is the cost of overshooting, and its part $\frac{D + 1}{B}$ is the cost
-of noise: each step goes in a direction estimated from only $B$ examples. With $D + 1 = B$, the factor becomes
-$q = 1 - 4\eta + 8\eta^2$.
-
-**Predict.** With the best learning rate, the loss is *halved* at each step. Which learning rate is that?
-"""
-
-# %%
-guess = None  # a learning rate
-
-# %% tags=["item-85"]
-D, B = 255, 256
-
-
-def factor(lr: float) -> float:
-    """The factor by which a step of SGD multiplies the expected loss."""
-    return 1 - 4 * lr + 4 * lr**2 * (1 + (D + 1) / B)
-
-
-best = min((n / 1000 for n in range(1, 1000)), key=factor)
-reconcile("the best learning rate", guess, best, "")
-assert best == 0.25 and factor(best) == 0.5
-assert factor(0.5) == 1  # from here on it does not learn …
-assert factor(0.6) > 1.4  # … or blows up
-assert math.isclose(factor(0.1), factor(0.4))  # too small and too large can be equally slow
-
-
-def learn(lr: float, steps: int = 30, seed: int = 0) -> list[float]:
-    """Losses of a student that learns a linear teacher with SGD."""
-    generator = torch.Generator().manual_seed(seed)
-    teacher = torch.randn(D, 1, generator=generator).to(device)
-    student = nn.Linear(D, 1, bias=False).to(device)
-    nn.init.zeros_(student.weight)
-    optimizer = torch.optim.SGD(student.parameters(), lr=lr)
-    losses = []
-    for _ in range(steps):
-        x = torch.randn(B, D, generator=generator).to(device)
-        loss = F.mse_loss(student(x), x @ teacher)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-rates = [0.01, 0.1, 0.25, 0.6]
-curves = {f"lr {lr}": learn(lr) for lr in rates}
-for lr in rates:
-    losses = curves[f"lr {lr}"]
-    measured = (losses[-1] / losses[0]) ** (1 / (len(losses) - 1))
-    print(f"lr {lr:<4}: × {measured:.3f} per step, predicted × {factor(lr):.3f}")
-    assert math.isclose(measured, factor(lr), rel_tol=0.12)
-
-# %%
-expected = {
-    f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
-    for lr in rates
-}
-finding = "The best learning rate halves the loss in each step; one above 0.5 explodes"
-plots.show(
-    plots.loss_curves(
-        {name: dict(enumerate(losses)) for name, losses in curves.items()},
-        expected,
-        title=finding,
-    ),
-    alt=f"{finding}. On a log axis all are straight lines: 0.25 falls fastest, 0.1 more slowly, "
-    "0.01 hardly at all, and 0.6 rises. The measured curves lie along the predicted ones.",
-)
-
-# %% [markdown]
-r"""
-On a logarithmic axis these are four straight lines, as predicted. Three conclusions also hold, roughly, beyond linear
-teachers: the best learning rate is a *fraction of the one at which training explodes* (here a half); a smaller one is
-slower, and one above that limit explodes; and the limit depends on the noise, and therefore on the batch size.
-
-*Try it yourself:* use a quarter of the batch, `B = 64`. With `factor`, which computes $q$, find the best learning rate
-and the one at which training explodes, then see whether `learn`, which runs the training, agrees.
 
 ### Find the mistake: three runs that are one
 
@@ -970,7 +870,7 @@ r"""
 
 If the loss is NaN or infinite, its gradients are usually NaN or infinite too, and a single step can make all weights
 NaN, along with Adam's state. From then on the run computes nothing useful, at full price. And the next checkpoint (a
-file with the saved state of the run, section 7) overwrites the last good one.
+file with the saved state of the run, section 9) overwrites the last good one.
 """
 
 # %%
@@ -1049,17 +949,105 @@ r"""
 **Why it matters.** You'll use this loop for the rest of the course. Everything it needs comes in through its arguments,
 which is why it can be stopped and resumed.
 
-## 6 · The learning rate over time
+### The best learning rate, on paper (optional)
 
-In practice the learning rate isn't constant. At the start, the gradients are large and the optimizer's averages are
-still unreliable, so the learning rate starts low and increases for a while; this is called *warm-up*. Toward the end,
-the noise in the gradients keeps the loss from settling, so the learning rate goes down, often along half a period of a
-*cosine*. Together these make a **learning-rate schedule**: the learning rate as a function of the step.
+To see the effect of the *learning rate*, we use a case that can be solved on paper. A *linear teacher* has $D$ unknown
+weights and answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random questions per step with
+the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
+the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
+the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by
 
-The usual way in PyTorch is a *scheduler*, an object that counts its own steps. That's one more thing with a state of
-its own that you have to save and may forget. A plain *function of the step* has no state.
+$$q = 1 - 4\eta + 4\eta^2 \left(1 + \frac{D + 1}{B}\right).$$
 
-### Exercise 9.5 · Warm-up and cosine &nbsp; ★★☆ &nbsp; 10 minutes
+The term $-4\eta$ is the progress. The last term is the cost of overshooting, and its part $\frac{D + 1}{B}$ is the cost
+of noise: each step goes in a direction estimated from only $B$ examples. With $D + 1 = B$, the factor becomes
+$q = 1 - 4\eta + 8\eta^2$.
+
+**Predict.** With the best learning rate, the loss is *halved* at each step. Which learning rate is that?
+"""
+
+# %%
+guess = None  # a learning rate
+
+# %% tags=["item-85"]
+D, B = 255, 256
+
+
+def factor(lr: float) -> float:
+    """The factor by which a step of SGD multiplies the expected loss."""
+    return 1 - 4 * lr + 4 * lr**2 * (1 + (D + 1) / B)
+
+
+best = min((n / 1000 for n in range(1, 1000)), key=factor)
+reconcile("the best learning rate", guess, best, "")
+assert best == 0.25 and factor(best) == 0.5
+assert factor(0.5) == 1  # from here on it does not learn …
+assert factor(0.6) > 1.4  # … or blows up
+assert math.isclose(factor(0.1), factor(0.4))  # too small and too large can be equally slow
+
+
+def learn(lr: float, steps: int = 30, seed: int = 0) -> list[float]:
+    """Losses of a student that learns a linear teacher with SGD."""
+    generator = torch.Generator().manual_seed(seed)
+    teacher = torch.randn(D, 1, generator=generator).to(device)
+    student = nn.Linear(D, 1, bias=False).to(device)
+    nn.init.zeros_(student.weight)
+    optimizer = torch.optim.SGD(student.parameters(), lr=lr)
+    losses = []
+    for _ in range(steps):
+        x = torch.randn(B, D, generator=generator).to(device)
+        loss = F.mse_loss(student(x), x @ teacher)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+rates = [0.01, 0.1, 0.25, 0.6]
+curves = {f"lr {lr}": learn(lr) for lr in rates}
+for lr in rates:
+    losses = curves[f"lr {lr}"]
+    measured = (losses[-1] / losses[0]) ** (1 / (len(losses) - 1))
+    print(f"lr {lr:<4}: × {measured:.3f} per step, predicted × {factor(lr):.3f}")
+    assert math.isclose(measured, factor(lr), rel_tol=0.12)
+
+# %%
+expected = {
+    f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
+    for lr in rates
+}
+finding = "The best learning rate halves the loss in each step; one above 0.5 explodes"
+plots.show(
+    plots.loss_curves(
+        {name: dict(enumerate(losses)) for name, losses in curves.items()},
+        expected,
+        title=finding,
+    ),
+    alt=f"{finding}. On a log axis all are straight lines: 0.25 falls fastest, 0.1 more slowly, "
+    "0.01 hardly at all, and 0.6 rises. The measured curves lie along the predicted ones.",
+)
+
+# %% [markdown]
+r"""
+On a logarithmic axis these are four straight lines, as predicted. Two conclusions also hold, roughly, beyond linear
+teachers: the best learning rate is a *fraction of the one at which training explodes* (here a half), and that limit
+depends on the noise, and therefore on the batch size.
+
+*Try it yourself:* use a quarter of the batch, `B = 64`. With `factor`, which computes $q$, find the best learning rate
+and the one at which training explodes, then see whether `learn`, which runs the training, agrees.
+
+## 7 · The learning rate over time (optional)
+
+At the start of a run, the gradients are large and the optimizer's averages are still unreliable, so the learning rate
+starts low and increases for a while; this is called *warm-up*. Toward the end, the noise in the gradients keeps the
+loss from settling, so the learning rate goes down, often along half a period of a *cosine*. Together these make a
+**learning-rate schedule**: the learning rate as a function of the step.
+
+The usual way in PyTorch is a *scheduler*, an object that counts its own steps, so it has a state that you have to save
+and may forget. A plain *function of the step* has none.
+
+### Exercise 9.5 · Warm-up and cosine (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `warmup_cosine(step, warmup, steps, peak, floor)`. It returns the learning rate of a step, counted from 0, in the
 full precision of Python's floats (a different rounding of the last digits is fine).
@@ -1115,18 +1103,15 @@ assert np.allclose([rates[0], rates[9], max(rates), rates[120]], [3e-4, 3e-3, 3e
 
 # %% [markdown]
 r"""
-*Try it yourself:* train the linear teacher of section 5 at its best learning rate, 0.25, and then with a warm-up of 10
+*Try it yourself:* train the linear teacher of section 6 at its best learning rate, 0.25, and then with a warm-up of 10
 steps. Does warm-up help there? (On average, those gradients point in the right direction from the first step on.)
 
-## 7 · Checkpoints
+## 8 · Where did the step go?
 
-A **checkpoint** is a file that contains everything another process needs to continue a run. What has to be in it?
-Everything that the *next* step depends on.
-
-We need a run to try this with. We'll train a small language model like the one by Bengio and others (2003): it takes
+Until the end of the lecture we'll train a small language model like the one by Bengio and others (2003): it takes
 the last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers. It
-has dropout, so there's randomness in each step. *Everything below runs on the CPU with one thread*, even if you have
-more: we want to compare bits, and such a small model is no faster with two threads.
+has dropout, so there's randomness in each step. Its learning rate rises for ten steps and then falls linearly, as a
+plain function of the step. *Everything below runs on the CPU with one thread*, because we want to compare bits.
 
 The loss is the usual one for classification. The **cross-entropy loss** is minus the logarithm of the probability that
 the model gave to the correct token, averaged over all positions.
@@ -1161,7 +1146,8 @@ total_steps = 120
 
 
 def lr_at(step: int) -> float:
-    return warmup_cosine(step, 10, total_steps, 5e-3, 5e-4)
+    """Up to 0.005 in ten steps, then down along a straight line."""
+    return 5e-3 * min((step + 1) / 10, (total_steps - step) / (total_steps - 10))
 
 
 Run = tuple[NextByte, torch.optim.AdamW, torch.Generator]
@@ -1198,6 +1184,115 @@ $\ln 256 \approx 5.5$. Two other numbers say the same thing in other units. The 
 number of equally likely choices that would give this loss: here 256 at first. **Bits per byte** is the loss with base-2
 logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
+Now, where does the time of a step go? A **profiler** records when each operation of a program begins and ends.
+`torch.profiler.profile` does this for everything that PyTorch runs in its block. It knows the operators, the backward
+pass and the optimizer; `record_function` labels other parts of your program.
+
+The two linear layers multiply matrices: once each in the forward pass, and twice in the backward pass. These six
+products do all the FLOPs that lecture 06 counts. The rest (looking up vectors, GELU, dropout, softmax, AdamW) doesn't
+count.
+
+**Predict.** What percentage of the time of a step do the six products take?
+"""
+
+# %%
+guess = None  # %
+
+
+# %% tags=["timed"]
+os.environ["KINETO_LOG_LEVEL"] = "99"  # no messages of the profiler's own
+from torch.profiler import ProfilerActivity, profile, record_function
+
+
+class Labelled(nn.Module):
+    """A model whose forward pass has a label in the profile."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor) -> Any:
+        with record_function("forward"):
+            return self.model(ids)
+
+
+def profiled(count: int) -> profile:
+    """The profile of this many steps of your training loop, after three steps to warm up."""
+    model, optimizer, generator = new_run(0)
+
+    def next_batch() -> tuple[Tensor, Tensor]:
+        with record_function("batch"):
+            return get_batch(tokens, 16, 64, generator)
+
+    def loss_fn(scores: Tensor, targets: Tensor) -> Tensor:
+        with record_function("loss"):
+            return next_byte_loss(scores, targets)
+
+    labelled = Labelled(model)
+    train(labelled, optimizer, next_batch, loss_fn, lr_at, range(3))
+    recorded = profile(activities=[ProfilerActivity.CPU], acc_events=True)
+    with recorded as trace, record_function("training"):
+        train(labelled, optimizer, next_batch, loss_fn, lr_at, range(count))
+    return trace
+
+
+def parts_of(trace: profile) -> dict[str, float]:
+    """The share of the time that each part of the training loop takes."""
+    parts = dict.fromkeys(("batch", "forward", "loss", "backward", "optimizer"), 0.0)
+    training = next(event for event in trace.events() if event.name == "training")
+    for event in training.cpu_children:
+        part = event.name
+        if part.startswith(("autograd::engine", "Optimizer.")):
+            part = "backward" if part.startswith("autograd") else "optimizer"
+        if part in parts:
+            parts[part] += event.cpu_time_total / training.cpu_time_total
+    return parts | {"everything else": 1 - sum(parts.values())}
+
+
+profiled_steps = 40
+trace = profiled(profiled_steps)
+for part, share in parts_of(trace).items():
+    print(f"{part:>16} {share:6.1%}")
+
+operators = [row for row in trace.key_averages() if row.key.startswith("aten::")]
+in_all = next(row for row in trace.key_averages() if row.key == "training").cpu_time_total
+print(f"\n{'operator':<32} calls in a step   share of the time")
+for row in sorted(operators, key=lambda row: -row.self_cpu_time_total)[:8]:
+    share = row.self_cpu_time_total / in_all
+    print(f"{row.key:<32} {row.count / profiled_steps:15g} {share:19.1%}")
+products = [row for row in operators if row.key in ("aten::mm", "aten::addmm")]
+in_products = sum(row.self_cpu_time_total for row in products) / in_all
+reconcile("the six matrix products", guess, 100 * in_products, "%")
+
+assert sum(row.count for row in products) == 6 * profiled_steps
+
+# %% [markdown]
+r"""
+Read such a trace from the top. The first table has the parts of your own loop. If `batch` takes much of the step, you
+need section 3; if it doesn't, overlapping can't help. The second table has the operators, with the time that each spent
+itself, without the operators that it called. `mm` and `addmm` are the products (`addmm` also adds the bias). Look for
+operators that do no FLOPs and take time all the same. Drawing dropout's mask is one, `bernoulli_`: it needs a random
+number for each of the 131,072 hidden activations of a batch.
+
+`trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev, and gaps in it are
+where the device waits. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare the
+device's times. For memory, CUDA's allocator keeps a record: call `torch.cuda.memory._record_memory_history()` before
+the step and `torch.cuda.memory._dump_snapshot("snapshot.pickle")` after it, and open the file at
+pytorch.org/memory_viz. This **memory snapshot** shows each block, and the line of Python that allocated it.
+"""
+
+# %%
+assert 16 * 64 * 128 == 131_072  # batch, context, hidden
+
+# %% [markdown]
+r"""
+*Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much of the step disappears?
+
+## 9 · Checkpoints
+
+A **checkpoint** is a file that contains everything another process needs to continue a run. What has to be in it?
+Everything that the *next* step depends on.
+
 A seeded run on a CPU repeats to the last bit, and we'll use this to test checkpoints.
 
 > **Trap: a checkpoint that nobody reads.** You may see a run resumed like this:
@@ -1210,8 +1305,8 @@ A seeded run on a CPU repeats to the last bit, and we'll use this to test checkp
 > … and there it ends. Nothing has been *restored*: the dictionary `loaded` is never used. And if both parts were
 > restored, would that be enough?
 
-Let's find out by leaving out one part of the run's state at a time. We save the run after 20 of 40 steps, a new process
-loads everything except one part, and we count how many of the next 20 losses equal those of the run that never stopped.
+Let's find out. We save the run after 20 of 40 steps, a new process loads everything except one part, and we count how
+many of the next 20 losses equal those of the run that never stopped, from the first on.
 
 **Predict.** If only the optimizer's state is forgotten, how many of the 20 losses are right, to the last bit?
 """
@@ -1265,10 +1360,10 @@ for name in ("optimizer", "data position", "global generator", "step"):
 
 # %% [markdown]
 r"""
-Only one is right. The loss of a step is computed *before* the update, so the first one doesn't depend on the optimizer.
-That's why a loss that "continues where it left off" proves little. A plot of the loss doesn't help either: unless the
-model itself is forgotten, it looks perfectly healthy. Only the bits show the difference. (The last line of the output,
-"all", is a run that forgets everything, as those notes do.)
+The loss of a step is computed *before* the update, so the first one doesn't depend on the optimizer. That's why a loss
+that "continues where it left off" proves little. A plot doesn't help either: unless the model itself is forgotten, it
+looks perfectly healthy. Only the bits show the difference. (The last line of the output, "all", is a run that forgets
+everything, as those notes do.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
@@ -1321,23 +1416,7 @@ file system to another.)
 > PyTorch 2.6, `torch.load` accepts only plain data, unless you say `weights_only=False`. Don't do that with other
 > people's files. To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
 > dictionaries into them.
-"""
 
-# %%
-python_state, numpy_state = io.BytesIO(), io.BytesIO()
-torch.save({"random": random.getstate()}, python_state)  # a tuple of numbers: plain
-torch.save({"numpy": np.random.get_state()}, numpy_state)  # holds an array of NumPy's
-python_state.seek(0)
-numpy_state.seek(0)
-assert torch.load(python_state)["random"] == random.getstate()
-try:
-    torch.load(numpy_state)
-    raise AssertionError("an array of NumPy's counts as plain data")
-except pickle.UnpicklingError as refusal:
-    print(str(refusal).split(".")[0])
-
-# %% [markdown]
-r"""
 ### Exercise 9.6 · Save and resume &nbsp; ★★★ &nbsp; 25 minutes
 
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
@@ -1400,7 +1479,7 @@ r"""
 **Why it matters.** At Llama 3's rate of failures, a month of training is cut into 233 pieces. They amount to one
 uninterrupted run only if each resume is exact.
 
-### What a checkpoint costs, and how often to save one
+### What a checkpoint costs, and how often to save one (optional)
 
 **Predict.** `NextByte` has 63,872 parameters in float32, and AdamW keeps two numbers for each. How many bytes does
 a checkpoint take *per parameter*?
@@ -1424,7 +1503,7 @@ assert 12 * 70e9 == 840e9  # a 70 B model: 840 GB
 
 # %% [markdown]
 r"""
-It takes twelve: 4 for the parameter and 8 for Adam's two averages. (Gradients aren't saved; the next step computes its
+That's 4 bytes for the parameter and 8 for Adam's two averages. (Gradients aren't saved; the next step computes its
 own.) A checkpoint of a model with 70 billion parameters takes 840 GB. At 2 GB/s you wait seven minutes for it.
 
 So you can't save after every step. But you mustn't save too rarely either, because a failure destroys the work since
@@ -1460,7 +1539,6 @@ print(f"if saving takes 5 s: {lost(math.sqrt(2 * 5 * one_failure), 5, one_failur
 assert abs(by_formula - by_search) < 1 and round(by_formula / 60) == 19
 assert round(lost(by_formula, 60, one_failure), 3) == 0.104
 assert round(1 - FACTS["Llama 3.1 405B effective training time"].value, 3) == 0.1
-assert round(30 * 24 * 3600 / one_failure) == 233  # pieces of a month
 
 # %% [markdown]
 r"""
@@ -1469,7 +1547,7 @@ causes together. Their storage takes 2 TB/s, and 7 TB/s at its peak, so they nee
 Models, section 3.3.1.) That's why people work on *fast* checkpoints: each GPU saves only its own part, which is first
 copied to the CPU's memory and then written to disk while training goes on.
 
-### What a more careful version adds
+### What a more careful version adds (optional)
 
 `course_utils.checkpoint` does what yours does, and a few things that you only need on a bad day. It also restores
 NumPy's, Python's and the GPUs' generators. It makes sure that the bytes are on the disk before the rename (`fsync`),
@@ -1521,11 +1599,10 @@ r"""
 *Try it yourself:* use `plots.loss_curves` to plot `resume_without({"optimizer"})`, the losses without the optimizer's
 state, next to `whole[20:]`. Would you have noticed that something is missing?
 
-## 8 · A power cut
+## 10 · A power cut
 
-Now let's put everything together. Except for the seeding, all parts are yours: `write_tokens` and `open_tokens` made
-the data, `get_batch` draws from it, `warmup_cosine` sets the learning rate, `train` runs the steps, and
-`save_checkpoint` saves every 30 steps. The run has 120 steps. Just before step 75 the power fails.
+Now let's put your parts together: `write_tokens` and `open_tokens` made the data, `get_batch` draws from it, `train`
+runs the steps, and `save_checkpoint` saves every 30 steps. The run has 120 steps. Just before step 75 the power fails.
 
 After that, a *new process* would continue. We can't restart your notebook, so we imitate one: we keep nothing of the
 old run except the file, and we seed the new run differently, so that you'd notice if anything weren't restored.
@@ -1578,7 +1655,8 @@ assert sorted(before_cut) == list(range(60)) and sorted(after_cut) == list(range
 assert before_cut | after_cut == never_stopped  # every loss, every bit
 for name, weight in model_whole.state_dict().items():
     assert torch.equal(weight, model_resumed.state_dict()[name])  # and every weight
-print(f"{len(after_cut)} resumed losses and {parameters:,} weights: not one bit differs")
+weights = sum(p.numel() for p in model_whole.parameters())
+print(f"{len(after_cut)} resumed losses and {weights:,} weights: not one bit differs")
 assert never_stopped[0] > 5.3 and never_stopped[119] < 3
 
 # %%
@@ -1601,7 +1679,7 @@ plots.show(
 
 # %% [markdown]
 r"""
-Fifteen steps were done twice, and nothing else was lost. The seam doesn't show in the plot, in the weights,
+Nothing was lost but the steps since the last checkpoint. The seam doesn't show in the plot, in the weights,
 or in any bit. So here's the answer to our question: a run must remember *everything that its next step depends on*, and
 write it down *completely or not at all*.
 
@@ -1637,8 +1715,7 @@ your `load_checkpoint`, and see which of the asserts above notices.
 
 **Mechanics.** Store tokens as the smallest unsigned integers that hold the vocabulary, in a .npy file opened with
 `mmap_mode="r"`; convert the window to int64, not the file. $N$ tokens have $N - T$ windows with targets. `random`,
-NumPy and PyTorch are seeded separately, batches have their own generator, and an evaluation gets a seed that holds for
-its own block only. Clear the gradients, run the backward pass, take the step; check the loss before the update. A
+NumPy and PyTorch are seeded separately, and batches have their own generator. Clear the gradients, run the backward pass, take the step; check the loss before the update. A
 checkpoint contains model, optimizer, step, generators and data position: 12 bytes per parameter for AdamW in float32.
 Write it beside the old one and rename it when it's complete.
 
@@ -1648,7 +1725,8 @@ bits, on a machine where equal bits are guaranteed. For a schedule, prefer a fun
 state.
 
 **Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
-slow, and overlapping hides it as long as it takes no longer than the step. The best learning rate is a fraction of the
+slow, and overlapping hides it as long as it takes no longer than the step. A profile shows which of them it is, and how
+much time goes into operations that do no FLOPs. The best learning rate is a fraction of the
 one at which training explodes. Seeds fix the draws, not the order of additions. With sixteen thousand GPUs something
 fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds.
 

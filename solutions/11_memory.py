@@ -6,10 +6,9 @@ r"""
 
 > **The model doesn't fit. What can you trade for memory?**
 
-In lecture 08 you accounted for every byte of a training step and sorted the bytes into four kinds. In this lecture
-you'll reduce them. None of the methods is free: you pay with more passes, more FLOPs, transfer time, a different
-optimizer, or a model that can learn less. For each method we do the same three things: write down what it saves and
-what it costs, run it, and measure both.
+In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce them. None of the methods is
+free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn less. So for
+each method we write down what it saves and what it costs, run it, and measure both.
 
 This lecture stays on one device. By the end you'll have trained a model four times, adding one method each time, and
 you'll have predicted every byte that each of these runs needs.
@@ -45,11 +44,12 @@ r"""
 Let's train Llama 3.1 8B in the usual way: weights and gradients in bfloat16, master weights and
 AdamW's two averages in float32 (lecture 10), with one sequence of 8,192 tokens, on one H100.
 
-**Predict.** How many times the card's 80 GB does this take?
+**Predict.** Llama 3.1 8B has 8.03 billion parameters. How many GB do weights, gradients, master weights and
+averages take together?
 """
 
 # %%
-guess = None  # times
+guess = None  # GB
 
 # %%
 llama = napkin.PUBLISHED["Llama 3.1 8B"]
@@ -57,8 +57,10 @@ card = FACTS["H100 SXM memory"].value
 alone = napkin.memory(llama, napkin.Step(batch=1, context=8_192))
 for kind, size in alone.items():
     print(f"{kind:>16}: {readable(size, 'B'):>8}")
-reconcile("one sequence on one card", guess, sum(alone.values()) / card, "times the card")
+without = sum(alone.values()) - alone["activations"]
+reconcile("all but the activations", guess, without / 1e9, "GB")
 
+assert round(llama.parameters / 1e9, 2) == 8.03 and without == 16 * llama.parameters
 assert round(sum(alone.values()) / card, 1) == 2.2
 assert alone["optimizer state"] == max(alone.values()) == 8 * llama.parameters
 assert round(alone["optimizer state"] / card, 1) == round(4 / 5, 1)
@@ -66,9 +68,8 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
-It needs more than twice the card's memory. The optimizer state alone would take four fifths of it, and the activations
-of one sequence another three fifths. Here's what people do about it, and what they pay. You'll measure the effect of
-each method in this lecture.
+With the activations of one sequence, the sum is more than twice the card's memory: the optimizer state alone would take
+four fifths of it, and the activations another three fifths. Here's what people do about it, and what they pay.
 
 | method | reduces | costs |
 |---|---|---|
@@ -167,8 +168,8 @@ one: the activations of each part are freed as soon as that part is done, and `b
 previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
 optimizer step.
 
-**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. By what factor does it shrink
-for the model above, with eight parts? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
+**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. How many times as large is it for
+the whole batch at once as in eight parts, for the model above? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
 
 # %%
@@ -179,15 +180,15 @@ part_kept = saved_bytes(forward_loss, data[: B // 8], goal[: B // 8], exclude=mo
 enter("accumulation, 8 parts: activations", 4 * 9 * L * (B // 8) * d, part_kept)
 fixed = 16 * numbers  # parameters, gradients, two averages, in float32
 shrunk = (fixed + plain_kept) / (fixed + part_kept)
-reconcile("the sum in eight parts", guess, shrunk, "times smaller")
+reconcile("the sum for the whole batch", guess, shrunk, "times that in eight parts")
 
 assert plain_kept == 8 * part_kept
 assert 1 < shrunk < 8
 
 # %% [markdown]
 r"""
-The activations shrink by a factor of eight and the sum by much less, because the parameters, the gradients and the
-optimizer state take the same space, whatever the batch size.
+The activations shrink to an eighth, the sum by much less: parameters, gradients and optimizer state take the same space,
+whatever the batch size.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
@@ -390,8 +391,7 @@ It keeps a ninth of the bytes for a third more FLOPs. (The first input is data a
 errors, which take up just as much.) When the backward pass reaches a block, that block's $9d$ numbers exist too, but
 only for one block at a time.
 
-PyTorch's own version, `torch.utils.checkpoint`, keeps the same number of bytes. It also does something that yours
-doesn't.
+PyTorch's own version, `torch.utils.checkpoint`, keeps the same number of bytes, and does something that yours doesn't.
 
 > **Trap: random numbers.** If the block contains dropout, the second forward pass draws a *different* mask. The
 > gradient then belongs to a function that was never computed. PyTorch's version saves the state of the random number
@@ -507,7 +507,8 @@ assert round(hfu / mfu - 1, 3) == 0.027  # measured in that paper: 2.7% more FLO
 # %% [markdown]
 r"""
 Selective recomputation saves 70% of the bytes for 2.7% more FLOPs. If you choose well *what* to recompute, it costs
-almost nothing. (FlashAttention, a fast implementation of attention, makes this choice inside a single kernel.)
+almost nothing. (In PyTorch, you pass a list of the operators whose results should be kept to
+`torch.utils.checkpoint.create_selective_checkpoint_contexts`, and its result to `checkpoint` as `context_fn`. FlashAttention, a fast implementation of attention, makes this choice inside a single kernel.)
 
 ### Offloading
 
@@ -644,20 +645,21 @@ r"""
 The same calculation works for the optimizer *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
 master weights and both averages in the CPU's memory and lets the CPU do the optimizer step. In each step the new
 weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
-them: 2 bytes per parameter in each direction. (The CPU's own work adds to this, unless it's hidden too.)
+them: 2 bytes per parameter in each direction. (The CPU's own work adds to this, unless it's hidden too.) PCIe, the link
+between the CPU and an H100, carries 64 GB/s in each direction according to the data sheet.
 
-**Predict.** For Llama 3.1 8B and an H100, with the data sheet's bandwidth for PCIe (the link between GPU and CPU), 64
-GB/s in each direction, how many seconds do these copies take in each step?
+**Predict.** The forward pass does 2 FLOPs per parameter and token, at some 400 TFLOP/s (an MFU of 0.4). How many tokens
+must a step have for the forward pass to hide the copy of the new weights completely?
 """
 
 # %%
-guess = None  # seconds
+guess = None  # tokens
 
 # %%
 each_way = FACTS["H100 SXM PCIe bandwidth"].value / 2  # data sheets add both directions
 rate = 0.4 * FACTS["H100 SXM bfloat16 peak"].value  # at an MFU of 0.4
 size = 2 * llama.parameters  # bytes, each way
-reconcile("copying gradients and weights", guess, 2 * size / each_way, "s")
+reconcile("hiding the copy takes", guess, rate / each_way, "tokens")
 for tokens in (8_192, 2_048):
     flops = 2 * llama.parameters * tokens  # of the forward pass
     plain_seconds = 3 * flops / rate
@@ -672,16 +674,16 @@ for tokens in (8_192, 2_048):
         assert round(waiting, 1) == 1.5 and math.isclose(hiding, plain_seconds)
     else:
         assert hiding > 1.9 * plain_seconds
-assert round(rate / each_way, -2) == 6_200  # tokens that hide the copies completely
+assert round(rate / 1e12, -1) == 400 and each_way == 64e9
+assert math.isclose(2 * llama.parameters * (rate / each_way) / rate, size / each_way)
 assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-The copies take half a second, the computation a second, and the GPU needs 96 GB less memory. With overlap the copies
-are hidden completely; but with a quarter of the tokens, the step takes twice as long as without offloading, even with
-overlap. How many tokens does it take to hide them? The forward pass, $2N$ FLOPs per token, must take at least as long
-as moving $2N$ bytes. So you need at least rate / link tokens, where the rate is what the GPU achieves, not its peak:
-some 6,200 on this hardware, for *any* model.
+The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$ bytes. So you need at least rate / link
+tokens, for *any* model. With 8,192 tokens, the copies take half a second and the computation a second, and the copies
+are hidden completely. With a quarter of the tokens, the step takes twice as long as without offloading, even with
+overlap. In return, the GPU needs 96 GB less memory.
 
 *Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
 checkpoint keeps is offloaded too. What is moved now?
@@ -699,8 +701,7 @@ below, needs no counter.
 
 # %% [markdown]
 r"""
-For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product; LoRA, which
-you'll meet below, does something similar. Here's a function that computes the size of the state, including counters,
+For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product. Here's a function that computes the size of the state, including counters,
 for a model with parameters of the given shapes (in lecture 08 you wrote it for six optimizers):
 """
 
@@ -858,7 +859,8 @@ r"""
 **Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't reduce every kind
 of memory.
 
-**Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor do the *activations* shrink?
+**Predict.** All matrices of the stack become LoRA layers of rank 4. How many times as large were the *activations* before
+as they are now?
 """
 
 # %%
@@ -883,14 +885,14 @@ gradient_bytes = sum(storage_bytes(p.grad) for p in model.parameters() if p.grad
 enter("LoRA: gradients", 4 * thin, gradient_bytes)
 enter("LoRA: state", 8 * thin + 4 * len(trained), state_bytes(adamw))
 print(f"parameters that are trained: {thin:,} of {numbers:,}")
-reconcile("activations with LoRA", guess, plain_kept / lora_kept, "times smaller")
+reconcile("activations before", guess, plain_kept / lora_kept, "times those with LoRA")
 
 assert gradient_bytes < numbers  # less than a quarter of the 4 · N bytes of the whole model's
 assert lora_kept >= plain_kept
 
 # %% [markdown]
 r"""
-They don't shrink at all. The frozen matrix no longer needs its input, but LoRA's `down` does, and for each matrix the
+The frozen matrix no longer needs its input, but LoRA's `down` does, and for each matrix the
 $r$ numbers between LoRA's `down` and `up` are kept as well. LoRA saves memory *per parameter* and checkpointing saves
 it *per token*, so they complement each other.
 
@@ -1033,12 +1035,12 @@ assert eager.bytes == 9 * traffic["fused"]
 
 # %% [markdown]
 r"""
-Running one operation at a time moves nine times the bytes. Now let PyTorch compile the function, and look at the
+Now let PyTorch compile the function, and look at the
 kernels that it generates and at the tensors that they read and write. (On a CPU this needs a C++ compiler. If there's
 none, the cell says so. The first compilation takes about ten seconds.)
 """
 
-# %%
+# %% tags=["folded"]
 import re
 
 import torch._inductor.exc

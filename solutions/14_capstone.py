@@ -109,7 +109,7 @@ belongs to the validation set: the model never trains on it, so memorizing the t
 """
 
 
-# %%
+# %% tags=["folded"]
 def read_sources(pattern: str, most: int) -> tuple[bytes, bytes]:
     """The training text, at most this many bytes, and the validation text, a tenth of that."""
     root = Path(sysconfig.get_path("stdlib"))
@@ -339,8 +339,7 @@ r"""
 
 **Why it matters.** This decides which batch size fits, and what to change if none does.
 
-**Predict.** By what factor do the *activations* shrink under autocast, for your preset? (If you think they grow, give a
-number below 1.)
+**Predict.** For your preset, how many times as many bytes do the *activations* take in `float32` as under autocast?
 """
 
 # %%
@@ -362,7 +361,7 @@ step_bytes = {
 }
 in_float32, in_mixed = step_bytes[False], step_bytes[True]
 shrinks = in_float32["activations"] / in_mixed["activations"]
-reconcile("activations under autocast", guess, shrinks, "times smaller")
+reconcile("activations in float32", guess, shrinks, "times those under autocast")
 for kind in in_mixed:
     both = (readable(kinds[kind], "B") for kinds in (in_float32, in_mixed))
     print("{:>16}: {:>8} in float32, {:>8} in mixed precision".format(kind, *both))
@@ -676,11 +675,12 @@ r"""
 **Bytes.** We run one step and measure the memory after each part of it, as in lecture 08. The optimizer is PyTorch's
 AdamW in its fused version, which makes no temporaries. Weight decay applies to matrices but not to vectors.
 
-**Predict.** The activations were planned from two tables. By what percentage will the plan be off, in mixed precision?
+**Predict.** The two tables of activations lack a row: for the backward pass, the loss keeps one more tensor. Its numbers
+aren't floating-point. How many bytes per token does it add?
 """
 
 # %%
-guess = None  # %
+guess = None  # B per token
 
 
 # %% tags=["item-82", "item-84", "item-87"]
@@ -729,22 +729,15 @@ for precision, kinds in step_bytes.items():
         if device.type != "mps":  # where attention is another operation, which keeps more
             assert abs(share) < 0.02
 more = measured_bytes[True]["activations"] - in_mixed["activations"]
-reconcile(
-    "the error of the plan for activations",
-    guess,
-    100 * abs(more) / in_mixed["activations"],
-    "%",
-)
-print(f"{more / tokens_per_step:g} B more per token")
+reconcile("activations beyond the plan", guess, more / tokens_per_step, "B per token")
 
 if device.type == "cpu":
     assert more == 8 * tokens_per_step
 
 # %% [markdown]
 r"""
-The plan is almost exact. AdamW has step counters, 4 bytes for each tensor. And the activations take 8 bytes per token
-more than planned, for the *targets*. A batch is cut from longer rows, so flattening the targets copies them, as
-`int64`, and the loss keeps the copy. Our tables have no row for that; only a byte-for-byte comparison could reveal it.
+The plan is almost exact. AdamW has step counters, 4 bytes for each tensor. And the loss keeps the *targets*: a batch is
+cut from longer rows, so flattening the targets copies them, as `int64`. Only a byte-for-byte comparison reveals that.
 It's far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
@@ -791,11 +784,6 @@ def train_model(
 
 # %% [markdown]
 r"""
-These lines are at the core of larger runs too, which add optimizations for speed and memory, and more machines.
-"""
-
-# %% [markdown]
-r"""
 ### The rehearsal
 
 The plan still lacks the fraction of the ceiling. So we rehearse: train a model of *one* layer for a few steps, and one
@@ -809,8 +797,8 @@ Why not use two layers? Because every error in $t(m) - t(1)$ is multiplied by $(
 that's $L - 1$; here it's less than two. And we need the *mean* time of a step, not the median, because a run pays for
 its slow steps too.
 
-The rehearsal takes seconds, however long the run is. We do it in both formats and choose the faster one, since
-mixed precision may gain less in this model than in one large product.
+We do it in both formats and choose the faster one, since mixed precision may gain less in this model than in one large
+product.
 
 One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time, forward
 only: a third of a step's FLOPs each (lecture 06), so in all it takes as long as $5 \cdot 16 / 3 \approx 27$ steps.
@@ -1089,7 +1077,7 @@ more likely.
 """
 
 
-# %% tags=["timed"]
+# %%
 sampler = torch.Generator().manual_seed(3)
 
 
@@ -1097,6 +1085,9 @@ def draw(scores: Float[Tensor, "b vocabulary"], temperature: float = 0.7) -> Int
     """An id for each row, drawn from the probabilities of its logits."""
     probabilities = (scores.float() / temperature).softmax(dim=-1).cpu()
     return torch.multinomial(probabilities, 1, generator=sampler)[:, 0].to(scores.device)
+
+
+# %% tags=["timed", "folded"]
 
 
 def columns(texts: dict[str, str], width: int = 38) -> str:
@@ -1138,57 +1129,12 @@ it learned that in a few minutes on your own machine.
 
 *Try it yourself:* a temperature of 0.2, and one of 1.5. Then try another start: `b"class "`, `b"import "`.
 
-## 6 · Plan and result
-
-### Exercise 14.6 · What is off? &nbsp; ★★☆ &nbsp; 15 minutes
-
-Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. A number is off if it
-differs from the plan by *more* than its tolerance, in either direction. The tolerance is a fraction of the *planned*
-number: 0.02 means 2%, and 0 means exactly equal. Compare the difference itself, since a quotient is rounded: at a
-tolerance of 0.1, a measured 110 is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1.
-(Otherwise no number is so close to its limit that rounding would matter.) And a measured NaN, such as the loss of a run
-that diverged, is off.
-
-Return a dict of the numbers that are off, with their relative difference as the value: −0.3 if the measured number is
-30% less than planned, NaN for a NaN. A name that was planned but not measured is off as well; its value is None.
-Planned numbers are positive, every planned name has a tolerance, and numbers measured without a plan are ignored.
-"""
-
-
-# %% nbgrader={"grade": false, "grade_id": "discrepancies", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def discrepancies(
-    planned: dict[str, float], measured: dict[str, float], tolerances: dict[str, float]
-) -> dict[str, float | None]:
-    """For each number that is off by more than its tolerance, its relative difference from the plan."""
-    ### BEGIN SOLUTION
-    off: dict[str, float | None] = {}
-    for name, plan in planned.items():
-        if name not in measured:
-            off[name] = None
-            continue
-        difference = measured[name] - plan
-        if not abs(difference) <= tolerances[name] * plan:  # and not `>`, which NaN never is
-            off[name] = difference / plan
-    return off
-    ### END SOLUTION
-
-
-# %% nbgrader={"grade": true, "grade_id": "test_discrepancies", "locked": true}
-check("discrepancies")
-
-# %% [markdown]
-r"""
-<details><summary>Hint 1</summary>Go through <code>planned</code>, and ask first whether the name is in <code>measured</code>.</details>
-<details><summary>Hint 2</summary>A quotient is rounded; the difference of two numbers this close together isn't. And every less-than or greater-than comparison with NaN is False: should you ask whether a number is outside its tolerance, or whether it's within?</details>
-
-**Why it matters.** A plan is only useful if you compare it with the result.
-
-## 7 · Everything, planned and measured
+## 6 · Everything, planned and measured
 
 All the numbers in the plan were written down before the first step of the run. Here they are beside the measurements.
 """
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 planned = {kind: float(number) for kind, number in work.items()}
 measured = {kind: float(number) for kind, number in counted.items()}
 tolerances = dict.fromkeys(planned, 0.0)
@@ -1200,7 +1146,7 @@ planned["seconds"] = planned_seconds
 measured["seconds"] = run_seconds
 tolerances["seconds"] = 0.2
 
-off = discrepancies(planned, measured, tolerances)
+off = {k for k, plan in planned.items() if abs(measured[k] - plan) > tolerances[k] * plan}
 for kind, plan in planned.items():
     verdict = "off" if kind in off else "as planned"
     print(
@@ -1209,7 +1155,7 @@ for kind, plan in planned.items():
     )
 
 if device.type != "mps":  # see section 3
-    assert off.keys() <= {"seconds"}  # all else does not depend on what else the machine does
+    assert off <= {"seconds"}  # all else does not depend on what else the machine does
 # A machine may be busy, and several times slower; a wrong unit is a factor of 1,000.
 assert 1 / 50 < run_seconds / planned_seconds < 50
 
@@ -1259,7 +1205,63 @@ arXiv:2203.15556. That would be another course.)
 *Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
 much? Then run from the top.
 
-## 8 · What more could you gain?
+## 7 · What is off? (optional)
+
+The comparison above is a list that you read. If you want a program to do it, for instance after each of many runs, it has
+to know which differences matter.
+
+### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. A number is off if it
+differs from the plan by *more* than its tolerance, in either direction. The tolerance is a fraction of the *planned*
+number: 0.02 means 2%, and 0 means exactly equal. Compare the difference itself, since a quotient is rounded: at a
+tolerance of 0.1, a measured 110 is not off if 100 was planned, although `110 / 100 - 1` is slightly more than 0.1.
+(Otherwise no number is so close to its limit that rounding would matter.) And a measured NaN, such as the loss of a run
+that diverged, is off.
+
+Return a dict of the numbers that are off, with their relative difference as the value: −0.3 if the measured number is
+30% less than planned, NaN for a NaN. A name that was planned but not measured is off as well; its value is None.
+Planned numbers are positive, every planned name has a tolerance, and numbers measured without a plan are ignored.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "discrepancies", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def discrepancies(
+    planned: dict[str, float], measured: dict[str, float], tolerances: dict[str, float]
+) -> dict[str, float | None]:
+    """For each number that is off by more than its tolerance, its relative difference from the plan."""
+    ### BEGIN SOLUTION
+    off: dict[str, float | None] = {}
+    for name, plan in planned.items():
+        if name not in measured:
+            off[name] = None
+            continue
+        difference = measured[name] - plan
+        if not abs(difference) <= tolerances[name] * plan:  # and not `>`, which NaN never is
+            off[name] = difference / plan
+    return off
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_discrepancies", "locked": true}
+check("discrepancies")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Go through <code>planned</code>, and ask first whether the name is in <code>measured</code>.</details>
+<details><summary>Hint 2</summary>A quotient is rounded; the difference of two numbers this close together isn't. And every less-than or greater-than comparison with NaN is False: should you ask whether a number is outside its tolerance, or whether it's within?</details>
+
+**Why it matters.** A plan is only useful if you compare it with the result.
+"""
+
+# %% tags=["timed"]
+judged = discrepancies(planned, measured, tolerances)
+print("\n".join(f"{kind}: {by:+.1%}" for kind, by in judged.items()) or "nothing is off")
+assert judged.keys() == off
+
+# %% [markdown]
+r"""
+## 8 · What more could you gain? (optional)
 
 The fraction of the ceiling is small. What would raise it? Here's one step of the same training, with one change after
 the other, each in addition to those before it:

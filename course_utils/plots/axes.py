@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from matplotlib.ticker import FuncFormatter
@@ -78,15 +79,31 @@ def legend(
     *,
     measured: bool,
     predicted: bool,
-    markers: tuple[str, str] = ("o", "o"),
+    markers: tuple[Sequence[str], Sequence[str]] = ("o", "o"),
     names: tuple[str, str] = ("measured", "predicted"),
 ) -> None:
-    """What filled and hollow mean, at the lower right."""
-    filled = {"markerfacecolor": MEASURED, "markeredgecolor": INK, "label": names[0]}
-    hollow = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2, "label": names[1]}
-    looks: list[dict[str, Any]] = [filled] * measured + [hollow] * predicted
-    handles = [Line2D([], [], linestyle="none", marker=markers[look is hollow], markersize=8, **look) for look in looks]
-    fig.legend(handles=handles, loc="lower right", ncols=2, frameon=False, fontsize=9, handletextpad=0.2)
+    """What filled and hollow marks mean, at the lower right, with each marker that they have."""
+    filled = {"markerfacecolor": MEASURED, "markeredgecolor": INK}
+    hollow = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2}
+    every = zip((filled, hollow), markers, names, (measured, predicted), strict=True)
+    kinds = [(look, which, name) for look, which, name, shown in every if shown]
+    handles = [
+        tuple(Line2D([], [], linestyle="none", marker=marker, markersize=8, **look) for marker in dict.fromkeys(which))
+        for look, which, _ in kinds
+    ]
+    if not kinds:
+        return
+    fig.legend(
+        handles=handles,
+        labels=[name for _, _, name in kinds],
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0.6)},
+        handlelength=max(1.4 * len(each) for each in handles),
+        loc="lower right",
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+        handletextpad=0.6,
+    )
 
 
 def note(ax: Axes, text: str, xy: tuple[float, float], offset: tuple[float, float], **look: Any) -> Annotation:

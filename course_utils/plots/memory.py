@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +17,16 @@ from course_utils.plots.style import CONTEXT, DATA, HIGHLIGHT, INK, styled
 from course_utils.units import readable
 
 MAX_CARDS = 64  # memory_bar draws one box for each
+
+
+# From dark to light, far enough apart to be told from each other in a legend.
+_BLUES = ("#172b57", "#3763c4", DATA, "#a9c6fe", "#e6efff")
+
+
+def _steps(count: int) -> list[str]:
+    """Colors of a bar's parts, from dark to light, as different as that many can be."""
+    last = len(_BLUES) - 1
+    return [_BLUES[round(i * last / max(count - 1, 1))] for i in range(min(count, len(_BLUES)))]
 
 
 def memory_bar(parts: Mapping[str, float], *, capacity: float, capacity_label: str, title: str | None = None) -> Figure:
@@ -90,7 +101,7 @@ def memory_stacks(
         totals[name] = positive(sum(parts.values()), f"the sum of {name!r}")
     ends = {label: positive(at, f"the limit {label!r}") for label, at in (limits or {}).items()}
     kinds = list(dict.fromkeys(part for parts in bars.values() for part in parts))
-    shades = {kind: 0.85 - 0.65 * i / max(len(kinds) - 1, 1) for i, kind in enumerate(kinds)}
+    colors = dict(zip(kinds, itertools.cycle(_steps(len(kinds)))))
     with styled():
         width, row = 8.9, 0.42
         room = 1.35 + 0.24 * len(wrap_title(title, width)) + row * len(bars)
@@ -104,7 +115,7 @@ def memory_stacks(
         for place, (name, parts) in enumerate(bars.items()):
             start = 0.0
             for kind, size in parts.items():
-                look: dict[str, Any] = {"facecolor": to_rgba(DATA, shades[kind]), "edgecolor": INK, "linewidth": 0.8}
+                look: dict[str, Any] = {"facecolor": colors[kind], "edgecolor": INK, "linewidth": 0.8}
                 ax.add_artist(Rectangle((start, place - 0.3), size, 0.6, gid=f"{name}: {kind}", **look))
                 start += size
             at_end: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "left", "va": "center"}
@@ -112,6 +123,6 @@ def memory_stacks(
         for label, at in ends.items():
             ax.plot([at, at], [-0.55, len(bars) - 0.5], color=HIGHLIGHT, linewidth=1.8, linestyle="--", gid=label)
             ax.text(at, -0.6, label, ha="center", va="bottom", size=9)
-        handles = [Patch(facecolor=to_rgba(DATA, shades[kind]), edgecolor=INK, label=kind) for kind in kinds]
+        handles = [Patch(facecolor=colors[kind], edgecolor=INK, label=kind) for kind in kinds]
         fig.legend(handles=handles, loc="lower center", ncols=len(kinds), frameon=False, fontsize=9)
     return fig

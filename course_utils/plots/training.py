@@ -75,14 +75,22 @@ def loss_curves(
                 zorder=2,
                 linestyle="-" if is_measured else "--",
             )
-            for step in (step for step in at if (step - first) % every == 0):  # so that marks of two curves meet
+            few = len(at) <= _MARKS  # otherwise at the same steps, so that marks of two curves meet
+            for step in (step for step in at if few or (step - first) % every == 0):
                 mark(ax, step, points[step], markers[label], measured=is_measured, gid=label)
         for name, (start, stop) in spans.items():
             ax.axvspan(start, stop, color=HIGHLIGHT, alpha=0.12, linewidth=0, zorder=0, gid=f"span {name}")
             note(ax, name, (start, low), (4, 6), annotation_clip=False)
-        for number, (name, step) in enumerate(sorted(events.items(), key=lambda event: event[1])):
+        order = sorted(events.items(), key=lambda event: event[1])
+        for number, (name, step) in enumerate(order):
             ax.axvline(step, color=CONTEXT, linewidth=1.5, linestyle=":", zorder=1, gid=f"event {name}")
-            note(ax, name, (step, max(losses) * factor), (4, -12 - 14 * number), annotation_clip=False)
+            # To its left, if the next event's line would cross the name.
+            close = number + 1 < len(order) and order[number + 1][1] - step < 0.2 * (last - first)
+            look = {"ha": "right"} if close else {}
+            at_top = (step, max(losses) * factor)
+            note(ax, name, at_top, (-4 if close else 4, -12 - 14 * number), annotation_clip=False, **look)
         label_ends(ax, {label: (max(points), points[max(points)]) for label, _, points in reversed(drawn)})
-        legend(fig, measured=bool(measured), predicted=bool(predicted), names=names)
+        if measured and predicted:
+            shown = ("".join(markers[label] for label in measured), "".join(markers[label] for label in predicted))
+            legend(fig, measured=True, predicted=True, markers=shown, names=names)
     return fig

@@ -339,7 +339,9 @@ exercise.requirement(
     points=0.75,
     probe=watched,
     visible=[given(3, says="the files in the folder during a second save_checkpoint"),
-             given(4, False, says="the files in the folder during a first save_checkpoint")],
+             given(4, False, says="the files in the folder during a first save_checkpoint"),
+             given(5, True, "run.pt", ["notes.txt"],
+                   says="the files in the folder during a second save_checkpoint, with notes.txt beside run.pt")],
     edges={
         "no suffix": given(5, True, "run"),
         "two": given(6, True, "run.v2.pt"),
