@@ -819,7 +819,7 @@ axes.minorticks_off()
 axes.set_xlim(4, 40)
 more, longer = ends[2_048][2:]
 finding = (
-    f"A full batch with 2,048 tokens each writes {more:.0f} times as much as one sequence, "
+    f"A full batch with 2,048 tokens each writes {more:.0f} times as much as one sequence,\n"
     f"and a step takes {longer:.1f} times as long"
 )
 figure.suptitle(finding, x=0.01, ha="left", size=11, weight="bold")
