@@ -8,11 +8,11 @@ r"""
 > **What do the bits inside an element mean, and what gets lost?**
 
 A **floating-point number** is stored like a number in scientific notation, with a sign, a few digits and an exponent.
-In a tensor it has exactly 64, 32, 16 or 8 bits. So every format can represent only certain numbers and must round all
-the others. The designer of the format chose which numbers it can represent, and you choose again whenever you write
-`dtype=`. In this lecture you'll write a decoder and check it against PyTorch on every one of the 131,584 bit patterns
-of `float16`, `bfloat16` and the two 8-bit formats. You'll also see which formats round gradients to zero, which ones
-leave a weight stuck, and how people fix both.
+In a tensor it has exactly 64, 32, 16, 8 or even 4 bits. So every format can represent only certain numbers and must
+round all the others. The designer of the format chose which numbers it can represent, and you choose again whenever you
+write `dtype=`. In this lecture you'll write a decoder and check it against PyTorch on every one of the 131,584 bit
+patterns of `float16`, `bfloat16` and the two 8-bit formats. You'll also see which formats round gradients to zero,
+which ones leave a weight stuck, and how people fix both. At the end you'll read a format of only four bits.
 
 (Bits mean the same thing on a GPU as on a CPU, so this lecture runs on the CPU.)
 """
@@ -210,7 +210,7 @@ The 8-bit formats are meant for *storing* numbers, and for matrix multiplication
 PyTorch you can't even add two such tensors. Instead, you convert, compute, and convert back.
 """
 
-# %%
+# %% tags=["error-18"]
 small = torch.tensor([0.1, 1.0, 300.0]).to(torch.float8_e4m3fn)
 print(small.float())  # what the conversion made of them
 assert small.float().tolist() == [0.1015625, 1.0, 288.0]
@@ -609,6 +609,10 @@ for dtype, digits in ((torch.float32, 6.9), (torch.float16, 3.0), (torch.bfloat1
 
 # %% [markdown]
 r"""
+What happens exactly halfway? PyTorch's conversions and sums **round to nearest**, with ties to even: they take the
+closer neighbor, and if a number lies exactly in the middle, the neighbor whose last bit is 0. (Always rounding halves
+up would make sums drift upward.)
+
 **Predict.** Add up a thousand ones in `bfloat16`, one after another. What's the result?
 """
 
@@ -634,13 +638,10 @@ they keep the running sum in the wider format and round once, at the end.
 *Try it yourself:* do the same in `float16`, with 5,000 ones. Predict where it gets stuck: at which number is the gap
 2?
 
-## 5 · Rounding, by hand
+## 5 · Rounding, by hand (optional)
 
-Converting to a narrower format means choosing between two neighbors. PyTorch's conversions **round to nearest**, with
-ties to even: they take the closer neighbor, and if the number lies exactly in the middle, the neighbor whose last bit
-is 0. (Always rounding halves up would make sums drift upward.) We can watch the rule at work in the conversion from
-`float32` to `bfloat16`, because the upper 16 bits are the neighbor nearer to zero, and the lower 16 bits say how far
-beyond it the number lies:
+We can watch rounding to nearest in the conversion from `float32` to `bfloat16`. The upper 16 bits are the neighbor
+nearer to zero, and the lower 16 bits say how far beyond it the number lies:
 
 ```
 lower 16 bits    below 0x8000, which is 1000 0000 0000 0000 in base two:    the upper bits stay
@@ -670,7 +671,7 @@ assert torch.tensor(1.999).bfloat16() == 2  # the carry at work
 r"""
 *Try it yourself:* Python's own `round` follows the same rule. What are `round(0.5)`, `round(1.5)` and `round(2.5)`?
 
-### Exercise 2.5 · To bfloat16, bit by bit &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 2.5 · To bfloat16, bit by bit (optional) &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `to_bfloat16_bits(x)`. For each element of the `float32` tensor `x`, it returns the 16 bits of the nearest
 `bfloat16`, as an integer from 0 to 65,535. Ties go to the even neighbor. Numbers half a gap or more above the largest
@@ -707,7 +708,7 @@ ones are above 0x8000, and only then? And what changes on a tie, if the upper pa
 
 **Why it matters.** On processors without an instruction for this conversion, software does it this way, with two
 additions, two shifts and a mask. Once you know the trick, you can build other kinds of rounding, which many processors
-have no instruction for. You'll do that in the next section.
+have no instruction for. Section 7 does that.
 """
 
 # %%
@@ -869,8 +870,9 @@ r"""
 The weight never moved. Nothing warns you; the loss just stops falling. The gradient was fine, and so was the update
 computed from it (the gradient times a small number, the *learning rate*). The update was rounded away in the *sum*.
 There are two remedies. The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates
-there, and compute with a `bfloat16` copy of them. The other is to round in such a way that small steps count in the
-long run.
+there, and compute with a `bfloat16` copy of them. The other remedy changes how the sum is rounded.
+**Stochastic rounding** rounds a number to one of its two neighbors at random, with probabilities that make the result
+right *on average*. An update of a tenth of a gap then moves the weight by a whole gap one time in ten.
 
 So this is what each format means for training:
 
@@ -885,11 +887,14 @@ So this is what each format means for training:
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
 why.
 
-### Exercise 2.6 · Stochastic rounding &nbsp; ★★★ &nbsp; 20 minutes
+## 7 · Stochastic rounding (optional)
 
-**Stochastic rounding** rounds a number to one of its two neighbors at random, with probabilities that make the result
-right *on average*. Write `stochastic_round(x, generator)`, which rounds each element of the `float32` tensor `x` in
-this way to one of its two `bfloat16` neighbors. An element that lies a quarter of the way to the next number goes there
+With stochastic rounding, does the stuck weight reach 2 after all?
+
+### Exercise 2.6 · Rounding at random (optional) &nbsp; ★★★ &nbsp; 20 minutes
+
+Write `stochastic_round(x, generator)`, which rounds each element of the `float32` tensor `x` stochastically to one of
+its two `bfloat16` neighbors. An element that lies a quarter of the way to the next number goes there
 with probability 1/4. Elements that `bfloat16` can represent exactly don't change. Each element is rounded
 independently, and all randomness comes from `generator` (a `torch.Generator` on the device of `x`). The result is a new
 `bfloat16` tensor with the same shape as `x`; `x` may be any view and must stay unchanged. You can assume that all
@@ -976,7 +981,7 @@ plots.show(
 r"""
 *Try it yourself:* make the step 1e-5 instead. Which weights still move, and what does the noise look like?
 
-## 7 · Every number there is
+## 8 · Every number there is
 
 There are only 256 patterns of eight bits and 65,536 of sixteen, few enough to look at *all* of them. Your
 decoder will read every pattern of four formats, and we'll compare each result with PyTorch's. Then we go the other way:
@@ -1053,6 +1058,113 @@ You could do the same for a format that's published next year. All you need is i
 
 *Try it yourself:* print E3M4, which is `decode(n, 3, 4)` for all n below 256. What would you use such a format for?
 
+## 9 · Four bits and a shared scale
+
+The tensor cores of NVIDIA's Blackwell GPUs also multiply numbers of four bits. **FP4** is the 4-bit format E2M1: one
+sign bit, two exponent bits and one mantissa bit, with a bias of 1. With only 16 patterns, its designers gave up every
+special case: there's no infinity and no NaN, and the highest exponent is an ordinary one. The two zeros are still
+there.
+
+Your decoder would take the highest exponent for a special one, but a trick helps: put a 0 in front of the two exponent
+bits. That makes a field of three bits whose highest value never occurs. With three exponent bits the bias is 3 instead
+of 1, so each number comes out as a quarter of the right one.
+"""
+
+
+# %%
+def decode_fp4(code: int) -> float:
+    """The number that a 4-bit code represents: decoded with one exponent bit more, which is 0."""
+    sign, rest = divmod(code, 8)
+    return 4 * decode(16 * sign + rest, exponent_bits=3, mantissa_bits=1)
+
+
+assert decode_fp4(0b0010) == 1 and decode_fp4(0b1010) == -1
+
+# %% [markdown]
+r"""
+**Predict.** How many different numbers does FP4 have? (0 and −0 are the same number.)
+"""
+
+# %%
+guess = None  # numbers
+
+# %%
+fp4 = [decode_fp4(code) for code in range(16)]
+reconcile("different numbers in FP4", guess, len(set(fp4)), "")
+print(fp4)
+
+assert fp4[:8] == [0, 0.5, 1, 1.5, 2, 3, 4, 6]
+assert fp4[8:] == [-number for number in fp4[:8]]
+assert len(set(fp4)) == 15
+
+# %% [markdown]
+r"""
+Fifteen numbers have hardly any range: the largest, 6, is only 12 times the smallest positive one. If a whole tensor
+shares one scale factor, then a single large element turns most of the others into 0. **Block scaling** splits a tensor
+into small blocks of neighboring elements and stores one scale factor for each block. An element is its code times the
+scale of its block, so a large element costs range only in its own block.
+
+| format | elements | block | scale of each block | of the whole tensor |
+|---|---|---|---|---|
+| MXFP8 | E4M3 or E5M2 | 32 | E8M0 | |
+| MXFP4 | E2M1 | 32 | E8M0 | |
+| NVFP4 | E2M1 | 16 | E4M3 | `float32` |
+
+The first two are *microscaling* (MX) formats ([arXiv:2310.10537](https://arxiv.org/abs/2310.10537)), which the Open
+Compute Project specified in 2023. **E8M0** is an 8-bit format for scales: it's all exponent, with no sign and no
+mantissa, and the code $n$ means $2^{n - 127}$. It has neither 0 nor infinity, and 255 means NaN. NVFP4
+([arXiv:2509.25149](https://arxiv.org/abs/2509.25149)) is NVIDIA's. Its scales have three bits of mantissa, so they can
+fit a block more closely than a power of two, but much less range than E8M0. That's why the whole tensor has another
+scale, in `float32`.
+"""
+
+# %%
+scales = torch.arange(256, dtype=torch.uint8).view(torch.float8_e8m0fnu).double()
+assert scales[:255].tolist() == [2.0 ** (n - 127) for n in range(255)]  # every scale of E8M0
+assert scales[255].isnan()
+e4m3 = limits(4, 3, finite=True)
+assert e4m3["max"] / e4m3["smallest_subnormal"] < 2**18  # where E8M0 spans 2^254
+
+# The first four elements of a block in NVFP4: two codes in each byte, the first one in the lower bits.
+stored, scale_bits, tensor_scale = bytes([0x7A, 0x51]), 0b0_0101_100, 2.0**-10
+codes = [code for byte in stored for code in (byte & 0xF, byte >> 4)]
+scale = decode(scale_bits, 4, 3, finite=True)
+elements = [decode_fp4(code) * scale * tensor_scale for code in codes]
+print(f"codes {codes}, scale {scale}, elements times 2^10: {[x * 2**10 for x in elements]}")
+assert codes == [10, 7, 1, 5] and scale == 0.375
+assert elements == [number * 0.375 * 2.0**-10 for number in (-1, 6, 0.5, 3)]
+
+# %% [markdown]
+r"""
+The scales take memory, too.
+
+**Predict.** How many gigabytes do 70 billion weights take in NVFP4, with all their scales? (In `bfloat16` they take
+140.)
+"""
+
+# %%
+guess = None  # GB
+
+# %%
+formats = {"MXFP8": (8, 32), "MXFP4": (4, 32), "NVFP4": (4, 16)}  # bits of an element, block
+bits_per_value = {name: bits + 8 / block for name, (bits, block) in formats.items()}
+weights_of_70b = 70e9
+gigabytes = {name: weights_of_70b * bits / 8 / 1e9 for name, bits in bits_per_value.items()}
+reconcile("70 billion weights in NVFP4", guess, gigabytes["NVFP4"], "GB")
+for name, bits in bits_per_value.items():
+    print(f"{name}: {bits} bits per value, {gigabytes[name]:.1f} GB")
+
+assert bits_per_value == {"MXFP8": 8.25, "MXFP4": 4.25, "NVFP4": 4.5}
+assert round(gigabytes["NVFP4"], 1) == 39.4 and weights_of_70b * 2 / 1e9 == 140
+
+# %% [markdown]
+r"""
+The scale of a block adds a quarter of a bit to each value with blocks of 32, and half a bit with blocks of 16. (The
+four bytes for the whole tensor don't count among billions.) In lecture 10 you'll write the other direction, from
+numbers to codes and scales, and see what smaller blocks save.
+
+*Try it yourself:* how many bits per value would blocks of 8 take, or blocks of 128?
+
 ## Takeaways
 
 **Mechanics.** With $E$ exponent bits and $M$ mantissa bits, a float with sign ±, exponent field $e$ and mantissa $m$
@@ -1063,12 +1175,13 @@ become 0 and numbers that are too large become infinite (in E4M3: NaN or 448), w
 
 **Mindset.** Ask two questions about the dtype of each tensor. Is its *range* wide enough for the smallest gradient and
 the largest activation? Is its *precision* fine enough: is whatever I add to a number larger than half the gap at that
-number? Use narrow formats to store and multiply; add up in `float32`.
+number? Use narrow formats to store and multiply; add up in `float32`. And when you count the bits of a block format,
+count its scales.
 
 **Intuitions.** Exponent bits give range, mantissa bits give precision. `float16` has too little range, `bfloat16` too
-little precision, and 8 bits too little of both. Each has its remedy: a scale for the loss, a `float32` copy of the
-weights, a scale for each tensor. Rounding errors do little harm as long as they're random; they can ruin training if
-they all go the same way.
+little precision, and 8 or 4 bits too little of both. Each has its remedy: a scale for the loss, a `float32` copy of the
+weights, a scale for each tensor or block. Rounding errors do little harm as long as they're random; they can ruin
+training if they all go the same way.
 
 Next: [03 · Strides and views](../03_strides_and_views/03_strides_and_views.ipynb). How does PyTorch turn a shape into
 places in memory?

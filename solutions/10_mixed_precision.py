@@ -371,15 +371,51 @@ def distance_and_record(model: nn.Module, _: object) -> Tensor:
 losses, (master,) = train_with_master_weights(
     model, lambda masters: torch.optim.SGD(masters, lr=lr), range(steps), distance_and_record
 )
-paths["bfloat16 with master"] = torch.stack(trail)
+paths["bfloat16 with master weight"] = torch.stack(trail)
 alone = (paths["bfloat16"][-1] - target.cpu()).abs().sum()
 print(f"loss: {losses[0]:.1f} → {losses[-1]:.1f}; in bfloat16 alone it ends at {alone:.1f}")
 
 assert (master - target).abs().max() < 3 * 2**-8  # nearly where float32 ends …
 assert model.w.dtype == torch.bfloat16 and torch.equal(model.w, master.bfloat16())
 
+# %%
+which = int((target.cpu() - 1.6).abs().argmin())  # a weight whose target is about 1.6
+lonely = paths["bfloat16"][:, which]
+climbing = lonely[(lonely > 0.25) & (lonely < 0.5)]
+assert (climbing.diff() == 2**-9).all() and 1.9 * lr < 2**-9  # steps of nearly 2 · lr
+
+# A wide line below a narrow one, so that both show where they coincide.
+looks: dict[str, dict[str, Any]] = {
+    "float32": {"color": plots.CONTEXT, "linewidth": 7},
+    "bfloat16": {"color": plots.HIGHLIGHT, "linewidth": 2.5},
+    "bfloat16 with master weight": {"color": plots.DATA, "linewidth": 2},
+}
+with plots.styled():
+    fig = Figure(figsize=(8.9, 4.0), layout="constrained")
+    axes = fig.add_subplot(xlabel="step", ylabel="weight", xlim=(0, 3_500))
+    for name, path in paths.items():
+        axes.plot(path[:, which].tolist(), label=name, **looks[name])
+    axes.axhline(
+        stop, color=plots.PREDICTED, linestyle="--", linewidth=1.6, label="predicted stop"
+    )
+    axes.grid(True)
+    axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.62))
+    finding = (
+        f"In bfloat16 alone the weight stops at {stop}, as predicted; the other two arrive"
+    )
+    axes.set_title(finding, loc="left", weight="bold", size=12)
+plots.show(
+    fig,
+    alt=f"One weight over 3,500 steps of 0.001. In float32 and with a master weight it rises to its target "
+    f"of {target[which].item():.2f}; in bfloat16 alone it stops at {stop}.",
+)
+
 # %% [markdown]
 r"""
+Look closely at the stuck weight before it stops: between 0.25 and 0.5 it rises nearly *twice* as fast. A step of 0.001
+is just more than half a gap there, so it's rounded up to a whole one. (Stochastic rounding, from lecture 02, is another
+remedy. It takes no extra bytes, but adds noise.)
+
 The master weight ends slightly off its target, because the loss sees only the rounded copy: once *that* jumps back and
 forth between the two numbers around the target, the gradient alternates in sign. Here that's the only cost in accuracy.
 
@@ -432,13 +468,16 @@ large (section 4). But its weights, gradients and optimizer state take as much m
 > long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
 > are *accumulated* in `float32` over many small batches, count 18 bytes instead of 16: 4 for the gradient, not 2.
 
-A master weight costs four bytes. You can get the same for two.
+*Try it yourself:* halve the learning rate in `lr` and run sections 2 and 3 again; the asserts about 0.5 will fail.
+Where does the curve stop now, and how fast does it rise before that?
 
-### Exercise 10.3 · Keep what was lost &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 10.3 · Keep what was lost (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-You can compute what rounding loses: it's the difference between what you wanted to add and the actual change in the
-weight. Keep it in a second tensor of the same dtype, and add it next time. (This is William Kahan's compensated
-summation, from 1965.) Write `compensated_add(weight, lost, update)`. It returns two new tensors:
+A master weight costs four bytes. You can get the same for two, because you can compute what rounding loses: it's the
+difference between what you wanted to add and the actual change in the weight. Keep it in a second tensor of the same
+dtype, and add it next time. (This is William Kahan's compensated summation, from 1965.)
+
+Write `compensated_add(weight, lost, update)`. It returns two new tensors:
 
 - `new_weight`: `weight` plus `update` plus what was `lost` before, rounded to the dtype of `weight`;
 - `new_lost`: what that rounding lost, so that `new_weight + new_lost` is the exact sum.
@@ -446,8 +485,8 @@ summation, from 1965.) Write `compensated_add(weight, lost, update)`. It returns
 All tensors, including the two new ones, have the same dtype (floating-point, 16 or 32 bits), shape and device. (The
 check also uses the meta device, whose tensors have no values to read.) Don't change the arguments. You may rely on two
 things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost` but (unless that sum is 0)
-less than $5 \cdot 10^8$ times as large. Second, that sum is itself a number of the dtype. (In real training it gets rounded a
-little, which loses nothing important.)
+less than $5 \cdot 10^8$ times as large. Second, that sum is itself a number of the dtype. (In real training it gets
+rounded a little, which loses nothing important.)
 """
 
 
@@ -478,6 +517,8 @@ format holds both exactly, and their difference too, even though <code>new_weigh
 **Why it matters.** Compensation takes two bytes instead of a master weight's four, and it works for Adam's averages as
 well. You can use the trick wherever a long sum is kept in a short format: running means, large counters, the energy of
 a simulation.
+
+### Do the compensated weights arrive? (optional)
 """
 
 # %% tags=["item-87"]
@@ -492,55 +533,10 @@ paths["bfloat16, compensated"] = torch.stack(trail)
 
 ends = {name: (p[-1] - target.cpu()).abs().max().item() for name, p in paths.items()}
 for name, miss in ends.items():
-    print(f"{name:>22}: the worst weight ends {miss:.4f} away from its target")
+    print(f"{name:>27}: the worst weight ends {miss:.4f} away from its target")
 
 assert ends["bfloat16"] > 1
 assert all(ends[name] < 0.02 for name in ends if name != "bfloat16")
-
-which = int((target.cpu() - 1.6).abs().argmin())  # a weight whose target is about 1.6
-lonely = paths["bfloat16"][:, which]
-climbing = lonely[(lonely > 0.25) & (lonely < 0.5)]
-assert (climbing.diff() == 2**-9).all() and 1.9 * lr < 2**-9  # steps of nearly 2 · lr
-
-# %%
-with plots.styled():
-    fig = Figure(figsize=(8.9, 4.0), layout="constrained")
-    axes = fig.add_subplot(xlabel="step", ylabel="weight", xlim=(0, 3_500))
-    marks = dict(zip(paths, ("o", "X", "s", "^"), strict=True))
-    for number, (name, path) in enumerate(paths.items()):
-        axes.plot(
-            path[:, which].tolist(),
-            marker=marks[name],
-            markevery=(150 + 150 * number, 600),
-            color=plots.HIGHLIGHT if name == "bfloat16" else plots.MEASURED,
-            markeredgecolor=plots.INK,
-            linewidth=1.6,
-            label=name,
-        )
-    axes.axhline(
-        stop, color=plots.PREDICTED, linestyle="--", linewidth=1.6, label="predicted stop"
-    )
-    axes.grid(True)
-    axes.legend(frameon=False, loc="center right", bbox_to_anchor=(1, 0.62))
-    finding = (
-        f"In bfloat16 alone the weight stops at {stop}, as predicted; the other three arrive"
-    )
-    axes.set_title(finding, loc="left", weight="bold", size=12)
-plots.show(
-    fig,
-    alt=f"One weight over 3,500 steps of 0.001. In float32, with a master weight and with compensation "
-    f"it rises to its target of {target[which].item():.2f}; in bfloat16 alone it stops at {stop}.",
-)
-
-# %% [markdown]
-r"""
-Look closely at the stuck weight before it stops: between 0.25 and 0.5 it rises nearly *twice* as fast. A step of 0.001
-is just more than half a gap there, so it's rounded up to a whole one. (Stochastic rounding, from lecture 02, is another
-remedy. It takes no extra bytes, but adds noise.)
-
-*Try it yourself:* halve the learning rate in `lr` and run sections 2 and 3 again; the asserts about 0.5 will fail.
-Where does the curve stop now, and how fast does it rise before that?
-"""
 
 # %% [markdown]
 r"""
@@ -580,7 +576,7 @@ The third row matters: `softmax` or `layer_norm` of 16-bit numbers returns 16 bi
 draw conclusions about one from the other. What does your device do?
 """
 
-# %% tags=["item-87"]
+# %% tags=["item-87", "folded"]
 wide = torch.randn(4, 4, device=device)
 short = wide.bfloat16()
 f32, b16 = torch.float32, torch.bfloat16
@@ -755,21 +751,17 @@ def wave_model() -> nn.Sequential:
 
 def gradients(factor: float, half: bool) -> tuple[Tensor, list[Tensor]]:
     """For the loss times a factor: gradients between the layers, and unscaled ones of the weights."""
-    model = wave_model()
-    between: list[Any] = []
-
-    def keep(layer: nn.Module, given: object, output: Tensor) -> None:
-        output.retain_grad()
-        between.append(output)
-
-    for layer in model:
-        layer.register_forward_hook(keep)
+    model, between = wave_model(), []
     x, y = waves(256, torch.Generator().manual_seed(0))
     with torch.autocast(device.type, dtype=torch.float16, enabled=half):
-        loss = F.mse_loss(model(x), y) / 4_096
-    (loss * factor).backward()
-    flowing = torch.cat([output.grad.flatten().float() for output in between])
-    return flowing, [p.grad / factor for p in model.parameters() if p.grad is not None]
+        output = x
+        for layer in model:
+            output = layer(output)
+            between.append(output)
+        loss = F.mse_loss(output, y) / 4_096
+    found = torch.autograd.grad(loss * factor, [*between, *model.parameters()])
+    flowing = torch.cat([gradient.flatten().float() for gradient in found[: len(between)]])
+    return flowing, [gradient / factor for gradient in found[len(between) :]]
 
 
 flowing, true = gradients(1.0, half=False)
@@ -966,13 +958,20 @@ r"""
 Every skipped step is at or above the limit that we predicted, and no step below the limit is skipped. With the usual
 interval of 2,000, about one step in 2,000 is skipped once the factor has found its limit.
 
+`GradScaler` splits your `step` into three methods: `scaler.unscale_(optimizer)` divides the factor out,
+`scaler.step(optimizer)` steps unless there was an overflow (and divides first, if you haven't), and `scaler.update()`
+adapts the factor. The first one is separate because you may want to clip the gradient before the step.
+**Gradient clipping** limits the length of the gradient: if the norm of all gradients together is larger than a maximum,
+they're all multiplied by the same number to bring it down to that maximum. It has to see the true gradients, so unscale
+first, then clip, then step.
+
 > **Trap: skipped steps and the schedule.** A learning-rate scheduler in the same loop doesn't know about skipped steps,
 > and PyTorch warns about it if the very first step is skipped. That's harmless. But if the factor keeps falling, down
 > to 1, something else produces infinities, and the scaler only hides them. Print the factor.
 
 *Try it yourself:* start with a factor of 1 instead. How many steps does it take to reach the limit?
 
-### Exercise 10.5 · Find the mistakes &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 10.5 · Find the mistakes (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Here's a training step in `float16`. It runs, and the loss that it reports falls. But it contains *six* mistakes.
 """
@@ -1014,15 +1013,11 @@ assert not sound
 r"""
 Write `mixed_step`, with the same arguments and without the six mistakes. One call does one step. The loss is the
 `mse_loss` of `model(x)` and `y`, computed under autocast in `float16` on the device of `x`. The gradients are those of
-this batch alone, whatever `.grad` contained before, clipped (see the note below) to a total norm of at most `max_norm`
-(the norm of the *true* gradients) with `nn.utils.clip_grad_norm_`. If something overflows, the optimizer doesn't step,
-so no weight changes. The scaler adapts its factor. The weights stay `float32`. A parameter may be frozen; then its
-`.grad` is `None`. Return the loss, without the factor, as a Python float. `scaler` is a `torch.amp.GradScaler`. Besides
-`scale`, you need three of its methods: `scaler.unscale_(optimizer)` divides the factor out, `scaler.step(optimizer)`
-steps unless there was an overflow (and divides first, if you haven't), and `scaler.update()` adapts the factor.
-
-(**Gradient clipping** limits the length of the gradient: if the norm of all gradients together is larger than a
-maximum, they're all multiplied by the same number to bring it down to that maximum.)
+this batch alone, whatever `.grad` contained before, clipped to a total norm of at most `max_norm` (the norm of the
+*true* gradients) with `nn.utils.clip_grad_norm_`. If something overflows, the optimizer doesn't step, so no weight
+changes. The scaler adapts its factor. The weights stay `float32`. A parameter may be frozen; then its `.grad` is
+`None`. Return the loss, without the factor, as a Python float. `scaler` is a `torch.amp.GradScaler`; you need `scale`
+and the three methods described above.
 """
 
 
@@ -1061,99 +1056,83 @@ clipped, what decides whether to step, and how the scaler adapts.</details>
 that of the true ones, and the scaler has to know about every step, including the skipped ones.</details>
 
 **Why it matters.** None of the six raises an error, and the printed loss falls. Only a test will tell you.
-"""
 
-# %%
-model = wave_model()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-scaler = torch.amp.GradScaler(device.type)
-points, heights = waves(256, torch.Generator().manual_seed(0))
-reported = mixed_step(model, optimizer, scaler, points, heights, max_norm=1.0)
-mixed_step(model, optimizer, scaler, points, 1e4 * heights, max_norm=1.0)
-print(
-    f"the same two steps: loss {reported:.3f}; the factor after the overflow: {scaler.get_scale():,.0f}"
-)
-
-assert reported < 1
-assert all(p.isfinite().all() for p in model.parameters()) and scaler.get_scale() == 32_768
-
-# %% [markdown]
-r"""
 *Try it yourself:* put the six mistakes back into your function, one at a time, and run its tests. Which message do you
 get?
 
-## 6 · Eight bits
+## 6 · Eight bits, and four
 
 Since the Hopper and Ada generations, NVIDIA's tensor cores have multiplied 8-bit floating-point numbers at twice the
 rate of 16-bit ones. Lecture 02 introduced the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up
 to 57,344, with two.
 
-> **Trap: what's standard?** Don't take fp8 for an old, settled standard (lecture 02): it was proposed in 2022
-> ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)); the Open Compute Project's specification followed in 2023.
-
-With so few numbers, one scale for the whole model isn't enough. *Each tensor* gets its own, chosen so that its largest
-element becomes the largest number of the format. Storing a tensor in fewer bits with such a scale is called
-**quantization**. First make sure that your device supports such tensors at all; if it doesn't, the course's helper says
-so and tells you what to do.
+With so few numbers, one scale for the whole model isn't enough. Each *tensor* gets its own, or even each *block* of
+neighboring elements (block scaling, from lecture 02), chosen so that the largest element becomes the largest number of
+the format. Storing a tensor in fewer bits with such scales is called **quantization**. First make sure that your device
+supports such tensors at all:
 """
 
-# %% tags=["error-18"]
+# %% tags=["item-87"]
 # We don't count on PyTorch having 8-bit floats on Apple's GPUs.
 place = torch.device("cpu") if device.type == "mps" else device
-for eight_bits in (torch.float8_e4m3fn, torch.float8_e5m2):
+e4m3, e5m2 = torch.float8_e4m3fn, torch.float8_e5m2
+for eight_bits in (e4m3, e5m2):
     devices.require(eight_bits, place)
     print(f"{eight_bits}: up to {torch.finfo(eight_bits).max:g}")
 
-assert torch.finfo(torch.float8_e4m3fn).max == 448
-assert torch.finfo(torch.float8_e5m2).max == 57_344
+assert torch.finfo(e4m3).max == 448
+assert torch.finfo(e5m2).max == 57_344
 
 # %% [markdown]
 r"""
-### Exercise 10.6 · A scale for each tensor &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 10.6 · A scale for each block &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `quantize_fp8(x, dtype)`. It returns `(codes, scale)`: `codes` is a tensor with that 8-bit dtype and the shape of
-`x`, and `scale` is one number for the whole tensor, such that
+Write `quantize_blocks(x, block, dtype)`. It splits the elements of `x`, in the order of `x.flatten()`, into blocks of
+`block` neighbors and gives each block a scale of its own. It returns `(codes, scales)`: `codes` is a tensor with that
+8-bit dtype and the shape of `x`, and `scales` is a `float32` tensor with one number for each block, in the order of the
+blocks. Each element is approximately its code times the scale of its block, and in each block the element with the
+largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or its negative). So with
+`block = x.numel()` the whole tensor has a single scale.
 
-$$x \approx \text{codes} \cdot \text{scale}$$
-
-and the element of `x` with the largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or
-its negative). Each code is `x / scale`, rounded to the nearest number of the format as PyTorch's conversion does. (You
-may assume that, unless the scale is a power of two, no quotient is so close to a tie that the rounding error of the
-division could change its code.) `scale` is a 0-dimensional `float32` tensor or a Python float. For a tensor of zeros
-it's 1. `x` is `float32`, of any shape, with at least one element; all elements are finite, and the largest magnitude is
-0 or at least 1e-30. Don't change `x`.
+Each code is the element divided by the scale, rounded to the nearest number of the format as PyTorch's conversion does.
+(You may assume that, unless the scale is a power of two, no quotient is so close to a tie that the rounding error of
+the division could change its code.) For a block of zeros the scale is 1. `x` is `float32`, of any shape and layout,
+with at least one element; `block` divides the number of elements. All elements are finite, and the largest magnitude of
+a block is 0 or at least 1e-30. Don't change `x`.
 """
 
 
-# %% nbgrader={"grade": false, "grade_id": "quantize_fp8", "locked": false, "schema_version": 3, "solution": true, "task": false}
-def quantize_fp8(
-    x: Float[Tensor, "*shape"], dtype: torch.dtype = torch.float8_e4m3fn
-) -> tuple[Tensor, Float[Tensor, ""]]:
-    """8-bit codes in the shape of x, and one scale: x ≈ codes · scale, with the whole range used."""
+# %% nbgrader={"grade": false, "grade_id": "quantize_blocks", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def quantize_blocks(
+    x: Float[Tensor, "*shape"], block: int, dtype: torch.dtype = torch.float8_e4m3fn
+) -> tuple[Tensor, Float[Tensor, "blocks"]]:
+    """8-bit codes in the shape of x, and a scale for each block: an element ≈ its code · its block's scale."""
     ### BEGIN SOLUTION
-    largest = x.abs().max()
-    scale = torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)
-    return (x / scale).to(dtype), scale
+    rows = x.reshape(-1, block)
+    largest = rows.abs().amax(dim=1, keepdim=True)
+    scales = torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)
+    return (rows / scales).to(dtype).reshape(x.shape), scales.flatten()
     ### END SOLUTION
 
 
-# %% nbgrader={"grade": true, "grade_id": "test_quantize_fp8", "locked": true}
-check("quantize_fp8")
+# %% nbgrader={"grade": true, "grade_id": "test_quantize_blocks", "locked": true}
+check("quantize_blocks")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The largest magnitude is <code>x.abs().max()</code>, often called <em>amax</em>. Which
-scale turns it into <code>torch.finfo(dtype).max</code>?</details>
-<details><summary>Hint 2</summary>For zeros, amax is 0, and so would be the scale. What would the codes be then? Handle that
-case separately.</details>
+<details><summary>Hint 1</summary>First make a matrix with one block in each row. Its largest magnitudes, row by row, are often
+called <em>amax</em>. Which scale turns one of them into <code>torch.finfo(dtype).max</code>?</details>
+<details><summary>Hint 2</summary>For a block of zeros, amax is 0, and so would be the scale. What would the codes be then?
+Handle those blocks separately, with <code>torch.where</code>.</details>
 
-**Why it matters.** Recipes for training and inference in 8 bits consist of this function and two decisions: over how
-many elements do you take the maximum, and when?
+**Why it matters.** Recipes for training and inference in 8 or 4 bits consist of this function and two decisions: how
+many elements share a scale, and when do you look for the largest one?
 
-In a matrix product, the scales can be factored out. So the hardware multiplies the codes, accumulates the products, and
-multiplies by both scales once at the end: $(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$. (We accumulate in `float32`.
-When Hopper's tensor cores sum 8-bit products, they keep only about 14 bits, which is why DeepSeek-V3 added partial sums
-in `float32` outside of them; arXiv:2412.19437.)
+With a single scale for each matrix, the scales can be factored out of a product. So the hardware multiplies the codes,
+accumulates the products, and multiplies by both scales once at the end:
+$(c_x s_x)(c_w s_w) = c_x c_w \cdot s_x s_w$. (We accumulate in `float32`. When Hopper's tensor cores sum 8-bit
+products, they keep only about 14 bits, which is why DeepSeek-V3 added partial sums in `float32` outside of them;
+arXiv:2412.19437.)
 
 **Predict.** What's the error of such a product in percent, for normally distributed matrices in E4M3? (With `bfloat16`
 it was 0.3%.)
@@ -1166,7 +1145,8 @@ guess = None  # %
 # %% tags=["item-87"]
 def fp8_product(x: Tensor, w: Tensor, dtype: torch.dtype) -> Tensor:
     """x @ w from 8-bit codes, multiplied and accumulated in float32, and scaled once."""
-    (codes_x, scale_x), (codes_w, scale_w) = quantize_fp8(x, dtype), quantize_fp8(w, dtype)
+    codes_x, scale_x = quantize_blocks(x, x.numel(), dtype)
+    codes_w, scale_w = quantize_blocks(w, w.numel(), dtype)
     return (codes_x.float() @ codes_w.float()) * (scale_x * scale_w)
 
 
@@ -1176,8 +1156,8 @@ w = torch.randn(512, 256, generator=generator).to(place)
 exact = x.cpu().double() @ w.cpu().double()
 errors = {
     "bfloat16": relative_error(x.bfloat16() @ w.bfloat16(), exact),
-    "E4M3": relative_error(fp8_product(x, w, torch.float8_e4m3fn), exact),
-    "E5M2": relative_error(fp8_product(x, w, torch.float8_e5m2), exact),
+    "E4M3": relative_error(fp8_product(x, w, e4m3), exact),
+    "E5M2": relative_error(fp8_product(x, w, e5m2), exact),
 }
 reconcile("the error of a product in E4M3", guess, 100 * errors["E4M3"], "%")
 print(", ".join(f"{name}: {error:.2%}" for name, error in errors.items()))
@@ -1188,90 +1168,164 @@ assert 0.03 < errors["E4M3"] < 0.045 and 1.9 < errors["E5M2"] / errors["E4M3"] <
 # %% [markdown]
 r"""
 One more bit of mantissa halves the error. So E4M3 would always be better, if it weren't for its range. Gradients may
-span many orders of magnitude. Here are artificial ones that do:
+span many orders of magnitude. Here are artificial ones that do, of size $e^{3z}$, where $z$ is normally distributed
+(times another random number, which gives them a sign):
 """
 
 # %%
-spread = torch.exp(3 * torch.randn(100_000, generator=generator))
-wide = (spread * torch.randn(100_000, generator=generator)).to(place)
-vanished = {}
-for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
-    codes, _ = quantize_fp8(wide, dtype)
-    vanished[dtype] = (codes.float() == 0).float().mean().item()
-    print(f"{dtype}: {vanished[dtype]:.1%} of these gradients become 0")
-
-assert vanished[torch.float8_e4m3fn] > 0.3 and vanished[torch.float8_e5m2] < 0.01
-
-# %% [markdown]
-r"""
-Here's a recipe of *Transformer Engine*, NVIDIA's library for training in 8 bits (`DelayedScaling` with its defaults),
-and what newer ones change:
-
-- The matrix products of linear layers use 8 bits: E4M3 for weights and activations in the forward pass, E5M2 for
-  gradients in the backward pass (it calls this *hybrid*). Everything between them stays in 16 bits: softmax, norms,
-  sums.
-- Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3. Eight bits are used
-  only for the products.
-- To find the largest element of a tensor, you have to read all of it before you can write the first code. *Current
-  scaling* does that. *Delayed scaling* avoids the extra reading: it uses the largest element of previous steps (by
-  default the last 1,024) and assumes that the next step is similar.
-- You can also take the maximum over fewer elements: *block scaling* gives each small block its own scale. MXFP8, on
-  Blackwell, has one scale, a power of two, for every 32 elements. With blocks, gradients fit in E4M3, so newer recipes
-  use E4M3 in both passes (DeepSeek-V3's; Transformer Engine's `MXFP8BlockScaling` and `Float8BlockScaling` by default).
-
-Let's see what can go wrong. With delayed scaling, a tensor that suddenly grows no longer fits.
-"""
-
-# %%
-history = [1.0, 1.2, 0.9]  # the largest magnitudes of the last three steps
-now = torch.randn(10_000, generator=generator) * 0.5
-delayed = max(history) / 448
-top = now.abs().max().item()
-clipped = (now.abs() / delayed > 448).float().mean().item()
-print(
-    f"largest element now {top:.2f}, scale chosen for {max(history)}: {clipped:.1%} do not fit"
-)
-assert clipped > 0.005
-
-# %% [markdown]
-r"""
-And without blocks, one *outlier* takes the range away from all other elements that share its scale.
-"""
+spread = torch.exp(3 * torch.randn(2**16, generator=generator))
+wide = (spread * torch.randn(2**16, generator=generator)).to(place)
 
 
-# %%
-def dequantized(x: Tensor) -> Tensor:
-    codes, scale = quantize_fp8(x)
-    return codes.float() * scale
+def share_of_zeros(x: Tensor) -> float:
+    return (x.float() == 0).float().mean().item()
 
 
-rows = torch.randn(512, 32, generator=generator).to(place)
-rows[0, 0] = 100_000.0  # a single outlier
-others = rows[1:]
-whole = dequantized(rows)[1:]
-blocks = torch.stack([dequantized(row) for row in rows])[1:]  # 32 elements share a scale
-off = {
-    name: ((y - others).norm() / others.norm()).item()
-    for name, y in {"one scale": whole, "one scale per 32": blocks}.items()
+vanished = {
+    dtype: share_of_zeros(quantize_blocks(wide, 2**16, dtype)[0]) for dtype in (e4m3, e5m2)
 }
-zeros = (whole == 0).float().mean().item()
-print(", ".join(f"{name}: error {error:.1%}" for name, error in off.items()))
-print(f"with one scale, {zeros:.0%} of the others became 0")
+for dtype, share in vanished.items():
+    print(f"{dtype}, one scale for all: {share:.1%} of these gradients become 0")
 
-assert off["one scale"] > 2 * off["one scale per 32"] and zeros > 0.1
-assert off["one scale per 32"] < 0.03
-assert 448 / 2**-9 == 229_376  # the largest number of E4M3 over the smallest, about 2^17.8
-integers = (others / (200 / 127)).round()  # 8-bit integers, scaled to an outlier of 200
-assert (integers == 0).float().mean() > 0.5
+assert 0.5 < vanished[e4m3] < 0.65 and vanished[e5m2] < 0.01
+assert round(math.log(wide.abs().max().item())) == 13
+assert round(math.log(448 / 2**-10)) == 13  # from the largest to half of the smallest
 
 # %% [markdown]
 r"""
-Note how *large* this outlier is: 100,000 times the others. E4M3 is a floating-point format, and its largest number is
-229,376 times its smallest positive one. With 8-bit *integers*, an outlier of only 200 would already turn most of the
-others into 0.
+Why are there so many? Among so many values of $z$ the largest is well above 4, and the largest gradient is about
+$e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So most
+gradients with $z$ below 0 become 0, and that's half of all. E5M2 spans more, which is why the recipes of 2022 to 2024
+used it for gradients. Now let 32 neighbors share a scale.
 
-*Try it yourself:* make the outlier 1,000. What's lost now? Then quantize `wide` in blocks of 128: how many gradients
-become 0?
+**Predict.** What percentage of the same gradients become 0 in E4M3 with blocks of 32? (Among 32 values of $z$, the
+largest is usually about 2.)
+"""
+
+# %%
+guess = None  # %
+
+# %% tags=["item-87"]
+in_blocks = share_of_zeros(quantize_blocks(wide, 32, e4m3)[0])
+reconcile("gradients that become 0 in E4M3 with blocks of 32", guess, 100 * in_blocks, "%")
+print(f"one scale for all: {vanished[e4m3]:.1%}, one for each block of 32: {in_blocks:.1%}")
+
+assert 0.03 < in_blocks < 0.04  # here z has to be below about 2 - 13/3, which is rare
+
+# %% [markdown]
+r"""
+So with blocks, E4M3 serves both passes. A block's scale takes eight bits, a quarter of a bit for each element, and in
+return each element has one more bit of mantissa than in E5M2.
+
+Are real gradients like that? Take those of section 5, at the output of the first tanh. And let's also try four bits,
+FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion to FP4, so the next cell rounds by hand, with
+scales computed from yours.
+"""
+
+
+# %%
+fp4 = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6])  # and their negatives
+
+
+def in_fp4(
+    x: Tensor, block: int, scale: str = "float32", generator: torch.Generator | None = None
+) -> Tensor:
+    """x rounded to FP4 with a scale for each block: to nearest, or stochastically if there's a generator."""
+    _, scales = quantize_blocks(x, block, e4m3)
+    scales = scales * (448 / 6)  # the largest number is 6 here, not 448
+    if scale == "E8M0":
+        scales = torch.exp2(torch.log2(scales).ceil())  # up to a power of two
+    elif scale == "E4M3":  # and one float32 scale for all the scales
+        codes, scale_of_scales = quantize_blocks(scales, len(scales), e4m3)
+        scales = codes.float() * scale_of_scales
+    scales = scales[:, None]
+    exact = (x.reshape(-1, block) / scales).clamp(-6, 6)
+    lower = (torch.bucketize(exact.abs(), fp4, right=True) - 1).clamp(max=6)
+    low, high = fp4[lower], fp4[lower + 1]
+    part = (exact.abs() - low) / (high - low)  # of the way from the lower neighbor to the upper
+    limit = 0.5 if generator is None else torch.rand(part.shape, generator=generator)
+    return (torch.where(part > limit, high, low) * exact.sign() * scales).reshape(x.shape)
+
+
+real = flowing[16_384:32_768].cpu()  # 256 examples, 64 units
+lost = {
+    "E4M3, one scale for all": share_of_zeros(quantize_blocks(real, len(real), e4m3)[0]),
+    "FP4, one scale for all": share_of_zeros(in_fp4(real, len(real))),
+    "MXFP4: blocks of 32, E8M0 scales": share_of_zeros(in_fp4(real, 32, "E8M0")),
+    "NVFP4: blocks of 16, E4M3 scales": share_of_zeros(in_fp4(real, 16, "E4M3")),
+    "blocks of 32, float32 scales": share_of_zeros(in_fp4(real, 32)),
+    "blocks of 16, float32 scales": share_of_zeros(in_fp4(real, 16)),
+}
+for name, share in lost.items():
+    print(f"{name:>32}: {share:5.1%} of the real gradients become 0")
+
+in_e4m3, one_scale, mxfp4, nvfp4, by_32, by_16 = lost.values()
+assert in_e4m3 < 0.001 and one_scale > 3 * mxfp4
+assert mxfp4 > 1.3 * by_32 and abs(nvfp4 - by_16) < 0.005
+
+# %%
+sizes = [16, 32, 64, 128, 512, 2_048, 16_384]
+zeros = {
+    "artificial, E4M3": [share_of_zeros(quantize_blocks(wide, n, e4m3)[0]) for n in sizes],
+    "real, FP4": [share_of_zeros(in_fp4(real, n)) for n in sizes],
+}
+assert all(shares == sorted(shares) for shares in zeros.values())
+plots.show(
+    plots.curves(
+        sizes,
+        zeros,
+        xlabel="elements that share a scale",
+        ylabel="share that becomes 0",
+        shares=True,
+        title="The more elements share a scale, the more of them become 0",
+    ),
+    alt="Share of elements that become 0 against the block size, from 16 to 16,384. It rises for the artificial "
+    "gradients in E4M3 and for the real ones in FP4.",
+)
+
+# %% [markdown]
+r"""
+The real gradients of this small network fit into E4M3 even with a single scale. In FP4 they need blocks, since one
+large element takes the range away from all others that share its scale. The format of the scales matters, too: rounded
+up to a power of two, as here for MXFP4, a scale can leave half of the range unused. NVFP4's scales, with three bits of
+mantissa, come close to those in `float32`.
+
+Blocks don't cure the coarse steps, though. A gradient below a quarter of its block's scale becomes 0 *every* time it's
+rounded to nearest, so the error has a direction. Stochastic rounding (lecture 02) removes that direction: the single
+error is larger, but it averages out over many steps.
+"""
+
+# %%
+generator = torch.Generator().manual_seed(0)
+often = torch.stack([in_fp4(real, 16, "E4M3", generator) for _ in range(100)]).mean(dim=0)
+fp4_errors = {
+    "to nearest": relative_error(in_fp4(real, 16, "E4M3"), real.double()),
+    "stochastic, once": relative_error(in_fp4(real, 16, "E4M3", generator), real.double()),
+    "stochastic, mean of 100": relative_error(often, real.double()),
+}
+for name, error in fp4_errors.items():
+    print(f"{name:>24}: error of {error:.1%}")
+
+assert fp4_errors["stochastic, once"] > fp4_errors["to nearest"] > 0.1
+assert fp4_errors["stochastic, mean of 100"] < fp4_errors["to nearest"] / 5
+
+# %% [markdown]
+r"""
+Here's what the recipes do that *Transformer Engine*, NVIDIA's library for low-precision training, implements:
+
+- Only the matrix products of linear layers use 8 or 4 bits. Everything between them stays in 16 bits: softmax, norms,
+  sums. Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3.
+- `DelayedScaling`, the oldest recipe, uses E4M3 in the forward pass and E5M2 for gradients, with a scale for each
+  tensor. To find the largest element you'd have to read the whole tensor before you can write the first code. So it
+  takes the largest element of previous steps (by default the last 1,024) and assumes that the next step is similar. A
+  tensor that suddenly grows no longer fits. *Current scaling* reads the tensor twice instead.
+- `MXFP8BlockScaling` (blocks of 32, on Blackwell) and `Float8BlockScaling` (blocks of 128, or 128 × 128 for weights)
+  use E4M3 in both passes by default, as DeepSeek-V3's own recipe does.
+- `NVFP4BlockScaling` uses FP4 for weights, activations and gradients, and rounds the gradients stochastically. NVIDIA's
+  recipe ([arXiv:2509.25149](https://arxiv.org/abs/2509.25149)) keeps some layers in wider formats.
+
+*Try it yourself:* quantize `wide` in blocks of 32 with `e5m2`. How many become 0, and what's the relative error beside
+that of E4M3?
 
 ## 7 · One training, four times
 
@@ -1394,9 +1448,9 @@ GPU with large layers the second and third are much faster.) The fourth takes ha
 Its products are as accurate as those of the second. It failed because of its *additions*, in a way that you could
 predict with one function.
 
-*Try it yourself:* train the fourth with a learning rate of 0.003. Then write a fifth: `bfloat16` with your
-`compensated_add` (let AdamW step on a `float32` tensor of zeros, and add the change). How many bytes per parameter does
-it take if its averages are `float32`?
+*Try it yourself:* train the fourth with a learning rate of 0.003. If you solved exercise 10.3, write a fifth:
+`bfloat16` with your `compensated_add` (let AdamW step on a `float32` tensor of zeros, and add the change). How many
+bytes per parameter does it take if its averages are `float32`?
 
 ## How well do you guess?
 
@@ -1415,8 +1469,8 @@ r"""
 forward pass and the loss; parameters, gradients and optimizer state stay `float32`. `float16` also needs a scaler:
 scale, backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update smaller than
 0.2% of its own size. Training with AdamW takes 16 bytes per parameter, in `float32` or in `bfloat16` with master
-weights, and autocast keeps 16-bit copies of weights until the backward pass is done. With eight bits, use one scale per
-tensor or block: its largest magnitude divided by the format's.
+weights, and autocast keeps 16-bit copies of weights until the backward pass is done. With eight bits or four, use one
+scale per tensor or block: its largest magnitude divided by the format's.
 
 **Mindset.** For each tensor, ask what's done with it. If it's multiplied, a short format is fine. If small amounts are
 added to it again and again, it needs a long one. If a loss is stuck, compare the size of the updates with the gap
@@ -1425,7 +1479,8 @@ skipped steps.
 
 **Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a second copy
 fixes that. Mixed precision makes training faster, but it saves memory only on activations. Rounding errors do little
-harm when they're random, since they average out. Updates that are swallowed at every step never come back.
+harm when they're random, since they average out. Blocks make a narrow range do, at a quarter or half a bit per number.
+Updates that are swallowed at every step never come back.
 
 Next: [11 · Memory](../11_memory/11_memory.ipynb). For a large model, sixteen bytes per parameter are too many for one
 card. How can you get by with fewer?

@@ -79,9 +79,10 @@ def gap_curves(gaps: Mapping[str, Mapping[int, float]], *, reach: int, title: st
             ends = [p for p in (powers[0], powers[-1]) if abs(p) < reach] or [3 * reach // 4]
             marked = [2.0**p for p in ends]
             ax.plot(marked, [curve[p] for p in ends], marker, color=DATA, markeredgecolor=INK, gid=name)
-            # A name above its mark, toward the middle of the figure, where there is room for it.
-            near = {"ha": "right"} if ends[0] > -reach / 2 else {"ha": "left"}
-            note(ax, name, (marked[0], curve[ends[0]]), (-5 if ends[0] > -reach / 2 else 0, 7), weight="bold", **near)
+            # A curve rises to the right: left of the mark where it begins there is room, and above a mark farther on.
+            place = (-9, 0) if ends[0] == powers[0] else (-5, 7)
+            look = {"ha": "right", "va": "center" if ends[0] == powers[0] else "bottom"}
+            note(ax, name, (marked[0], curve[ends[0]]), place, weight="bold", **look)
         every = 2 ** max(round(math.log2(reach / 4)), 0)
         for axis, step in ((ax.xaxis, every), (ax.yaxis, 2 * every)):
             low, high = (math.log2(limit) / step for limit in axis.get_view_interval())
