@@ -17,6 +17,7 @@ import io
 import itertools
 import math
 
+import numpy as np
 import torch
 from jaxtyping import Num
 from torch import Tensor
@@ -802,6 +803,78 @@ they'll be read later.
 
 *Try it yourself:* `(x.T + 1).stride()` may surprise you: elementwise operations keep the layout of their input, because
 reading and writing in that order is fastest. What's the layout of `x + x.T`?
+
+### PyTorch beside NumPy
+
+An array of NumPy, Python's most common array library, is a block of memory with a shape and strides, too. So an array
+and a tensor can share memory, and passing data from one library to the other costs nothing. Here's where the two agree
+and where they differ:
+
+| | NumPy | PyTorch |
+|:--|:--|:--|
+| strides | in bytes | in elements |
+| dtype of `zeros(3)` | `float64` | `float32` |
+| slices and `.T` | views | views |
+| a list or a mask in brackets | a copy | a copy |
+| `reshape` | a view if possible | a view if possible |
+| backwards, `a[::-1]` | a view with a negative stride | impossible; `flip` copies |
+
+`torch.from_numpy(array)` and `tensor.numpy()` share memory, as does `torch.as_tensor(array)`; `torch.tensor(array)`
+copies. (`numpy()` needs a tensor on the CPU that doesn't require a gradient and whose dtype NumPy has, so not
+`bfloat16`.)
+"""
+
+# %%
+array = np.zeros((3, 4))
+tensor = torch.from_numpy(array)
+assert array.dtype == np.float64 and tensor.dtype == torch.float64  # kept …
+assert torch.zeros(3, 4).dtype == torch.float32  # … though a new tensor has another
+assert array.strides == (32, 8) and tensor.stride() == (4, 1)  # 8 bytes for each element
+assert array.T.strides == (8, 32) and tensor.T.stride() == (1, 4)
+
+tensor[0, 0] = 7
+assert array[0, 0] == 7  # the same memory
+assert np.shares_memory(tensor.numpy(), array)
+assert np.shares_memory(torch.as_tensor(array).numpy(), array)
+assert not np.shares_memory(torch.tensor(array).numpy(), array)
+assert np.shares_memory(array[1:], array) and not np.shares_memory(array[[1, 2]], array)
+
+assert array[::-1].strides == (-32, 8)
+for refused in (
+    lambda: torch.from_numpy(array[::-1]),  # a negative stride
+    lambda: torch.zeros(3, requires_grad=True).numpy(),
+    lambda: torch.zeros(3, dtype=torch.bfloat16).numpy(),
+):
+    try:
+        refused()
+    except (ValueError, RuntimeError, TypeError) as error:
+        print(str(error).splitlines()[0])
+    else:
+        raise AssertionError("NumPy and PyTorch shared what they cannot share")
+
+# %% [markdown]
+r"""
+**Predict.** Let `array` be `np.ones((1000, 1000))`. How many bytes does `torch.from_numpy(array).float()` allocate?
+"""
+
+# %%
+guess = None  # bytes
+
+# %%
+array = np.ones((1000, 1000))
+shared = torch.from_numpy(array)
+assert shared.nbytes == 8_000_000 and np.shares_memory(shared.numpy(), array)  # nothing new
+with memory.track("cpu") as converting:
+    converted = shared.float()
+reconcile("from NumPy to float32", guess, converting.live, "B")
+
+assert converting.live == 4_000_000  # a copy, four bytes for each number
+converted[0, 0] = 2
+assert array[0, 0] == 1  # it isn't shared any more
+
+# %% [markdown]
+r"""
+Sharing is free, but the conversion to float32 makes a copy, and a change in one no longer reaches the other.
 
 ## 6 · A billion elements in 8 MB
 

@@ -37,7 +37,7 @@ from course_utils import memory, plots, timing
 from course_utils.flops import count_flops
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
-from course_utils.units import format_bytes
+from course_utils.units import format_bytes, readable
 from course_utils.testing import check
 
 torch.manual_seed(0)  # the same random numbers on every run
@@ -431,6 +431,7 @@ in_one = count_flops(lambda: einsum(w1, w2, x, "i j, j k, b i -> b k"))  # the v
 if not torch.backends.opt_einsum.is_available():
     assert in_one == matrices_first  # from left to right
 reconcile("the matrices first", guess, matrices_first / vector_first, "times the FLOPs")
+assert matrices_first / vector_first == 500.5
 
 # %% [markdown]
 r"""
@@ -829,6 +830,71 @@ assert memory.same_storage(patches_again, new)  # pack copies, unpack does not
 r"""
 *Try it yourself:* undo `b (t two) d -> b t (two d)` with one pattern.
 
+### What names cost
+
+einops reads a pattern the first time it sees it and remembers what to do (for the same number of dimensions). After
+that, each call checks the sizes and calls PyTorch's own operations, so it does the same work, plus some Python.
+
+**Predict.** Splitting the heads by number is `x.view(8, 1024, 12, 64).transpose(1, 2)`. How many times as long does
+`rearrange(x, "b t (h e) -> b h t e", h=12)` take?
+"""
+
+# %%
+guess = None  # times
+
+
+# %% tags=["timed"]
+def by_number(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b h t e"]:
+    b, t, d = x.shape
+    return x.view(b, t, 12, d // 12).transpose(1, 2)
+
+
+def by_name(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b h t e"]:
+    return rearrange(x, "b t (h e) -> b h t e", h=12)
+
+
+seconds = {}
+for shape in ((2, 5, 24), (8, 1024, 768)):
+    x = torch.randn(*shape, device=device)
+    assert torch.equal(by_number(x), by_name(x))
+    for split in (by_number, by_name):
+        seconds[split] = timing.benchmark(lambda: split(x), min_seconds=0.1).minimum
+        print(f"{shape!s:>14} {split.__name__:>9}: {readable(seconds[split], 's')}")
+
+reconcile("with names", guess, seconds[by_name] / seconds[by_number], "times as long")
+w = torch.randn(768, 768, device=device)
+product = timing.benchmark(lambda: x @ w, device=device, min_seconds=0.1).minimum
+print(f"one product with a 768 × 768 matrix: {readable(product, 's')}")
+
+# %% [markdown]
+r"""
+The names cost a few microseconds per call and, since no number is touched, the same for any size. Beside the matrix
+products of a layer, which take milliseconds on a CPU, that's nothing. It can matter where a program makes many small
+calls, as in generating text one token at a time.
+
+`einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
+pattern comes first, and the arrow may be missing.
+
+> **Trap: the missing arrow.** Without an arrow, `torch.einsum` puts the letters that occur once in *alphabetical* order.
+> So `torch.einsum("ab", x)` is `x`, and `torch.einsum("ba", x)` is its transpose. einops insists on an arrow.
+"""
+
+# %%
+q, k, x = torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(3, 4)
+named = einsum(q, k, "batch t e, batch s e -> batch t s")
+assert torch.equal(torch.einsum("bte,bse->bts", q, k), named)
+
+assert torch.equal(torch.einsum("ab", x), x)
+assert torch.equal(torch.einsum("ba", x), x.T)
+try:
+    einsum(x, "b a")
+except ValueError as error:
+    print(error)
+else:
+    raise AssertionError("einops accepted a pattern without an arrow")
+
+# %% [markdown]
+r"""
 ## 6 · Attention, in names
 
 How can one token use information from the others? In **attention**, each token reads a weighted average of vectors from
