@@ -1450,10 +1450,10 @@ def along_the_stream(scale: float) -> tuple[list[float], list[float]]:
     """Std of the stream and of its gradient after each layer, if `scale` multiplies what each layer writes."""
     dim, generator = 128, torch.Generator().manual_seed(0)
     model = Residual(dim, residual_layers).requires_grad_(False)
-    for read, write in zip(model.read, model.write, strict=True):
-        nn.init.normal_(read.weight, std=init_std("lecun", dim, dim), generator=generator)
-        kaiming = init_std("kaiming", dim, dim)  # after a ReLU
-        nn.init.normal_(write.weight, std=scale * kaiming, generator=generator)
+    for weight in model.read.parameters():
+        nn.init.normal_(weight, std=init_std("lecun", dim, dim), generator=generator)
+    for weight in model.write.parameters():  # these come after a ReLU
+        nn.init.normal_(weight, std=scale * init_std("kaiming", dim, dim), generator=generator)
     y = model(torch.randn(256, dim, generator=generator).requires_grad_())
     y.backward(torch.randn(y.shape, generator=generator))
     gradients = [root_mean_square(x.grad) for x in model.stream]
