@@ -1415,10 +1415,10 @@ without a norm, ask what it does to the scale. Now you can work that out.
 ### The residual stream
 
 Let's do it for the residual connections of a Transformer. In GPT-2 each layer, attention or feed-forward, computes
-`x + f(norm(x))`: it reads the norm of `x` and adds its result to `x` itself. The vector that runs through the model in
-this way, from the embedding to the last norm, is called the **residual stream**. No layer multiplies it, so it can't
-vanish. And thanks to the norm, what a layer adds doesn't depend on how large the stream already is; suppose its std is
-1.
+`x + f(norm(x))`: it reads the norm of `x` and adds its result to `x` itself. The **residual stream** is the vector to
+which all these layers add, one after the other, from the embedding to the last norm. No layer multiplies it, so it
+doesn't vanish. And thanks to the norm, what a layer adds doesn't depend on how large the stream already is. Let's
+suppose its std is 1.
 
 **Predict.** The stream starts with std 1, and each of 100 layers adds something of std 1, independent of what's already
 there. What's the std of the stream at the end?
@@ -1450,10 +1450,10 @@ def along_the_stream(scale: float) -> tuple[list[float], list[float]]:
     """Std of the stream and of its gradient after each layer, if `scale` multiplies what each layer writes."""
     dim, generator = 128, torch.Generator().manual_seed(0)
     model = Residual(dim, residual_layers).requires_grad_(False)
-    lecun, kaiming = (init_std(kind, dim, dim) for kind in ("lecun", "kaiming"))  # after a norm, after a ReLU
-    for layers, std in ((model.read, lecun), (model.write, scale * kaiming)):
-        for weight in layers.parameters():
-            nn.init.normal_(weight, std=std, generator=generator)
+    for weight in model.read.parameters():
+        nn.init.normal_(weight, std=init_std("lecun", dim, dim), generator=generator)
+    for weight in model.write.parameters():  # these come after a ReLU
+        nn.init.normal_(weight, std=scale * init_std("kaiming", dim, dim), generator=generator)
     y = model(torch.randn(256, dim, generator=generator).requires_grad_())
     y.backward(torch.randn(y.shape, generator=generator))
     gradients = [root_mean_square(x.grad) for x in model.stream]
@@ -1466,12 +1466,13 @@ reconcile("std of the stream after 100 layers", guess, as_drawn[-1], "")
 
 assert abs(as_drawn[-1] / math.sqrt(1 + 100) - 1) < 0.1
 assert round(math.sqrt(1 + 100), 1) == 10.0
+assert math.isclose(math.sqrt(2.0**100), 2.0**50)  # if each layer doubled the variance
 
 # %% [markdown]
 r"""
-It's about 10. Variances add up, as in section 2, so after $n$ layers the std is $\sqrt{1 + n}$. That's far from $2^{50}$,
-which you'd get if each layer *multiplied* the variance by 2. It does grow with depth, though, and unevenly: the first
-layer adds as much as is already there, while the last one changes the stream by only a tenth.
+It's about 10. Variances add up, as in section 2, so after $n$ layers the std is $\sqrt{1 + n}$. That's far less than
+$2^{50}$, which you'd get if each layer *doubled* the variance. Still, the stream grows with depth, and the layers share
+it unevenly: the first adds as much as is already there, while the last changes the stream by only a tenth.
 
 GPT-2 (Radford et al., 2019) therefore multiplies the initial weights of each matrix that writes to the stream by
 $1/\sqrt{N}$, where $N$ is the number of such matrices. There are two in each of its $L$ blocks, one at the end of

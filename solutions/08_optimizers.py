@@ -1359,19 +1359,18 @@ optimizer.
 
 ### Muon: matrix products in the optimizer
 
-**Muon** (Jordan and others, 2024) is an optimizer for matrices. Like momentum, it keeps one running average of the
-gradients, which takes 4 bytes per parameter in float32: half of AdamW's state. AdamW looks at each number separately;
-Muon looks at the matrix as a whole. A matrix stretches vectors by different amounts in different directions, and these
-amounts are its **singular values**. If a few of them are much larger than the others, a step along this matrix follows
-a few directions and neglects the rest. So Muon keeps the directions, but replaces the average by a matrix whose
-singular values are all near 1.
+**Muon** (Jordan and others, 2024) is an optimizer for matrices: like momentum, it keeps one running average of the
+gradients, but it treats this average as a matrix and not number by number. The average takes 4 bytes per parameter in
+float32, half of AdamW's state. The **singular values** of a matrix are the amounts by which it stretches vectors in
+different directions. If a few of them are much larger than the others, a step along this matrix follows a few
+directions and neglects the rest. So Muon keeps the directions, but makes all singular values nearly equal to 1.
 
-Computing the singular values would be slow. Muon gets there with five **Newton–Schulz iterations**, which need nothing
-but matrix products. It divides the average by its norm, which gives $X$, and then repeats
+Computing the singular values would be slow. Muon takes five **Newton–Schulz iterations** instead, a few matrix products
+each that bring every singular value closer to 1. It divides the average by its norm, which gives $X$, and then repeats
 
 $$A = X X^\top \qquad\qquad X \leftarrow a X + (b A + c A A)\, X$$
 
-where $a$, $b$ and $c$ are constants, chosen such that large singular values shrink toward 1 and small ones grow quickly.
+where $a$, $b$ and $c$ are constants, chosen such that small singular values grow quickly and large ones stay near 1.
 If $X$ has more rows than columns, Muon transposes it first, so $A$ is always as small as possible.
 
 **Predict.** Take a matrix of 4,096 × 4,096, and count only the matrix products. How many FLOPs *per parameter* does one
@@ -1396,10 +1395,10 @@ r"""
 Each iteration has three products. For an $n \times n$ matrix each of them takes $2n^3$ FLOPs, which is $2n$ per
 parameter, so five iterations take $30\,n$. That's 122,880, where AdamW takes 15.
 
-Muon can't take every parameter. A vector has only one singular value, so there's nothing to equalize, and `torch.optim.Muon`
-refuses it. It accepts embedding tables and output layers, since they're matrices, but its authors advise against that:
-in their experience, these train better with AdamW. So you need two optimizers: Muon for the matrices of the hidden
-layers, AdamW for everything else.
+Muon can't take every parameter. A vector has only one singular value, so there's nothing to equalize, and
+`torch.optim.Muon` refuses it. It accepts embedding tables and output layers, since they're matrices, but its authors
+advise against that: in their experience, these train better with AdamW. So you need two optimizers: Muon for the
+matrices of the hidden layers, AdamW for everything else.
 """
 
 # %%
@@ -1479,7 +1478,7 @@ d, kv, ffn = 4_096, 1_024, 14_336  # lecture 06
 layer_shapes = [(d, d), (d, kv), (d, kv), (d, d), (d, ffn), (d, ffn), (ffn, d), (d,), (d,)]
 for tokens in (64, 8_192, 2**21):
     shares = optimizer_share(layer_shapes, tokens)
-    print(f"{tokens:>9,} tokens: AdamW {shares['AdamW']:.2g}, Muon {shares['Muon']:.2g}")
+    print(f"{tokens:>9,} tokens: AdamW {shares['AdamW']:.3g}, Muon {shares['Muon']:.3g}")
 
 assert round(optimizer_share(layer_shapes, 64)["AdamW"], 2) == 0.04
 assert optimizer_share(layer_shapes, 8_192)["AdamW"] < 1e-3

@@ -857,7 +857,7 @@ r"""
 *Try it yourself:* for which context does decoding on the H100 become compute-bound in a large enough batch? (Start with
 256.)
 
-## 6 · Fewer bytes per weight
+## 6 · Fewer bytes per weight (optional)
 
 A memory-bound step gets faster if there are fewer bytes to read. While a model is trained, its weights have to be
 precise, because the updates are small (lecture 10). Afterwards, 8 bits may be enough, or even 4. That's quantization
@@ -1024,9 +1024,8 @@ In 8 bits, the perplexity (lecture 09) hardly changes. In 4 bits, it rises by 12
 ways of choosing the codes.
 
 Now look at the differences between the bound and the published time. They're all about 3 ms, although the bytes differ
-by a factor of 3.6. It seems that part of a step doesn't depend on the bytes at all. A step consists of hundreds of
-small operations, one after the other, and each of them takes a little time to start and to finish. The fewer bytes you
-read, the more this *overhead* matters. You'll need it in the last section.
+by a factor of 3.6. It seems that part of a step doesn't depend on the bytes at all: the *overhead* of the next section.
+The fewer bytes you read, the more it matters.
 
 *Try it yourself:* what do 3 and 2 bits do to the error, with groups of 32?
 
@@ -1037,8 +1036,9 @@ Everything is ready for the prediction. We need four numbers, and the model does
 - the *bytes* of the model, from its shape and your `kv_cache_bytes`;
 - your machine's *bandwidth* for reading weights: the time of multiplying each of the model's matrices by one vector;
 - its *peak*: the measured ceiling (lecture 05);
-- the *overhead* of a step: the time of a step of a model that has just as many layers, but is so narrow that its
-  weights count for nothing.
+- the *overhead* of a step. A step consists of hundreds of small operations, one after the other, and each of them takes
+  a little time to start and to finish, whatever the size of the model. We measure the time of a step of a model that
+  has just as many layers, but is so narrow that its weights count for nothing.
 """
 
 # %% tags=["timed"]
