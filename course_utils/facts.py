@@ -472,6 +472,12 @@ _CARDS = {
     "TPU v4 bfloat16 peak": Fact(275e12, "FLOP/s", f"{_PALM}, appendix B", "2022-04"),
     "A100 SXM fastest matmul": Fact(271e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),
     "H100 SXM fastest matmul": Fact(794.5e12, "FLOP/s", _MAMF, "2026-08", "bfloat16, the best of many shapes"),
+    "H100 SXM NVLink bandwidth": Fact(
+        900e9, "B/s", "NVIDIA H100 product page", "2026-11", "both directions together, within a server"
+    ),
+    "Llama 3.1 405B network": Fact(
+        50e9, "B/s", f"{_HERD}, section 3.3.1", "2024-07", "400 Gbit/s for each GPU, between servers"
+    ),
 }
 
 _PRICES = {

@@ -83,8 +83,8 @@ def legend(
     names: tuple[str, str] = ("measured", "predicted"),
 ) -> None:
     """What filled and hollow marks mean, at the lower right, with each marker that they have."""
-    filled = {"markerfacecolor": MEASURED, "markeredgecolor": INK}
-    hollow = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2}
+    filled: dict[str, Any] = {"markerfacecolor": MEASURED, "markeredgecolor": INK}
+    hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2}
     every = zip((filled, hollow), markers, names, (measured, predicted), strict=True)
     kinds = [(look, which, name) for look, which, name, shown in every if shown]
     handles = [
