@@ -12,7 +12,8 @@ layers. Each choice saves different kinds of memory, and you pay for each one in
 
 In this lecture you'll write the pieces and run them in two real processes on your machine. By the end, two processes
 train one model together, each keeping half of the AdamW state. They arrive at the same weights as one process that does
-everything alone, and you'll have predicted every byte that they hold and send.
+everything alone, and you'll have predicted every byte that they hold and send. You'll also know when the sending takes
+longer than the computing.
 """
 
 # %%
@@ -26,7 +27,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from course_utils import device as devices
-from course_utils import napkin, plots
+from course_utils import hardware, napkin, plots
 from course_utils.facts import FACTS
 from course_utils.memory import saved_bytes, storage_bytes
 from course_utils.predict import reconcile
@@ -377,7 +378,7 @@ guess = None  # GB on each card at stage 3
 
 # %% [markdown]
 r"""
-### Exercise 12.2 · zero_bytes &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 12.2 · zero_bytes &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write `zero_bytes(parameters, ranks, stage, recipe)`, which returns the bytes on each rank, by kind. `recipe` gives the
 bytes per *parameter* for each kind: it is a dict with the keys `"parameters"`, `"gradients"` and `"state"` (which
@@ -1048,7 +1049,105 @@ between machines, where the interconnect is slowest, and tensor parallelism with
 
 # %% [markdown]
 r"""
-## 6 · The result: two that make one
+## 6 · When does communication decide?
+
+A step is **communication-bound** if sending takes longer than computing. Then even perfect overlap can't hide the
+communication. To find out in advance, divide bytes by the bandwidth of the link, and FLOPs by the rate of the card.
+
+Take Llama 3.1 8B in bfloat16 on eight H100s, each computing at 40% of its peak. If they're in one server, NVLink
+carries 450 GB/s in each direction. If each is in another server, a network of 400 Gbit/s carries 50 GB/s. A model of
+$N$ parameters, width $d$ and $L$ layers sends, in a step:
+
+| divided | each card sends | during |
+|---|---|---|
+| the batch | an all-reduce of the gradients, $2N$ bytes | the backward pass, $4N$ FLOPs per token |
+| everything, ZeRO 3 | two all-gathers and a reduce-scatter, $2N$ bytes each | the whole step, $6N$ FLOPs per token |
+| the matrices | $4L$ all-reduces, $2d$ bytes per token each | nothing: the ranks wait; they do $6N/8$ FLOPs per token |
+| the layers | activations forward and gradients back, $2d$ bytes per token each | other microbatches, $6N/8$ FLOPs per token |
+
+(A Transformer layer has two divided blocks, attention and feed-forward, so it needs four all-reduces. The layers'
+pipeline is section 5's; its middle stages send in both directions.) Your `ring_seconds` turns this into time. For
+simplicity we set the latency to 0.
+"""
+
+# %%
+h100 = hardware.ACCELERATORS["H100 SXM"]
+rate = 0.4 * h100.peak[torch.bfloat16]
+nvlink, network = h100.links
+links = {"NVLink": nvlink.bandwidth, "network": network.bandwidth}  # bytes/s that a card sends
+assert links == {"NVLink": 450e9, "network": 50e9}
+GROUP = 8  # cards
+
+
+def sending_per_computing(divided: str, tokens: int, link: float) -> float:
+    """Seconds of communication per second of the computation beside it."""
+
+    def seconds(collective: str, size: float) -> float:
+        return ring_seconds(collective, int(size), GROUP, latency=0, bandwidth=link)
+
+    all_weights = 2 * llama.parameters  # bytes; as many of gradients
+    stream = 2 * tokens * llama.width  # bytes of activations between two layers
+    sending = {
+        "batch": seconds("all_reduce", all_weights),
+        "ZeRO 3": 2 * seconds("all_gather", all_weights)
+        + seconds("reduce_scatter", all_weights),
+        "matrices": 4 * llama.layers * seconds("all_reduce", stream),
+        "layers": 2 * stream / link,
+    }
+    flops = {"batch": 4, "ZeRO 3": 6, "matrices": 6 / GROUP, "layers": 6 / GROUP}
+    return sending[divided] * rate / (flops[divided] * llama.parameters * tokens)
+
+
+# %% [markdown]
+r"""
+**Predict.** The eight cards divide every matrix. When each step has twice as many tokens, by what factor does the ratio
+of sending to computing change?
+"""
+
+# %%
+guess = None  # times
+
+# %%
+once, twice = (
+    sending_per_computing("matrices", tokens, links["network"]) for tokens in (8_192, 16_384)
+)
+reconcile("the ratio with twice the tokens", guess, twice / once, "times")
+print(
+    "sending per computing, with 8,192 tokens on each card, and the tokens at which both are equal"
+)
+ratios, even = {}, {}
+for divided in ("batch", "ZeRO 3", "matrices", "layers"):
+    for name, link in links.items():
+        key = divided, name
+        ratios[key] = sending_per_computing(divided, 8_192, link)
+        even[key] = sending_per_computing(divided, 1, link)  # falls as 1/tokens, if at all
+        needed = (
+            f"{even[key]:6,.0f} tokens" if divided in ("batch", "ZeRO 3") else "for any number"
+        )
+        print(f"{divided:>9} {name:>8} {ratios[key]:7.3f} {needed:>15}")
+
+assert math.isclose(once, twice)
+assert round(even["batch", "NVLink"], -1) == round(even["ZeRO 3", "NVLink"], -1) == 770
+assert round(even["batch", "network"], -2) == round(even["ZeRO 3", "network"], -2) == 6_900
+assert round(ratios["matrices", "NVLink"], 2) == 0.27
+assert round(ratios["matrices", "network"], 1) == 2.4
+assert round(ratios["layers", "network"], 2) == 0.02
+
+# %% [markdown]
+r"""
+With *data parallelism*, only the computing grows with the tokens. So there's a number of tokens per card below which a
+step is communication-bound: about 770 over NVLink and 6,900 over the network. ZeRO 3 has the same limits, because it
+sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
+
+With *tensor parallelism*, both grow with the tokens, and a larger batch doesn't help. Over NVLink the sums add 27% to
+the time of computing; over the network they'd take 2.4 times as long as computing. That's the reason to keep tensor
+parallelism within a server. A *pipeline* sends so little that even over the network it takes 2% of the time of
+computing.
+
+*Try it yourself:* what changes for 64 cards (`GROUP = 64`)? And for a model that's twice as wide, with four times the
+parameters in the same number of layers?
+
+## 7 · The result: two that make one
 
 Now we combine methods from this lecture and the last, in two processes. The batch is divided (section 2), each half
 passes through the model in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each
@@ -1265,8 +1364,9 @@ microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
 one, look for a sum that should be a mean, or a term that was never added; when they hang, look for a rank that never
 arrives.
 
-**Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches everywhere. For
-large vectors the number of bytes sets the time, for small ones the number of rounds.
+**Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches wherever each card
+has enough tokens: about as many as its FLOP/s divided by its link's B/s. For large vectors the number of bytes sets the
+time, for small ones the number of rounds.
 
 Next: [13 · Inference](../13_inference/13_inference.ipynb). How fast does a trained model write, and what is it
 waiting for?
