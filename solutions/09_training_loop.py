@@ -952,8 +952,8 @@ which is why it can be stopped and resumed.
 ### The best learning rate, on paper (optional)
 
 To see the effect of the *learning rate*, we use a case that can be solved on paper. A *linear teacher* has $D$ unknown
-weights and answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random questions per step with
-the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
+weights and answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random questions per step
+with the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
 the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
 the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by
 
@@ -1715,9 +1715,9 @@ your `load_checkpoint`, and see which of the asserts above notices.
 
 **Mechanics.** Store tokens as the smallest unsigned integers that hold the vocabulary, in a .npy file opened with
 `mmap_mode="r"`; convert the window to int64, not the file. $N$ tokens have $N - T$ windows with targets. `random`,
-NumPy and PyTorch are seeded separately, and batches have their own generator. Clear the gradients, run the backward pass, take the step; check the loss before the update. A
-checkpoint contains model, optimizer, step, generators and data position: 12 bytes per parameter for AdamW in float32.
-Write it beside the old one and rename it when it's complete.
+NumPy and PyTorch are seeded separately, and batches have their own generator. Clear the gradients, run the backward
+pass, take the step; check the loss before the update. A checkpoint contains model, optimizer, step, generators and data
+position: 12 bytes per parameter for AdamW in float32. Write it beside the old one and rename it when it's complete.
 
 **Mindset.** Check every input where it comes in, because nothing later will notice. Be as suspicious of two runs that
 agree when they should differ as of two that differ when they should agree. To test whether resuming works, compare

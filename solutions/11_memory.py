@@ -6,9 +6,9 @@ r"""
 
 > **The model doesn't fit. What can you trade for memory?**
 
-In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce them. None of the methods is
-free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn less. So for
-each method we write down what it saves and what it costs, run it, and measure both.
+In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce them. None of the methods
+is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn less. So
+for each method we write down what it saves and what it costs, run it, and measure both.
 
 This lecture stays on one device. By the end you'll have trained a model four times, adding one method each time, and
 you'll have predicted every byte that each of these runs needs.
@@ -168,8 +168,9 @@ one: the activations of each part are freed as soon as that part is done, and `b
 previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
 optimizer step.
 
-**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. How many times as large is it for
-the whole batch at once as in eight parts, for the model above? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
+**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. How many times as large is it
+for the whole batch at once as in eight parts, for the model above? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU:
+1,024, 256, 8.)
 """
 
 # %%
@@ -187,8 +188,8 @@ assert 1 < shrunk < 8
 
 # %% [markdown]
 r"""
-The activations shrink to an eighth, the sum by much less: parameters, gradients and optimizer state take the same space,
-whatever the batch size.
+The activations shrink to an eighth, the sum by much less: parameters, gradients and optimizer state take the same
+space, whatever the batch size.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
@@ -508,7 +509,8 @@ assert round(hfu / mfu - 1, 3) == 0.027  # measured in that paper: 2.7% more FLO
 r"""
 Selective recomputation saves 70% of the bytes for 2.7% more FLOPs. If you choose well *what* to recompute, it costs
 almost nothing. (In PyTorch, you pass a list of the operators whose results should be kept to
-`torch.utils.checkpoint.create_selective_checkpoint_contexts`, and its result to `checkpoint` as `context_fn`. FlashAttention, a fast implementation of attention, makes this choice inside a single kernel.)
+`torch.utils.checkpoint.create_selective_checkpoint_contexts`, and its result to `checkpoint` as `context_fn`.
+FlashAttention, a fast implementation of attention, makes this choice inside a single kernel.)
 
 ### Offloading
 
@@ -680,10 +682,10 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 
 # %% [markdown]
 r"""
-The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$ bytes. So you need at least rate / link
-tokens, for *any* model. With 8,192 tokens, the copies take half a second and the computation a second, and the copies
-are hidden completely. With a quarter of the tokens, the step takes twice as long as without offloading, even with
-overlap. In return, the GPU needs 96 GB less memory.
+The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$ bytes. So you need at least rate /
+link tokens, for *any* model. With 8,192 tokens, the copies take half a second and the computation a second, and the
+copies are hidden completely. With a quarter of the tokens, the step takes twice as long as without offloading, even
+with overlap. In return, the GPU needs 96 GB less memory.
 
 *Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
 checkpoint keeps is offloaded too. What is moved now?
@@ -701,8 +703,9 @@ below, needs no counter.
 
 # %% [markdown]
 r"""
-For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product. Here's a function that computes the size of the state, including counters,
-for a model with parameters of the given shapes (in lecture 08 you wrote it for six optimizers):
+For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product. Here's a function
+that computes the size of the state, including counters, for a model with parameters of the given shapes (in lecture 08
+you wrote it for six optimizers):
 """
 
 
@@ -859,8 +862,8 @@ r"""
 **Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't reduce every kind
 of memory.
 
-**Predict.** All matrices of the stack become LoRA layers of rank 4. How many times as large were the *activations* before
-as they are now?
+**Predict.** All matrices of the stack become LoRA layers of rank 4. How many times as large were the *activations*
+before as they are now?
 """
 
 # %%

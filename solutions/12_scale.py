@@ -655,10 +655,10 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 # %% [markdown]
 r"""
 Each of the four ways led to the same weights as one process alone, and each rank held exactly the bytes that your
-formula predicts. The *master copy* is the part that each
-rank updates in stages 1 and 2, and from which the weights are then gathered. With float32 weights it's one copy too
-many; with bfloat16 weights it is the float32 copy that you need anyway (lecture 10), and it is divided too. What stage 3
-sends has to arrive in time: while one layer computes, the next one's weights must already be on their way.
+formula predicts. The *master copy* is the part that each rank updates in stages 1 and 2, and from which the weights are
+then gathered. With float32 weights it's one copy too many; with bfloat16 weights it is the float32 copy that you need
+anyway (lecture 10), and it is divided too. What stage 3 sends has to arrive in time: while one layer computes, the next
+one's weights must already be on their way.
 
 *Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
 left?
@@ -1049,7 +1049,7 @@ between machines, where the interconnect is slowest, and tensor parallelism with
 
 # %% [markdown]
 r"""
-## 6 · When does communication decide?
+## 6 · When does sending take longer than computing?
 
 A step is **communication-bound** if sending takes longer than computing. Then even perfect overlap can't hide the
 communication. To find out in advance, divide bytes by the bandwidth of the link, and FLOPs by the rate of the card.
@@ -1065,9 +1065,9 @@ $N$ parameters, width $d$ and $L$ layers sends, in a step:
 | the matrices | $4L$ all-reduces, $2d$ bytes per token each | nothing: the ranks wait; they do $6N/8$ FLOPs per token |
 | the layers | activations forward and gradients back, $2d$ bytes per token each | other microbatches, $6N/8$ FLOPs per token |
 
-(A Transformer layer has two divided blocks, attention and feed-forward, so it needs four all-reduces. The layers'
-pipeline is section 5's; its middle stages send in both directions.) Your `ring_seconds` turns this into time. For
-simplicity we set the latency to 0.
+A Transformer layer has two divided blocks, attention and feed-forward, so it needs four all-reduces. (Dividing the
+layers is section 5's pipeline, whose middle stages send in both directions.) Your `ring_seconds` turns this into time;
+for simplicity we set the latency to 0.
 """
 
 # %%
@@ -1238,9 +1238,9 @@ def train_together(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 # %% [markdown]
 r"""
-**Predict.** Parameters, gradients, optimizer state and activations together: how many times the bytes of each rank does the
-process hold that does everything alone? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW`
-updates is counted among the parameters.)
+**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the single
+process hold as each of the two ranks? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW` updates is
+counted among the parameters.)
 """
 
 # %%

@@ -675,8 +675,8 @@ r"""
 **Bytes.** We run one step and measure the memory after each part of it, as in lecture 08. The optimizer is PyTorch's
 AdamW in its fused version, which makes no temporaries. Weight decay applies to matrices but not to vectors.
 
-**Predict.** The two tables of activations lack a row: for the backward pass, the loss keeps one more tensor. Its numbers
-aren't floating-point. How many bytes per token does it add?
+**Predict.** The two tables of activations lack a row: for the backward pass, the loss keeps one more tensor. Its
+numbers aren't floating-point. How many bytes per token does it add?
 """
 
 # %%
@@ -1011,7 +1011,7 @@ plots.show(
         {"training": means, "validation": held_out_losses},
         {"the bar": {window: bar, preset.steps: bar}},
         events={"a new process": stop},
-        names=("the model", "a table of counts"),
+        names=("training, validation", "a table of counts"),
         ylabel="loss (nats per byte)",
         title=finding,
     ),
@@ -1207,8 +1207,8 @@ much? Then run from the top.
 
 ## 7 · What is off? (optional)
 
-The comparison above is a list that you read. If you want a program to do it, for instance after each of many runs, it has
-to know which differences matter.
+The comparison above is a list that you read. If you want a program to do it, for instance after each of many runs, it
+has to know which differences matter.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1349,6 +1349,8 @@ if promised is not None:
     record("training step of the capstone, at its best", best, "MFU")
 of_what = "bfloat16 peak" if promised else "measured ceiling"
 finding = f"A training step, from {first:.1%} to {best:.1%} of the {of_what}"
+if best == first:
+    finding = f"Nothing is faster here than plain float32: {first:.1%} of the {of_what}"
 plots.show(
     plots.mfu_ladder(shares, title=finding, of=of_what),
     alt=f"{finding}, with one change after the other.",
