@@ -448,7 +448,7 @@ r"""
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
 **Why it matters.** AdaGrad is an early member of a family, and the worked example in lecture 2 of Stanford's CS336.
-Yours can stand in for PyTorch's in every cell below.
+You can put yours in place of PyTorch's in the next cell.
 
 ### AdaGrad in the valley, and RMSProp
 
