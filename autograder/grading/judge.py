@@ -30,19 +30,24 @@ from .program import Kind, Program
 from .sandbox import Sandbox, SandboxError
 from .text import MESSAGE_LIMIT, clean
 
-# What a cell may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask.
+# What a cell may meet here and not on a student's machine, or the other way round: packages, files, somebody to ask,
+# another system or GPU, more memory.
 _NOT_HERE = re.compile(
-    r"(?:ModuleNotFound|FileNotFound|Permission|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
-    r"Connection\w*)(?:Error|error)?:|.*(?:Address family not supported|getpwuid|NVIDIA|CUDA|CuDNN)|"
+    r"(?:ModuleNotFound|FileNotFound|Permission|OS|Memory|StdinNotImplemented|URL|HTTP|gai|g?herror|SSL|ConnectTimeout|"
+    r"Tcl|Connection\w*)(?:Error|error)?:|Error: unsupported locale|"
+    r".*(?:Address family not supported|cannot resolve|getpwuid|NVIDIA|CUDA|CuDNN|\bMPS\b|\bXPU\b|Windows|latex|"
+    r"enforce fail|can't allocate|can't start new thread|too many open files|no space left)|"
     # A shell without a front end: magics that it does not have, streams that are no files, a kernel that is not there.
     r"UsageError:|UnsupportedOperation:|AttributeError:.*(?:NoneType|Shell|kernel|parent_header)|KeyError:.*IPKernelApp",
     re.IGNORECASE,
 )
-# The same of a call, but for files, which may be what an exercise is about.
-_NOT_THERE_EITHER = re.compile(r"FileNotFound|Permission")
+# The same of a call, but for files where these are what an exercise is about.
+_OF_FILES = re.compile(r"FileNotFound|Permission|OSError")
+_ABOUT_FILES = re.compile(r"\btempfile\b|\bPath\b")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
-# Bytes of all answers to one exercise's cases. They are kept until they are scored; honest ones take a few million.
-_ANSWERS_LIMIT = 2**29
+# Bytes of all answers to one exercise's cases, which are kept until they are scored. Honest ones take a few million. A
+# text with one emoji takes four times its bytes here.
+_ANSWERS_LIMIT = 2**28
 _A = TypeVar("_A", Ran, Names)
 
 
@@ -135,7 +140,11 @@ def _drop(work: _Work, number: int, why: str, in_full: str) -> None:
 
 
 def _nothing(work: _Work, exercise: Exercise, why: str) -> None:
-    """No points for an exercise, whatever it had earned. ``why`` is in our own words."""
+    """No points for an exercise, whatever it had earned. ``why`` is in our own words.
+
+    Where hidden inputs are the cause, the words are always the same: a choice among them could tell about the inputs.
+    """
+    why = "It did not come to an end, or to a result, on inputs that are not shown." if work.hidden else why
     work.marks[exercise.name] = Mark(exercise.name, 0.0, exercise.points, f"✗ {exercise.name}\n  {why}")
 
 
@@ -174,9 +183,10 @@ def _converse(talk: Conversation, work: _Work) -> None:
             else:
                 work.marks[step.exercise.name] = mark
             work.waiting.remove(step.exercise)
-            own = _stopped(program, step.exercise)
             failed = work.marks[step.exercise.name].points < step.exercise.points
-            if failed and (why := program.out_of_reach(step.exercise) or _outside([*own, *elsewhere])):
+            # Any cell that stopped for lack of something may be why: what it would have changed, no text tells.
+            errors = [*program.stopped.values(), *elsewhere]
+            if failed and (why := program.out_of_reach(step.exercise) or _outside(errors)):
                 work.notes.append(f"{step.exercise.name}: {why}")
         if not work.waiting:
             return
@@ -280,7 +290,7 @@ def _observe(
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):
         case Seen(seen):
-            if seen.error and not _NOT_THERE_EITHER.match(seen.error):
+            if seen.error and not (_OF_FILES.match(seen.error) and _ABOUT_FILES.search(requirement.probe)):
                 errors.append(f"{seen.error}: {seen.message}")
             now = talk.asked()
             with _puzzling():

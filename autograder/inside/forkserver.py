@@ -39,7 +39,7 @@ def main() -> None:
     preload()
     import torch
 
-    shell = ZMQInteractiveShell()
+    shell = ZMQInteractiveShell.instance()  # the one that `IPython.get_ipython()` and `display` know
     asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
     if os.getuid() == 0 and sys.argv[2:3] == ["nobody"]:

@@ -13,7 +13,7 @@ import sys
 import warnings
 from typing import Any, NoReturn
 
-from IPython.core.error import StdinNotImplementedError
+from IPython.core.error import StdinNotImplementedError, UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -24,7 +24,7 @@ _OPTIONS = re.compile(r"\A(?:\s*-\w+(?:\s+\d+)?)*\s*")  # of a magic: -n 10 -r3
 _RUNS = re.compile(r"(?<!\S)-[nr]\s*\d+(?!\S)")  # how often a magic times a statement
 # Magics for a person at the screen: their effect is on the page, or on the next session.
 _FOR_THE_SCREEN = frozenset(
-    ["autosave", "clear", "cls", "connect_info", "edit", "less", "man", "more", "qtconsole", "store", "subshell"]
+    ["autosave", "clear", "cls", "connect_info", "edit", "less", "man", "more", "qtconsole", "rehashx", "subshell"]
 )
 
 
@@ -53,7 +53,9 @@ class ZMQInteractiveShell(InteractiveShell):
             transformed = self._as_python(text)
         except Exception:  # as IPython: an open bracket, say
             failed = sys.exc_info()
-        result = await self.run_cell_async(text, transformed_cell=transformed, preprocessing_exc_tuple=failed)
+        result = await self.run_cell_async(
+            text, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=failed
+        )
         return result.error_before_exec or result.error_in_exec
 
     def ask_exit(self) -> None:
@@ -69,7 +71,9 @@ class ZMQInteractiveShell(InteractiveShell):
 
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
         """As IPython's, but `%timeit` runs its statement once, and what is for a screen does nothing."""
-        if magic_name in _FOR_THE_SCREEN:
+        if magic_name == "store" and "-r" in line.split():
+            raise UsageError("%store -r: what an earlier kernel stored is not here")
+        if magic_name in (*_FOR_THE_SCREEN, "store"):
             return None
         return super().run_line_magic(magic_name, _once(magic_name, line), _stack_depth + 1)
 
