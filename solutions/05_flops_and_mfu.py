@@ -97,7 +97,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger one, whose size depends on your device: 8.8 TFLOPs on a CUDA GPU, 2.1 GFLOPs on a CPU.
+Here's a larger one, whose size depends on your device: 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 2.1 GFLOPs on a
+CPU.
 """
 
 # %% tags=["item-51", "item-52"]
@@ -392,6 +393,7 @@ gpu.synchronize()
 average = (gpu.clock() - start) / 100
 reconcile("100 calls, synchronized once", guess, average / 2e-3, "times 2 ms")
 assert math.isclose(unfinished, 10e-6)  # without synchronizing: the time to queue a call
+assert round(2e-3 / unfinished) == 200 and round(average / 2e-3) == 6
 assert math.isclose(average, (1.0 + 100 * 2e-3 + 10e-6) / 100)  # 12 ms: the first call counts
 
 start = gpu.clock()
@@ -401,8 +403,10 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 
 # %% [markdown]
 r"""
-The calls themselves overlap with the queueing, so waiting once is fine, but the first call's extra second makes the
-average six times too long. This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
+Python queues calls while the GPU computes, so it's enough to wait once. But the extra second of the first call makes
+the average six times too long.
+
+This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
 device) each time before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
 that yours is finished. Then *repeat* the measurement. Now for real, on your device:
 """

@@ -735,8 +735,8 @@ Often, only part of a model is trained, and the rest is *frozen*. Write
 linear layers without biases. Layer $i$ turns `widths[i]` numbers into `widths[i + 1]`; `trainable[i]` says whether its
 weights require a gradient, and `input_needs_grad` says whether the chain's input does. Count the products that are
 *needed*, as autograd does, and nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a
-few hundred layers. Return a whole number that is exact even for sizes that wouldn't fit in any machine's memory; a
-float, with its 53 bits, can't hold such a number.
+few hundred layers. Your count must be exact, even for sizes that wouldn't fit in any machine's memory; floats, with
+their 53 bits, can't represent every whole number that large.
 """
 
 
