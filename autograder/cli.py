@@ -79,7 +79,8 @@ def init(
 ) -> None:
     """Make a folder for a class: an nbgrader course directory.
 
-    Submissions and grades go there. Safe to repeat: only source/ is rewritten.
+    Submissions and grades go there. Safe to repeat: source/ is rewritten, and hidden cases are drawn for exercises that
+    have changed.
     """
     with _plain_errors():
         lectures = build.course_directory(folder, seed=None)
@@ -87,7 +88,7 @@ def init(
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
     console.print(
-        f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (once per assignment)\n"
+        f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (if nbgrader hands out or grades)\n"
         "  put submissions into submitted/STUDENT/01_tensors/01_tensors.ipynb\n"
         "  course grade . 01_tensors"
     )
@@ -180,7 +181,8 @@ def grade(
     """Grade what isn't graded yet, each submission in isolation.
 
     Writes results/LECTURE/STUDENT.json for each submission and updates nbgrader's gradebook. If you stop the command,
-    nothing is lost, and running it again continues. Exits with 0 if all are graded, 1 if something failed here.
+    nothing is lost, and running it again continues. Exits with 1 if something failed here, or if a folder's name can't
+    be a student's.
     """
     with _plain_errors():
         _require_linux()
@@ -265,7 +267,7 @@ def _print_summary(summary: Summary) -> None:
     table.add_section()
     table.add_row("all", str(len(summary.results)))
     console.print(table)
-    say(f"{len(summary.graded)} graded now, the others before")
+    say(f"{len(summary.graded)} graded now")
 
 
 @app.command()

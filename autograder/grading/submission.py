@@ -20,6 +20,9 @@ CELLS_LIMIT = 1_000  # cells of code; the longest lecture has about a hundred
 PARTS_LIMIT = 2_000_000  # commas and brackets, which bound the memory and the time that reading takes
 
 
+AGAIN = "ask the student to hand in again; nothing of it can be graded"
+
+
 @dataclass(frozen=True)
 class Finding:
     """Something about a submission that a person should see, and what to do."""
@@ -93,11 +96,10 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
             remedy = f"a submission is STUDENT/{problems.lecture_name}/{problems.lecture_name}.ipynb"
             finding = Finding(path, "there is no such notebook", remedy)
         return Submission(path, (), (finding,))
-    again = "ask the student to hand in again; nothing of it can be graded"
     try:
         found, findings = _cells(path, handed_in.data)
     except _Broken as broken:
-        return Submission(path, (), (Finding(path, broken.problem, broken.remedy or again),))
+        return Submission(path, (), (Finding(path, broken.problem, broken.remedy or AGAIN),))
 
     counts = Counter(cell.name for cell, _ in found if cell.name)
     wanted = {name for e in problems.exercises for name in (e.name, f"test_{e.name}")}

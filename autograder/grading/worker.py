@@ -24,7 +24,7 @@ from .exercises import Cell, ProblemSet
 from .key import key
 from .marks import Mark
 from .sandbox import Sandbox, SandboxError
-from .submission import HandedIn, parse
+from .submission import AGAIN, HandedIn, parse
 from .text import MESSAGE_LIMIT, clean
 
 ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
@@ -190,8 +190,8 @@ def _grade(task: Task, started: float) -> Outcome:
     path = Path(f"{task.problems.lecture_name}.ipynb")  # it only names it
     read = parse(HandedIn(path, data=task.submission), task.problems)
     if not read.cells:
-        why = [f"{finding.problem}: {finding.remedy}" for finding in read.findings] or ["it is empty"]
-        return unreadable(task.problems, why[0])
+        problem, remedy = next(((each.problem, each.remedy) for each in read.findings), ("it is empty", AGAIN))
+        return unreadable(task.problems, problem, remedy)
     reason = ""
     for _ in range(ATTEMPTS):
         try:
@@ -214,9 +214,10 @@ def failed(reason: str, *, refused: bool = False) -> Failed:
     return Failed(clean(reason, limit=MESSAGE_LIMIT), refused)
 
 
-def unreadable(problems: ProblemSet, why: str) -> Graded:
-    """No points and a note for a person, because nothing in the submission was readable."""
-    return _nothing(problems, why, f"Your notebook cannot be graded: {why}")
+def unreadable(problems: ProblemSet, problem: str, remedy: str) -> Graded:
+    """No points and a note for a person, because nothing in the submission was readable. The remedy is for them."""
+    message = f"Your notebook cannot be graded: {problem}. Please hand it in again."
+    return _nothing(problems, f"{problem}: {remedy}", message)
 
 
 def unfinished(problems: ProblemSet) -> Graded:

@@ -71,7 +71,7 @@ class ZMQInteractiveShell(InteractiveShell):
 
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
         """As IPython's, but `%timeit` runs its statement once, and what is for a screen does nothing."""
-        if magic_name == "store" and "-r" in line.split():
+        if magic_name == "store" and "-r" in line.split() and len(line.split()) > 1:
             raise UsageError("%store -r: what an earlier kernel stored is not here")
         if magic_name in (*_FOR_THE_SCREEN, "store"):
             return None

@@ -175,7 +175,7 @@ class _Run:
                     key = stands.key
                 self.finish(Result(student, self._lecture.name, State.FAILED_HERE, key, (), (note,)), None)
             elif (finding := handed_in.finding) is not None:
-                graded = unreadable(self._problems, f"{finding.problem}: {finding.remedy}")
+                graded = unreadable(self._problems, finding.problem, finding.remedy)
                 marks, notes = graded.marks, graded.notes
                 self.finish(Result(student, self._lecture.name, State.NEEDS_REVIEW, key, marks, notes), graded)
 

@@ -386,6 +386,64 @@ def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
     n.write("double", "%autosave 60\n%clear\n%connect_info\n%store -r\n" + n["double"]["source"])
 
 
+@honest("double", review="an earlier kernel stored is not here", kernel=False)
+def a_helper_from_an_earlier_session(n: Notebook) -> None:
+    n.add("%store -r helper", before="double")
+    n.write("double", "def double(x):\n    return helper(x)")
+
+
+@honest("double", review="it may work on the student's machine")
+def names_that_no_text_tells_from_a_file_that_is_not_here(n: Notebook) -> None:
+    n.add("from my_helpers import *", before="double")
+    n.write("double", "def double(x):\n    return twice(x)")
+
+
+@honest("double", review="it may work on the student's machine")
+def a_table_that_a_cell_would_have_filled_from_a_file(n: Notebook) -> None:
+    n.add("TABLE = {}", before="double")
+    n.add("import json\nTABLE.update(json.load(open('table.json')))", before="double")
+    n.write("double", "def double(x):\n    return TABLE[str(x)]")
+
+
+@honest("double", review="it may work on the student's machine")
+def a_file_that_is_not_here_in_a_call(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return torch.load('mask.pt') * x")
+
+
+@honest("double", review="it may work on the student's machine")
+def another_kind_of_gpu(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return int(torch.tensor(2 * x).to('mps'))")
+
+
+@honest("double", review="it may work on the student's machine")
+def more_memory_than_there_is_here(n: Notebook) -> None:
+    n.write("double", "def double(x):\n    return torch.zeros(2**44).sum()")
+
+
+@honest()
+def the_shell_by_its_other_name(n: Notebook) -> None:
+    text = "from IPython import get_ipython as shell\nshell().run_line_magic('time', 'pass')\n"
+    text += "shown = display('x', display_id=True)\nshown.update('y')\n"
+    text += "from IPython.utils.capture import capture_output\nwith capture_output() as caught:\n    display(1)\n"
+    n.write("double", text + "assert caught.outputs\n" + n["double"]["source"])
+
+
+@honest()
+def what_the_last_cells_were_and_said(n: Notebook) -> None:
+    n.add("6 * 7", before="double")
+    n.write("double", "assert _ == 42 and '6 * 7' in _i and Out[max(Out)] == 42\n" + n["double"]["source"])
+
+
+@honest()
+def output_that_is_closed(n: Notebook) -> None:
+    n.write("double", n["double"]["source"] + "\nimport sys\nwith sys.stdout as out:\n    out.write('x')")
+
+
+@honest()
+def an_error_that_cannot_be_printed(n: Notebook) -> None:
+    n.add("class Odd(Exception):\n    def __str__(self):\n        raise ValueError\nraise Odd", before="double")
+
+
 @honest()
 def another_folder(n: Notebook) -> None:
     n.write("double", "%cd -q /tmp\n" + n["double"]["source"])
