@@ -63,6 +63,7 @@ def randomness(student, size, seed, pattern=0x3F808000):
         "the same in a second call": one == rounded(first, 1),
         "the same for another seed": one == rounded(third, 1),
         "PyTorch's global generator is as it was": all(untouched),
+        "elements in the result": len(one),
     }
 
 

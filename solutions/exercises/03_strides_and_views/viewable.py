@@ -211,6 +211,7 @@ exercise.requirement(
         "on the left": given((0, 3, 2), (1, 1, 3), (0, 6)),
         "the same": given((4, 0), (1, 7), (4, 0)),
         "out of order": given((0, 2, 3), (1, 1, 2), (6, 0)),
+        "with elements": given((3, 5), (1, 3), (15,)),
     },
     domain=empties(),
     hint="Without elements there is nothing to move.",

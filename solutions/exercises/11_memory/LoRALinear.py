@@ -178,6 +178,8 @@ exercise.requirement(
     ],
     edges={
         "one leading dimension less": given(weight, bias, rows[0], down, up, 8.0),
+        "nothing learnt yet": given(weight, bias, rows[0], down, 0 * up, 8.0),
+        "nothing goes down": given(weight, bias, rows, 0 * down, up, 8.0),
         "rank 1": given(weight, bias, rows, down[:1], up[:, :1], 8.0),
     },
     domain=layers(),
