@@ -54,6 +54,7 @@ SLOW = [
     "grading/test_feedback.py",
     "unit/test_napkin_modules.py",
     "grading/test_pool.py",
+    "grading/test_cgroup.py",
     "grading/test_hostile.py",
     "grading/test_kills.py",
 ]
