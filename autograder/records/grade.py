@@ -104,8 +104,10 @@ def grade_class(
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
     """Who would be graded now, without changing anything."""
+    lecture = source.read(source_path(lecture_name))
     folder.require_submissions(lecture_name)
-    run = _Run(folder, source.read(source_path(lecture_name)), roster, again)
+    folder.require_cases(lecture)
+    run = _Run(folder, lecture, roster, again)
     for student in run.plan.students:
         run.look(student)
     return run.plan
