@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from course_utils.cards import ACCELERATORS
-from course_utils.sources import Kind, Source, Sourced
+from course_utils.sources import Source, Sourced, arxiv
 from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
@@ -194,32 +194,28 @@ def _mosaic(
     )
 
 
-def _arxiv(authors_and_title: str, number: str, date: str, kind: Kind = "paper", verified: str = "") -> Source:
-    return Source(authors_and_title, f"https://arxiv.org/abs/{number}", kind, date, verified)
-
-
 _GPT2 = Source(
     "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the models as released",
     "https://github.com/openai/gpt-2",
     "paper",
     "2019-02",
 )
-_GPT3 = _arxiv("Brown et al., Language Models are Few-Shot Learners (GPT-3)", "2005.14165", "2020-05")
-_GOPHER = _arxiv("Rae et al., Scaling Language Models (Gopher)", "2112.11446", "2021-12")
-_CHINCHILLA = _arxiv("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
-_PALM = _arxiv("Chowdhery et al., PaLM", "2204.02311", "2022-04")
+_GPT3 = arxiv("Brown et al., Language Models are Few-Shot Learners (GPT-3)", "2005.14165", "2020-05")
+_GOPHER = arxiv("Rae et al., Scaling Language Models (Gopher)", "2112.11446", "2021-12")
+_CHINCHILLA = arxiv("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
+_PALM = arxiv("Chowdhery et al., PaLM", "2204.02311", "2022-04")
 _PALM_3 = _PALM.at("table 3")
-_MEGATRON = _arxiv(
+_MEGATRON = arxiv(
     "Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (Megatron-LM)",
     "2104.04473",
     "2021-04",
 )
-_KORTHIKANTI = _arxiv("Korthikanti et al., Reducing Activation Recomputation", "2205.05198", "2022-05").at("table 5")
-_MTNLG = _arxiv("Smith et al., Megatron-Turing NLG 530B", "2201.11990", "2022-01")
+_KORTHIKANTI = arxiv("Korthikanti et al., Reducing Activation Recomputation", "2205.05198", "2022-05").at("table 5")
+_MTNLG = arxiv("Smith et al., Megatron-Turing NLG 530B", "2201.11990", "2022-01")
 _MTNLG_RATES = _MTNLG.at("section 2.4 and its shape")
 _RECOMPUTED = "per GPU, recomputed activations counted as work"
-_FALCON = _arxiv("Almazrouei et al., The Falcon Series of Open Language Models", "2311.16867", "2023-11").at("table 1")
-_OLMO2 = _arxiv("OLMo Team, 2 OLMo 2 Furious", "2501.00656", "2024-12")
+_FALCON = arxiv("Almazrouei et al., The Falcon Series of Open Language Models", "2311.16867", "2023-11").at("table 1")
+_OLMO2 = arxiv("OLMo Team, 2 OLMo 2 Furious", "2501.00656", "2024-12")
 _OLMO2_CARD = Source("OLMo 2 model card", "https://huggingface.co/allenai/OLMo-2-1124-13B", "paper", "2024-11")
 _MOSAIC = Source(
     "MosaicML, llm-foundry, scripts/train/benchmarking",
@@ -236,9 +232,9 @@ _LLAMA3 = Source(
     "paper",
     "2024-07",
 )
-_HERD = _arxiv("The Llama 3 Herd of Models", "2407.21783", "2024-07")
+_HERD = arxiv("The Llama 3 Herd of Models", "2407.21783", "2024-07")
 _HERD_3, _HERD_4 = _HERD.at("table 3"), _HERD.at("table 4")
-_DEEPSEEK = _arxiv("DeepSeek-V3 Technical Report", "2412.19437", "2024-12")
+_DEEPSEEK = arxiv("DeepSeek-V3 Technical Report", "2412.19437", "2024-12")
 _COUNTED = "counted from the published shapes"
 _GPT2_COUNTED = Source(_COUNTED, _GPT2.url, "paper", "2019-02")
 _LLAMA2_WEIGHTS = Source("the released weights", "https://huggingface.co/meta-llama/Llama-2-7b", "paper", "2023-07")
@@ -416,7 +412,7 @@ _MISTRAL = Source(
 _MIXTRAL_WEIGHTS = Source(
     "Mixtral 8x7B, the released weights", "https://huggingface.co/mistralai/Mixtral-8x7B-v0.1", "paper", "2023-12"
 )
-_MIXTRAL = _arxiv("Jiang et al., Mixtral of Experts", "2401.04088", "2024-01")
+_MIXTRAL = arxiv("Jiang et al., Mixtral of Experts", "2401.04088", "2024-01")
 _DEEPSEEK_4 = _DEEPSEEK.at("section 4.2")
 _NANOCHAT = Source(
     "Karpathy, nanochat, dev/LEADERBOARD.md, run 1 (d24 on eight H100s)",
@@ -548,7 +544,7 @@ _RUNS = {
     ),
 }
 
-_ZERO = _arxiv(
+_ZERO = arxiv(
     "Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", "1910.02054", "2019-10"
 ).at("figure 1")
 
@@ -645,12 +641,10 @@ _NEMO = Source(
     "2024-12",
     "2026-11",
 )
-_POPE = _arxiv("Pope et al., Efficiently Scaling Transformer Inference", "2211.05102", "2022-11").at("table 2")
-_LORA = _arxiv("Hu et al., LoRA", "2106.09685", "2021-06")
+_POPE = arxiv("Pope et al., Efficiently Scaling Transformer Inference", "2211.05102", "2022-11").at("table 2")
+_LORA = arxiv("Hu et al., LoRA", "2106.09685", "2021-06")
 _MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "estimate", "2024-12")
-_BLOOM = _arxiv(
-    "Luccioni et al., Estimating the Carbon Footprint of BLOOM", "2211.02001", "2022-11", verified="2026-11"
-)
+_BLOOM = arxiv("Luccioni et al., Estimating the Carbon Footprint of BLOOM", "2211.02001", "2022-11", verified="2026-11")
 _GPT_FAST = Source(
     "pytorch-labs/gpt-fast, README",
     "https://github.com/pytorch-labs/gpt-fast",
@@ -671,7 +665,7 @@ _SCALING_BOOK = Source(
     "estimate",
     "2025-02",
 )
-_DEEPSEEK_HARDWARE = _arxiv("DeepSeek-AI, Insights into DeepSeek-V3, table 1", "2505.09343", "2025-05")
+_DEEPSEEK_HARDWARE = arxiv("DeepSeek-AI, Insights into DeepSeek-V3, table 1", "2505.09343", "2025-05")
 _LLAMA_CPP = Source(
     "Caches that llama.cpp allocates for 2,048 tokens, a reader's table",
     "https://huggingface.co/dranger003/c4ai-command-r-v01-iMat.GGUF/discussions/6",
@@ -679,8 +673,8 @@ _LLAMA_CPP = Source(
     "2024-04",
     "2026-11",
 )
-_LLAMA_1 = _arxiv("Touvron et al., LLaMA, section 2.4", "2302.13971", "2023-02", verified="2026-11")
-_VLLM = _arxiv("Kwon et al., PagedAttention, section 3", "2309.06180", "2023-09")
+_LLAMA_1 = arxiv("Touvron et al., LLaMA, section 2.4", "2302.13971", "2023-02", verified="2026-11")
+_VLLM = arxiv("Kwon et al., PagedAttention, section 3", "2309.06180", "2023-09")
 
 
 def _megatron(

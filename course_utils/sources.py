@@ -49,6 +49,11 @@ class Source:
         return f"{self.title}, {self.date}"
 
 
+def arxiv(title: str, number: str, date: str, kind: Kind = "paper", verified: str = "") -> Source:
+    """A paper on arXiv, by its number there."""
+    return Source(title, f"https://arxiv.org/abs/{number}", kind, date, verified)
+
+
 class Sourced(float):
     """A number that keeps the sources of everything it was calculated from.
 

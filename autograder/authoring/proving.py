@@ -150,9 +150,8 @@ class Prover:
             if promise.domain is None and len(promise.edges) < 3:
                 self.say(f"{promise.text!r} has no domain, and fewer than three edges")
         for pool in self.pools:
-            _, first = pool.edges[0] if pool.edges else pool.drawn(self.seeds[0])[0]
-            hidden = (want for _, want in (*pool.edges, *pool.drawn(self.seeds[0])))
-            if all(pool.promise.comparison.difference(want, first) is None for want in hidden):
+            hidden = [want for _, want in (*pool.edges, *pool.drawn(self.seeds[0]))]
+            if all(pool.promise.comparison.difference(want, hidden[0]) is None for want in hidden):
                 self.say(
                     f"{pool.promise.text!r} has one outcome on all hidden inputs: who returns just that would pass"
                 )

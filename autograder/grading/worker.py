@@ -24,7 +24,7 @@ from .exercises import Cell, ProblemSet
 from .key import key
 from .marks import Mark
 from .sandbox import Sandbox, SandboxError
-from .submission import AGAIN, HandedIn, parse
+from .submission import AGAIN, Finding, HandedIn, parse
 from .text import MESSAGE_LIMIT, clean
 
 ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
@@ -190,8 +190,7 @@ def _grade(task: Task, started: float) -> Outcome:
     path = Path(f"{task.problems.lecture_name}.ipynb")  # it only names it
     read = parse(HandedIn(path, data=task.submission), task.problems)
     if not read.cells:
-        problem, remedy = next(((each.problem, each.remedy) for each in read.findings), ("it is empty", AGAIN))
-        return unreadable(task.problems, problem, remedy)
+        return unreadable(task.problems, next(iter(read.findings), Finding(path, "it is empty", AGAIN)))
     reason = ""
     for _ in range(ATTEMPTS):
         try:
@@ -214,10 +213,10 @@ def failed(reason: str, *, refused: bool = False) -> Failed:
     return Failed(clean(reason, limit=MESSAGE_LIMIT), refused)
 
 
-def unreadable(problems: ProblemSet, problem: str, remedy: str) -> Graded:
+def unreadable(problems: ProblemSet, finding: Finding) -> Graded:
     """No points and a note for a person, because nothing in the submission was readable. The remedy is for them."""
-    message = f"Your notebook cannot be graded: {problem}. Please hand it in again."
-    return _nothing(problems, f"{problem}: {remedy}", message)
+    message = f"Your notebook cannot be graded: {finding.problem}. Please hand it in again."
+    return _nothing(problems, f"{finding.problem}: {finding.remedy}", message)
 
 
 def unfinished(problems: ProblemSet) -> Graded:

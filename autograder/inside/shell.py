@@ -24,7 +24,20 @@ _OPTIONS = re.compile(r"\A(?:\s*-\w+(?:\s+\d+)?)*\s*")  # of a magic: -n 10 -r3
 _RUNS = re.compile(r"(?<!\S)-[nr]\s*\d+(?!\S)")  # how often a magic times a statement
 # Magics for a person at the screen: their effect is on the page, or on the next session.
 _FOR_THE_SCREEN = frozenset(
-    ["autosave", "clear", "cls", "connect_info", "edit", "less", "man", "more", "qtconsole", "rehashx", "subshell"]
+    [
+        "autosave",
+        "clear",
+        "cls",
+        "connect_info",
+        "edit",
+        "less",
+        "man",
+        "more",
+        "qtconsole",
+        "rehashx",
+        "store",
+        "subshell",
+    ]
 )
 
 
@@ -73,7 +86,7 @@ class ZMQInteractiveShell(InteractiveShell):
         """As IPython's, but `%timeit` runs its statement once, and what is for a screen does nothing."""
         if magic_name == "store" and "-r" in line.split() and len(line.split()) > 1:
             raise UsageError("%store -r: what an earlier kernel stored is not here")
-        if magic_name in (*_FOR_THE_SCREEN, "store"):
+        if magic_name in _FOR_THE_SCREEN:
             return None
         return super().run_line_magic(magic_name, _once(magic_name, line), _stack_depth + 1)
 

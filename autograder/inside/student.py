@@ -61,9 +61,11 @@ class Notebook:
                 await asyncio.sleep(0)  # what it left to be done goes on between two cells
             except BaseException as error:  # what even IPython leaves alone: a cell nested too deep for the parser
                 raised = error
-        said = "" if raised is None else type(raised).__name__
-        with contextlib.suppress(BaseException):  # an error's own words may be code of the student's
-            said += "" if raised is None else f": {raised}"[:2000]
+        said = ""
+        if raised is not None:
+            said = type(raised).__name__
+            with contextlib.suppress(BaseException):  # an error's own words may be code of the student's
+                said += f": {raised}"[:2000]
         return messages.Ran(said, printed.getvalue()[:_PRINTED])
 
 

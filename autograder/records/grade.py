@@ -78,9 +78,7 @@ def grade_class(
     ``progress`` gets the number done in this run, the largest possible number, and the latest result. Raises
     :class:`EngineError` or :class:`sandbox.SandboxError` if grading can't continue.
     """
-    lecture = source.read(source_path(lecture_name))
-    folder.require_submissions(lecture_name)
-    folder.require_cases(lecture)
+    lecture = _ready(folder, lecture_name)
     if not unsafe:
         for place in folder.places:
             sandbox.require_hidden(place)
@@ -104,13 +102,18 @@ def grade_class(
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
     """Who would be graded now, without changing anything."""
-    lecture = source.read(source_path(lecture_name))
-    folder.require_submissions(lecture_name)
-    folder.require_cases(lecture)
-    run = _Run(folder, lecture, roster, again)
+    run = _Run(folder, _ready(folder, lecture_name), roster, again)
     for student in run.plan.students:
         run.look(student)
     return run.plan
+
+
+def _ready(folder: ClassFolder, lecture_name: str) -> source.Lecture:
+    """The lecture, of which this class has submissions and current hidden cases. Raises an error that says what not."""
+    lecture = source.read(source_path(lecture_name))
+    folder.require_submissions(lecture_name)
+    folder.require_cases(lecture)
+    return lecture
 
 
 class _Run:
@@ -177,7 +180,7 @@ class _Run:
                     key = stands.key
                 self.finish(Result(student, self._lecture.name, State.FAILED_HERE, key, (), (note,)), None)
             elif (finding := handed_in.finding) is not None:
-                graded = unreadable(self._problems, finding.problem, finding.remedy)
+                graded = unreadable(self._problems, finding)
                 marks, notes = graded.marks, graded.notes
                 self.finish(Result(student, self._lecture.name, State.NEEDS_REVIEW, key, marks, notes), graded)
 

@@ -24,11 +24,9 @@ from course_utils.cards import Accelerator
 from course_utils.napkin.collectives import collective
 from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import positive
-from course_utils.sources import Source, Sourced, longest
+from course_utils.sources import Sourced, arxiv, longest
 
-POPE = Source(
-    "Pope et al., Efficiently Scaling Transformer Inference", "https://arxiv.org/abs/2211.05102", "paper", "2022-11"
-)
+POPE = arxiv("Pope et al., Efficiently Scaling Transformer Inference", "2211.05102", "2022-11")
 
 # Bytes of a number in weights or cache, scales of blocks included: MXFP8 has one byte for 32 numbers, NVFP4 for 16,
 # int4 (GPTQ, AWQ) two for 128.
@@ -163,6 +161,15 @@ def prefill_rule(model: Transformer, card: Accelerator, tokens: int, *, mfu: flo
     return 2 * model.active * tokens / (_peak(card, number) * mfu)
 
 
+def decode_bytes(
+    model: Transformer, context: int, batch: int = 1, *, number: float = 2.0, cache: float = 2.0, cards: int = 1
+) -> float:
+    """Bytes of weights and cache that each card reads for one token of each sequence; see `decode_seconds`."""
+    return weights_read(model, batch, number) / cards + kv_cache(model, context, batch, cache) / sharing_cache(
+        model, cards
+    )
+
+
 def decode_seconds(
     model: Transformer,
     card: Accelerator,
@@ -186,9 +193,9 @@ def decode_seconds(
         cards: that divide the matrices (tensor parallelism), and the cache as in `sharing_cache`.
     """
     positive(context=context, batch=batch, number=number, cache=cache, cards=cards)
-    moved = weights_read(model, batch, number) / cards
-    moved += kv_cache(model, context, batch, cache) / sharing_cache(model, cards)
-    reading = moved / Sourced(card.bandwidth, *card.sources)
+    reading = decode_bytes(model, context, batch, number=number, cache=cache, cards=cards) / Sourced(
+        card.bandwidth, *card.sources
+    )
     computing = batch * decode_flops(model, context) / (cards * _peak(card, number))
     return longest(reading, computing, _sending(model, card, batch, cards))
 

@@ -15,24 +15,19 @@ from course_utils.napkin.modules import Traced
 from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Step, positive
 from course_utils.napkin.work import adapters, optimizer_flops, recomputed_flops, run, training_flops
-from course_utils.sources import Source, Sourced, longest
+from course_utils.sources import Source, Sourced, arxiv, longest
 from course_utils.units import counted, plain
 
-
-def _paper(title: str, number: str, date: str) -> Source:
-    return Source(title, f"https://arxiv.org/abs/{number}", "paper", date)
-
-
-_KAPLAN = _paper("Kaplan et al., Scaling Laws for Neural Language Models; lecture 06", "2001.08361", "2020-01")
-_PALM = _paper("Chowdhery et al., PaLM, appendix B", "2204.02311", "2022-04")
-_ZERO = _paper("Rajbhandari et al., ZeRO, section 5", "1910.02054", "2019-10")
-_KORTHIKANTI = _paper(
+_KAPLAN = arxiv("Kaplan et al., Scaling Laws for Neural Language Models; lecture 06", "2001.08361", "2020-01")
+PALM = arxiv("Chowdhery et al., PaLM, appendix B", "2204.02311", "2022-04")
+_ZERO = arxiv("Rajbhandari et al., ZeRO, section 5", "1910.02054", "2019-10")
+_KORTHIKANTI = arxiv(
     "Korthikanti et al., Reducing Activation Recomputation, section 4; lecture 08", "2205.05198", "2022-05"
 )
-_MEGATRON = _paper("Narayanan et al., Megatron-LM, section 2", "2104.04473", "2021-04")
-_GSHARD = _paper("Lepikhin et al., GShard, section 3", "2006.16668", "2020-06")
-_CHINCHILLA = _paper("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
-_LORA = _paper("Hu et al., LoRA", "2106.09685", "2021-06")
+_MEGATRON = arxiv("Narayanan et al., Megatron-LM, section 2", "2104.04473", "2021-04")
+_GSHARD = arxiv("Lepikhin et al., GShard, section 3", "2006.16668", "2020-06")
+_CHINCHILLA = arxiv("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
+_LORA = arxiv("Hu et al., LoRA", "2106.09685", "2021-06")
 _MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "paper", "2024-12")
 _META = "counted on the meta device"
 _SHAPE = "the model's shape; lecture 06"
@@ -233,7 +228,7 @@ def flops_of_a_token(model: _Model, step: Step) -> Iterator[Line]:
             formula = f"6 · {model.attended_width:,} · {model.attended(step.context):,}"
         else:
             formula = f"12 · {model.layers} · {model.query_width:,} · {step.context:,}"
-        yield Line("FLOPs", "a token's attention", parts["attention"], "FLOPs", formula, _PALM)
+        yield Line("FLOPs", "a token's attention", parts["attention"], "FLOPs", formula, PALM)
     elif model.flops is None:
         formula = f"{_rule(model)}, for want of an input"
         yield Line("FLOPs", "a token", 4 * model.frozen + 6 * model.parameters, "FLOPs", formula, _KAPLAN)
@@ -252,7 +247,7 @@ def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[
     if isinstance(model, Traced):
         if model.recomputed:
             again = model.recomputed / (model.batch * model.context) * tokens
-            yield Line("FLOPs", "computed again", again, "FLOPs", "by checkpoints; MFU leaves it out", _PALM)
+            yield Line("FLOPs", "computed again", again, "FLOPs", "by checkpoints; MFU leaves it out", PALM)
         if model.item == "token":
             rule = (4 * model.frozen + 6 * model.parameters) * tokens
             yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"({_rule(model)}) · tokens", _KAPLAN)
@@ -262,7 +257,7 @@ def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[
         yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"6 · {used} · tokens", _KAPLAN)
     if step.checkpointing:
         again = recomputed_flops(model, step.context) * tokens
-        yield Line("FLOPs", "computed again", again, "FLOPs", "the layers' forward pass; MFU leaves it out", _PALM)
+        yield Line("FLOPs", "computed again", again, "FLOPs", "the layers' forward pass; MFU leaves it out", PALM)
     if update := optimizer_flops(model, step):
         formula = "steps · 5 · (4 · n² · m + 2 · n³) for each matrix; MFU leaves it out"
         yield Line("FLOPs", f"{step.optimizer}'s own", update * steps, "FLOPs", formula, _MUON)

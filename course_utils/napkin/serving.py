@@ -10,6 +10,7 @@ from course_utils.napkin.inference import (
     FORMATS,
     POPE,
     Serving,
+    decode_bytes,
     decode_flops,
     decode_seconds,
     generation_seconds,
@@ -19,7 +20,6 @@ from course_utils.napkin.inference import (
     prefill_flops,
     prefill_seconds,
     sharing_cache,
-    weights_read,
 )
 from course_utils.napkin.lines import ABOVE, GIVEN, Line, Plan
 from course_utils.napkin.planner import find_card, named
@@ -65,8 +65,7 @@ def serve(
     one = decode_seconds(model, accelerator, middle, serving.batch, number=number, cache=cache, cards=serving.cards)
     whole = first + generation_seconds(model, serving, accelerator)
     throughput = serving.batch * serving.output / whole
-    step_bytes = weights_read(model, serving.batch, number) / serving.cards
-    step_bytes += kv_cache(model, middle, serving.batch, cache) / sharing
+    step_bytes = decode_bytes(model, middle, serving.batch, number=number, cache=cache, cards=serving.cards)
     step_flops = serving.batch * decode_flops(model, middle)
     per_token = kv_cache(model, serving.prompt + serving.output, 1, cache) / (serving.prompt + serving.output)
     crew = f"{serving.cards:,} card{'s' if serving.cards > 1 else ''}"

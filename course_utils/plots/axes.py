@@ -87,12 +87,12 @@ def legend(
     hollow: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": PREDICTED, "markeredgewidth": 2}
     every = zip((filled, hollow), markers, names, (measured, predicted), strict=True)
     kinds = [(look, which, name) for look, which, name, shown in every if shown]
+    if not kinds:
+        return
     handles = [
         tuple(Line2D([], [], linestyle="none", marker=marker, markersize=8, **look) for marker in dict.fromkeys(which))
         for look, which, _ in kinds
     ]
-    if not kinds:
-        return
     fig.legend(
         handles=handles,
         labels=[name for _, _, name in kinds],
