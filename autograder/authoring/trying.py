@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -87,11 +88,16 @@ def _no_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _time_limit(seconds: float) -> Iterator[None]:
-    def stop(_: int, frame: FrameType | None) -> None:
-        # What is raised in Hypothesis' callback of the garbage collector is lost: the next tick raises it.
-        if frame is None or frame.f_code.co_name != "gc_callback":
-            raise OutOfTime
+    def stop(_: int, __: FrameType | None) -> None:
+        raise OutOfTime
 
+    # What is raised in a finalizer or a callback of the garbage collector goes no further: Python only reports it. It
+    # is nothing to report, since the next tick raises it again.
+    def report(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not OutOfTime:
+            reporting(unraisable)
+
+    reporting, sys.unraisablehook = sys.unraisablehook, report
     # The virtual timer leaves SIGALRM, which pytest-timeout uses, alone.
     previous = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds, 0.1)
@@ -100,3 +106,4 @@ def _time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, previous)
+        sys.unraisablehook = reporting

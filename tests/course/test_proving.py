@@ -230,6 +230,8 @@ def test_a_visible_case_of_a_probe_says_what_it_does(tmp_path: Path) -> None:
         "import os\n    os.abort.x",
         "return object()",
         "return clamp(x, low, high)",
+        "class Slow:\n        def __del__(self):\n            for _ in range(9):\n                pass\n"
+        "    while True:\n        Slow()",  # most of its time passes where an exception goes no further
     ],
 )
 def test_a_program_that_hangs_exits_or_returns_anything_is_wrong_and_ends_nothing(
