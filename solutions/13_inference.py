@@ -1242,5 +1242,5 @@ card can serve. Quantized weights make decoding faster, but not prefill. And the
 faster a step gets, the more its overhead counts.
 
 Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
-then build it, train it, and compare it with the plan.
+then build it, train it, compare it with the plan, and let it write with your cache.
 """
