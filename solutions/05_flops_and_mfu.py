@@ -820,7 +820,7 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 r"""
 The rule of thumb is lecture 00's: *an MFU of 0.4 to 0.5 is good*, and below 0.2, ask why. Even a multiplication on its
 own doesn't reach 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) finds among many
-shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
+shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
