@@ -212,7 +212,7 @@ measure the MFU of your own machine.) So
 
 $$\text{seconds} = \frac{6 \, N \, D}{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}} .$$
 
-An MFU of 0.5 is good. Here is what professional teams reached:
+An MFU of 0.4 to 0.5 is good. Here is what professional teams reached:
 """
 
 # %%

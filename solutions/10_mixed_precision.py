@@ -729,7 +729,7 @@ autograd keep now? Predict first.
 
 Some GPUs (V100, T4) multiply fast in `float16` but not in `bfloat16`. The precision of `float16` is eight times as
 good; the problem is its range. The loss is a mean, so the larger the batch, the smaller each example's share of the
-gradient. Take a million examples, split into 4,096 parts (*micro-batches*) of 256 whose gradients are added up: each
+gradient. Take a million examples, split into 4,096 parts (*microbatches*) of 256 whose gradients are added up: each
 part contributes its loss divided by 4,096. The next cell computes the gradients that flow back between the layers.
 """
 
