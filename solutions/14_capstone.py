@@ -145,9 +145,9 @@ r"""
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
 probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
 with base-2 logarithms.) You can do better by counting how often each byte occurs, and better still by counting which
-byte follows each byte, or each *pair* of bytes. Such a table needs no training, only counting, and a model that sees no
-more bytes than the table can hardly beat it. Our baseline is the table that looks back as many bytes as
-`preset.look_back` says: none, or two. Your model's validation loss has to be lower than the baseline's.
+byte follows each byte, or each *pair* of bytes. Such a table needs no training, and a model that sees no more bytes can
+hardly beat it. Our baseline is the table that looks back as many bytes as `preset.look_back` says: none, or two. Your
+model's validation loss has to be lower than the baseline's.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -439,9 +439,8 @@ From ids to logits the model is a simple sequence, and you'll write most of it:
 | a norm | `[b, t, d]` |
 | logits: dot products with the embeddings of all $V$ tokens | `[b, t, V]` |
 
-For each token, the residual stream (lecture 07) is the vector that runs from the embedding to the last norm: each part
-adds its output to it, and nothing replaces it. So gradients have a direct path back through any number of layers; in lecture 07
-you saw what happens without one.
+For each token, the residual stream is the vector that runs from the embedding to the last norm: each part adds its
+output to it, and nothing replaces it. So gradients have a direct path back through any number of layers (lecture 07).
 
 ### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -883,8 +882,6 @@ Now the plan is complete. *From here on we don't change it.*
 
 ## 5 · The run
 
-One last guess before you start.
-
 **Predict.** What will the model's validation loss be, in nats per byte? (Compare with the tables in section 1.)
 """
 
@@ -895,8 +892,7 @@ guess_of_loss = None  # nats per byte
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
 wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, has a
-different seed, makes a model, loads the file and continues. The file contains everything that the next step depends on:
-the weights, AdamW's averages, the number of the step, and the state of the generator that draws the batches.
+different seed, makes a model, loads the file and continues. The file contains everything that the next step depends on.
 """
 
 
@@ -983,7 +979,7 @@ print(f"{readable(first_seconds, 's')} so far, planned {readable(planned_so_far,
 
 # %% [markdown]
 r"""
-Here's the new process. It uses nothing from the old one except the file:
+Here's the new process:
 """
 
 # %% tags=["item-86", "timed"]
@@ -1385,7 +1381,7 @@ r"""
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
 $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
 each operation keeps. Seconds: FLOPs divided by the product of ceiling and MFU, with the MFU from a rehearsal with fewer
-layers. The loop is short, and a checkpoint contains everything that the next step depends on.
+layers.
 
 **Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
 the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
