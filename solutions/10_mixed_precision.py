@@ -1090,9 +1090,9 @@ r"""
 Write `quantize_blocks(x, block, dtype)`. It splits the elements of `x`, in the order of `x.flatten()`, into blocks of
 `block` neighbors and gives each block a scale of its own. It returns `(codes, scales)`: `codes` is a tensor with that
 8-bit dtype and the shape of `x`, and `scales` is a `float32` tensor with one number for each block, in the order of the
-blocks. Each element is approximately its code times the scale of its block, and in each block the element with the
-largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or its negative). So with
-`block = x.numel()` the whole tensor has a single scale.
+blocks. All scales are positive. Each element is approximately its code times the scale of its block, and in each block
+the element with the largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or its
+negative). So with `block = x.numel()` the whole tensor has a single scale.
 
 Each code is the element divided by the scale, rounded to the nearest number of the format as PyTorch's conversion does.
 (You may assume that, unless the scale is a power of two, no quotient is so close to a tie that the rounding error of

@@ -884,10 +884,10 @@ steps between codes coarse for all the others. Small groups limit the damage, bu
 
 Write `quantize(w, bits, group)` for a matrix `w` of shape `[rows, columns]`. Each row is cut into groups of `group`
 neighboring weights; `group` divides the number of columns. Return the codes as `int8`, in the shape of `w`, and the
-scales in the dtype of `w`, `[rows, columns / group]`. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a
+positive scales in the dtype of `w`, `[rows, columns / group]`. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a
 group turns its largest magnitude into exactly that code (or its negative, so the code $-2^{\text{bits} - 1}$ isn't
-used). The codes are the integers nearest to weight / scale, and no weight is exactly halfway between two of them. The
-scale of a group of zeros is 1. `bits` is from 2 to 8. `w` isn't changed.
+used). The codes are the integers nearest to weight / scale. (No weight is so close to halfway between two of them that
+rounding the scale or the quotient to the dtype of `w` would matter.) The scale of a group of zeros is 1. `bits` is from 2 to 8. `w` isn't changed.
 
 Also write `dequantize(codes, scales)`, which returns the approximate weights, in the dtype of the scales.
 """
