@@ -744,7 +744,7 @@ It's far below our two percent, so we leave the plan as it is.
 
 ## 4 · The loop
 
-The loop is that of exercise 9.4 with four more lines. The forward pass and the loss run under `torch.autocast` if
+The loop is that of exercise 9.5 with four more lines. The forward pass and the loss run under `torch.autocast` if
 `mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
 most 1, so that one unusual batch can't ruin the run. And the loop saves a checkpoint at regular intervals and after the
 last step.
