@@ -832,7 +832,7 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 r"""
 As a rule of thumb, *an MFU of 0.5 or more is very good*. The largest runs reach about 0.4, and at 0.05 something is
 wrong. Even a multiplication on its own doesn't reach 1: the best that Stas Bekman's *mamf-finder*
-(github.com/stas00/ml-engineering) finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
+(github.com/stas00/ml-engineering) finds among many shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
