@@ -204,13 +204,14 @@ r"""
 > **Trap: what's standard?** You may read that fp8 "was standardized in 2022". In fact, NVIDIA, Arm and Intel only
 > *proposed* it in 2022 ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)), and the Open Compute Project published
 > its specification of 8-bit floating point in 2023. There are other 8-bit formats too; PyTorch has some, with `fnuz` in
-> their names.
+> their names. You may also see fp8, or E5M2 alone, called "BF8". Don't expect a small bfloat16: even E5M2 has only the
+> exponent bits of `float16`, and so its range.
 
 The 8-bit formats are meant for *storing* numbers, and for matrix multiplications on hardware that supports them. In
 PyTorch you can't even add two such tensors. Instead, you convert, compute, and convert back.
 """
 
-# %% tags=["error-18"]
+# %% tags=["error-18", "error-33"]
 small = torch.tensor([0.1, 1.0, 300.0]).to(torch.float8_e4m3fn)
 print(small.float())  # what the conversion made of them
 assert small.float().tolist() == [0.1015625, 1.0, 288.0]
@@ -220,6 +221,12 @@ except RuntimeError as error:
     print(error)
 else:
     raise AssertionError("8-bit numbers can be added")
+
+e5m2, half, brain = (
+    torch.finfo(dtype) for dtype in (torch.float8_e5m2, torch.float16, torch.bfloat16)
+)
+assert e5m2.smallest_normal == half.smallest_normal and e5m2.max < half.max < brain.max
+assert not hasattr(torch, "bfloat8")  # PyTorch has no such name
 
 # %% [markdown]
 r"""
@@ -391,15 +398,21 @@ to quite ordinary numbers:
 assert torch.tensor(1e-8, dtype=torch.float16) == 0  # underflow
 assert torch.tensor(70_000.0, dtype=torch.float16) == math.inf  # overflow
 
-# %% tags=["item-10"]
+# %% tags=["item-10", "error-29"]
 x = torch.tensor([1e-8, 70_000.0], dtype=torch.bfloat16)
 print(x)
 assert x[0] > 0 and x[1].isfinite()  # both survive …
 assert x.tolist() == [1.0011717677116394e-08, 70_144.0]  # … as the nearest bfloat16 there is
+assert round(x[0].item() / 1e-8 - 1, 4) == 0.0012
 
 # %% [markdown]
 r"""
-That's the point of `bfloat16` (Kalamkar and others, 2019, arXiv:1905.12322). Where exactly is the edge? A conversion
+That's the point of `bfloat16` (Kalamkar and others, 2019, arXiv:1905.12322).
+
+> **Trap: survived isn't exact.** `x != 0` shows only that the number hasn't become 0. It's now 1.0012e-08
+> instead of 1e-8, 0.12% too large, and 70,000 has become 70,144.
+
+Where exactly is the edge? A conversion
 rounds to the nearest number that the format can represent, and for rounding, infinity counts as the number that would
 come right after the largest one. So a number is lost only if it rounds to 0 or to infinity. In `float16`, $2^{-25}$
 lies halfway between 0 and the smallest subnormal number, and it becomes 0; anything larger survives. At the other end,
@@ -1088,7 +1101,7 @@ r"""
 # %%
 guess = None  # numbers
 
-# %%
+# %% tags=["item-89"]
 fp4 = [decode_fp4(code) for code in range(16)]
 reconcile("different numbers in FP4", guess, len(set(fp4)), "")
 print(fp4)
@@ -1118,7 +1131,7 @@ fit a block more closely than a power of two, but much less range than E8M0. Tha
 scale, in `float32`.
 """
 
-# %%
+# %% tags=["item-89"]
 scales = torch.arange(256, dtype=torch.uint8).view(torch.float8_e8m0fnu).double()
 assert scales[:255].tolist() == [2.0 ** (n - 127) for n in range(255)]  # every scale of E8M0
 assert scales[255].isnan()

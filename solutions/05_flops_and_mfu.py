@@ -498,6 +498,10 @@ assert middle_spread([float(i) for i in range(1, 100)]) == 80 / 20  # of the sam
 
 # %% [markdown]
 r"""
+*Try it yourself:* remove both synchronizations in `time_calls`. Why does nothing change on a CPU?
+
+### Memory for the result (optional)
+
 *What you time* changes the result, too. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` writes to memory
 that's already allocated.
 
@@ -522,9 +526,7 @@ assert big.nbytes == 64_000_000
 # %% [markdown]
 r"""
 On a CPU, the operating system has to find and clear each new page of memory, which can take longer than the addition.
-On a GPU, PyTorch keeps memory for reuse, so the two should take about the same time. 
-
-*Try it yourself:* remove both synchronizations in `time_calls`. Why does nothing change on a CPU?
+On a GPU, PyTorch keeps memory for reuse, so the two should take about the same time.
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -623,7 +625,7 @@ tensor cores. PyTorch uses it for convolutions by default, and for matrix multip
 instance with `torch.set_float32_matmul_precision("high")`.)
 """
 
-# %% tags=["item-56"]
+# %% tags=["item-56", "item-90", "error-37"]
 kinds: list[torch.dtype | str] = [torch.float32, "tf32", torch.bfloat16, torch.float8_e4m3fn]
 print(
     f"{'dense peak, TFLOP/s':<20}"
@@ -637,6 +639,7 @@ for name in (
     "H100 SXM",
     "H200",
     "B200",
+    "GB200",
 ):
     promised = [hardware.peak_flops(name, c) for c in kinds]
     print(
@@ -653,22 +656,34 @@ assert (
     hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None
 )  # its tensor cores support only fp16
 
+blackwell = {
+    name: [hardware.ACCELERATORS[name].peak[dtype] for dtype in (torch.float32, torch.bfloat16)]
+    for name in ("B200", "GB200")
+}
+assert blackwell == {"B200": [75e12, 2_250e12], "GB200": [80e12, 2_500e12]}
+assert math.isclose(2_250 / 2_500, 0.9)
+assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_200]  # W
+
 # %% [markdown]
 r"""
 The two H100s differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and, with its lower power limit,
 a lower clock.
 
+The B200 has two data sheets, too. In a DGX server it does 75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200,
+where it gets 1,200 W instead of 1,000, it does 80 and 2,500. CS336 uses both pairs for "a B200": the first in its
+lecture of 2026, the second in the handout of an assignment. With the wrong one, your MFU is off by a tenth.
+
 There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*, which
 is 989 for dense matrices. (Whatever you lose in practice comes on top of that.) The float32 number has no such
-footnote, so don't halve it.
+footnote, so don't halve it. It's 67 TFLOP/s; the 67.5 that you may find in code isn't on the data sheet.
 """
 
-# %% tags=["item-49"]
+# %% tags=["item-49", "error-32"]
 h100_sxm = hardware.ACCELERATORS["H100 SXM"]
 printed = FACTS["H100 SXM sparse peak, as printed"].value  # FLOP/s
 assert math.isclose(h100_sxm.peak[torch.bfloat16], printed / 2, rel_tol=1e-3)
 assert round(h100_sxm.peak[torch.bfloat16] / 1e12) == 989
-assert h100_sxm.peak[torch.float32] == 67e12
+assert h100_sxm.peak[torch.float32] == 67e12 != 67.5e12
 
 # %% [markdown]
 r"""
@@ -751,11 +766,12 @@ r"""
 What does *your* device promise? If it isn't in the course's table, the honest answer is *unknown*.
 
 > **Trap: made-up peaks.** nanoGPT divides by the peak of an A100, whatever card it runs on (`estimate_mfu` in its
-> `model.py`). If you don't know the peak, measure the fastest multiplication that the device manages, and call it a
+> `model.py`). CS336's lecture returns 1 FLOP/s for a CPU, so the "MFU" of a CPU is its number of FLOP/s, in the
+> billions. If you don't know the peak, measure the fastest multiplication that the device manages, and call it a
 > *measured ceiling*.
 """
 
-# %% tags=["error-14", "timed"]
+# %% tags=["error-14", "error-35", "timed"]
 assert hardware.peak_flops("Abacus 9000", torch.float32) is None
 assert hardware.peak_flops("cpu", torch.float32) is None
 assert hardware.peak_flops("H100", torch.bfloat16) is None  # which of the three?
@@ -767,6 +783,7 @@ for dtype in (torch.float32, torch.bfloat16):
     ceilings[dtype] = hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_second
     print(f"{dtype}: {hardware.describe_peak(device, dtype)}")
     print(f"  measured ceiling: {readable(ceilings[dtype], 'FLOP/s')}")
+assert ceilings[torch.float32] / 1 > 1e9  # the "MFU" with a peak of 1
 
 # %% [markdown]
 r"""
@@ -1034,7 +1051,7 @@ zeros and 100% has other causes, such as the kernel's own overhead.
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
 """
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 if devices.on_gpu(device):
     n = widths_tried[speeds[torch.bfloat16].index(max(speeds[torch.bfloat16]))]
     left = torch.randn(n, n, device=device, dtype=torch.bfloat16)
@@ -1074,7 +1091,7 @@ Take the addition of two float32 tensors. For each element it reads 4 + 4 bytes,
 intensity is 1/12 FLOP per byte. An H100's ridge point is at 20 FLOP per byte in float32, and at 295 in bfloat16.
 """
 
-# %%
+# %% tags=["item-91"]
 ridge = h100_sxm.peak[torch.bfloat16] / h100_sxm.bandwidth
 print(f"ridge point of an H100 in bfloat16: {ridge:.0f} FLOP/B")
 assert round(ridge) == 295
@@ -1137,7 +1154,7 @@ larger. For a batch of $B$ tokens and a large weight matrix it's nearly $B$ itse
 with $D$ and $K$:
 """
 
-# %%
+# %% tags=["item-95", "item-96"]
 assert arithmetic_intensity(3_000, 3_000, 3_000, 2) == 1_000  # n / 3
 assert arithmetic_intensity(3_000, 3_000, 3_000, 4) == 500  # n / 6
 
@@ -1184,7 +1201,7 @@ same vector?
 # %%
 guess = None  # times
 
-# %%
+# %% tags=["item-92", "item-93", "item-94", "item-95", "item-96"]
 n, matrix, gelu_flops = 2**28, 8_192, 20  # 20 FLOPs for each element
 counts = {  # FLOPs and bytes moved, in bfloat16
     "ReLU": (n, 2 * n + 2 * n),
@@ -1218,10 +1235,79 @@ A ReLU does a twentieth of the FLOPs of a GELU and, by the roofline, isn't any f
 if you pick an activation function because it takes fewer FLOPs, you save no time. What does save time is moving fewer
 bytes, for instance by computing the GELU in the same kernel as its neighbors (lecture 11).
 
-Now on your machine. As long as an operation is memory-bound, its FLOP/s are its intensity times the bandwidth. So the
-*ratio* of two operations' FLOP/s should be the ratio of their intensities, whatever the bandwidth is: 2 for the dot
-product and the ReLU, 4 for the matrix-vector product and the ReLU, and 20 for the GELU and the ReLU. These ratios hold
-for any dtype; on a CPU we use float32.
+### Find the mistake: a bound called MFU
+
+The roofline says how fast an operation *could* be. CS336's lecture of 2026 turns this into a formula for the MFU
+itself, the smaller of 1 and intensity / ridge point. So a large multiplication would have an MFU of 1. You know better:
+the best one that anybody found on an H100 reached 0.80 of the peak (section 5). An MFU is measured, and this is only an
+upper bound. And for a program of several operations, it isn't even a good one. Here it is (the code is ours):
+"""
+
+
+# %%
+def mfu_as_found(operations: list[tuple[float, float]], peak: float, bandwidth: float) -> float:
+    """The smaller of 1 and intensity / ridge point; an operation is (model FLOPs, bytes moved)."""
+    flops = sum(work for work, _ in operations)
+    moved = sum(moved for _, moved in operations)
+    return min(1.0, (flops / moved) / (peak / bandwidth))
+
+
+t, d = 8_192, 4_096
+widening = (2 * t * d * 4 * d, 2 * (t * d + d * 4 * d + t * 4 * d))  # [t, d] @ [d, 4 d]
+gelu_of_it = (0, 2 * 2 * t * 4 * d)  # no model FLOPs, but every number is read and written
+print(f"a linear layer and a GELU: {mfu_as_found([widening, gelu_of_it], *h100_roof)}")
+assert mfu_as_found([widening, gelu_of_it], *h100_roof) == 1
+
+# %% [markdown]
+r"""
+An MFU of 1, although nothing is multiplied while the GELU runs!
+
+### Exercise 5.7 · The highest MFU &nbsp; ★★☆ &nbsp; 5 minutes
+
+Mend the function. Write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
+roofline allows for a program that runs these operations *one after another*: each begins when the one before it is
+done. `operations` is a list of one or more pairs `(model FLOPs, bytes moved)`. Neither number is negative, and they
+aren't both 0. An operation without model FLOPs takes as long as moving its bytes. `peak` is in FLOP/s and `bandwidth`
+in B/s; both are positive.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "mfu_limit", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def mfu_limit(operations: list[tuple[float, float]], peak: float, bandwidth: float) -> float:
+    """The highest MFU of operations that run one after another; each is (model FLOPs, bytes moved)."""
+    ### BEGIN SOLUTION
+    flops = sum(work for work, _ in operations)
+    seconds = sum(max(work / peak, moved / bandwidth) for work, moved in operations)
+    return flops / seconds / peak
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_mfu_limit", "locked": true}
+check("mfu_limit")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>How long does each operation take, at best? It computes and moves data at the same time.</details>
+<details><summary>Hint 2</summary>The seconds of the operations add up. MFU is model FLOPs / seconds / peak.</details>
+
+**Why it matters.** If you add up all FLOPs and all bytes first, the GELU seems to run during the multiplication. It
+doesn't, unless somebody fuses the two.
+"""
+
+# %% tags=["error-34"]
+limit = mfu_limit([widening, gelu_of_it], *h100_roof)
+print(f"a linear layer and a GELU on an H100: an MFU of at most {limit:.2f}")
+assert round(limit, 2) == 0.87
+assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch.bfloat16]
+
+# %% [markdown]
+r"""
+### From ReLU to matrix-vector product on your machine (optional)
+
+As long as an operation is memory-bound, its FLOP/s are its intensity times the bandwidth. So the *ratio* of two
+operations' FLOP/s should be the ratio of their intensities, whatever the bandwidth is: 2 for the dot product and the
+ReLU, 4 for the matrix-vector product and the ReLU, and 20 for the GELU and the ReLU. These ratios hold for any dtype;
+on a CPU we use float32.
 """
 
 # %% tags=["timed"]
@@ -1324,7 +1410,7 @@ for name, (b, d, k) in products.items():
 factor = measured[f"matmul {large:,} × {large:,}"] / measured["addition"]
 reconcile("FLOP/s of the large matmul, relative to the addition", guess, factor, "times")
 
-# %% tags=["item-60", "timed"]
+# %% tags=["item-60", "item-97", "timed"]
 shares = {name: measured[name] / predicted[name] for name in measured}
 findings = [f"{name}: {share:.0%}" for name, share in shares.items()]
 finding = f"Reached, of the roof: {'; '.join(findings)}"

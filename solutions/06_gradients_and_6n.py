@@ -728,7 +728,81 @@ training run by counting.
 
 *Try it yourself:* put an `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
-### Exercise 6.4 · What backward costs &nbsp; ★★☆ &nbsp; 15 minutes
+### Find the mistake: another way to get six
+
+You'll also meet this derivation: "For each parameter and token, 2 FLOPs forward, 2 backward, and 2 for the update of
+the parameter." The sum is right, so no calculation with the sum will show the mistake. As code:
+"""
+
+
+# %%
+def parts_as_found(parameters: int, tokens: int) -> dict[str, int]:
+    """FLOPs of a training step, part by part."""
+    work = 2 * parameters * tokens
+    return {"forward": work, "backward": work, "update": work}
+
+
+assert sum(parts_as_found(10**9, 10**6).values()) == 6 * 10**9 * 10**6
+
+# %% [markdown]
+r"""
+### Exercise 6.4 · The parts of a step &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `step_parts(parameters, micro_batches, update_flops)`. It returns three integers, the exact FLOPs of the forward
+passes, of the backward passes, and of the update in *one* training step. The batch is processed in parts:
+`micro_batches` is a list with the number of tokens in each, at least one. Each part goes through the model forward and
+backward, and the gradients add up (section 1). Then the optimizer updates each parameter once, with `update_flops`
+FLOPs. All of the `parameters` are trained weights of linear layers, and the input's gradient is needed.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "step_parts", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def step_parts(
+    parameters: int, micro_batches: Sequence[int], update_flops: int
+) -> tuple[int, int, int]:
+    """FLOPs forward, backward, and in the update of one step, whose gradients come from all micro-batches."""
+    ### BEGIN SOLUTION
+    tokens = sum(micro_batches)
+    return 2 * parameters * tokens, 4 * parameters * tokens, update_flops * parameters
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_step_parts", "locked": true}
+check("step_parts")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>How many products of what size does a layer compute backward? And how often is a parameter updated in a step with a million tokens?</details>
+<details><summary>Hint 2</summary>Forward and backward, only the sum of the tokens matters. The update doesn't know how many there were.</details>
+
+**Why it matters.** The wrong derivation gets the 6 right and everything else wrong: how long the backward pass takes,
+what freezing or recomputing saves or costs, and what happens to the update in a larger batch. PyTorch's counter agrees
+with you:
+"""
+
+# %% tags=["error-30"]
+width, parts = 64, [32, 32, 16]  # three micro-batches
+stack = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(4)))
+parameters = sum(p.numel() for p in stack.parameters())
+forward = both = 0
+for size in parts:
+    data = torch.randn(size, width, requires_grad=True)
+    forward += count_flops(stack, data)
+    both += count_flops(lambda: stack(data).sum().backward())
+
+assert step_parts(parameters, parts, 20)[:2] == (forward, both - forward)
+as_found = parts_as_found(parameters, sum(parts))
+assert sum(as_found.values()) == both and as_found["backward"] != both - forward
+
+# 8 billion parameters, a million tokens, and 20 FLOPs to update a parameter:
+*products, update = step_parts(8 * 10**9, [10**6], 20)
+share = update / (sum(products) + update)
+print(f"the update does {share:.4%} of the work; by the wrong derivation it does a third")
+assert share < 1e-5
+
+# %% [markdown]
+r"""
+### Exercise 6.5 · What backward costs &nbsp; ★★☆ &nbsp; 15 minutes
 
 Often, only part of a model is trained, and the rest is *frozen*. Write
 `backward_flops(tokens, widths, trainable, input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of
@@ -1002,7 +1076,7 @@ So its matrix products have fewer rows, and fewer rows mean a lower arithmetic i
 `layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would set the
 time of a step?
 
-### Exercise 6.5 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.6 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write two functions for a dense Transformer language model whose parameters are all trained, without recomputation.
 

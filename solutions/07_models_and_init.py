@@ -214,7 +214,7 @@ y = x @ w
 assert 0.9 < y.std().item() < 1.1
 print(f"std of the weights {w.std().item():.5f}, of the outputs {y.std().item():.2f}")
 
-# %%
+# %% tags=["error-31"]
 widths = [16, 64, 256, 1_024, 4_096, 16_384]
 measured: dict[str, list[float]] = {"as drawn": [], "divided by √d_in": []}
 for d_in in widths:
@@ -243,9 +243,14 @@ plots.show(
 assert 128**2 == 16_384 and 128**3 > torch.finfo(torch.float16).max == 65_504
 for name, values in measured.items():
     assert all(0.85 < m / p < 1.15 for m, p in zip(values, predicted[name], strict=True))
+narrow, *_, wide = predicted["as drawn"]
+assert widths[-1] / widths[0] == 1_024 and wide / narrow == 32
 
 # %% [markdown]
 r"""
+You may read that the outputs are "linear in the number of inputs". Their *variance* is. From 16 inputs to 16,384, 1,024
+times as many, the outputs themselves become only 32 times as large.
+
 A single layer that multiplies by 128 would be no problem. But its outputs are the inputs of the next layer, which
 multiplies again. Two such layers give 16,384, and with the third you're beyond the limit of `float16`, 65,504.
 

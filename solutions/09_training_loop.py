@@ -52,7 +52,7 @@ device = devices.pick_device()
 print(devices.describe(device))
 show_progress()
 
-# %%
+# %% tags=["folded"]
 days, failures, gpus = (
     FACTS[f"Llama 3.1 405B {what}"].value
     for what in ("observed", "unexpected interruptions", "devices")
@@ -334,7 +334,7 @@ def get_batch_as_found(tokens: NDArray[Any], batch: int, context: int) -> Tensor
     return torch.tensor([tokens[start : start + context] for start in starts])
 
 
-# %% tags=["error-13"]
+# %% tags=["error-13", "error-28"]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     drawn = get_batch_as_found(text_of_12, 500, 4)
@@ -349,14 +349,19 @@ assert "extremely slow" in message
 print(message)
 # 4. It keeps 16 bits, and an embedding looks up int32 or int64 only.
 assert drawn.dtype == torch.uint16
-try:
-    nn.Embedding(200, 2)(drawn)
-    raise AssertionError("an embedding accepted uint16")
-except RuntimeError as error:
-    print(str(error).split(";")[0])
+for ids_of_another_type in (drawn, drawn.float()):
+    try:
+        nn.Embedding(200, 2)(ids_of_another_type)
+        raise AssertionError(f"an embedding accepted {ids_of_another_type.dtype}")
+    except RuntimeError as error:
+        print(str(error).split(";")[0])
+assert torch.tensor(2**24 + 1).float() == 2**24  # as a float32, this id is its neighbor
 
 # %% [markdown]
 r"""
+(Converting the ids to float32, like the rest of the model, doesn't help: an embedding refuses them, too, and above
+$2^{24}$ some of them would be wrong.)
+
 The risk is that it draws from PyTorch's *global* random number generator, like everything else. Add one dropout layer
 and every batch after it changes. So batches should have their own generator (section 4).
 
@@ -460,11 +465,14 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 
 # %% [markdown]
 r"""
-So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best. (For images it's different: 256 of them, 224
-× 224 pixels with three color channels, take 154 MB in float32.) What does matter is how long it takes to *make* the
-batch. While you wait for a slow disk or a tokenizer, the device waits too. The remedy is to *overlap* the two: prepare
-the next batch while the device works on this one. The part of a program that prepares the batches, usually ahead of
-time like this, is called a **data loader**.
+So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best.
+
+### The next batch, meanwhile (optional)
+
+For images the copy matters more: 256 of them, 224 × 224 pixels with three color channels, take 154 MB in float32. And
+for all data it matters how long it takes to *make* the batch. While you wait for a slow disk or a tokenizer, the device
+waits too. The remedy is to *overlap* the two: prepare the next batch while the device works on this one. The part of a
+program that prepares the batches, usually ahead of time like this, is called a **data loader**.
 
 Suppose that fetching a batch takes 20 ms (a slow disk) and a step takes 30 ms (a device that works while Python waits).
 
@@ -866,6 +874,82 @@ assert len(set(found.values())) == len(settings)  # each argument makes a differ
 
 # %% [markdown]
 r"""
+### Find the mistake: a loss that broadcasts
+
+In CS336's lecture of 2026 a model returns $K$ numbers for each of $B$ examples, there's one target per example, and the
+loss is this one. Below, the two examples have the means 2 and 6, exactly their targets, so the loss should be 0:
+"""
+
+
+# %%
+def loss_as_found(outputs: Float[Tensor, "B K"], targets: Float[Tensor, "B"]) -> Tensor:
+    return F.mse_loss(outputs.mean(), targets)
+
+
+two_outputs, two_targets = torch.tensor([[1.0, 3.0], [5.0, 7.0]]), torch.tensor([2.0, 6.0])
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    wrong = loss_as_found(two_outputs, two_targets)
+print(f"loss {wrong.item()}, and PyTorch warns: {str(caught[0].message).split('. ')[0]}")
+assert wrong == 4
+
+# %% [markdown]
+r"""
+### Exercise 9.4 · One prediction per example &nbsp; ★☆☆ &nbsp; 5 minutes
+
+Write `example_loss(outputs, targets)`. `outputs` has the shape `[B]` or `[B, K]`: an example's prediction is its number,
+or the mean of its `K` numbers. If the shape of `targets` isn't `[B]`, for that same `B`, raise a `ValueError`; nothing
+may broadcast. Otherwise return the mean squared difference between predictions and targets, as a tensor of shape `[]`
+through which gradients reach `outputs`. Both tensors have the same dtype, float32 or float64, and all sizes of
+`outputs` are at least 1.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "example_loss", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def example_loss(outputs: Float[Tensor, "B *K"], targets: Tensor) -> Float[Tensor, ""]:
+    """Mean squared error of one prediction per example. Raises ValueError if targets isn't of shape [B]."""
+    ### BEGIN SOLUTION
+    predictions = outputs if outputs.ndim == 1 else outputs.mean(dim=1)
+    if targets.shape != predictions.shape:
+        raise ValueError(f"{len(outputs)} examples, but targets of shape {list(targets.shape)}")
+    return (predictions - targets).square().mean()
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_example_loss", "locked": true}
+check("example_loss")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Over which dimension do you have to take the mean, so that each example keeps a prediction of its own?</details>
+<details><summary>Hint 2</summary>Which shapes broadcast with <code>[B]</code>? <code>[]</code>, <code>[1]</code> and <code>[B, 1]</code> do, so compare the shapes themselves.</details>
+
+**Why it matters.** With one number for the whole batch, the best that a model can do is to predict the *average*
+target. The loss falls at first and then stays at the variance of the targets, as if the task were too hard:
+"""
+
+# %% tags=["error-36", "folded"]
+torch.manual_seed(0)
+x = torch.randn(256, 8)
+y = x @ torch.randn(8)
+lowest = {}
+for loss_fn in (loss_as_found, example_loss):
+    model = nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(200):
+            loss = loss_fn(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    lowest[loss_fn.__name__] = loss.item()
+print(f"{lowest}, variance of the targets: {y.var(correction=0).item():.4f}")
+assert math.isclose(lowest["loss_as_found"], y.var(correction=0).item(), rel_tol=1e-3)
+assert lowest["example_loss"] < 1e-3
+
+# %% [markdown]
+r"""
 ### One bad number
 
 If the loss is NaN or infinite, its gradients are usually NaN or infinite too, and a single step can make all weights
@@ -892,7 +976,7 @@ r"""
 So a training loop should check its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
 because Python has to wait for the number. If you keep an older checkpoint, you can check only every few steps.)
 
-### Exercise 9.4 · The training loop &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `train(model, optimizer, next_batch, loss_fn, lr_at, steps)`, and use every argument. `optimizer` has parameters
 of `model` and no others. For each number in `steps` (a `range`, which needn't start at 0):
@@ -1047,7 +1131,7 @@ loss from settling, so the learning rate goes down, often along half a period of
 The usual way in PyTorch is a *scheduler*, an object that counts its own steps, so it has a state that you have to
 remember to save. A plain *function of the step* has none.
 
-### Exercise 9.5 · Warm-up and cosine (optional) &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 9.6 · Warm-up and cosine (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `warmup_cosine(step, warmup, steps, peak, floor)`. It returns the learning rate of a step, counted from 0, in the
 full precision of Python's floats (a different rounding of the last digits is fine).
@@ -1274,12 +1358,7 @@ in each operator itself, not counting the operators that it called. `mm` and `ad
 the bias). Look for operators that do no FLOPs and take time all the same. One of them is `bernoulli_`, which draws
 dropout's mask: it needs a random number for each of the 131,072 hidden activations of a batch.
 
-`trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev, and gaps in it are
-where the device waits. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare the
-device's times. For memory, PyTorch's CUDA allocator can keep a record: call
-`torch.cuda.memory._record_memory_history()` before the step and `torch.cuda.memory._dump_snapshot("snapshot.pickle")`
-after it, and open the file at pytorch.org/memory_viz. This **memory snapshot** shows each block, and the line of Python
-that allocated it.
+*Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much of the step disappears?
 """
 
 # %%
@@ -1287,7 +1366,13 @@ assert 16 * 64 * 128 == 131_072  # batch, context, hidden
 
 # %% [markdown]
 r"""
-*Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much of the step disappears?
+### Timelines and memory (optional)
+
+`trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev, and gaps in it are
+where the device waits. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare the
+device's times. For memory, CUDA's allocator keeps a record: call `torch.cuda.memory._record_memory_history()` before
+the step and `torch.cuda.memory._dump_snapshot("snapshot.pickle")` after it, and open the file at
+pytorch.org/memory_viz. This **memory snapshot** shows each block, and the line of Python that allocated it.
 
 ## 9 · Checkpoints
 
@@ -1417,7 +1502,7 @@ file system to another.)
 > people's files. To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
 > dictionaries into them.
 
-### Exercise 9.6 · Save and resume &nbsp; ★★★ &nbsp; 25 minutes
+### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; 25 minutes
 
 Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` writes everything that the run needs to
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and

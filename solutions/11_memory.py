@@ -176,7 +176,7 @@ factor does this sum shrink if the batch is processed in eight parts instead of 
 # %%
 guess = None  # times
 
-# %%
+# %% tags=["item-98"]
 part_kept = saved_bytes(forward_loss, data[: B // 8], goal[: B // 8], exclude=model)
 enter("accumulation, 8 parts: activations", 4 * 9 * L * (B // 8) * d, part_kept)
 fixed = 16 * numbers  # parameters, gradients, two averages, in float32
@@ -233,7 +233,7 @@ r"""
 parts, the rows of a small part count too much.
 """
 
-# %%
+# %% tags=["item-98"]
 model.zero_grad()
 whole_loss = forward_loss(data, goal)
 whole_loss.backward()
@@ -367,7 +367,7 @@ Three comparisons show what you've built: the gradients are the same, it keeps f
 """
 
 
-# %%
+# %% tags=["item-99"]
 def checkpointed_loss(x: Tensor, y: Tensor) -> Tensor:
     """The loss, with every block in a checkpoint."""
     out = x
@@ -445,7 +445,7 @@ Which $k$ is best for a stack of 36 blocks?
 """
 
 
-# %%
+# %% tags=["item-100"]
 def worst(layers: int, k: int) -> float:
     """The peak, in units of B · d numbers, with a checkpoint around every k blocks."""
     return layers / k + 9 * k
