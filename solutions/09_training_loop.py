@@ -1370,7 +1370,7 @@ r"""
 
 `trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev, and gaps in it are
 where the device waits. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare the
-device's times. For memory, CUDA's allocator keeps a record: call `torch.cuda.memory._record_memory_history()` before
+device's times. For memory, PyTorch's CUDA allocator can keep a record: call `torch.cuda.memory._record_memory_history()` before
 the step and `torch.cuda.memory._dump_snapshot("snapshot.pickle")` after it, and open the file at
 pytorch.org/memory_viz. This **memory snapshot** shows each block, and the line of Python that allocated it.
 

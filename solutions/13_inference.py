@@ -1256,5 +1256,5 @@ many users a card can serve. Quantized weights make decoding faster, but not pre
 more its overhead counts.
 
 Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
-then build it, train it, and compare it with the plan.
+then build it, train it, compare it with the plan, and let it write with your cache.
 """

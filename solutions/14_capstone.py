@@ -10,7 +10,7 @@ Every lecture in this course has been about numbers that you can know in advance
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
 and how good the model has to become. Then you'll write the model, train it on real text, and compare the result with
 the plan. On an idle machine the plan will be right to the last parameter and FLOP, within two percent for memory, and
-within twenty percent for time. And your model will write some Python.
+within twenty percent for time. And your model will write some Python, using your own KV cache from lecture 13.
 
 The training itself takes a few minutes on a CPU with two cores.
 """
@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -59,12 +59,12 @@ r"""
 First, how much do you want to spend? There are four presets, and the notebook picks one that suits your device.
 `default` is for a CPU and takes a few
 minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is for testing this notebook and learns
-little. The environment variable `COURSE_PRESET` overrides the choice. You can also change any of the numbers;
-everything below adapts.
+little. The environment variable `COURSE_PRESET` overrides the choice. You can also unfold the next cell and change any
+of the numbers; everything below adapts.
 """
 
 
-# %%
+# %% tags=["folded"]
 class Preset(NamedTuple):
     """A model and its training."""
 
@@ -390,7 +390,7 @@ You know how many FLOPs the run takes; now you need the rate of your device. As 
 large matrix products and call the best rate the *measured ceiling*. Here it is in both formats:
 """
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 ceilings = {
     dtype: hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_second
     for dtype in (torch.float32, torch.bfloat16)
@@ -636,7 +636,7 @@ raises the loss above $\ln 256$ by about half that much.)
 that rounding stays far below $10^{-9}$, and count anything above that as a change.)
 """
 
-# %%
+# %% tags=["folded"]
 torch.manual_seed(0)
 model = make_model().to(device)
 shuffle = torch.Generator().manual_seed(0)  # draws the batches
@@ -1023,39 +1023,89 @@ r"""
 
 What has the model learned? Let's have it write.
 
-### Exercise 14.5 · Generate text &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.5 · Generate text with your cache &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `generate(model, ids, count, context, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one
-after the other, and returns the old and new ids together, `[b, t + count]`. `model` turns ids into logits,
-`[b, t, vocabulary]`. It has positions for `context` tokens and no more, so give it the last `context` of all the ids so
-far, or all of them if there are fewer. Call it once for each new token. The logits at the *last* position predict what
-comes next: `pick` receives these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
+The model of lecture 13 was ready for a cache. Yours isn't: it always starts at position 0, and its attention sees only
+the tokens that you pass. So you'll write a second forward pass, which runs the parts of the trained model one by one,
+with a cache in each layer.
 
-Nothing is recorded for a backward pass. While generating, the model is in eval mode; afterwards it's in the mode that
-it was in before, even if an error ends the generation. (All of its modules are in the same mode.) `ids` is `int64`, has
-at least one row and one column, and isn't changed. `count` may be 0.
+Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one after
+the other, and returns the old and new ids together, `[b, t + count]`. It computes what your `Transformer` computes,
+from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in each block from `norm_1`, `attention.qkv`,
+`attention.out`, `norm_2`, `up` and `down`. (The model, its blocks and their attention can't be called as a whole.)
+`heads` is the number of attention heads. The logits at the *last* position predict what comes next: for each new token,
+`pick` is called once with these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
+
+Every token passes through every layer only once, and the last one not at all, because nobody asks what follows it. For
+that, replace the class below by your `KVCache` from exercise 13.2, or keep the keys and values in some other way. The
+cache is on the model's device and in its floating-point dtype, whatever they are. $t$ + `count` − 1 is at most the
+number of positions. Nothing is recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and
+isn't changed. `count` may be 0.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "generate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class KVCache:
+    """Yours, from exercise 13.2: the keys and values of one layer."""
+
+    def __init__(
+        self,
+        batch: int,
+        kv_heads: int,
+        capacity: int,
+        size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        ### BEGIN SOLUTION
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+        ### END SOLUTION
+
+    def attend(
+        self,
+        q: Float[Tensor, "b h t e"],
+        k: Float[Tensor, "b h t e"],
+        v: Float[Tensor, "b h t e"],
+    ) -> Float[Tensor, "b h t e"]:
+        """Store k and v behind what is there, and attend causally to everything stored."""
+        ### BEGIN SOLUTION
+        start, end = self.length, self.length + q.shape[2]
+        self.keys[:, :, start:end] = k
+        self.values[:, :, start:end] = v
+        self.length = end
+        seen = torch.ones(end - start, end, dtype=torch.bool, device=q.device).tril(start)
+        keys, values = self.keys[:, :, :end], self.values[:, :, :end]
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=seen)
+        ### END SOLUTION
+
+
 def generate(
-    model: nn.Module,
+    model: Any,
+    heads: int,
     ids: Int[Tensor, "b t"],
     count: int,
-    context: int,
     pick: Callable[[Float[Tensor, "b vocabulary"]], Int[Tensor, "b"]],
 ) -> Int[Tensor, "b t_and_count"]:
     """ids, followed by `count` more in each row, each picked from the logits at the last position."""
     ### BEGIN SOLUTION
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            for _ in range(count):
-                scores = model(ids[:, -context:])
-                ids = torch.cat([ids, pick(scores[:, -1])[:, None]], dim=1)
-    finally:
-        model.train(training)
+    table = model.tokens.weight
+    sizes = len(ids), heads, ids.shape[1] + count, table.shape[1] // heads
+    caches = [KVCache(*sizes, table.dtype, table.device) for _ in model.blocks]
+    new, start = ids, 0
+    with torch.no_grad():
+        for _ in range(count):
+            end = start + new.shape[1]
+            x = model.tokens(new) + model.places.weight[start:end]
+            for block, cache in zip(model.blocks, caches, strict=True):
+                qkv = block.attention.qkv(block.norm_1(x))
+                q, k, v = rearrange(qkv, "b t (three h e) -> three b h t e", three=3, h=heads)
+                gathered = rearrange(cache.attend(q, k, v), "b h t e -> b t (h e)")
+                x = x + block.attention.out(gathered)
+                x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+            new = pick(F.linear(model.norm(x[:, -1]), table))[:, None]
+            ids, start = torch.cat([ids, new], dim=1), end
     return ids
     ### END SOLUTION
 
@@ -1065,11 +1115,11 @@ check("generate")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One loop: cut the window, call the model, pick, and append the new column. Which slice has the last <code>context</code> columns, even if there are fewer?</details>
-<details><summary>Hint 2</summary>Whatever must happen no matter what belongs in a <code>finally</code> block. And <code>model.train(mode)</code> takes the mode that you saved.</details>
+<details><summary>Hint 1</summary>One loop over the new tokens. What enters the model is the prompt in the first round and the newest column in all later ones; its positions begin where the cache ends. Inside is a loop over the blocks, and each block has its own cache.</details>
+<details><summary>Hint 2</summary>Copy the lines of <code>Transformer</code>, <code>Block</code> and <code>Attention</code> in the order in which they run. Only two lines change: the rows of <code>places</code>, and the attention, which becomes <code>cache.attend(q, k, v)</code>. The norm and the output layer need the last position alone.</details>
 
-**Why it matters.** At their core, chatbots work like this: they call a model again and again, and a rule picks the next
-token.
+**Why it matters.** At their core, chatbots work like this: a pass for the prompt, a small one for each new token, and a
+rule that picks it. You've now written both forward passes of a Transformer, for training and for inference.
 
 Our rule draws from the predicted probabilities with a temperature (lecture 09) of 0.7, which makes likely bytes even
 more likely.
@@ -1109,16 +1159,18 @@ def columns(texts: dict[str, str], width: int = 38) -> str:
     return "\n".join("   ".join(f"{cell:<{width}}" for cell in row).rstrip() for row in rows)
 
 
-start = torch.tensor([list(b"    def ")], device=device)
+start = torch.tensor(
+    [list(b"    def "), list(b"\n\nclass "), list(b"\nimport ")], device=device
+)
+count = min(preset.context + 1 - start.shape[1], 150)  # the last one needs no position
 samples = {}
 for step in moments:
     writer = make_model().to(device)
     writer.load_state_dict(torch.load(folder / f"weights-{step}.pt", map_location=device))
-    written = generate(writer, start, 300, preset.context, draw)[0].tolist()
-    samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = bytes(written).decode(
-        errors="replace"
-    )
-    assert len(written) == start.numel() + 300
+    written = generate(writer, preset.heads, start, count, draw)
+    texts = (bytes(row).decode(errors="replace").strip("\n") for row in written.tolist())
+    samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = "\n─\n".join(texts)
+    assert written.shape == (3, start.shape[1] + count)
 print(columns(samples))
 
 # %% [markdown]
@@ -1126,7 +1178,93 @@ r"""
 Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and
 it learned that in a few minutes on your own machine.
 
-*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try another start: `b"class "`, `b"import "`.
+*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try other starts. (All rows need the same length.)
+
+### How fast does it write?
+
+As in lecture 13, the text must be the same with and without a cache. The folded code has the loop without one, which
+passes the whole text through the model for each new token. It compares both in `float64`, where rounding can't decide
+between two bytes, and then times two passes: over a single token, which is about what a step with the cache takes, and
+over the whole context, the longest that the loop without a cache needs.
+"""
+
+
+# %% tags=["timed", "folded"]
+def greedy(scores: Float[Tensor, "b vocabulary"]) -> Int[Tensor, "b"]:
+    """The id with the largest logit, for each row."""
+    return scores.argmax(dim=-1)
+
+
+@torch.no_grad()
+def generate_plainly(model: nn.Module, ids: Tensor, count: int) -> Tensor:
+    """ids, then `count` more in each row by greedy decoding, without a cache."""
+    for _ in range(count):
+        ids = torch.cat([ids, greedy(model(ids)[:, -1])[:, None]], dim=1)
+    return ids
+
+
+def pass_seconds(tokens: int) -> float:
+    """The time of a forward pass over so many tokens."""
+
+    @torch.no_grad()
+    def forward() -> Tensor:
+        return model(excerpt[:, :tokens])
+
+    return timing.benchmark(forward, device=device, min_seconds=0.3).minimum
+
+
+new_tokens = min(preset.context // 2, 128)
+excerpt = torch.from_numpy(held_out[: preset.context].astype(np.int64))[None].to(device)
+prompt = excerpt[:, : preset.context - new_tokens]
+exact = make_model().to(device, torch.float32 if device.type == "mps" else torch.float64)
+exact.load_state_dict(model.state_dict())
+with_cache = generate(exact, preset.heads, prompt, new_tokens, greedy)
+assert torch.equal(with_cache, generate_plainly(exact, prompt, new_tokens))
+print(f"with and without the cache: the same {new_tokens} bytes")
+
+one, whole = pass_seconds(1), pass_seconds(preset.context)
+print(f"a pass over 1 token takes {readable(one, 's')}", end=", ")
+print(f"over {preset.context} tokens {readable(whole, 's')}")
+
+# %% [markdown]
+r"""
+**Predict.** A prompt fills half of the context or more, and the model writes until the context is full. How many times
+as many tokens per second does it write with the cache?
+"""
+
+# %%
+guess = None  # times
+
+# %% tags=["timed"]
+slope = (whole - one) / (preset.context - 1)  # the passes in between are on a straight line
+lengths = range(prompt.shape[1], preset.context)  # of the text, before each new token
+planned_rates = {
+    "without": new_tokens / sum(one + slope * (length - 1) for length in lengths),
+    "with": new_tokens / (one + slope * (lengths[0] - 1) + (new_tokens - 1) * one),
+}
+ways = {
+    "without": lambda: generate_plainly(model, prompt, new_tokens),
+    "with": lambda: generate(model, preset.heads, prompt, new_tokens, greedy),
+}
+rates = {
+    way: new_tokens / timing.benchmark(write, device=device, min_samples=2).minimum
+    for way, write in ways.items()
+}
+reconcile("writing with the cache", guess, rates["with"] / rates["without"], "times as fast")
+for way, rate in rates.items():
+    planned_rate = planned_rates[way]
+    print(f"{way:>7} the cache: planned {planned_rate:,.0f} tokens/s, measured {rate:,.0f}")
+    record(f"the capstone writes {way} the cache", rate, "tokens/s")
+    assert 1 / 50 < rate / planned_rate < 50  # a machine may be busy
+
+# %% [markdown]
+r"""
+Your cache adds a few small operations to each layer, so expect a bit less than planned. In a model this small, even a
+pass over one token is mostly overhead (lecture 13): the larger the model and the longer its context, the more the cache
+gains. But it ends where the context ends. A loop without a cache could go on with only the last tokens. Then each of
+them moves to another position, so its keys and values change, and everything in the cache is out of date.
+
+*Try it yourself:* how many sequences at once write the most tokens per second? (Pass `prompt.expand(n, -1)`.)
 
 ## 6 · Everything, planned and measured
 
@@ -1179,7 +1317,7 @@ if promised is not None and of_promised is not None:
     print(f"MFU, against the promised {readable(promised, 'FLOP/s')}: {of_promised:.1%}")
 print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 units = {"parameters": "parameters", "FLOPs per token": "FLOPs", "seconds": "s"}
 rows = [(kind, plan, measured[kind], units.get(kind, "B")) for kind, plan in planned.items()]
 rows.append(("the baseline, and the loss", baseline, final_loss, "nats per byte"))
@@ -1391,7 +1529,7 @@ compare the plan with the result. If they differ, one of the two is wrong, and y
 A small model is far from the ceiling, because the other operations count for more. You can measure two small models and
 extrapolate. And counting gets you far without any GPU at all.
 
-## What to do next
+## What to do next (optional)
 
 Four projects, from an evening to a month. Each starts with a plan, and you have the tools to check it.
 
