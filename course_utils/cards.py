@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 TABLE_DATE = "2026-11"  # nothing in the table is younger
+_READ = "2026-11"  # when the data sheets below were compared with it; one that is read again later gets its own month
 
 # Keys of `Accelerator.peak`: torch's names, and "tf32".
 DTYPES = (
@@ -129,9 +130,9 @@ def _peaks(
     return Peaks({dtype: rate * 1e12 for dtype, rate in rates.items() if rate is not None})
 
 
-def _sheet(title: str, url: str, published: str = "") -> Source:
-    """A data sheet that was read for this table; with ``published``, one that nobody has compared with it since."""
-    return Source(title, url, "data sheet", published or TABLE_DATE)
+def _sheet(title: str, url: str, published: str = _READ) -> Source:
+    """A data sheet that was compared with this table; a page that changes has no date but that."""
+    return Source(title, url, "data sheet", published, _READ)
 
 
 _GB = 10**9
@@ -144,7 +145,7 @@ _A10G = Source(
     "derived: 80 SMs × 256 multiply-adds × 1.71 GHz",
     "https://aws.amazon.com/ec2/instance-types/g5/",
     "estimate",
-    TABLE_DATE,
+    _READ,
 )
 _L4 = _sheet("NVIDIA L4 data sheet, sparse rates halved", f"{_NVIDIA}/l4/")
 _L40S = _sheet("NVIDIA L40S data sheet", f"{_NVIDIA}/l40s/")
@@ -153,15 +154,15 @@ _H100_NVL = Source(
     "torchtitan utils.py (16 bit); other rates follow from it",
     "https://github.com/pytorch/torchtitan/blob/main/torchtitan/tools/utils.py",
     "estimate",
-    TABLE_DATE,
+    _READ,
 )
 _H200 = _sheet("NVIDIA H200 product page, sparse rates halved", f"{_NVIDIA}/h200/")
-_GH200 = _sheet("NVIDIA GH200 data sheet, sparse rates halved", f"{_NVIDIA}/grace-hopper-superchip/", "2023-08")
+_GH200 = _sheet("NVIDIA GH200 data sheet, sparse rates halved", f"{_NVIDIA}/grace-hopper-superchip/")
 _B200 = _sheet("NVIDIA DGX B200 data sheet, sparse rates halved", f"{_NVIDIA}/dgx-b200/")
 _GB200 = _sheet("NVIDIA GB200 NVL72 product page, sparse rates halved", f"{_NVIDIA}/gb200-nvl72/")
-_B300 = _sheet("NVIDIA HGX product page, for eight cards; sparse rates halved", f"{_NVIDIA}/hgx/", "2025-03")
-_GB300 = _sheet(
-    "NVIDIA GB300 NVL72 product page, for 72 cards; sparse rates halved", f"{_NVIDIA}/gb300-nvl72/", "2025-03"
+_BLACKWELL_ULTRA = _sheet(
+    "NVIDIA Blackwell Ultra data sheet, sparse rates halved",
+    "https://resources.nvidia.com/en-us-blackwell-architecture/blackwell-ultra-datasheet",
 )
 _GA102 = _sheet(
     "NVIDIA GA102 white paper",
@@ -173,6 +174,7 @@ _ADA = _sheet(
     "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
     "2022-09",
 )
+_ADA_OTHERS = replace(_ADA, verified=_ADA.date)  # only the RTX 4090's table was at hand to compare with
 _RTX_BLACKWELL = _sheet(
     "NVIDIA RTX Blackwell white paper",
     "https://images.nvidia.com/aem-dam/Solutions/geforce/blackwell/nvidia-rtx-blackwell-gpu-architecture.pdf",
@@ -181,14 +183,14 @@ _RTX_BLACKWELL = _sheet(
 _AMD = "https://www.amd.com/en/products/accelerators/instinct"
 _MI250X = _sheet("AMD MI250X data sheet, halved", f"{_AMD}/mi200/mi250x.html")
 _MI300X = _sheet("AMD MI300X data sheet", f"{_AMD}/mi300/mi300x.html")
-_MI325X = _sheet("AMD MI325X data sheet", f"{_AMD}/mi300/mi325x.html", "2024-10")
-_MI355X = _sheet("AMD MI355X data sheet", f"{_AMD}/mi350/mi355x.html", "2025-06")
+_MI325X = _sheet("AMD MI325X data sheet", f"{_AMD}/mi300/mi325x.html")
+_MI355X = _sheet("AMD MI355X data sheet", f"{_AMD}/mi350/mi355x.html")
 _TPU = "https://docs.cloud.google.com/tpu/docs"
 _APPLE = Source(
     "community tables (huggingface.js hardware.ts and press reports); Apple publishes no FLOP/s",
     "https://github.com/huggingface/huggingface.js/blob/main/packages/tasks/src/hardware.ts",
     "estimate",
-    TABLE_DATE,
+    _READ,
 )
 
 _PCIE_3, _PCIE_4, _PCIE_5, _PCIE_6 = (
@@ -311,7 +313,7 @@ _TABLE = (
     ),
     _geforce("RTX 3080", 29.8, 59.5, 0.760, 10, 68, 320, _GA102),
     _geforce("RTX 3090", 35.6, 71, 0.936, 24, 82, 350, _GA102),
-    _geforce("RTX 4080", 48.7, 97.5, 0.7168, 16, 76, 320, _ADA),
+    _geforce("RTX 4080", 48.7, 97.5, 0.7168, 16, 76, 320, _ADA_OTHERS),
     _geforce("RTX 4090", 82.6, 165.2, 1.008, 24, 128, 450, _ADA),
     _geforce("RTX 5070 Ti", 43.9, 87.9, 0.896, 16, 70, 300, _RTX_BLACKWELL),
     _geforce("RTX 5080", 56.3, 112.6, 0.960, 16, 84, 360, _RTX_BLACKWELL),
@@ -394,8 +396,8 @@ _TABLE = (
         7.7e12,
         270 * _GB,
         148,
-        _B300,
-        f"{_HBM_FP4}; fp4 is printed as 108 PFLOP/s for eight, elsewhere as 105 or 112",
+        _BLACKWELL_ULTRA,
+        f"{_HBM_FP4}; fp4 is printed as 108 PFLOP/s for eight and rounded to 14 for one",
         (_NVLINK_5, _XDR),
         _PCIE_6,
         1100,
@@ -406,7 +408,7 @@ _TABLE = (
         8.0e12,
         279 * _GB,
         152,
-        _GB300,
+        _BLACKWELL_ULTRA,
         f"one of the two GPUs of the superchip; {_HBM_FP4}",
         (_NVL72, _XDR),
         _C2C,
@@ -483,7 +485,7 @@ _TABLE = (
     _apple("M1 Ultra", 21, 0.8),
     _apple("M2", 3.6, 0.1),
     _apple("M2 Pro", 6.8, 0.2),
-    _apple("M2 Max", 13.5, 0.4),
+    _apple("M2 Max", 13.49, 0.4),
     _apple("M2 Ultra", 27.2, 0.8),
     _apple("M3", 4.1, 0.1),
     _apple("M3 Pro", 7.4, 0.15),

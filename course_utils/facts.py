@@ -19,6 +19,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from course_utils.cards import ACCELERATORS
+from course_utils.papers import CHINCHILLA, KORTHIKANTI, LORA, MEGATRON, MUON, PALM, POPE, ZERO
 from course_utils.sources import Source, Sourced, arxiv
 from course_utils.units import plain, readable, takes_prefix
 
@@ -194,59 +195,88 @@ def _mosaic(
     )
 
 
+# In November 2026 these were compared with stored copies: the text itself of most papers, model cards and files, but
+# for ZeRO, GPT-3, Gopher, Chinchilla, MT-NLG, Falcon, OLMo 2, Pope and the two regulations with what others quote of
+# them. The shapes of released weights are those in litgpt's config.py and nanoGPT's model.py, which load them.
 _GPT2 = Source(
     "Radford et al., Language Models are Unsupervised Multitask Learners (GPT-2), the models as released",
     "https://github.com/openai/gpt-2",
     "paper",
     "2019-02",
+    "2026-11",
 )
-_GPT3 = arxiv("Brown et al., Language Models are Few-Shot Learners (GPT-3)", "2005.14165", "2020-05")
-_GOPHER = arxiv("Rae et al., Scaling Language Models (Gopher)", "2112.11446", "2021-12")
-_CHINCHILLA = arxiv("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
-_PALM = arxiv("Chowdhery et al., PaLM", "2204.02311", "2022-04")
-_PALM_3 = _PALM.at("table 3")
-_MEGATRON = arxiv(
-    "Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (Megatron-LM)",
-    "2104.04473",
-    "2021-04",
+_GPT3 = arxiv(
+    "Brown et al., Language Models are Few-Shot Learners (GPT-3)", "2005.14165", "2020-05", verified="2026-11"
 )
-_KORTHIKANTI = arxiv("Korthikanti et al., Reducing Activation Recomputation", "2205.05198", "2022-05").at("table 5")
-_MTNLG = arxiv("Smith et al., Megatron-Turing NLG 530B", "2201.11990", "2022-01")
-_MTNLG_RATES = _MTNLG.at("section 2.4 and its shape")
+_GOPHER = arxiv("Rae et al., Scaling Language Models (Gopher)", "2112.11446", "2021-12", verified="2026-11")
+_CHINCHILLA = replace(CHINCHILLA, verified="2026-11")
+_PALM_3, _PALM_B = PALM.at("table 3"), PALM.at("appendix B")
+_MEGATRON = MEGATRON.at("section 5.1", verified="2026-11")
+_KORTHIKANTI = KORTHIKANTI.at("table 5", verified="2026-11")
+_MTNLG = arxiv(
+    "Smith et al., Megatron-Turing NLG 530B, sections 2.4 and 3.2", "2201.11990", "2022-01", verified="2026-11"
+)
 _RECOMPUTED = "per GPU, recomputed activations counted as work"
-_FALCON = arxiv("Almazrouei et al., The Falcon Series of Open Language Models", "2311.16867", "2023-11").at("table 1")
-_OLMO2 = arxiv("OLMo Team, 2 OLMo 2 Furious", "2501.00656", "2024-12")
-_OLMO2_CARD = Source("OLMo 2 model card", "https://huggingface.co/allenai/OLMo-2-1124-13B", "paper", "2024-11")
+_FALCON = arxiv(
+    "Almazrouei et al., The Falcon Series of Open Language Models, table 1", "2311.16867", "2023-11", verified="2026-11"
+)
+_OLMO2 = arxiv("OLMo Team, 2 OLMo 2 Furious", "2501.00656", "2024-12", verified="2026-11")
+_OLMO2_CARD = Source(
+    "OLMo 2 model card", "https://huggingface.co/allenai/OLMo-2-1124-13B", "paper", "2024-11", "2026-11"
+)
 _MOSAIC = Source(
     "MosaicML, llm-foundry, scripts/train/benchmarking",
     "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/benchmarking",
     "measured",
     "2026-11",
 )
+_MOSAIC_YAMLS = Source(
+    "MosaicML, llm-foundry, scripts/train/yamls",
+    "https://github.com/mosaicml/llm-foundry/tree/main/scripts/train/yamls",
+    "paper",
+    "2026-11",
+)
 _LLAMA2 = Source(
-    "Llama 2 model card", "https://github.com/meta-llama/llama/blob/main/MODEL_CARD.md", "paper", "2023-07"
+    "Llama 2 model card",
+    "https://github.com/meta-llama/llama/blob/main/MODEL_CARD.md",
+    "paper",
+    "2023-07",
+    "2026-11",
 )
 _LLAMA3 = Source(
     "Llama 3.1 model card",
     "https://github.com/meta-llama/llama-models/blob/main/models/llama3_1/MODEL_CARD.md",
     "paper",
     "2024-07",
+    "2026-11",
 )
-_HERD = arxiv("The Llama 3 Herd of Models", "2407.21783", "2024-07")
-_HERD_3, _HERD_4 = _HERD.at("table 3"), _HERD.at("table 4")
-_DEEPSEEK = arxiv("DeepSeek-V3 Technical Report", "2412.19437", "2024-12")
+_HERD = arxiv("The Llama 3 Herd of Models", "2407.21783", "2024-07", verified="2026-11")
+_HERD_3, _HERD_4, _HERD_INTERRUPTED = _HERD.at("table 3"), _HERD.at("table 4"), _HERD.at("section 3.3.4")
+_DEEPSEEK = arxiv("DeepSeek-V3 Technical Report", "2412.19437", "2024-12", verified="2026-11")
 _COUNTED = "counted from the published shapes"
-_GPT2_COUNTED = Source(_COUNTED, _GPT2.url, "paper", "2019-02")
-_LLAMA2_WEIGHTS = Source("the released weights", "https://huggingface.co/meta-llama/Llama-2-7b", "paper", "2023-07")
-_LLAMA3_WEIGHTS = Source("the released weights", "https://huggingface.co/meta-llama/Llama-3.1-8B", "paper", "2024-07")
-_LLAMA2_COUNTED = replace(_LLAMA2_WEIGHTS, title=_COUNTED)
-_LLAMA3_COUNTED = replace(_LLAMA3_WEIGHTS, title=_COUNTED)
+
+
+def _weights(model: str, date: str, what: str = "the released weights") -> Source:
+    """Weights on Hugging Face, with the configuration beside them."""
+    return Source(f"{model}, {what}", f"https://huggingface.co/{model}", "paper", date, "2026-11")
+
+
+def _llama2(size: str, what: str = "the released weights") -> Source:
+    return _weights(f"meta-llama/Llama-2-{size}", "2023-07", what)
+
+
+def _llama3(size: str, what: str = "the released weights") -> Source:
+    return _weights(f"meta-llama/Llama-3.1-{size}", "2024-07", what)
+
+
 _PETAFLOP_DAY = 1e15 * 86_400  # FLOPs
-_ML_ENGINEERING = "https://github.com/stas00/ml-engineering"
-_MEGATRON_README = Source(
-    "github.com/NVIDIA/Megatron-LM, README", "https://github.com/NVIDIA/Megatron-LM", "paper", "2026-11"
+_MAMF = Source(
+    "Stas Bekman, mamf-finder, github.com/stas00/ml-engineering",
+    "https://github.com/stas00/ml-engineering/blob/master/compute/accelerator/README.md",
+    "measured",
+    "2026-08",
+    "2026-11",
 )
-_MAMF = Source("Stas Bekman, mamf-finder, github.com/stas00/ml-engineering", _ML_ENGINEERING, "measured", "2026-08")
 
 _TRAINING_FLOPS = {
     "GPT-3 training FLOPs": Fact(3.14e23, "FLOPs", _GPT3.at("table D.1")),
@@ -261,7 +291,9 @@ _TRAINING_FLOPS = {
         "an outsider's estimate: OpenAI has published nothing",
     ),
     "Llama 3.1 405B training FLOPs": Fact(3.8e25, "FLOPs", _HERD),
-    "PaLM 540B training FLOPs": Fact(2.53e24, "FLOPs", _PALM, "printed there as 2.53 billion petaFLOPs"),
+    "PaLM 540B training FLOPs": Fact(
+        2.56e24, "FLOPs", PALM.at("table 22"), "with attention; table 21 has 6 · N · D without it, 2.5272e24"
+    ),
     "Falcon 40B training FLOPs": Fact(2_800 * _PETAFLOP_DAY, "FLOPs", _FALCON, "printed as 2,800 petaFLOP/s-days"),
     "Falcon 180B training FLOPs": Fact(
         43_500 * _PETAFLOP_DAY,
@@ -281,7 +313,11 @@ _TRAINING_FLOPS = {
         1e26,
         "FLOPs",
         Source(
-            "Executive Order 14110, section 4.2(b)", "https://www.federalregister.gov/d/2023-24283", "paper", "2023-10"
+            "Executive Order 14110, section 4.2(b)",
+            "https://www.federalregister.gov/d/2023-24283",
+            "paper",
+            "2023-10",
+            "2026-11",
         ),
         "revoked in January 2025 (Executive Order 14148)",
     ),
@@ -293,6 +329,7 @@ _TRAINING_FLOPS = {
             "https://eur-lex.europa.eu/eli/reg/2024/1689/oj",
             "paper",
             "2024-07",
+            "2026-11",
         ),
         "applies since August 2025",
     ),
@@ -309,8 +346,8 @@ _MODELS = (
         heads=(96, "heads"),
         feed_forward_width=(49_152, "elements"),
         context=(2_048, "tokens"),
-        vocabulary=(50_257, "tokens"),
     )
+    | {"GPT-3 vocabulary": Fact(50_257, "tokens", _GPT2, "GPT-3 has GPT-2's tokens")}
     | _model(
         "GPT-2 small",
         _GPT2,
@@ -322,14 +359,17 @@ _MODELS = (
     )
     | {
         "GPT-2 small parameters": Fact(
-            124_439_808, "parameters", _GPT2_COUNTED, "the tied table counted once; the paper says 117M"
+            124_439_808,
+            "parameters",
+            replace(_GPT2, title=_COUNTED),
+            "the tied table counted once; the paper says 117M",
         )
     }
     | _model("Gopher", _GOPHER, parameters=(280e9, "parameters"), tokens=(300e9, "tokens"))
     | _model("Chinchilla", _CHINCHILLA, parameters=(70e9, "parameters"), tokens=(1.4e12, "tokens"))
     | _model(
         "PaLM 540B",
-        _PALM.at("table 1 and sections 2 and 4.1"),
+        PALM.at("table 1 and sections 2 and 4.1"),
         parameters=(540.35e9, "parameters"),
         tokens=(780e9, "tokens"),
         layers=(118, "layers"),
@@ -344,61 +384,55 @@ _MODELS = (
     )
     | _model(
         "MT-NLG 530B",
-        _PALM.at("appendix B"),
+        _PALM_B,
         parameters=(530e9, "parameters"),
-        layers=(105, "layers"),
-        width=(20_480, "elements"),
-        context=(2_048, "tokens"),
         devices=(2_240, "devices"),
         throughput=(65.43e3, "tokens/s"),
     )
-    | {"MT-NLG 530B heads": Fact(128, "heads", _MTNLG_RATES)}
+    | _model(
+        "MT-NLG 530B",
+        _MTNLG,
+        layers=(105, "layers"),
+        width=(20_480, "elements"),
+        heads=(128, "heads"),
+        context=(2_048, "tokens"),
+    )
     | _mosaic("MosaicML 1B, long context", 1_445_974_016, 24, 2_048, 16, 65_536, 8, 44_050)
     | _mosaic("MosaicML 7B", 6_658_859_008, 32, 4_096, 32, 2_048, 8, 85_144)
     | _mosaic("MosaicML 13B", 12_853_954_560, 40, 5_120, 40, 2_048, 8, 38_336)
     | _mosaic("MosaicML 70B", 64_862_437_376, 80, 8_192, 64, 2_048, 64, 66_523)
+    | {"MosaicML vocabulary": Fact(50_368, "tokens", _MOSAIC_YAMLS)}
     | {
-        "MosaicML vocabulary": Fact(
-            50_368, "tokens", replace(_MOSAIC, title="MosaicML, llm-foundry, scripts/train/yamls", kind="paper")
-        )
+        "OLMo 2 7B parameters": Fact(7_298_617_344, "parameters", _weights("allenai/OLMo-2-1124-7B", "2024-11")),
+        "OLMo 2 7B tokens": Fact(4.05e12, "tokens", _OLMO2),
+        "OLMo 2 13B parameters": Fact(13_716_198_400, "parameters", _weights("allenai/OLMo-2-1124-13B", "2024-11")),
+        "OLMo 2 13B tokens": Fact(5.6e12, "tokens", _OLMO2),
     }
-    | _model(
-        "OLMo 2 7B",
-        _OLMO2,
-        parameters=(7_298_617_344, "parameters"),
-        tokens=(4.05e12, "tokens"),
-    )
-    | _model(
-        "OLMo 2 13B",
-        _OLMO2,
-        parameters=(13_716_198_400, "parameters"),
-        tokens=(5.6e12, "tokens"),
-    )
     | _model("Falcon 40B", _FALCON, parameters=(40e9, "parameters"), tokens=(1.0e12, "tokens"))
     | _model("Falcon 180B", _FALCON, parameters=(180e9, "parameters"), tokens=(3.5e12, "tokens"))
     | {
-        "Llama 2 7B parameters": Fact(6_738_415_616, "parameters", _LLAMA2_COUNTED),
-        "Llama 2 13B parameters": Fact(13_015_864_320, "parameters", _LLAMA2_COUNTED),
-        "Llama 2 70B parameters": Fact(68_976_648_192, "parameters", _LLAMA2_COUNTED),
+        "Llama 2 7B parameters": Fact(6_738_415_616, "parameters", _llama2("7b", _COUNTED)),
+        "Llama 2 13B parameters": Fact(13_015_864_320, "parameters", _llama2("13b", _COUNTED)),
+        "Llama 2 70B parameters": Fact(68_976_648_192, "parameters", _llama2("70b", _COUNTED)),
         "Llama 2 tokens": Fact(2.0e12, "tokens", _LLAMA2),
-        "Llama 3.1 8B parameters": Fact(8_030_261_248, "parameters", _LLAMA3_COUNTED),
-        "Llama 3.1 70B parameters": Fact(70_553_706_496, "parameters", _LLAMA3_COUNTED),
-        "Llama 3.1 405B parameters": Fact(405_853_388_800, "parameters", _LLAMA3_COUNTED),
+        "Llama 3.1 8B parameters": Fact(8_030_261_248, "parameters", _llama3("8B", _COUNTED)),
+        "Llama 3.1 70B parameters": Fact(70_553_706_496, "parameters", _llama3("70B", _COUNTED)),
+        "Llama 3.1 405B parameters": Fact(405_853_388_800, "parameters", _llama3("405B", _COUNTED)),
         "Llama 3.1 tokens": Fact(15e12, "tokens", _LLAMA3, "the card says 15T+, more than 15 trillion"),
         "Llama 3.1 405B tokens": Fact(15.6e12, "tokens", _HERD),
-        "Llama 2 vocabulary": Fact(32_000, "tokens", _LLAMA2_WEIGHTS),
-        "Megatron vocabulary": Fact(51_200, "tokens", _MEGATRON_README),
-        "Llama 3.1 vocabulary": Fact(128_256, "tokens", _LLAMA3_WEIGHTS),
+        "Llama 2 vocabulary": Fact(32_000, "tokens", _llama2("7b")),
+        "Megatron vocabulary": Fact(51_200, "tokens", _MEGATRON),
+        "Llama 3.1 vocabulary": Fact(128_256, "tokens", _llama3("8B")),
     }
-    | _shape("Llama 2 7B", _LLAMA2_WEIGHTS, 32, 4_096, 32, 32, 11_008)
-    | _shape("Llama 2 13B", _LLAMA2_WEIGHTS, 40, 5_120, 40, 40, 13_824)
-    | _shape("Llama 2 70B", _LLAMA2_WEIGHTS, 80, 8_192, 64, 8, 28_672)
-    | _shape("Llama 3.1 8B", _HERD.at("table 3"), 32, 4_096, 32, 8, 14_336)
-    | _shape("Llama 3.1 70B", _HERD.at("table 3"), 80, 8_192, 64, 8, 28_672)
-    | _shape("Llama 3.1 405B", _HERD.at("table 3"), 126, 16_384, 128, 8, 53_248)
+    | _shape("Llama 2 7B", _llama2("7b"), 32, 4_096, 32, 32, 11_008)
+    | _shape("Llama 2 13B", _llama2("13b"), 40, 5_120, 40, 40, 13_824)
+    | _shape("Llama 2 70B", _llama2("70b"), 80, 8_192, 64, 8, 28_672)
+    | _shape("Llama 3.1 8B", _HERD_3, 32, 4_096, 32, 8, 14_336)
+    | _shape("Llama 3.1 70B", _HERD_3, 80, 8_192, 64, 8, 28_672)
+    | _shape("Llama 3.1 405B", _HERD_3, 126, 16_384, 128, 8, 53_248)
     | _model(
         "DeepSeek-V3",
-        replace(_DEEPSEEK, verified="2026-11"),
+        _DEEPSEEK,
         parameters=(671e9, "parameters"),
         active_parameters=(37e9, "parameters"),
         tokens=(14.8e12, "tokens"),
@@ -406,13 +440,9 @@ _MODELS = (
 )
 
 _GPT2_XL = _GPT2.at("1558M")
-_MISTRAL = Source(
-    "Mistral 7B, the released weights", "https://huggingface.co/mistralai/Mistral-7B-v0.1", "paper", "2023-09"
-)
-_MIXTRAL_WEIGHTS = Source(
-    "Mixtral 8x7B, the released weights", "https://huggingface.co/mistralai/Mixtral-8x7B-v0.1", "paper", "2023-12"
-)
-_MIXTRAL = arxiv("Jiang et al., Mixtral of Experts", "2401.04088", "2024-01")
+_MISTRAL = _weights("mistralai/Mistral-7B-v0.1", "2023-09")
+_MIXTRAL_WEIGHTS = _weights("mistralai/Mixtral-8x7B-v0.1", "2023-12")
+_MIXTRAL = arxiv("Jiang et al., Mixtral of Experts", "2401.04088", "2024-01", verified="2026-11")
 _DEEPSEEK_4 = _DEEPSEEK.at("section 4.2")
 _NANOCHAT = Source(
     "Karpathy, nanochat, dev/LEADERBOARD.md, run 1 (d24 on eight H100s)",
@@ -469,7 +499,11 @@ _MORE_MODELS = (
     | _model(
         "DeepSeek-V3",
         Source(
-            "DeepSeek-V3, the released weights", "https://huggingface.co/deepseek-ai/DeepSeek-V3", "paper", "2024-12"
+            "DeepSeek-V3, inference/configs/config_671B.json",
+            "https://github.com/deepseek-ai/DeepSeek-V3/blob/main/inference/configs/config_671B.json",
+            "paper",
+            "2024-12",
+            "2026-11",
         ),
         feed_forward_width=(18_432, "elements"),
         vocabulary=(129_280, "tokens"),
@@ -503,18 +537,14 @@ _MORE_MODELS = (
 )
 
 _RUNS = {
-    "GPT-3 on A100s devices": Fact(1_024, "devices", _MEGATRON.at("section 5.1")),
-    "GPT-3 on A100s rate": Fact(140e12, "FLOP/s", _MEGATRON.at("section 5.1"), _RECOMPUTED),
-    "GPT-3 on A100s duration": Fact(
-        34, "days", _MEGATRON.at("section 5.1", kind="estimate"), "an estimate of its authors"
-    ),
-    "1T model on A100s parameters": Fact(1e12, "parameters", _MEGATRON.at("section 5.1")),
-    "1T model on A100s tokens": Fact(450e9, "tokens", _MEGATRON.at("section 5.1")),
-    "1T model on A100s devices": Fact(3_072, "devices", _MEGATRON.at("section 5.1")),
-    "1T model on A100s rate": Fact(163e12, "FLOP/s", _MEGATRON.at("section 5.1"), _RECOMPUTED),
-    "1T model on A100s duration": Fact(
-        84, "days", _MEGATRON.at("section 5.1", kind="estimate"), "an estimate of its authors"
-    ),
+    "GPT-3 on A100s devices": Fact(1_024, "devices", _MEGATRON),
+    "GPT-3 on A100s rate": Fact(140e12, "FLOP/s", _MEGATRON, _RECOMPUTED),
+    "GPT-3 on A100s duration": Fact(34, "days", replace(_MEGATRON, kind="estimate"), "an estimate of its authors"),
+    "1T model on A100s parameters": Fact(1e12, "parameters", _MEGATRON),
+    "1T model on A100s tokens": Fact(450e9, "tokens", _MEGATRON),
+    "1T model on A100s devices": Fact(3_072, "devices", _MEGATRON),
+    "1T model on A100s rate": Fact(163e12, "FLOP/s", _MEGATRON, _RECOMPUTED),
+    "1T model on A100s duration": Fact(84, "days", replace(_MEGATRON, kind="estimate"), "an estimate of its authors"),
     "Llama 2 7B GPU-hours": Fact(184_320, "GPU-hours", _LLAMA2, "A100 80GB"),
     "Llama 2 13B GPU-hours": Fact(368_640, "GPU-hours", _LLAMA2, "A100 80GB"),
     "Llama 2 70B GPU-hours": Fact(1_720_320, "GPU-hours", _LLAMA2, "A100 80GB"),
@@ -522,31 +552,29 @@ _RUNS = {
     "Llama 3.1 70B GPU-hours": Fact(7.0e6, "GPU-hours", _LLAMA3, "H100 80GB"),
     "Llama 3.1 405B GPU-hours": Fact(30.84e6, "GPU-hours", _LLAMA3, "H100 80GB"),
     "Llama 3.1 405B devices": Fact(16_384, "devices", _HERD_4, "8,192 in an earlier stage"),
-    "Llama 3.1 405B observed": Fact(54, "days", _HERD.at("section 3.3.4"), "a stretch of its pre-training"),
+    "Llama 3.1 405B observed": Fact(54, "days", _HERD_INTERRUPTED, "a stretch of its pre-training"),
     "Llama 3.1 405B unexpected interruptions": Fact(
-        419, "interruptions", _HERD.at("section 3.3.4"), "in those 54 days; 47 more were planned"
+        419, "interruptions", _HERD_INTERRUPTED, "in those 54 days; 47 more were planned"
     ),
-    "Llama 3.1 405B effective training time": Fact(0.9, "share", _HERD.at("section 3.3.4"), "over 90 %, they say"),
-    "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", _MTNLG_RATES),
-    "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG_RATES),
-    "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG_RATES),
-    "MT-NLG 530B step on 3,360 GPUs": Fact(44.4, "s", _MTNLG_RATES),
-    "MT-NLG 530B rate on 2,240 GPUs": Fact(126e12, "FLOP/s", _MTNLG_RATES, _RECOMPUTED),
-    "MT-NLG 530B rate on 2,800 GPUs": Fact(121e12, "FLOP/s", _MTNLG_RATES, _RECOMPUTED),
-    "MT-NLG 530B rate on 3,360 GPUs": Fact(113e12, "FLOP/s", _MTNLG_RATES, _RECOMPUTED),
+    "Llama 3.1 405B effective training time": Fact(0.9, "share", _HERD_INTERRUPTED, "over 90 %, they say"),
+    "MT-NLG 530B tokens in a step": Fact(1_920 * 2_048, "tokens", _MTNLG),
+    "MT-NLG 530B step on 2,240 GPUs": Fact(60.1, "s", _MTNLG),
+    "MT-NLG 530B step on 2,800 GPUs": Fact(50.2, "s", _MTNLG),
+    "MT-NLG 530B step on 3,360 GPUs": Fact(44.4, "s", _MTNLG),
+    "MT-NLG 530B rate on 2,240 GPUs": Fact(126e12, "FLOP/s", _MTNLG, _RECOMPUTED),
+    "MT-NLG 530B rate on 2,800 GPUs": Fact(121e12, "FLOP/s", _MTNLG, _RECOMPUTED),
+    "MT-NLG 530B rate on 3,360 GPUs": Fact(113e12, "FLOP/s", _MTNLG, _RECOMPUTED),
     "Llama 3.1 405B context": Fact(
         8_192, "tokens", _HERD.at("section 3.4.1"), "of its initial pre-training; longer at the end"
     ),
     "DeepSeek-V3 pre-training GPU-hours": Fact(2.664e6, "GPU-hours", _DEEPSEEK, "H800"),
-    "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", replace(_DEEPSEEK, verified="2026-11"), "H800; all stages"),
+    "DeepSeek-V3 GPU-hours": Fact(2.788e6, "GPU-hours", _DEEPSEEK, "H800; all stages"),
     "DeepSeek-V3 cost": Fact(
         5.576e6, "USD", _DEEPSEEK, "rent of the final run only: no research, no staff, no failed runs"
     ),
 }
 
-_ZERO = arxiv(
-    "Rajbhandari et al., ZeRO: Memory Optimizations Toward Training Trillion Parameter Models", "1910.02054", "2019-10"
-).at("figure 1")
+_ZERO = ZERO.at("figure 1", verified="2026-11")
 
 _SHARDING = {
     "ZeRO example parameters": Fact(7.5e9, "parameters", _ZERO),
@@ -560,10 +588,10 @@ _UTILIZATION = {
     "GPT-3 MFU": Fact(0.213, "share", _PALM_3),
     "Gopher MFU": Fact(0.325, "share", _PALM_3),
     "MT-NLG 530B MFU": Fact(0.302, "share", _PALM_3),
-    "MT-NLG 530B MFU without attention": Fact(0.297, "share", _PALM.at("appendix B")),
+    "MT-NLG 530B MFU without attention": Fact(0.297, "share", _PALM_B),
     "PaLM 540B MFU": Fact(0.462, "share", _PALM_3),
-    "PaLM 540B MFU without attention": Fact(0.457, "share", _PALM.at("appendix B")),
-    "PaLM 540B HFU": Fact(0.578, "share", _PALM.at("section 4.1"), "recomputed activations counted as work"),
+    "PaLM 540B MFU without attention": Fact(0.457, "share", _PALM_B),
+    "PaLM 540B HFU": Fact(0.578, "share", PALM.at("section 4.1"), "recomputed activations counted as work"),
     "MosaicML 1B, long context MFU": Fact(0.2634, "share", _MOSAIC),
     "MosaicML 7B MFU": Fact(0.4644, "share", _MOSAIC),
     "MosaicML 13B MFU": Fact(0.3979, "share", _MOSAIC),
@@ -604,6 +632,7 @@ _CARDS = {
             "https://github.com/modal-labs/modal-client/pull/2797",
             "measured",
             "2025-01",
+            "2026-11",
         ),
     ),
     "H100 SXM PCIe bandwidth": Fact(128e9, "B/s", _H100_PAGE, "PCIe Gen5 x16, both directions together"),
@@ -611,15 +640,16 @@ _CARDS = {
         0.6686,
         "share",
         Source(
-            "Google, MaxText, README of github.com/AI-Hypercomputer/maxtext",
-            "https://github.com/AI-Hypercomputer/maxtext",
+            "Google, MaxText, configs/tpu/v5e/README.md",
+            "https://github.com/AI-Hypercomputer/maxtext/blob/main/src/maxtext/configs/tpu/v5e/README.md",
             "measured",
-            "2025-05",
+            "2023-11",
+            "2026-11",
         ),
         "256 chips",
     ),
-    "TPU v4 bfloat16 peak": Fact(275e12, "FLOP/s", _PALM.at("appendix B")),
-    "A100 SXM fastest matmul": Fact(271e12, "FLOP/s", _MAMF, "bfloat16, the best of many shapes"),
+    "TPU v4 bfloat16 peak": Fact(275e12, "FLOP/s", _PALM_B),
+    "A100 SXM fastest matmul": Fact(271.2e12, "FLOP/s", _MAMF, "bfloat16, the best of many shapes"),
     "H100 SXM fastest matmul": Fact(794.5e12, "FLOP/s", _MAMF, "bfloat16, the best of many shapes"),
 }
 
@@ -633,7 +663,7 @@ _PRICES = {
 }
 
 # Checked against the planner in docs/published.md, beside facts above.
-_KORTHIKANTI_3 = replace(_KORTHIKANTI, title=_KORTHIKANTI.title.replace("table 5", "table 3"))
+_KORTHIKANTI_3 = KORTHIKANTI.at("table 3", verified="2026-11")
 _NEMO = Source(
     "NVIDIA NeMo Framework 24.12, performance summary",
     "https://docs.nvidia.com/nemo-framework/user-guide/24.12/nemotoolkit/performance/performance_summary.html",
@@ -641,9 +671,8 @@ _NEMO = Source(
     "2024-12",
     "2026-11",
 )
-_POPE = arxiv("Pope et al., Efficiently Scaling Transformer Inference", "2211.05102", "2022-11").at("table 2")
-_LORA = arxiv("Hu et al., LoRA", "2106.09685", "2021-06")
-_MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "estimate", "2024-12")
+_POPE = POPE.at("table 2", verified="2026-11")
+_LORA = replace(LORA, verified="2026-11")
 _BLOOM = arxiv("Luccioni et al., Estimating the Carbon Footprint of BLOOM", "2211.02001", "2022-11", verified="2026-11")
 _GPT_FAST = Source(
     "pytorch-labs/gpt-fast, README",
@@ -664,8 +693,11 @@ _SCALING_BOOK = Source(
     "https://jax-ml.github.io/scaling-book/applied-training/",
     "estimate",
     "2025-02",
+    "2026-11",
 )
-_DEEPSEEK_HARDWARE = arxiv("DeepSeek-AI, Insights into DeepSeek-V3, table 1", "2505.09343", "2025-05")
+_DEEPSEEK_HARDWARE = arxiv(
+    "DeepSeek-AI, Insights into DeepSeek-V3, table 1", "2505.09343", "2025-05", verified="2026-11"
+)
 _LLAMA_CPP = Source(
     "Caches that llama.cpp allocates for 2,048 tokens, a reader's table",
     "https://huggingface.co/dranger003/c4ai-command-r-v01-iMat.GGUF/discussions/6",
@@ -674,7 +706,7 @@ _LLAMA_CPP = Source(
     "2026-11",
 )
 _LLAMA_1 = arxiv("Touvron et al., LLaMA, section 2.4", "2302.13971", "2023-02", verified="2026-11")
-_VLLM = arxiv("Kwon et al., PagedAttention, section 3", "2309.06180", "2023-09")
+_VLLM = arxiv("Kwon et al., PagedAttention, section 3", "2309.06180", "2023-09", verified="2026-11")
 
 
 def _megatron(
@@ -725,11 +757,11 @@ _CHECKED = (
     | {
         "LoRA on GPT-3, rank 1": Fact(4.7e6, "parameters", _LORA.at("table 4"), "of queries and values"),
         "LoRA on GPT-3, rank 4": Fact(
-            18e6, "parameters", _LORA.at("section 7.1", verified="2026-11"), "of queries and values; a budget, rounded"
+            18e6, "parameters", _LORA.at("section 7.1"), "of queries and values; a budget, rounded"
         ),
         "LoRA on GPT-3, rank 8": Fact(37.7e6, "parameters", _LORA.at("table 4"), "of queries and values"),
-        "Muon's FLOPs, width 768, 524,288 tokens": Fact(0.007, "share", _MUON, "of those of training"),
-        "Muon's FLOPs, width 16,384, 16 million tokens": Fact(0.005, "share", _MUON, "of those of training"),
+        "Muon's FLOPs, width 768, 524,288 tokens": Fact(0.007, "share", MUON, "of those of training"),
+        "Muon's FLOPs, width 16,384, 16 million tokens": Fact(0.005, "share", MUON, "of those of training"),
         "BLOOM GPU-hours": Fact(1_082_990, "GPU-hours", _BLOOM, "A100 80GB, 400 W"),
         "BLOOM energy": Fact(433_196, "kWh", _BLOOM, "of the GPUs alone"),
         "Llama 2 7B on one A100, gpt-fast": Fact(104.9, "tokens/s", _GPT_FAST, "one request; power limited to 330 W"),

@@ -28,7 +28,8 @@ class Source:
             (papers, model cards, released weights, laws). "measured": somebody ran it and wrote down the result.
             "estimate": worked out or guessed by somebody who doesn't know.
         date: ``YYYY-MM``: when it was published or, for a page that changes, read.
-        verified: ``YYYY-MM``: when our number was last compared with it; without a record of that, ``date``.
+        verified: ``YYYY-MM``: when our number was last compared with it, or with a text that quotes it; without a
+            record of that, ``date``.
     """
 
     title: str

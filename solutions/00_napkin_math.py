@@ -212,7 +212,7 @@ measure the MFU of your own machine.) So
 
 $$\text{seconds} = \frac{6 \, N \, D}{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}} .$$
 
-An MFU of 0.5 is good. Here is what professional teams reached:
+An MFU of 0.4 to 0.5 is good. Here is what professional teams reached:
 """
 
 # %%
@@ -647,6 +647,26 @@ r"""
 The answer is 40 billion, or 53 billion if you store parameters and gradients in `bfloat16` and dare to do without a
 master copy. Always say which recipe you mean.
 
+This course follows a lecture of Stanford's CS336 that has given both answers: 40 billion in
+[2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py), 53 billion in
+[2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py). Both editions calculated correctly. In 2025
+every number was in `float32`; in 2026 parameters and gradients were in `bfloat16`, and there was no master copy. Your
+functions give both:
+"""
+
+# %% tags=["item-2", "item-88"]
+editions = {2025: ("float32", "float32", "AdamW"), 2026: ("bfloat16", "bfloat16", "AdamW")}
+answers = {}
+for year, recipe_of_year in editions.items():
+    each = bytes_per_parameter(*recipe_of_year)
+    answers[year] = largest_model(8, 80, each)
+    print(f"{year}: {each} B for each of {answers[year] / 1e9:.0f} billion parameters")
+
+assert answers[2025] == 8 * 80e9 / 16 == 40e9
+assert answers[2026] == 8 * 80e9 / 12 and round(answers[2026] / 1e9) == 53
+
+# %% [markdown]
+r"""
 And don't forget the *eight*. You may read that one H100 can train a model of 40 billion parameters; in fact one holds 5
 billion. And even eight hold 40 billion only if the model is sharded: a **sharded** model is split among the GPUs, and
 each keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.

@@ -177,8 +177,20 @@ r"""
 <details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. A dtype knows its size, too: <code>dtype.itemsize</code>.</details>
 
 **Why it matters.** Every memory budget in this course, up to a 70-billion-parameter model on a thousand cards, is a sum
-of such products.
+of such products. The dtype is half of each: you may read that the training data of LLaMA, Meta's model of 2023, takes
+2.8 TB. That's true of its 1.4 trillion tokens if each of them is stored as an integer of 16 bits.
+"""
 
+# %% tags=["item-101"]
+corpus = torch.empty(int(FACTS["LLaMA 65B tokens"].value), dtype=torch.uint16, device="meta")
+for dtype in (torch.uint16, torch.int32, torch.int64):  # int64: PyTorch's default for integers
+    print(f"LLaMA's tokens as {dtype}: {tensor_bytes(corpus, dtype) / 1e12:.1f} TB")
+
+assert tensor_bytes(corpus) == 2.8e12
+assert tensor_bytes(corpus, torch.int64) == 11.2e12
+
+# %% [markdown]
+r"""
 ## 3 · Where tensors live
 
 By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip

@@ -824,7 +824,7 @@ copies. (`numpy()` needs a tensor on the CPU that doesn't require a gradient and
 `bfloat16`.)
 """
 
-# %%
+# %% tags=["item-102"]
 array = np.zeros((3, 4))
 tensor = torch.from_numpy(array)
 assert array.dtype == np.float64 and tensor.dtype == torch.float64  # kept …

@@ -843,7 +843,7 @@ that, each call checks the sizes and calls PyTorch's own operations, so it does 
 guess = None  # times
 
 
-# %% tags=["timed"]
+# %% tags=["item-103", "timed"]
 def by_number(x: Float[Tensor, "b t d"]) -> Float[Tensor, "b h t e"]:
     b, t, d = x.shape
     return x.view(b, t, 12, d // 12).transpose(1, 2)
@@ -879,7 +879,7 @@ pattern comes first, and the arrow may be missing.
 > So `torch.einsum("ab", x)` is `x`, and `torch.einsum("ba", x)` is its transpose. einops insists on an arrow.
 """
 
-# %%
+# %% tags=["item-104"]
 q, k, x = torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(3, 4)
 named = einsum(q, k, "batch t e, batch s e -> batch t s")
 assert torch.equal(torch.einsum("bte,bse->bts", q, k), named)

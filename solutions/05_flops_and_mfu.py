@@ -217,8 +217,9 @@ the architecture. But it has two exceptions.
 > just as many. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
 > $T$.
 
-How does that compare with what the weights cost? A Transformer layer of width $d$ has about $12 d^2$ weights: $4 d^2$
-in attention and $8 d^2$ in the feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
+How does that compare with what the weights cost? A layer of a Transformer, the usual kind of language model (lecture
+07), has about $12 d^2$ weights if its vectors have $d$ numbers (its *width*): $4 d^2$ in attention and $8 d^2$ in the
+feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
 """
 
 # %% tags=["error-17"]
@@ -249,10 +250,10 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-Attention adds $T / 6d$ times the cost of the weights. For a width of 4,096 that isn't much at a context of 2,048; at
-24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the
-scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and PyTorch's
-counter include all of it; the paper on FlashAttention-2, a fast implementation of attention, counts half
+Attention costs another $T / (6d)$ times what the weights cost. For a width of 4,096 that isn't much at a context of
+2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may
+skip the scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and
+PyTorch's counter include all of it; the paper on FlashAttention-2, a fast implementation of attention, counts half
 (arXiv:2307.08691). Say which convention you use.)
 
 
@@ -377,7 +378,7 @@ seems 200 times as fast as it is. So you synchronize before the second reading. 
 together: on a new GPU you read the clock, call `multiply` 100 times, synchronize *once*, read the clock, and divide by
 100.
 
-**Predict.** How many times the 2 ms of one multiplication is your result?
+**Predict.** How many times as long as the true 2 ms is your result?
 """
 
 # %%
@@ -497,6 +498,10 @@ assert middle_spread([float(i) for i in range(1, 100)]) == 80 / 20  # of the sam
 
 # %% [markdown]
 r"""
+*Try it yourself:* remove both synchronizations in `time_calls`. Why does nothing change on a CPU?
+
+### Memory for the result (optional)
+
 *What you time* changes the result, too. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` writes to memory
 that's already allocated.
 
@@ -521,9 +526,7 @@ assert big.nbytes == 64_000_000
 # %% [markdown]
 r"""
 On a CPU, the operating system has to find and clear each new page of memory, which can take longer than the addition.
-On a GPU, PyTorch keeps memory for reuse, so the two should take about the same time. 
-
-*Try it yourself:* remove both synchronizations in `time_calls`. Why does nothing change on a CPU?
+On a GPU, PyTorch keeps memory for reuse, so the two should take about the same time.
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -622,7 +625,7 @@ tensor cores. PyTorch uses it for convolutions by default, and for matrix multip
 instance with `torch.set_float32_matmul_precision("high")`.)
 """
 
-# %% tags=["item-56"]
+# %% tags=["item-56", "item-90", "error-37"]
 kinds: list[torch.dtype | str] = [torch.float32, "tf32", torch.bfloat16, torch.float8_e4m3fn]
 print(
     f"{'dense peak, TFLOP/s':<20}"
@@ -636,6 +639,7 @@ for name in (
     "H100 SXM",
     "H200",
     "B200",
+    "GB200",
 ):
     promised = [hardware.peak_flops(name, c) for c in kinds]
     print(
@@ -652,22 +656,34 @@ assert (
     hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None
 )  # its tensor cores support only fp16
 
+blackwell = {
+    name: [hardware.ACCELERATORS[name].peak[dtype] for dtype in (torch.float32, torch.bfloat16)]
+    for name in ("B200", "GB200")
+}
+assert blackwell == {"B200": [75e12, 2_250e12], "GB200": [80e12, 2_500e12]}
+assert math.isclose(2_250 / 2_500, 0.9)
+assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_200]  # W
+
 # %% [markdown]
 r"""
 The two H100s differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and, with its lower power limit,
 a lower clock.
 
+The B200 has two data sheets, too. In a DGX server it does 75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200,
+where it gets 1,200 W instead of 1,000, it does 80 and 2,500. CS336 uses both pairs for "a B200": the first in its
+lecture of 2026, the second in the handout of an assignment. With the wrong one, your MFU is off by a tenth.
+
 There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*, which
 is 989 for dense matrices. (Whatever you lose in practice comes on top of that.) The float32 number has no such
-footnote, so don't halve it.
+footnote, so don't halve it. It's 67 TFLOP/s; the 67.5 that you may find in code isn't on the data sheet.
 """
 
-# %% tags=["item-49"]
+# %% tags=["item-49", "error-32"]
 h100_sxm = hardware.ACCELERATORS["H100 SXM"]
 printed = FACTS["H100 SXM sparse peak, as printed"].value  # FLOP/s
 assert math.isclose(h100_sxm.peak[torch.bfloat16], printed / 2, rel_tol=1e-3)
 assert round(h100_sxm.peak[torch.bfloat16] / 1e12) == 989
-assert h100_sxm.peak[torch.float32] == 67e12
+assert h100_sxm.peak[torch.float32] == 67e12 != 67.5e12
 
 # %% [markdown]
 r"""
@@ -677,9 +693,9 @@ core picks the two matching inputs and does half of the multiplications, but the
 
 ### Where sparse weights come from (optional)
 
-Training rarely uses it: each step changes all weights, and the backward pass multiplies by the *transposed* weights,
-whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set half of its
-weights to zero, train a little more to repair the damage, then serve the model (Mishra and others, 2021,
+Training rarely uses 2:4 sparsity: each step changes all weights, and the backward pass multiplies by the *transposed*
+weights, whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set
+half of its weights to zero, train a little more to repair the damage, then serve the model (Mishra and others, 2021,
 arXiv:2104.08378).
 
 
@@ -750,11 +766,12 @@ r"""
 What does *your* device promise? If it isn't in the course's table, the honest answer is *unknown*.
 
 > **Trap: made-up peaks.** nanoGPT divides by the peak of an A100, whatever card it runs on (`estimate_mfu` in its
-> `model.py`). If you don't know the peak, measure the fastest multiplication that the device manages, and call it a
+> `model.py`). CS336's lecture returns 1 FLOP/s for a CPU, so the "MFU" of a CPU is its number of FLOP/s, in the
+> billions. If you don't know the peak, measure the fastest multiplication that the device manages, and call it a
 > *measured ceiling*.
 """
 
-# %% tags=["error-14", "timed"]
+# %% tags=["error-14", "error-35", "timed"]
 assert hardware.peak_flops("Abacus 9000", torch.float32) is None
 assert hardware.peak_flops("cpu", torch.float32) is None
 assert hardware.peak_flops("H100", torch.bfloat16) is None  # which of the three?
@@ -766,6 +783,7 @@ for dtype in (torch.float32, torch.bfloat16):
     ceilings[dtype] = hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_second
     print(f"{dtype}: {hardware.describe_peak(device, dtype)}")
     print(f"  measured ceiling: {readable(ceilings[dtype], 'FLOP/s')}")
+assert ceilings[torch.float32] / 1 > 1e9  # the "MFU" with a peak of 1
 
 # %% [markdown]
 r"""
@@ -776,7 +794,7 @@ r"""
 Lecture 00 defined MFU as a share of the peak. Here's the formula (Chowdhery and others, 2022, in the PaLM
 paper):
 
-$$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{promised FLOP/s: dense, for the dtype in use, over all devices}} .$$
+$$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{peak FLOP/s: dense, for the dtype in use, over all devices}} .$$
 
 *Model* FLOPs are those that the mathematics of the model requires. If your program does extra work (lecture 11
 computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too, you get
@@ -807,15 +825,19 @@ llama = [rate / h100_sxm.peak[torch.bfloat16] for rate in rates]
 print(f"Llama 3 405B reports 380 to 430 TFLOP/s per H100: MFU {llama[0]:.0%} to {llama[1]:.0%}")
 assert [round(share, 2) for share in llama] == [0.38, 0.43]
 
+# Of lecture 00's runs on A100s and H100s, these have the lowest and the highest MFU.
+extremes = ("Llama 3.1 405B MFU, long context", "Megatron 1T MFU")
+assert [round(FACTS[name].value, 2) for name in extremes] == [0.38, 0.56]
+
 fastest = [FACTS[f"{card} SXM fastest matmul"].value for card in ("A100", "H100")]
 assert round(fastest[0] / a100.peak[torch.bfloat16], 2) == 0.87
 assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-As a rule of thumb, *an MFU of 0.5 or more is very good*. The largest runs reach about 0.4, and at 0.05 something is
-wrong. Even a multiplication on its own doesn't reach 1: the best that Stas Bekman's *mamf-finder*
-(github.com/stas00/ml-engineering) finds among many shapes is 271 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
+The rule of thumb is lecture 00's: *an MFU of 0.4 to 0.5 is good*, and below 0.2, ask why. Even a multiplication on its
+own doesn't reach 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) finds among many
+shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -855,12 +877,7 @@ r"""
 dtype, or a made-up default.
 
 Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
-
-**Predict.** What percentage of the peak, or of the measured ceiling, does `x_large @ w_large` reach in float32?
 """
-
-# %%
-guess = None  # %
 
 
 # %% tags=["timed"]
@@ -877,12 +894,12 @@ def utilization(work: float, seconds: float, dtype: torch.dtype) -> tuple[float,
 
 
 share, of_what = utilization(linear_flops, linear_seconds, torch.float32)
-reconcile(f"float32, share {of_what}", guess, 100 * share, "%")
+print(f"float32: {share:.0%} {of_what}")
+record(f"float32, share {of_what}", 100 * share, "%")
 
 # %% [markdown]
 r"""
-Now in bfloat16. (On CPUs without instructions for bfloat16 the
-cell uses a sixteenth of the rows.)
+Now in bfloat16. (On CPUs without instructions for bfloat16 the cell uses a sixteenth of the rows.)
 """
 
 # %% tags=["item-59", "timed"]
@@ -953,9 +970,8 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-Its share of the time is larger than its share of the work (several times, on an idle machine); section 6 explains why.
-But first: how large must a
-multiplication be to be efficient?
+Its share of the time is larger than its share of the work (several times as large, on an idle machine); section 6
+explains why. But first: how large must a multiplication be to be efficient?
 
 ### From tiny to large
 
@@ -1029,13 +1045,13 @@ work for all cores. A model of many small layers has a low MFU for this reason a
 Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
 power limit lowers its clock. On a GPU the next cell shows this with zeros, which take less power because fewer bits
 flip. The gap between the results for random numbers and for zeros is what the power limit costs you; the gap between
-zeros and 100% is mostly the kernel's own overhead.
+zeros and 100% has other causes, such as the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
 """
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 if devices.on_gpu(device):
     n = widths_tried[speeds[torch.bfloat16].index(max(speeds[torch.bfloat16]))]
     left = torch.randn(n, n, device=device, dtype=torch.bfloat16)
@@ -1075,7 +1091,7 @@ Take the addition of two float32 tensors. For each element it reads 4 + 4 bytes,
 intensity is 1/12 FLOP per byte. An H100's ridge point is at 20 FLOP per byte in float32, and at 295 in bfloat16.
 """
 
-# %%
+# %% tags=["item-91"]
 ridge = h100_sxm.peak[torch.bfloat16] / h100_sxm.bandwidth
 print(f"ridge point of an H100 in bfloat16: {ridge:.0f} FLOP/B")
 assert round(ridge) == 295
@@ -1098,7 +1114,7 @@ numbers from memory could be faster. A roofline tells you whether a slow operati
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
 was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
 
-### Exercise 5.6 · Intensity, and what limits &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 5.6 · Intensity, and what the limit is &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)` returns the FLOPs per byte of a multiplication
 `[b, d] @ [d, k]` in which each of the three matrices is moved once. `bound(intensity, peak, bandwidth)` returns
@@ -1138,7 +1154,7 @@ larger. For a batch of $B$ tokens and a large weight matrix it's nearly $B$ itse
 with $D$ and $K$:
 """
 
-# %%
+# %% tags=["item-95", "item-96"]
 assert arithmetic_intensity(3_000, 3_000, 3_000, 2) == 1_000  # n / 3
 assert arithmetic_intensity(3_000, 3_000, 3_000, 4) == 500  # n / 6
 
@@ -1178,14 +1194,14 @@ The GELU's 20 FLOPs per element are our generous estimate from section 5. For th
 we count them at the peak of an H100's ordinary units in float32, 67 TFLOP/s, where the ridge point is at 20 FLOP per
 byte.
 
-**Predict.** By the roofline of an H100, how many times as long as a ReLU does a GELU of the same large vector take, at
-best?
+**Predict.** According to an H100's roofline, how many times as long does a GELU of a large vector take as a ReLU of the
+same vector?
 """
 
 # %%
 guess = None  # times
 
-# %%
+# %% tags=["item-92", "item-93", "item-94", "item-95", "item-96"]
 n, matrix, gelu_flops = 2**28, 8_192, 20  # 20 FLOPs for each element
 counts = {  # FLOPs and bytes moved, in bfloat16
     "ReLU": (n, 2 * n + 2 * n),
@@ -1216,13 +1232,82 @@ assert intensity_of[f"matmul, n = {matrix:,}"] == matrix / 3
 # %% [markdown]
 r"""
 A ReLU does a twentieth of the FLOPs of a GELU and, by the roofline, isn't any faster: both wait for the same bytes. So
-if you pick an activation function to save FLOPs, you save nothing. What does save time is moving fewer bytes, for
-instance by computing the GELU in the same kernel as its neighbors (lecture 11).
+if you pick an activation function because it takes fewer FLOPs, you save no time. What does save time is moving fewer
+bytes, for instance by computing the GELU in the same kernel as its neighbors (lecture 11).
 
-Now on your machine. As long as an operation is memory-bound, its FLOP/s are its intensity times the bandwidth. So the
-*ratio* of two operations' FLOP/s should be the ratio of their intensities, whatever the bandwidth is: 2 for the dot
-product and the ReLU, 4 for the matrix-vector product and the ReLU, and 20 for the GELU and the ReLU. These ratios hold
-for any dtype; on a CPU we use float32.
+### Find the mistake: a bound called MFU
+
+The roofline says how fast an operation *could* be. CS336's lecture of 2026 turns this into a formula for the MFU
+itself, the smaller of 1 and intensity / ridge point. So a large multiplication would have an MFU of 1. You know better:
+the best one that anybody found on an H100 reached 0.80 of the peak (section 5). An MFU is measured, and this is only an
+upper bound. And for a program of several operations, it isn't even a good one. Here it is (the code is ours):
+"""
+
+
+# %%
+def mfu_as_found(operations: list[tuple[float, float]], peak: float, bandwidth: float) -> float:
+    """The smaller of 1 and intensity / ridge point; an operation is (model FLOPs, bytes moved)."""
+    flops = sum(work for work, _ in operations)
+    moved = sum(moved for _, moved in operations)
+    return min(1.0, (flops / moved) / (peak / bandwidth))
+
+
+t, d = 8_192, 4_096
+widening = (2 * t * d * 4 * d, 2 * (t * d + d * 4 * d + t * 4 * d))  # [t, d] @ [d, 4 d]
+gelu_of_it = (0, 2 * 2 * t * 4 * d)  # no model FLOPs, but every number is read and written
+print(f"a linear layer and a GELU: {mfu_as_found([widening, gelu_of_it], *h100_roof)}")
+assert mfu_as_found([widening, gelu_of_it], *h100_roof) == 1
+
+# %% [markdown]
+r"""
+An MFU of 1, although nothing is multiplied while the GELU runs!
+
+### Exercise 5.7 · The highest MFU &nbsp; ★★☆ &nbsp; 5 minutes
+
+Mend the function. Write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
+roofline allows for a program that runs these operations *one after another*: each begins when the one before it is
+done. `operations` is a list of one or more pairs `(model FLOPs, bytes moved)`. Neither number is negative, and they
+aren't both 0. An operation without model FLOPs takes as long as moving its bytes. `peak` is in FLOP/s and `bandwidth`
+in B/s; both are positive.
+"""
+
+
+# %% nbgrader={"grade": false, "grade_id": "mfu_limit", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def mfu_limit(operations: list[tuple[float, float]], peak: float, bandwidth: float) -> float:
+    """The highest MFU of operations that run one after another; each is (model FLOPs, bytes moved)."""
+    ### BEGIN SOLUTION
+    flops = sum(work for work, _ in operations)
+    seconds = sum(max(work / peak, moved / bandwidth) for work, moved in operations)
+    return flops / seconds / peak
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_mfu_limit", "locked": true}
+check("mfu_limit")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>How long does each operation take, at best? It computes and moves data at the same time.</details>
+<details><summary>Hint 2</summary>The seconds of the operations add up. MFU is model FLOPs / seconds / peak.</details>
+
+**Why it matters.** If you add up all FLOPs and all bytes first, the GELU seems to run during the multiplication. It
+doesn't, unless somebody fuses the two.
+"""
+
+# %% tags=["error-34"]
+limit = mfu_limit([widening, gelu_of_it], *h100_roof)
+print(f"a linear layer and a GELU on an H100: an MFU of at most {limit:.2f}")
+assert round(limit, 2) == 0.87
+assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch.bfloat16]
+
+# %% [markdown]
+r"""
+### From ReLU to matrix-vector product on your machine (optional)
+
+As long as an operation is memory-bound, its FLOP/s are its intensity times the bandwidth. So the *ratio* of two
+operations' FLOP/s should be the ratio of their intensities, whatever the bandwidth is: 2 for the dot product and the
+ReLU, 4 for the matrix-vector product and the ReLU, and 20 for the GELU and the ReLU. These ratios hold for any dtype;
+on a CPU we use float32.
 """
 
 # %% tags=["timed"]
@@ -1262,8 +1347,8 @@ del v, u, result, square
 r"""
 The dot product and the matrix-vector product may do better than predicted: they hardly write anything, and on a CPU a
 byte written can cost more than a byte read. If the GELU takes about as long as the ReLU, it's memory-bound here, too.
-On a CPU it may take longer. A CPU has far fewer arithmetic units than a GPU, so its ridge point for such operations can
-lie below the GELU's intensity. Even then, expect a factor far below 20.
+On a CPU it may take longer. A CPU may do so few of these operations per second, even in relation to its bandwidth, that
+its ridge point for them lies below the GELU's intensity. Even then, expect a factor far below 20.
 
 *Try it yourself:* reduce `n` to $2^{16}$, so that everything fits into a cache. Which ratios change, and why?
 
@@ -1305,7 +1390,8 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Now we measure: for each operation, we take the fastest of several runs.
+Now we measure. For each operation we take the fastest of several runs, because a roofline is about what a machine *can*
+do (section 3).
 """
 
 # %% tags=["timed"]
@@ -1324,7 +1410,7 @@ for name, (b, d, k) in products.items():
 factor = measured[f"matmul {large:,} × {large:,}"] / measured["addition"]
 reconcile("FLOP/s of the large matmul, relative to the addition", guess, factor, "times")
 
-# %% tags=["item-60", "timed"]
+# %% tags=["item-60", "item-97", "timed"]
 shares = {name: measured[name] / predicted[name] for name in measured}
 findings = [f"{name}: {share:.0%}" for name, share in shares.items()]
 finding = f"Reached, of the roof: {'; '.join(findings)}"
@@ -1381,9 +1467,9 @@ min(peak, intensity × bandwidth).
 **Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,
 look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
-**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the promised peak, well-tuned training runs
-40 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU. Generating one token at a
-time is memory-bound, too; processing thousands at once is compute-bound.
+**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the promised peak, and the training runs in
+lecture 00's table 38 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU.
+Generating one token at a time is memory-bound, too; processing thousands at once is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

@@ -12,8 +12,8 @@ layers. Each choice saves different kinds of memory, and you pay for each one in
 
 In this lecture you'll write the pieces and run them in two real processes on your machine. By the end, two processes
 train one model together, each keeping half of the AdamW state. They arrive at the same weights as one process that does
-everything alone, and you'll have predicted every byte that they hold and send. You'll also know when the sending takes
-longer than the computing.
+everything alone, and you'll have predicted every byte that they hold and send. You'll also know when communication
+takes longer than computation.
 """
 
 # %%
@@ -44,8 +44,8 @@ show_progress()
 r"""
 ## 1 · What you can divide
 
-Here is Llama 3.1 8B again, the way it is usually trained, with one sequence of 8,192 tokens. As you saw in lecture 11,
-that takes more than twice the memory of an H100. There are four things you can divide among several cards:
+Let's take Llama 3.1 8B again, with the usual recipe and one sequence of 8,192 tokens. As you saw in lecture 11, that
+takes more than twice the memory of an H100. There are four things you can divide among several cards:
 
 | what you divide | what shrinks on each card | what you pay |
 |---|---|---|
@@ -55,7 +55,7 @@ that takes more than twice the memory of an H100. There are four things you can 
 | the layers: pipeline parallelism (5) | all of the above | cards wait for each other |
 
 We'll try them on the model from lecture 11, a stack of residual blocks, each with two matrices and a GELU. The folded
-code has it again, and `enter`, which writes every count into a ledger and fails if the prediction was wrong.
+code below repeats it, along with `enter`, which writes every count into a ledger and fails if the prediction was wrong.
 """
 
 
@@ -116,8 +116,9 @@ assert round(one_card / card, 1) == 2.2
 r"""
 ## 2 · Data parallelism
 
-From here on we need more than one process. A *rank* is one of several processes that run the same program, each with
-its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is compute and send messages.
+From here on we need more than one process. A *rank* (no relation to LoRA's) is one of several processes that run the
+same program, each with its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is
+compute and send messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
 rank, and `group.size` is how many there are. They communicate through **collectives**, operations that *every* rank has
@@ -149,13 +150,13 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all_reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees, and chooses
-among them by the size and the machines.) Cut the vector into as many equal pieces as there are ranks. In each round,
-every rank sends one piece to its neighbor on one side, receives one from the other side, and adds it to its own copy of
-that piece. After $n - 1$ rounds, each rank holds one piece of the complete sum. That is a **reduce-scatter**: each rank
-ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces travel around the ring until every
-rank has all of them, which is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends
-up with the whole sum.
+What does an all-reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees, and chooses
+among them based on the message's size and the network.) Cut the vector into as many equal pieces as there are ranks. In
+each round, every rank sends one piece to its neighbor on one side, receives one from the other side, and adds it to its
+own copy of that piece. With $n$ ranks, each of them holds one piece of the complete sum after $n - 1$ rounds. That is a
+**reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces
+travel around the ring until every rank has all of them, which is an **all-gather**. Do one after the other and you have
+an **all-reduce**: every rank ends up with the whole sum.
 
 **Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
 ranks, how many times as many?)
@@ -251,9 +252,9 @@ assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
 
 # %% [markdown]
 r"""
-Apart from a percent or so for message headers, the measured bytes match your count. (An all-gather of a million numbers
-on *each* of two ranks gives two million: 8 MB.) And however many ranks there are, none of them ever sends more than
-twice the vector's bytes.
+Apart from a percent or so for message headers, the measured bytes match your count: each of two ranks sends 4 MB in an
+all-reduce of 4 MB. (An all-gather of a million numbers on *each* of two ranks gives two million: 8 MB.) And however
+many ranks there are, none of them ever sends more than twice the vector's bytes.
 
 But bytes aren't everything. Suppose that a message has a latency of 10 µs, and that its bytes then pass at 50 GB/s:
 """
@@ -280,8 +281,9 @@ rounds does, and every rank you add brings two more rounds. That's why gradients
 the backward pass has filled it.
 
 In **data parallelism** every rank holds the whole model and processes its own part of the batch. After the backward
-pass, one all-reduce averages the gradients, so all ranks take the same step and stay identical. It is gradient
-accumulation with the parts processed at the same time instead of one after the other.
+pass, one all-reduce sums the gradients and each rank divides them by the number of ranks, so all ranks take the same
+step and stay identical. It is gradient accumulation with the parts processed at the same time instead of one after the
+other.
 
 > **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean loss over its own rows, so the sum
 > is `group.size` times too large. With SGD, training then behaves as if the learning rate were that many times too
@@ -327,15 +329,15 @@ r"""
 Each of the two processes saw half of the rows, and both ended up with the same gradients as one process that saw them
 all. PyTorch's `DistributedDataParallel` does the same, but starts sending while the backward pass is still running.
 
-What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until a
-time limit ends them: by default 10 minutes with NCCL and 30 with other backends. A GPU that waits inside a collective
-looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit, ends all processes,
-and says where each rank was. The exercise checks use `simulate` instead: there, the ranks are threads of one process
-and take turns. `simulate` needs no network, and notices at once when a rank will never arrive.
+What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until
+they reach a *timeout*: by default 10 minutes with NCCL and 30 with other libraries. A GPU that waits inside a
+collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit, ends all
+processes, and says where each rank was. The exercise checks use `simulate` instead: there, the ranks are threads of one
+process and take turns. `simulate` needs no network, and notices at once when a rank will never arrive.
 """
 
 
-# %%
+# %% tags=["folded"]
 def forgets(group: Group) -> Tensor:
     """Rank 1 thinks that it has nothing to say."""
     x = torch.ones(3)
@@ -353,11 +355,12 @@ except RanksError as error:
 r"""
 *Try it yourself:* run `launch(forgets, 2, seconds=10)`. What does it say, and does it take all ten seconds?
 
-## 3 · ZeRO: nobody needs all of it
+## 3 · ZeRO: no rank needs all of it
 
 Data parallelism shrinks the activations, because each rank has fewer rows. It shrinks nothing else: all ranks hold the
 same weights, the same gradients and the same optimizer state. **ZeRO**, the *zero redundancy optimizer*, keeps just one
-copy of each and divides it among the ranks (Rajbhandari and others, 2019, arXiv:1910.02054). It comes in three stages:
+copy of the weights, gradients and optimizer state, and divides it among the ranks (Rajbhandari and others, 2019,
+arXiv:1910.02054). It comes in three stages:
 
 - **Stage 1.** The optimizer state and the master weights are divided, or *sharded*. Each rank updates its own part of
   the weights, and an all-gather distributes the result.
@@ -435,6 +438,9 @@ assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
+So at stage 3, each of eight cards holds 16.1 GB, an eighth of the 128.5 GB of stage 0. At stage 1 it still holds 44.2
+GB, because the weights and gradients aren't divided.
+
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
 Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
@@ -449,7 +455,7 @@ In `step`:
 4. get everybody's parts, and copy the numbers back into the parameters, in place.
 
 Leave the parameters' own `.grad` as they are. Every rank has to end up with the same parameters, and may send no more
-in a step than a ring sends for an all_reduce of the vector.
+in a step than a ring sends for an all-reduce of the vector.
 """
 
 
@@ -491,8 +497,8 @@ r"""
 <details><summary>Hint 1</summary>Which collective gives a rank its part of the <em>sum</em> of all vectors, and no more? What turns that into the average?</details>
 <details><summary>Hint 2</summary>What comes back is the whole vector, with the padding at its end. It holds the parameters in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
 
-**Why it matters.** Stage 1 is free: since a reduce-scatter and an all-gather are the two halves of an all-reduce, it
-sends exactly what plain data parallelism sends.
+**Why it matters.** Stage 1 takes no extra communication: since a reduce-scatter and an all-gather are the two halves of
+an all-reduce, it sends exactly what plain data parallelism sends.
 
 ### All stages, for real
 
@@ -500,7 +506,7 @@ Stage 2 also divides the gradients, and stage 3 the weights as well. Here are bo
 separately. In stage 2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest.
 In stage 3 no rank *keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass
 and once in the backward pass. Your checkpoint in lecture 11 did something similar with activations: it dropped them,
-and computed them again in the backward pass.
+and computed them again in the backward pass. The folded code after that trains three steps at every stage.
 """
 
 
@@ -658,8 +664,8 @@ r"""
 Each of the four ways led to the same weights as one process alone, and each rank held exactly the bytes that your
 formula predicts. The *master copy* is the part that each rank updates in stages 1 and 2, and from which the weights are
 then gathered. With float32 weights it's one copy too many; with bfloat16 weights it is the float32 copy that you need
-anyway (lecture 10), and it is divided too. What stage 3 sends has to arrive in time: while one layer computes, the next
-one's weights must already be on their way. (FSDP2 requests them that early, which is called *prefetching*.)
+anyway (lecture 10), and it is divided too. At stage 3 the weights have to arrive in time: while one layer computes, the
+next one's weights must already be on their way. (FSDP2 requests them that early, which is called *prefetching*.)
 
 *Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
 left?
@@ -678,9 +684,10 @@ slice them so that a single sum is enough:
   the terms.
 
 The backward pass is the mirror image. The gradient of the output is the same on all ranks, but the gradient of the
-*input* comes in $n$ terms, because each rank only knows what its own slice of `up` did with $x$. These terms have to be
-added too. Megatron-LM, the library from that paper, wraps the two sums in two small functions called *f* and *g*: *f*
-does nothing in the forward pass and an all-reduce in the backward pass, and *g* does the reverse.
+*input* comes in $n$ terms, because each rank can compute only the part that flows back through its own slice of `up`.
+These terms have to be added too. Megatron-LM, the library from that paper, wraps the two sums in two small functions
+called *f* and *g*: *f* does nothing in the forward pass and an all-reduce in the backward pass, and *g* does the
+reverse.
 
 ### Exercise 12.4 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
 
@@ -693,8 +700,8 @@ the first, and the last rank has the last.
 
 Every rank is given the same $x$. On every rank the output is the whole $y$. After `backward`, the gradients of $x$ and
 of the bias are those of the whole layer, and the gradients of `up` and `down` are this rank's slices of the whole
-layer's. The ranks may call all_reduce once in the forward pass and once in the backward pass, each time on a tensor of
-$x$'s shape, and may send nothing else.
+layer's. The ranks may call `all_reduce` once in the forward pass and once in the backward pass, each time on a tensor
+of $x$'s shape, and may send nothing else.
 """
 
 
@@ -814,25 +821,26 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 # %% [markdown]
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
-halved. Only the residual stream (the vector to which each block adds its output), $d$ numbers per row, is whole on
-every rank; in this measurement, the only such tensor is the errors, which the loss saves for its backward pass. You pay
-with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these
+halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
+numbers per row. (In this measurement, that's one tensor: the errors, which the loss saves for its backward pass.) You
+pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these
 travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism
 belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had **NVLink**,
 NVIDIA's direct connection between GPUs, within each server of eight, and a network of 400 Gbit/s for each GPU between
-servers (The Llama 3 Herd of Models, section 3.3.1). Such a network, **InfiniBand** for instance, has a fraction of
-NVLink's bandwidth. (In a GB200 NVL72, NVLink joins the 72 GPUs of a whole rack.)
+servers (The Llama 3 Herd of Models, section 3.3.1). That network was Ethernet. **InfiniBand**, which the smaller Llama
+3 models used, is a kind of network between servers, with a fraction of NVLink's bandwidth. (In a GB200 NVL72, NVLink
+joins the 72 GPUs of a whole rack.)
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
 ## 5 · Pipeline parallelism: some layers each (optional)
 
-**Pipeline parallelism** gives each rank, now called a *stage*, some of the layers. Only the activations at the boundary
-between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But the second stage has to
-wait for the first, and later the first for the second. So the batch is cut into **microbatches**, parts that follow one
-another through the stages as on an assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). The next cell draws
-two schedules for four stages and six microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and
-each takes one tick.
+**Pipeline parallelism** gives each rank, now called a *stage* (no relation to ZeRO's), some of the layers. Only the
+activations at the boundary between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But
+the second stage has to wait for the first, and later the first for the second. So, as in gradient accumulation, the
+batch is cut into **microbatches**, which follow one another through the stages as on an assembly line (GPipe; Huang and
+others, 2018, arXiv:1811.06965). The next cell draws two schedules for four stages and six microbatches: F2 is the
+forward pass of microbatch 2, B2 its backward pass, and, for simplicity, each takes one tick.
 """
 
 # %% tags=["folded"]
@@ -912,10 +920,10 @@ r"""
 <details><summary>Hint 1</summary>The bubble: in any row of the first schedule, empty ticks over all ticks. With m microbatches a row has 2·m jobs. How many empty ticks are there with four stages, and how many with two?</details>
 <details><summary>Hint 2</summary>Kept: count along the rows of the second schedule, one more at each F, one less at each B. What is the largest count in each row, and what would it be with two microbatches? Sent: how many neighbors does a stage have?</details>
 
-**Why it matters.** These three numbers decide how to cut a model: you want enough microbatches to keep the bubble
-small, and a schedule that doesn't have to keep them all. And since a stage sends so little, the interconnect need not
-be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by the time *without* it, and get $(p - 1)/m$
-for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
+**Why it matters.** These three numbers tell you how to cut a model: you want enough microbatches to keep the bubble
+small, and a schedule in which no stage has to keep the activations of all of them. And since a stage sends so little,
+the interconnect need not be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by the time
+*without* it, and get $(p - 1)/m$ for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
 
 Here are the same two schedules, computed from the dependencies alone: which pass has to wait for which.
 """
@@ -1275,18 +1283,21 @@ assert round(needs["expert"] / nvlink.bandwidth, 2) == 0.09
 
 # %% [markdown]
 r"""
-With *data parallelism*, only the computing grows with the tokens. So there's a number of tokens per card below which a
+With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card below which a
 step is communication-bound: about 770 over NVLink and 6,900 over the network. Sharding has the same limits, because it
 sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
 
 For the other three, both grow with the tokens, and a larger batch doesn't help. *Tensor parallelism* takes 27% of the
-computing time over NVLink, but 2.4 times as long as computing over the network, so it stays within a server. A
+computation time over NVLink, but 2.4 times as long over the network, so it stays within a server. A
 *pipeline* takes 2% even over the network. DeepSeek-V3's *experts* take 9% over NVLink, and 83% over the network.
+
+You can also combine them, as Narayanan and others (2021, arXiv:2104.04473) do: tensor parallelism within a server, a
+pipeline through several servers, and data parallelism across many such pipelines.
 
 *Try it yourself:* what changes with 64 cards? And if every block is recomputed (lecture 11), so that a step takes $8A$
 FLOPs per token? Why does selective checkpointing change less?
 
-## 7 · The result: two that make one
+## 7 · The result: two processes train one model
 
 Now we combine methods from this lecture and the last, in two processes. The batch is divided (section 2), each half
 passes through the model in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each
@@ -1307,7 +1318,7 @@ class CheckpointedStack(nn.Module):
         self.blocks = blocks
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.detach().requires_grad_()  # only reentrant checkpoints need this; harmless here
+        x = x.detach().requires_grad_()  # needed only with use_reentrant=True; harmless here
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False)
         return x
@@ -1446,7 +1457,7 @@ After twenty steps, the losses agree, the weights agree up to rounding, and the 
 predictions in this lecture were right as well:
 """
 
-# %%
+# %% tags=["folded"]
 exact = sum(predicted == measured for _, predicted, measured in ledger)
 print(
     f"{exact} of {len(ledger)} byte counts were predicted exactly; in the others, headers add at most 2%"
@@ -1468,7 +1479,7 @@ steps = {
     ),
 }
 ledgers = {name: napkin.memory(llama, step) for name, step in steps.items()}
-finding = "Llama 3.1 8B on eight H100s: dividing and computing again make it fit"
+finding = "Llama 3.1 8B on eight H100s: dividing and recomputing make it fit"
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
     alt=f"{finding}. Bars of the five kinds for one card: plain 177 GB, the others less and less.",
@@ -1476,12 +1487,15 @@ plots.show(
 for name, of_card in ledgers.items():
     print(f"{name:>20}: {readable(sum(of_card.values()), 'B'):>7} on each card")
 sums = {name: sum(ledger.values()) for name, ledger in ledgers.items()}
-assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"] > sums["ZeRO 3, checkpoints"]
+assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"]
+assert sums["ZeRO 3, checkpoints"] < card / 2
 
 # %% [markdown]
 r"""
-*Try it yourself:* move the controls. What is the longest context that fits on eight cards, and which kind of memory is
-the limit then?
+At stage 1 it still doesn't fit. At stage 3 it does, and with checkpoints more than half of each card stays free.
+
+*Try it yourself:* move the controls of the widget below. What is the longest context that fits on eight cards, and
+which kind of memory is the limit then?
 """
 
 # %%

@@ -56,7 +56,8 @@ show_progress()
 r"""
 ## 1 · The task
 
-First, how much do you want to spend? There are four presets. `default` is for a CPU with two cores and takes a few
+First, how much do you want to spend? There are four presets, and the notebook picks one that suits your device.
+`default` is for a CPU and takes a few
 minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is for testing this notebook and learns
 little. The environment variable `COURSE_PRESET` overrides the choice. You can also unfold the next cell and change any
 of the numbers; everything below adapts.
@@ -76,7 +77,7 @@ class Preset(NamedTuple):
     peak_lr: float
     pattern: str  # of the files to read
     text: int  # at most so many bytes of them
-    look_back: int  # the bar, see below
+    look_back: int  # bytes that the baseline sees, see below
 
 
 PRESETS = {
@@ -141,12 +142,12 @@ assert train_tokens.dtype == np.uint8  # one byte on disk for each token
 r"""
 ### The baseline
 
-A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes
-probability 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. You can do better by counting how often each byte
-occurs, and better still by counting which byte follows each byte, or each *pair* of bytes. Such a table needs no
-training, only counting, and a model that sees no more bytes than the table can hardly beat it. Our baseline is the
-table that looks back as many bytes as `preset.look_back` says: none, or two. Its validation loss is the bar: the
-model's has to be lower.
+A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
+probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
+with base-2 logarithms.) You can do better by counting how often each byte occurs, and better still by counting which
+byte follows each byte, or each *pair* of bytes. Such a table needs no training, and a model that sees no more bytes can
+hardly beat it. Our baseline is the table that looks back as many bytes as `preset.look_back` says: none, or two. Your
+model's validation loss has to be lower than the baseline's.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -175,7 +176,7 @@ table_losses = [table_loss(train_tokens, held_out, look_back) for look_back in r
 reconcile("a table that looks back two bytes", guess, table_losses[2], "nats per byte")
 for look_back, loss in enumerate(table_losses):
     print(f"looking back {look_back} bytes: {loss:.2f} nats per byte")
-bar = table_losses[preset.look_back]
+baseline = table_losses[preset.look_back]
 
 assert round(math.log(256), 2) == 5.55
 assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
@@ -185,15 +186,15 @@ r"""
 (The folded code adds 0.1 to every count, for sequences that were never seen: without it, a single surprise would make
 the loss infinite.)
 
-*Try it yourself:* look back three bytes. The table then has $256^4$ numbers; how many bytes is that?
+*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. How many bytes is that?
 
 ## 2 · The plan
 
 ### Parameters and FLOPs
 
-The model is the Transformer of lecture 08 with one change: the token embedding is also the output layer (the two are
-*tied*), so its parameters count only once, but it does cost FLOPs at the output. For a vocabulary of $V$ tokens,
-context length $T$, width $d$ and $L$ layers:
+For parameters and FLOPs, the model is the Transformer of lecture 08 with one change: the token embedding is also the
+output layer (the two are *tied*), so its parameters count only once, but it does cost FLOPs at the output. For a
+vocabulary of $V$ tokens, context length $T$, width $d$ and $L$ layers:
 
 | part | shapes | remarks |
 |---|---|---|
@@ -339,7 +340,8 @@ r"""
 
 **Why it matters.** This decides which batch size fits, and what to change if none does.
 
-**Predict.** For your preset, how many times as many bytes do the *activations* take in `float32` as under autocast?
+**Predict.** From a look at the tables alone: for your preset, how many times as many bytes do the *activations* take in
+`float32` as under autocast?
 """
 
 # %%
@@ -403,9 +405,9 @@ for dtype, rate in ceilings.items():
 r"""
 These times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything between
 the matrix products takes time without counting as FLOPs. The share of the ceiling that the run reaches is its MFU
-(relative to the measured ceiling instead of a promised peak). It's the only number in the plan that no formula gives.
-Guess it now; in section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two
-formats.
+(relative to the measured ceiling instead of a promised peak). Like the ceiling, it's a number that no formula gives.
+(Lecture 00's good MFU, 0.4 to 0.5, is a fraction of the promised peak, and for much larger models.) Guess it now; in
+section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two formats.
 
 **Predict.** What fraction of the ceiling will the training reach?
 """
@@ -437,9 +439,8 @@ From ids to logits the model is a simple sequence, and you'll write most of it:
 | a norm | `[b, t, d]` |
 | logits: dot products with the embeddings of all $V$ tokens | `[b, t, V]` |
 
-For each token, the residual stream (lecture 07) is the vector that runs from the embedding to the last norm: each part
-adds its output to it, and nothing replaces it. So gradients have a direct path back through any number of layers; in lecture 07
-you saw what happens without one.
+For each token, the residual stream is the vector that runs from the embedding to the last norm: each part adds its
+output to it, and nothing replaces it. So gradients have a direct path back through any number of layers (lecture 07).
 
 ### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -744,10 +745,11 @@ It's far below our two percent, so we leave the plan as it is.
 
 ## 4 · The loop
 
-The loop is that of exercise 9.4 with four more lines. The forward pass and the loss run under `torch.autocast` if
-`mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
-most 1, so that one unusual batch can't ruin the run. And the loop saves a checkpoint at regular intervals and after the
-last step.
+The loop is your `train` from lecture 09 with three additions. The forward pass and the loss run under `torch.autocast`
+if `mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
+most 1, so that one unusual batch can't ruin the run. With `error_if_nonfinite`, it also raises an error, before the
+update, if the norm is NaN or infinite; this takes the place of the check of the loss in `train`. And the loop saves a
+checkpoint at regular intervals and after the last step.
 """
 
 
@@ -773,7 +775,7 @@ def train_model(
             loss = next_token_loss(model, ids, targets)
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
         optimizer.step()
         losses.append(loss.item())
         report(losses[-1])
@@ -787,9 +789,9 @@ r"""
 ### The rehearsal
 
 The plan still lacks the fraction of the ceiling. So we rehearse: train a model of *one* layer for a few steps, and one
-of $m$ layers, a little more than half of the real model's $L$. The difference in time is what $m - 1$ layers take;
-everything else (embedding, output layer, loss, batch) is in the time of the first model. From there we extrapolate
-linearly to $L$ layers:
+of $m$ layers, a little more than half of the real model's $L$. The difference in time is what $m - 1$ layers take; the
+time of the first model covers one layer and everything else (embedding, output layer, loss, batch). From there we
+extrapolate linearly to $L$ layers:
 
 $$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1}$$
 
@@ -880,8 +882,6 @@ Now the plan is complete. *From here on we don't change it.*
 
 ## 5 · The run
 
-One last guess before you start.
-
 **Predict.** What will the model's validation loss be, in nats per byte? (Compare with the tables in section 1.)
 """
 
@@ -891,9 +891,8 @@ guess_of_loss = None  # nats per byte
 # %% [markdown]
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
-wrote (using the course's `checkpoint`, from lecture 09). A new process, with a different seed, makes a model, loads the
-file and continues. The file contains everything that the next step depends on: the weights, AdamW's averages, the
-number of the step, and the state of the generator that draws the batches.
+wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, has a
+different seed, makes a model, loads the file and continues. The file contains everything that the next step depends on.
 """
 
 
@@ -980,7 +979,7 @@ print(f"{readable(first_seconds, 's')} so far, planned {readable(planned_so_far,
 
 # %% [markdown]
 r"""
-Here's the new process. It uses nothing from the old one except the file:
+Here's the new process:
 """
 
 # %% tags=["item-86", "timed"]
@@ -990,13 +989,13 @@ run_seconds = first_seconds + more_seconds
 final_loss = held_out_losses[preset.steps]
 reconcile("validation loss", guess_of_loss, final_loss, "nats per byte")
 print(
-    f"the bar: {bar:.2f}; {readable(run_seconds, 's')}, planned {readable(planned_seconds, 's')}"
+    f"the baseline: {baseline:.2f}; {readable(run_seconds, 's')}, planned {readable(planned_seconds, 's')}"
 )
 
 assert len(losses) == preset.steps and sorted(held_out_losses) == [
     every * k for k in range(1, LOOKS + 1)
 ]
-assert final_loss < bar  # better than the table
+assert final_loss < baseline  # better than the table
 assert final_loss < first_loss
 
 # %% tags=["timed"]
@@ -1009,13 +1008,13 @@ finding = f"From {losses[0]:.1f} to {final_loss:.2f} nats per byte; the seam in 
 plots.show(
     plots.loss_curves(
         {"training": means, "validation": held_out_losses},
-        {"the bar": {window: bar, preset.steps: bar}},
+        {"the baseline": {window: baseline, preset.steps: baseline}},
         events={"a new process": stop},
         names=("training, validation", "a table of counts"),
         ylabel="loss (nats per byte)",
         title=finding,
     ),
-    alt=f"Loss against step. {finding}. The validation loss ends below the dashed baseline of {bar:.2f}.",
+    alt=f"Loss against step. {finding}. The validation loss ends below the dashed baseline of {baseline:.2f}.",
 )
 
 # %% [markdown]
@@ -1300,7 +1299,7 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 # %% [markdown]
 r"""
 If the seconds were off, another program was probably running during the rehearsal or the run, or the device got hot and
-slowed down. On an idle machine they agree within 20%: run the rehearsal again, and compare.
+slowed down. On an idle machine they agree within 20%, so close other programs and run both again.
 
 And this is the fraction of the ceiling, which you guessed before the model existed:
 """
@@ -1321,11 +1320,11 @@ print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
 # %% tags=["timed", "folded"]
 units = {"parameters": "parameters", "FLOPs per token": "FLOPs", "seconds": "s"}
 rows = [(kind, plan, measured[kind], units.get(kind, "B")) for kind, plan in planned.items()]
-rows.append(("the bar, and the loss", bar, final_loss, "nats per byte"))
+rows.append(("the baseline, and the loss", baseline, final_loss, "nats per byte"))
 exactly = sum(measured[kind] == planned[kind] for kind in planned)
 finding = (
     f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
-    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / bar:.0%} below the bar"
+    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / baseline:.0%} below the baseline"
 )
 plots.show(
     plots.predicted_vs_measured(rows, title=finding),
@@ -1338,15 +1337,15 @@ r"""
 So yes: you can know what a training run takes before it starts, most of it on paper and the rest after a rehearsal of a
 few seconds. The one thing you had to run it for is the result, the loss. (Scaling laws predict even that, by
 extrapolating from many small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022,
-arXiv:2203.15556. That would be another course.)
+arXiv:2203.15556.)
 
 *Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
 much? Then run from the top.
 
 ## 7 · What is off? (optional)
 
-The comparison above is a list that you read. If you want a program to do it, for instance after each of many runs, it
-has to know which differences matter.
+So far you've compared the numbers by eye. A program that compares them, for instance after each of many runs, has to
+know which differences matter.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1401,8 +1400,8 @@ assert judged.keys() == off
 r"""
 ## 8 · What more could you gain? (optional)
 
-The fraction of the ceiling is small. What would raise it? Here's one step of the same training, with one change after
-the other, each in addition to those before it:
+The run reached only a fraction of the ceiling. What would raise it? Here's one step of the same training with one
+change after another, each in addition to those before it:
 
 | change | what it does |
 |---|---|
@@ -1499,8 +1498,8 @@ r"""
 We didn't change a single line of the model. For an A100, an H100 or a B200, the data sheets promise more than a factor
 of ten between the first row of the table and the third (lecture 05). How much of it you get depends on the width: what
 can be fused grows with $d$, the products with $d^2$. On a CPU there's little to gain, and a step in `bfloat16` may even
-be slower than one in `float32`, although its ceiling is higher: the fractions, all of the highest ceiling, are then
-small.
+be slower than one in `float32`, although the ceiling of `bfloat16` is higher. All fractions are relative to that higher
+ceiling, so they're then small.
 
 *Try it yourself:* which of the fractions falls if you halve `d`, and which doesn't?
 
@@ -1520,7 +1519,7 @@ r"""
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
 $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
 each operation keeps. Seconds: FLOPs divided by the product of ceiling and MFU, with the MFU from a rehearsal with fewer
-layers. The loop is short, and a checkpoint contains everything that the next step depends on.
+layers.
 
 **Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
 the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
@@ -1534,9 +1533,9 @@ extrapolate. And counting gets you far without any GPU at all.
 
 Four projects, from an evening to a month. Each starts with a plan, and you have the tools to check it.
 
-- *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, GELU with a gated
-  feed-forward block, and let heads share keys and values (lecture 06 has such a layer). Predict the new parameters,
-  FLOPs and bytes, then assert them.
+- *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, and the
+  feed-forward block with a gated one, which multiplies the outputs of two matrices elementwise before `down`. Let heads
+  share keys and values. (Lecture 06 has such a layer.) Predict the new parameters, FLOPs and bytes, then assert them.
 - *Find a scaling law.* Train three or four sizes, each on 20 tokens per parameter, and plot the validation loss against
   FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
 - *Check somebody's claim.* Take a training run from a paper or a model card, compute its implied MFU (lecture 00), and

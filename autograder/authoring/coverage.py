@@ -5,53 +5,79 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from autograder.grading.source import Lecture, Proof
 
 KINDS = {"item": "items", "error": "errors"}  # the tag's word, and its table in items.toml
+EDITIONS = {  # of the original lecture
+    2025: "https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py",
+    2026: "https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py",
+}
 
 
-def wanted(path: Path) -> dict[str, dict[int, str]]:
-    """What must be covered: ``{"item": {1: "how long …", …}, "error": {…}}``, from solutions/items.toml."""
+@dataclass(frozen=True)
+class Claim:
+    """An item or an error: what it is, and which editions of the original lecture have it."""
+
+    what: str
+    editions: tuple[int, ...] = ()
+
+
+Items = dict[str, dict[int, Claim]]
+
+
+def wanted(path: Path) -> Items:
+    """What must be covered: ``{"item": {1: Claim("how long …", (2025, 2026)), …}, "error": {…}}``, from items.toml."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    return {kind: {int(number): text for number, text in tables[name].items()} for kind, name in KINDS.items()}
+    return {
+        kind: {int(number): Claim(row["what"], tuple(row["in"])) for number, row in tables[name].items()}
+        for kind, name in KINDS.items()
+    }
 
 
-def problems(items: dict[str, dict[int, str]], lectures: Iterable[Lecture]) -> list[str]:
+def problems(items: Items, lectures: Iterable[Lecture]) -> list[str]:
     """Items and errors without a tagged cell, and unknown tags; empty if all is well."""
     found = []
     seen = {(proof.kind, proof.number): (lecture, proof) for lecture in lectures for proof in lecture.proofs}
-    for kind, texts in items.items():
-        for number, text in texts.items():
+    for kind, claims in items.items():
+        for number, claim in claims.items():
             if (kind, number) not in seen:
-                found.append(f"{kind} {number} ({text}) is shown nowhere: tag the cell that proves it {kind}-{number}")
+                found.append(
+                    f"{kind} {number} ({claim.what}) is shown nowhere: tag the cell that proves it {kind}-{number}"
+                )
     for (kind, number), (lecture, proof) in seen.items():
         if number not in items[kind]:
             found.append(f"{lecture.path.name}:{proof.line}: there is no {kind} {number} in items.toml")
     return found
 
 
-def page(items: dict[str, dict[int, str]], lectures: Iterable[Lecture]) -> str:
+def page(items: Items, lectures: Iterable[Lecture]) -> str:
     """docs/coverage.md as text."""
     lectures = list(lectures)
+    editions = " and ".join(f"[{year}]({url})" for year, url in EDITIONS.items())
     lines = [
         "# What the course covers, and where it is proved",
         "",
         "Made by `course coverage` from the tags of the lectures' cells; the list itself is `solutions/items.toml`.",
         "Every cell named here holds an assert, and `tests/course/test_notebooks.py` runs it again with its lecture.",
         "The exercises are those of the same section, each with the file that says what its answers must do.",
+        "",
+        "The lecture is lecture 2 of Stanford's CS336, *PyTorch, resource accounting*, which has two editions:",
+        f"{editions}. A ✓ means that the edition has the item, or makes the error or a part of it. Rows without ✓ come",
+        "from what others wrote about the lecture.",
     ]
-    for kind, texts in items.items():
+    for kind, claims in items.items():
         title = {"item": "Items", "error": "Errors to catch"}[kind]
         lines += [
             "",
             f"## {title}",
             "",
-            f"| {kind} | what | where it is proved | exercises beside it |",
-            "|---|---|---|---|",
+            f"| {kind} | what | {' | '.join(map(str, EDITIONS))} | where it is proved | exercises beside it |",
+            f"|---|---|{':-:|' * len(EDITIONS)}---|---|",
         ]
-        for number, text in texts.items():
+        for number, claim in claims.items():
             places = [
                 (lecture, proof)
                 for lecture in lectures
@@ -60,7 +86,8 @@ def page(items: dict[str, dict[int, str]], lectures: Iterable[Lecture]) -> str:
             ]
             cells = "<br>".join(_place(lecture, proof) for lecture, proof in places) or "**nowhere**"
             names = dict.fromkeys(name for place in places for name in _exercises(*place))
-            lines.append(f"| {number} | {text} | {cells} | {' '.join(names)} |")
+            marks = " | ".join("✓" if year in claim.editions else "" for year in EDITIONS)
+            lines.append(f"| {number} | {claim.what} | {marks} | {cells} | {' '.join(names)} |")
     return "\n".join(lines) + "\n"
 
 

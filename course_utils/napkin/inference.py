@@ -24,9 +24,7 @@ from course_utils.cards import Accelerator
 from course_utils.napkin.collectives import collective
 from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import positive
-from course_utils.sources import Sourced, arxiv, longest
-
-POPE = arxiv("Pope et al., Efficiently Scaling Transformer Inference", "2211.05102", "2022-11")
+from course_utils.sources import Sourced, longest
 
 # Bytes of a number in weights or cache, scales of blocks included: MXFP8 has one byte for 32 numbers, NVFP4 for 16,
 # int4 (GPTQ, AWQ) two for 128.

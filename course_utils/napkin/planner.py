@@ -15,20 +15,16 @@ from course_utils.napkin.modules import Traced
 from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import OPTIMIZERS, RECIPES, SHARDED, Step, positive
 from course_utils.napkin.work import adapters, optimizer_flops, recomputed_flops, run, training_flops
+from course_utils.papers import CHINCHILLA, KORTHIKANTI, LORA, MEGATRON, MUON, PALM, ZERO
 from course_utils.sources import Source, Sourced, arxiv, longest
 from course_utils.units import counted, plain
 
 _KAPLAN = arxiv("Kaplan et al., Scaling Laws for Neural Language Models; lecture 06", "2001.08361", "2020-01")
-PALM = arxiv("Chowdhery et al., PaLM, appendix B", "2204.02311", "2022-04")
-_ZERO = arxiv("Rajbhandari et al., ZeRO, section 5", "1910.02054", "2019-10")
-_KORTHIKANTI = arxiv(
-    "Korthikanti et al., Reducing Activation Recomputation, section 4; lecture 08", "2205.05198", "2022-05"
-)
-_MEGATRON = arxiv("Narayanan et al., Megatron-LM, section 2", "2104.04473", "2021-04")
+PALM_B = PALM.at("appendix B")
+_ZERO = ZERO.at("section 5")
+_KORTHIKANTI = KORTHIKANTI.at("section 4; lecture 08")
+_MEGATRON = MEGATRON.at("section 2")
 _GSHARD = arxiv("Lepikhin et al., GShard, section 3", "2006.16668", "2020-06")
-_CHINCHILLA = arxiv("Hoffmann et al., Training Compute-Optimal Large Language Models", "2203.15556", "2022-03")
-_LORA = arxiv("Hu et al., LoRA", "2106.09685", "2021-06")
-_MUON = Source("Jordan et al., Muon", "https://kellerjordan.github.io/posts/muon/", "paper", "2024-12")
 _META = "counted on the meta device"
 _SHAPE = "the model's shape; lecture 06"
 _BYTES = "bytes on each card"
@@ -83,7 +79,7 @@ def plan(
     _check(model, step, name)
     accelerator = find_card(card) if isinstance(card, str) else card
     item = _item(model)
-    tokens_from = ("20 · parameters that a token uses", _CHINCHILLA) if tokens is None else ("to train on", GIVEN)
+    tokens_from = ("20 · parameters that a token uses", CHINCHILLA) if tokens is None else ("to train on", GIVEN)
     tokens = _usual_tokens(model, step, name) if tokens is None else tokens
     usual = FACTS[_USUAL_MFU]
     mfu_from = ("as Llama 3.1 405B", GIVEN) if mfu is None else ("assumed", GIVEN)
@@ -185,7 +181,7 @@ def _parameters(model: _Model, step: Step) -> Iterator[Line]:
         yield Line("parameters", "active", model.active, "parameters", unused, _SHAPE)
     if isinstance(model, Transformer) and step.lora:
         formula = f"rank {step.lora} · (rows + columns) of {', '.join(step.adapted) or 'all matrices of layers'}"
-        yield Line("parameters", "adapters", adapters(model, step), "parameters", formula, _LORA)
+        yield Line("parameters", "adapters", adapters(model, step), "parameters", formula, LORA)
 
 
 def _counts(model: Transformer) -> dict[str, str]:
@@ -220,7 +216,7 @@ def flops_of_a_token(model: _Model, step: Step) -> Iterator[Line]:
     if isinstance(model, Transformer):
         parts = training_flops(model, step.context, step)
         if step.lora:
-            formula, source = f"4 · {model.multiplied:,} + 6 · {adapters(model, step):,}", _LORA
+            formula, source = f"4 · {model.multiplied:,} + 6 · {adapters(model, step):,}", LORA
         else:
             formula, source = f"6 · {model.multiplied:,}", _KAPLAN
         yield Line("FLOPs", "a token's matrices", parts["matrices"], "FLOPs", formula, source)
@@ -228,7 +224,7 @@ def flops_of_a_token(model: _Model, step: Step) -> Iterator[Line]:
             formula = f"6 · {model.attended_width:,} · {model.attended(step.context):,}"
         else:
             formula = f"12 · {model.layers} · {model.query_width:,} · {step.context:,}"
-        yield Line("FLOPs", "a token's attention", parts["attention"], "FLOPs", formula, PALM)
+        yield Line("FLOPs", "a token's attention", parts["attention"], "FLOPs", formula, PALM_B)
     elif model.flops is None:
         formula = f"{_rule(model)}, for want of an input"
         yield Line("FLOPs", "a token", 4 * model.frozen + 6 * model.parameters, "FLOPs", formula, _KAPLAN)
@@ -247,7 +243,7 @@ def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[
     if isinstance(model, Traced):
         if model.recomputed:
             again = model.recomputed / (model.batch * model.context) * tokens
-            yield Line("FLOPs", "computed again", again, "FLOPs", "by checkpoints; MFU leaves it out", PALM)
+            yield Line("FLOPs", "computed again", again, "FLOPs", "by checkpoints; MFU leaves it out", PALM_B)
         if model.item == "token":
             rule = (4 * model.frozen + 6 * model.parameters) * tokens
             yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"({_rule(model)}) · tokens", _KAPLAN)
@@ -257,10 +253,10 @@ def _beside(model: _Model, step: Step, tokens: float, steps: float) -> Iterator[
         yield Line("FLOPs", "rule of thumb", rule, "FLOPs", f"6 · {used} · tokens", _KAPLAN)
     if step.checkpointing:
         again = recomputed_flops(model, step.context) * tokens
-        yield Line("FLOPs", "computed again", again, "FLOPs", "the layers' forward pass; MFU leaves it out", PALM)
+        yield Line("FLOPs", "computed again", again, "FLOPs", "the layers' forward pass; MFU leaves it out", PALM_B)
     if update := optimizer_flops(model, step):
         formula = "steps · 5 · (4 · n² · m + 2 · n³) for each matrix; MFU leaves it out"
-        yield Line("FLOPs", f"{step.optimizer}'s own", update * steps, "FLOPs", formula, _MUON)
+        yield Line("FLOPs", f"{step.optimizer}'s own", update * steps, "FLOPs", formula, MUON)
 
 
 def _activations(model: Transformer, step: Step) -> Iterator[Line]:

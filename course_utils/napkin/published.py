@@ -105,7 +105,6 @@ def _training_flops() -> Iterator[Row]:
     data = {
         "GPT-3": ("GPT-3", 0.0035),
         "Chinchilla": ("Chinchilla", 0.03),
-        "PaLM 540B": ("PaLM 540B", 0.002),
         "Llama 3.1 405B": ("Llama 3.1 405B", 0.003),
         "OLMo 2 7B": ("OLMo 2 7B", 0.02),
         "OLMo 2 13B": ("OLMo 2 13B", 0.005),
@@ -118,6 +117,13 @@ def _training_flops() -> Iterator[Row]:
             return training(_value(f"{name} parameters"), _value(f"{tokens} tokens"), peak=1, mfu=1).flops
 
         yield Row(group, name, rule, f"{name} training FLOPs", tolerance, "6 · parameters · tokens")
+
+    def palm() -> float:
+        name = "PaLM 540B"
+        return _every_parameter(PUBLISHED[name], int(_value(f"{name} context"))) * _value(f"{name} tokens")
+
+    formula = "(6 · parameters + attention) · tokens"
+    yield Row(group, "PaLM 540B", palm, "PaLM 540B training FLOPs", 0.002, formula)
 
     def nanochat() -> float:
         a_token = sum(training_flops(PUBLISHED["nanochat d24"], int(_value("nanochat d24 context"))).values())

@@ -8,7 +8,6 @@ from course_utils.cards import Accelerator
 from course_utils.facts import FACTS
 from course_utils.napkin.inference import (
     FORMATS,
-    POPE,
     Serving,
     decode_bytes,
     decode_flops,
@@ -25,6 +24,7 @@ from course_utils.napkin.lines import ABOVE, GIVEN, Line, Plan
 from course_utils.napkin.planner import find_card, named
 from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import positive
+from course_utils.papers import POPE
 from course_utils.sources import Sourced
 from course_utils.units import plain, readable
 

@@ -8,7 +8,7 @@ from course_utils.cards import Accelerator, dtype_name
 from course_utils.facts import near
 from course_utils.napkin.lines import ABOVE, GIVEN, Line, Plan
 from course_utils.napkin.modules import Traced
-from course_utils.napkin.planner import PALM, find_card, flops_of_a_token, named
+from course_utils.napkin.planner import PALM_B, find_card, flops_of_a_token, named
 from course_utils.napkin.shapes import Transformer
 from course_utils.napkin.step import Step, positive
 from course_utils.sources import Sourced
@@ -67,7 +67,7 @@ def mfu(
         raise ValueError(f"{accelerator.name} has no rate for {dtype!r} in the table. It has {', '.join(similar)}")
     if isinstance(model, (int, float)):
         positive(parameters=model)
-        each: list[Line] = [Line("FLOPs", "a token", 6 * model, "FLOPs", f"6 · {model:,.0f} parameters", PALM)]
+        each: list[Line] = [Line("FLOPs", "a token", 6 * model, "FLOPs", f"6 · {model:,.0f} parameters", PALM_B)]
     else:
         if isinstance(model, Transformer):
             positive(context=context)
@@ -89,7 +89,7 @@ def mfu(
         Line("time", "tokens per second", tokens_per_second, "tokens/s", "of all cards", GIVEN),
         Line("time", "reached", rate, "FLOP/s", "FLOPs of a token · tokens per second", ABOVE),
         Line("time", "peak", cards * peak, "FLOP/s", f"{crew}, dense {dtype}", GIVEN),
-        Line("time", "MFU", share, "share", "reached / peak", PALM),
+        Line("time", "MFU", share, "share", "reached / peak", PALM_B),
     )
     title = (
         named(model, name) if not isinstance(model, (int, float)) else f"{name or 'a model'}: {model:,.0f} parameters"

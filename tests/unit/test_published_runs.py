@@ -46,7 +46,6 @@ def agree(first: Range, second: Range) -> bool:
     [
         ("GPT-3", "3.14e23", None, "GPT-3", "300e9"),
         ("Chinchilla", "5.76e23", "70e9", "Chinchilla", "1.4e12"),
-        ("PaLM 540B", "2.53e24", "540.35e9", "PaLM 540B", "780e9"),
         ("Llama 2 13B", "1.6e23", None, "Llama 2", "2.0e12"),
         ("Llama 3.1 8B", "7.2e23", None, "Llama 3.1", "15e12"),
         ("Llama 3.1 405B", "3.8e25", None, "Llama 3.1 405B", "15.6e12"),
@@ -75,6 +74,18 @@ def test_predicted_training_flops_agree_with_published_ones(
 def shape_of(run: str, vocabulary: str, **more: Any) -> napkin.Transformer:
     layers, width, heads = (int(FACTS[f"{run} {what}"].value) for what in ("layers", "width", "heads"))
     return napkin.Transformer(layers, width, heads, int(FACTS[vocabulary].value), **more)
+
+
+def test_palms_training_flops_agree_if_attention_counts() -> None:
+    context, width = (
+        FACTS["PaLM 540B context"].value,
+        FACTS["PaLM 540B head width"].value * FACTS["PaLM 540B heads"].value,
+    )
+    attention = 12 * FACTS["PaLM 540B layers"].value * width * context
+    tokens = FACTS["PaLM 540B tokens"].value
+    low, high = ((6 * n + attention) * tokens for n in fact("PaLM 540B parameters", "540.35e9"))
+    assert agree((low, high), fact("PaLM 540B training FLOPs", "2.56e24"))
+    assert not agree(exact(low - attention * tokens), fact("PaLM 540B training FLOPs", "2.56e24"))
 
 
 def gpt_of(run: str, vocabulary: str) -> napkin.Transformer:
