@@ -811,7 +811,7 @@ Fourteen cards would hold the model. The other thousand are there to finish in t
 
 ### What it costs
 
-Cards are rented by the hour. Prices differ between providers, and they change; these were listed in the autumn of 2026.
+GPUs are rented by the hour. Prices differ between providers, and they change; these were listed in the autumn of 2026.
 """
 
 # %%
@@ -888,15 +888,14 @@ vice versa. That's why this whole course is about making full use of both.
 
 ## 6 · Find the error
 
-People copy napkin math from slides to notes to blog posts, and they copy the errors too. The following claims come from
-retellings of a well-known lecture (in our words):
+People copy napkin math from slides to notes to blog posts, and they copy the errors too. Here are three claims of the
+kind that results:
 
 > "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
 > 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
 
 Before you look at the code, decide how many of the three contradict something you computed above: one, two or all of
-them? Then read the code below, which prints these numbers. (We wrote it; the authors may have gone wrong in another
-way.)
+them? Then read the code below, which prints these numbers.
 """
 
 
@@ -994,7 +993,7 @@ r"""
 How far can you trust all this? Let's test it on nine training runs whose model size, data and duration were published.
 Seven of these are real runs; for the other two, which come first below, the authors measured a speed and calculated the
 duration from it. You'll predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and *one
-MFU for all of them, 0.4*. Nothing is adjusted to fit.
+MFU for all of them, 0.4*, which section 2 called typical of the largest runs. Nothing is adjusted to fit.
 
 **Predict.** For how many of the nine is the published number within a factor of 1.25 of the prediction?
 """
@@ -1138,9 +1137,9 @@ off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP
 and a date for every number that isn't your own.
 
 **Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. GPT-3 took
-$3 \cdot 10^{23}$ FLOPs; Llama 3.1 405B, in 2024, took $4 \cdot 10^{25}$. In a large run, a few of the GPUs are needed
-to hold the model, and most are there to finish in time. A compute-optimal model ten times as large costs a hundred
-times as much to train. And this arithmetic was right to within a quarter for seven of nine published runs.
+$3 \cdot 10^{23}$ FLOPs; Llama 3.1 405B, in 2024, took $4 \cdot 10^{25}$. In our first plan, 14 of the 1,024 GPUs would
+hold the model; the others are there to finish in time. A compute-optimal model ten times as large costs a hundred times
+as much to train. And this arithmetic was right to within a factor of 1.25 for seven of nine published runs.
 
 Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Every byte you counted here belongs to a tensor. How many bytes
 does one take, and where are they?

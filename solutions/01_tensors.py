@@ -194,11 +194,11 @@ r"""
 ## 3 · Where tensors live
 
 By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip
-with thousands of small cores. A card such as the H100 has its own memory, the *device memory*, and PyTorch computes on
-the card only with what is stored there. (An Apple GPU shares the CPU's memory, but PyTorch still copies tensors.) So
-tensors have to be copied to it, and the path is narrow: they travel over a link called *PCIe*, which is much slower
-than the GPU's own memory. The **bandwidth** of a memory or of a connection is the number of bytes per second that it
-can move.
+with thousands of small cores; the card that carries it is called a GPU, too. A card such as the H100 has its own
+memory, the *device memory*, and PyTorch computes on the card only with what is stored there. (An Apple GPU shares the
+CPU's memory, but PyTorch still copies tensors.) So tensors have to be copied to it, and the path is narrow: they travel
+over a link called *PCIe*, which is much slower than the GPU's own memory. The **bandwidth** of a memory or of a
+connection is the number of bytes per second that it can move.
 """
 
 # %% [markdown]
@@ -568,12 +568,12 @@ r"""
 Most current language models normalize the vectors that pass through them by their *root mean square*: they divide each
 vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length of the last
 dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN (*not a number*, the result
-of 0 / 0; lecture 02 says more). Write `rms_normalize(x, eps)` for any number of leading dimensions of any size,
-including none; by default `eps` is 1e-6. Don't change `x`. The result has the dtype of `x`, whether you compute in that
-dtype or in float32. Training will send gradients back through it, so compute it with PyTorch's operations only. You may
-assume that a vector's squares and their sum never overflow in the dtype of `x`. PyTorch already has this function
-(`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type annotation for the reader: it
-stands for a tensor of floats with a last dimension called d and any dimensions in front of it.)
+of 0 / 0; lecture 02 says more). Write `rms_normalize(x, eps)` for any number of leading dimensions, including none,
+each of any size, including 0; by default `eps` is 1e-6. Don't change `x`. The result has the dtype of `x`, whether you
+compute in that dtype or in float32. Training will send gradients back through it, so compute it with PyTorch's
+operations only. You may assume that a vector's squares and their sum never overflow in the dtype of `x`. PyTorch
+already has this function (`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type annotation for the
+reader: it stands for a tensor of floats with a last dimension called d and any dimensions in front of it.)
 """
 
 

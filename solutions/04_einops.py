@@ -254,10 +254,10 @@ compare the two lengths; then go through names and sizes in pairs.</details>
 <details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it already
 known? If it's neither, add it.</details>
 
-### One dictionary, three shapes (optional)
-
 **Why it matters.** `jaxtyped` matches names like this for every annotated tensor in a call, with one dictionary for all
 of them. `einsum` and `rearrange`, which come next, make similar checks before they compute anything.
+
+### One dictionary, three shapes (optional)
 
 One dictionary, passed from tensor to tensor, checks all three shapes of a matrix product:
 """
@@ -930,7 +930,8 @@ r"""
 *Try it yourself:* look at a few other queries: `dots[64:128]`, `dots[128:192]`, … How much does the largest weight
 leave for the others, with and without the scale?
 
-For each head, there's one score for each pair of tokens.
+A model computes attention in several *heads* at once, each with its own queries, keys and values (exercise 4.6). For
+each head, there's one score for each pair of tokens.
 
 **Predict.** Llama 3 8B has 32 heads of dimension 128 in each layer. For one text of 8,192 tokens, how many bytes would
 the scores of *one* layer take in `bfloat16` if they were all stored?
