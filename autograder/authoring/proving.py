@@ -90,8 +90,7 @@ class Prover:
     def __init__(self, spec: Spec, draws: int, seeds: Sequence[int], pairs: int) -> None:
         self.spec, self.seeds, self.pairs = spec, seeds, pairs
         self.name = spec.cells.name
-        self.check = visible_check(spec)
-        self.report = Report(self.check)
+        self.report = Report(visible_check(spec))
         right = reference(spec)
         each = max(DRAWN, draws // len(spec.promises))
         self.pools = [Pool(spec, promise, right, each) for promise in spec.promises]
@@ -128,11 +127,11 @@ class Prover:
     def rubric(self, program: Trial) -> Rubric:
         """The rubric for a student who wrote this program."""
         outcomes = {}
-        for number, (requirement, pool) in enumerate(zip(self.check.requirements, self.pools, strict=True)):
+        for number, (requirement, pool) in enumerate(zip(self.report.check.requirements, self.pools, strict=True)):
             cases = [case for case, _ in pool.visible]
             came = program.outcomes(self.name, pool.promise, cases)
             outcomes[number] = [(one, case.says or requirement.text) for one, case in zip(came, cases, strict=True)]
-        return score(self.check, outcomes)
+        return score(self.report.check, outcomes)
 
     def count(self) -> None:
         """There are enough programs, the points add up, and each promise has a visible case."""

@@ -325,6 +325,16 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     short = torch.tensor([float(f"{s:.3g}") for s in scales.tolist()])
     return (rows / scales[:, None]).to(dtype).reshape(x.shape), short
 
+# %% wrong: x / amax * max rounds twice (from the statement)
+def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
+    largest = torch.finfo(dtype).max
+    blocks = x.reshape(-1, block)
+    amax = blocks.abs().amax(dim=1)
+    zero = amax == 0
+    scales = torch.where(zero, torch.ones_like(amax), amax / largest)
+    codes = (blocks / torch.where(zero, torch.ones_like(amax), amax)[:, None] * largest).to(dtype)
+    return codes.reshape(x.shape), scales
+
 # %% right: one block after the other
 def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
     codes, scales = [], []
@@ -361,16 +371,3 @@ def quantize_blocks(x, block, dtype=torch.float8_e4m3fn):
             for value in part
         ]
     return torch.stack(codes).view(dtype).reshape(x.shape), torch.tensor(scales)
-
-# %% wrong: x / amax * max rounds twice (from the statement)
-def quantize_blocks(
-    x: Float[Tensor, "*shape"], block: int, dtype: torch.dtype = torch.float8_e4m3fn
-) -> tuple[Tensor, Float[Tensor, "blocks"]]:
-    """8-bit codes in the shape of x, and a scale for each block: an element ≈ its code · its block's scale."""
-    largest = torch.finfo(dtype).max
-    blocks = x.reshape(-1, block)
-    amax = blocks.abs().amax(dim=1)
-    zero = amax == 0
-    scales = torch.where(zero, torch.ones_like(amax), amax / largest)
-    codes = (blocks / torch.where(zero, torch.ones_like(amax), amax)[:, None] * largest).to(dtype)
-    return codes.reshape(x.shape), scales

@@ -528,6 +528,82 @@ class KVCache:
         )
         return y.reshape(b, h, t, e)
 
+# %% wrong: all that is stored is converted to float32 (from the statement)
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start, end = self.length, self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError(f"no room for {t} more tokens")
+        self.keys[:, :, start:end] = k
+        self.values[:, :, start:end] = v
+        self.length = end
+        kv = self.keys.shape[1]
+        g = h // kv
+        keys, values = self.keys[:, :, :end].float(), self.values[:, :, :end].float()
+        scores = q.float().reshape(b, kv, g * t, e) @ keys.mT / math.sqrt(e)
+        seen = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(diagonal=start)
+        weights = scores.view(b, kv, g, t, end).masked_fill(~seen, -math.inf).softmax(-1)
+        return (weights.view(b, kv, g * t, end) @ values).view(b, h, t, e).to(q.dtype)
+
+# %% wrong: slices of the cache are made contiguous (from the statement)
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start, end = self.length, self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError(f"no room for {t} more tokens")
+        self.keys[:, :, start:end] = k
+        self.values[:, :, start:end] = v
+        self.length = end
+        keys = self.keys[:, :, :end].contiguous()
+        values = self.values[:, :, :end].contiguous()
+        g = h // keys.shape[1]
+        mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(diagonal=start).repeat(g, 1)
+        out = F.scaled_dot_product_attention(q.reshape(b, -1, g * t, e), keys, values, attn_mask=mask)
+        return out.reshape(b, h, t, e)
+
+# %% wrong: caches of the same shape share their tensors (from the statement)
+class KVCache:
+    _pool: dict = {}
+
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        name = (batch, kv_heads, capacity, size, dtype, str(device))
+        if name not in KVCache._pool:
+            shape = (batch, kv_heads, capacity, size)
+            KVCache._pool[name] = (
+                torch.zeros(shape, dtype=dtype, device=device),
+                torch.zeros(shape, dtype=dtype, device=device),
+            )
+        self.keys, self.values = KVCache._pool[name]
+        self.length = 0
+
+    def attend(self, q, k, v):
+        b, h, t, e = q.shape
+        start, end = self.length, self.length + t
+        if end > self.keys.shape[2]:
+            raise ValueError(f"no room for {t} more tokens")
+        self.keys[:, :, start:end] = k
+        self.values[:, :, start:end] = v
+        self.length = end
+        keys, values = self.keys[:, :, :end], self.values[:, :, :end]
+        g = h // keys.shape[1]
+        mask = None
+        if t > 1:
+            mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(diagonal=start).repeat(g, 1)
+        out = F.scaled_dot_product_attention(q.reshape(b, -1, g * t, e), keys, values, attn_mask=mask)
+        return out.reshape(b, h, t, e)
+
 # %% right: einsum with a dimension for the group
 class KVCache:
     def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
@@ -598,127 +674,3 @@ class KVCache:
 
 # %% equivalent: torch.zeros → torch.ones
 # why: what no token has been stored in is never read
-
-# %% wrong: all that is stored is converted to float32 (from the statement)
-class KVCache:
-    """Keys and values of one layer, for up to `capacity` tokens in each of `batch` sequences."""
-
-    def __init__(
-        self,
-        batch: int,
-        kv_heads: int,
-        capacity: int,
-        size: int,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
-        self.values = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
-        self.length = 0
-
-    def attend(
-        self,
-        q: Float[Tensor, "b h t e"],
-        k: Float[Tensor, "b kv_heads t e"],
-        v: Float[Tensor, "b kv_heads t e"],
-    ) -> Float[Tensor, "b h t e"]:
-        """Store k and v behind what is there, and attend causally to everything stored."""
-        b, h, t, e = q.shape
-        start, end = self.length, self.length + t
-        if end > self.keys.shape[2]:
-            raise ValueError(f"no room for {t} more tokens")
-        self.keys[:, :, start:end] = k
-        self.values[:, :, start:end] = v
-        self.length = end
-        kv = self.keys.shape[1]
-        g = h // kv
-        keys, values = self.keys[:, :, :end].float(), self.values[:, :, :end].float()
-        scores = q.float().reshape(b, kv, g * t, e) @ keys.mT / math.sqrt(e)
-        seen = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(diagonal=start)
-        weights = scores.view(b, kv, g, t, end).masked_fill(~seen, -math.inf).softmax(-1)
-        return (weights.view(b, kv, g * t, end) @ values).view(b, h, t, e).to(q.dtype)
-
-# %% wrong: slices of the cache are made contiguous (from the statement)
-class KVCache:
-    """Keys and values of one layer, for up to `capacity` tokens in each of `batch` sequences."""
-
-    def __init__(
-        self,
-        batch: int,
-        kv_heads: int,
-        capacity: int,
-        size: int,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
-        self.values = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
-        self.length = 0
-
-    def attend(
-        self,
-        q: Float[Tensor, "b h t e"],
-        k: Float[Tensor, "b kv_heads t e"],
-        v: Float[Tensor, "b kv_heads t e"],
-    ) -> Float[Tensor, "b h t e"]:
-        """Store k and v behind what is there, and attend causally to everything stored."""
-        b, h, t, e = q.shape
-        start, end = self.length, self.length + t
-        if end > self.keys.shape[2]:
-            raise ValueError(f"no room for {t} more tokens")
-        self.keys[:, :, start:end] = k
-        self.values[:, :, start:end] = v
-        self.length = end
-        keys = self.keys[:, :, :end].contiguous()
-        values = self.values[:, :, :end].contiguous()
-        g = h // keys.shape[1]
-        mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(diagonal=start).repeat(g, 1)
-        out = F.scaled_dot_product_attention(q.reshape(b, -1, g * t, e), keys, values, attn_mask=mask)
-        return out.reshape(b, h, t, e)
-
-# %% wrong: caches of the same shape share their tensors (from the statement)
-class KVCache:
-    """Keys and values of one layer, for up to `capacity` tokens in each of `batch` sequences."""
-
-    _pool: dict = {}
-
-    def __init__(
-        self,
-        batch: int,
-        kv_heads: int,
-        capacity: int,
-        size: int,
-        dtype: torch.dtype = torch.float32,
-        device: torch.device | str = "cpu",
-    ) -> None:
-        name = (batch, kv_heads, capacity, size, dtype, str(device))
-        if name not in KVCache._pool:
-            shape = (batch, kv_heads, capacity, size)
-            KVCache._pool[name] = (
-                torch.zeros(shape, dtype=dtype, device=device),
-                torch.zeros(shape, dtype=dtype, device=device),
-            )
-        self.keys, self.values = KVCache._pool[name]
-        self.length = 0
-
-    def attend(
-        self,
-        q: Float[Tensor, "b h t e"],
-        k: Float[Tensor, "b kv_heads t e"],
-        v: Float[Tensor, "b kv_heads t e"],
-    ) -> Float[Tensor, "b h t e"]:
-        """Store k and v behind what is there, and attend causally to everything stored."""
-        b, h, t, e = q.shape
-        start, end = self.length, self.length + t
-        if end > self.keys.shape[2]:
-            raise ValueError(f"no room for {t} more tokens")
-        self.keys[:, :, start:end] = k
-        self.values[:, :, start:end] = v
-        self.length = end
-        keys, values = self.keys[:, :, :end], self.values[:, :, :end]
-        g = h // keys.shape[1]
-        mask = None
-        if t > 1:
-            mask = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(diagonal=start).repeat(g, 1)
-        out = F.scaled_dot_product_attention(q.reshape(b, -1, g * t, e), keys, values, attn_mask=mask)
-        return out.reshape(b, h, t, e)

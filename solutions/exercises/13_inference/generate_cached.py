@@ -237,13 +237,9 @@ def generate_cached(model, ids, count):
     return torch.cat(chunks, 1)
 
 # %% wrong: keeps the caches of an earlier call (from the statement)
-_CACHES: dict = {}
+_CACHES = {}
 
-
-def generate_cached(
-    model: Any, ids: Int[Tensor, "b t"], count: int
-) -> Int[Tensor, "b t_and_count"]:
-    """ids, then `count` more in each row: prefill once, then decode token by token."""
+def generate_cached(model, ids, count):
     if count == 0:
         return ids
     b, t = ids.shape
