@@ -190,8 +190,9 @@ def _converse(talk: Conversation, work: _Work) -> None:
             failed = work.marks[step.exercise.name].points < step.exercise.points
             # Any cell that stopped for lack of something may be why: what it would have changed, no text tells.
             errors = [*program.stopped.values(), *elsewhere]
-            if failed and (why := program.out_of_reach(step.exercise) or _outside(errors)):
-                work.notes.append(f"{step.exercise.name}: {why}")
+            if failed:
+                why = program.out_of_reach(step.exercise) or _outside(errors) or program.in_text(step.exercise)
+                work.notes += [f"{step.exercise.name}: {why}"] if why else []
         if not work.waiting:
             return
 

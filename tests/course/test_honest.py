@@ -263,6 +263,35 @@ def an_answer_that_counts_wrong(n: Notebook) -> None:
 
 
 @honest()
+def a_class_that_takes_a_lectures_name_for_its_own(n: Notebook) -> None:
+    n.write("root", "class Config:\n    shown = shown\n\n\ndef root(x):\n    return x**0.5 + len(Config.shown) - 3")
+
+
+# Here these exercises fail, which they would not in a kernel: no name in the code asks for the cell.
+BY_TEXT = "it may look up `shown`, which the cell that begins with `shown = [scaled(size) for size in sizes]` defines"
+
+
+@honest("root", review=BY_TEXT, kernel=False)
+def a_lectures_name_in_a_text(n: Notebook) -> None:
+    n.write("root", "three = len(eval('shown'))\n\n\ndef root(x):\n    return x**0.5 + three - 3")
+
+
+@honest("root", review=BY_TEXT, kernel=False)
+def a_lectures_name_among_the_globals(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    return x**0.5 + len(globals()['shown']) - 3")
+
+
+@honest("root", review=BY_TEXT, kernel=False)
+def a_lectures_name_in_a_shell_command(n: Notebook) -> None:
+    n.write("root", "said = !echo {shown[0]}\n\n\ndef root(x):\n    return x**0.5 + int(said[0]) - 30")
+
+
+@honest("root", kernel=False)
+def a_wrong_answer_that_asks_whether_it_is_the_main_module(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    return x  # shown\n\n\nif __name__ == '__main__':\n    print(root(4))")
+
+
+@honest()
 def a_cell_that_draws(n: Notebook) -> None:
     n.add("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()", before="double")
 
