@@ -139,6 +139,7 @@ def _child(
         isolation.isolate(limits, group.join if group is not None else None)
         if group is not None:
             group.close()
+        sys.path.insert(0, "")  # as in a kernel: modules that a notebook writes. /tmp is the submission's own
     else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
         isolation.set_limits(limits)

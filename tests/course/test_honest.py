@@ -406,6 +406,12 @@ def pip_in_a_cell(n: Notebook) -> None:
 
 
 @honest()
+def a_module_that_the_notebook_writes(n: Notebook) -> None:
+    n.add("%%writefile twice_as_much.py\nfactor = 2", before="double")
+    n.write("double", "import twice_as_much\n\n\ndef double(x):\n    return twice_as_much.factor * x")
+
+
+@honest()
 def a_script_in_another_language(n: Notebook) -> None:
     n.add("%%bash\necho $HOME", before="double")
 
@@ -418,6 +424,12 @@ def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
 @honest("double", review="an earlier kernel stored is not here", kernel=False)
 def a_helper_from_an_earlier_session(n: Notebook) -> None:
     n.add("%store -r helper", before="double")
+    n.write("double", "def double(x):\n    return helper(x)")
+
+
+@honest("double", review="an earlier kernel stored is not here", kernel=False)
+def whatever_an_earlier_session_stored(n: Notebook) -> None:
+    n.add("%store -r", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
 
 
@@ -757,6 +769,11 @@ def source_of_ones_own_function(n: Notebook) -> None:
 @honest("double", review="here it ended with StdinNotImplementedError")
 def input_at_the_top(n: Notebook) -> None:
     n.write("double", "factor = int(input('factor? '))\n\n\ndef double(x):\n    return factor * x")
+
+
+@honest("double", review="here it ended with StdinNotImplementedError")
+def a_password_at_the_top(n: Notebook) -> None:
+    n.write("double", "import getpass\n\ntoken = getpass.getpass('token: ')\n\n\n" + n["double"]["source"])
 
 
 @honest()
