@@ -43,6 +43,7 @@ from torch import Tensor, nn
 from course_utils import checkpoint, data, facts, plots
 from course_utils import device as devices
 from course_utils.facts import FACTS
+from course_utils.memory import Block, blocks, held_at_peak
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
@@ -1370,10 +1371,51 @@ r"""
 
 `trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev, and gaps in it are
 where the device waits. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare the
-device's times. For memory, PyTorch's CUDA allocator can keep a record: call `torch.cuda.memory._record_memory_history()` before
-the step and `torch.cuda.memory._dump_snapshot("snapshot.pickle")` after it, and open the file at
-pytorch.org/memory_viz. This **memory snapshot** shows each block, and the line of Python that allocated it.
+device's times.
 
+For memory, PyTorch's CUDA allocator can keep a history. A **memory snapshot** has every block in it: its size, when it
+was allocated and freed, and by which line of Python. On a GPU, the next cell takes one of a single step, and lists the
+largest of the step's blocks at the peak. (`torch.cuda.memory._dump_snapshot("snapshot.pickle")` writes it to a file,
+which you can open at pytorch.org/memory_viz.)
+"""
+
+
+# %% tags=["timed"]
+def recorded_step() -> list[Block]:
+    """The blocks that the allocator of the GPU hands out in a step, after one to warm up."""
+    model, optimizer, generator = new_run(0)
+    model.to(device)
+
+    def next_batch() -> tuple[Tensor, Tensor]:
+        inputs, targets = get_batch(tokens, 16, 64, generator)
+        return inputs.to(device), targets.to(device)
+
+    train(model, optimizer, next_batch, next_byte_loss, lr_at, range(1))
+    torch.cuda.memory._record_memory_history(stacks="python", clear_history=True)
+    train(model, optimizer, next_batch, next_byte_loss, lr_at, range(1, 2))
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(enabled=None)
+    return blocks(snapshot["device_traces"][device.index])
+
+
+if device.type == "cuda":
+    recorded = recorded_step()
+    peak = held_at_peak(recorded)
+    together = readable(sum(block.nbytes for block in peak), "B")
+    print(
+        f"{len(recorded)} blocks in a step; at the peak, {len(peak)} of them hold {together}:"
+    )
+    for block in sorted(peak, key=lambda block: -block.nbytes)[:8]:
+        print(f"{block.nbytes:>12,} B  {block.where or '(the backward pass)'}")
+    logits = 4 * 16 * 64 * 256  # float32, batch, context, bytes
+    assert any(block.nbytes == logits for block in recorded)
+else:
+    print(
+        "On an NVIDIA GPU, this cell lists the blocks at the peak of a step, and their lines."
+    )
+
+# %% [markdown]
+r"""
 ## 9 · Checkpoints
 
 A **checkpoint** is a file that contains everything another process needs to continue a run. What has to be in it?

@@ -476,8 +476,8 @@ others (2022, arXiv:2205.05198) count
 $$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes},$$
 
 where $5as/h$ is attention's $s \times s$ part. If you recompute the whole layer, only $2sbh$ is left. *Selective*
-recomputation recomputes only attention's part, which is large and cheap to compute, and leaves $34sbh$. For GPT-3, $a =
-96$, $s = 2{,}048$ and $h = 12{,}288$:
+recomputation, or selective checkpointing, recomputes only attention's part, which is large and cheap to compute, and
+leaves $34sbh$. For GPT-3, $a = 96$, $s = 2{,}048$ and $h = 12{,}288$:
 """
 
 

@@ -259,7 +259,7 @@ many ranks there are, none of them ever sends more than twice the vector's bytes
 But bytes aren't everything. Suppose that a message has a latency of 10 µs, and that its bytes then pass at 50 GB/s:
 """
 
-# %%
+# %% tags=["folded"]
 for what, size in (
     ("a vector of 4,096 numbers", 4 * 4_096),
     ("all gradients of Llama 3.1 8B", 4 * llama.parameters),
@@ -290,7 +290,7 @@ other.
 > high. Divide by `group.size`. (If the parts aren't equal, weight them, as in exercise 11.1.)
 """
 
-# %%
+# %% tags=["folded"]
 batch, width, depth = 128, 128, 4  # small: two CPU processes have to do it
 torch.manual_seed(2)
 inputs, targets = torch.randn(batch, width), torch.randn(batch, width)
@@ -337,7 +337,7 @@ process and take turns. `simulate` needs no network, and notices at once when a 
 """
 
 
-# %%
+# %% tags=["folded"]
 def forgets(group: Group) -> Tensor:
     """Rank 1 thinks that it has nothing to say."""
     x = torch.ones(3)
@@ -665,7 +665,7 @@ Each of the four ways led to the same weights as one process alone, and each ran
 formula predicts. The *master copy* is the part that each rank updates in stages 1 and 2, and from which the weights are
 then gathered. With float32 weights it's one copy too many; with bfloat16 weights it is the float32 copy that you need
 anyway (lecture 10), and it is divided too. At stage 3 the weights have to arrive in time: while one layer computes, the
-next one's weights must already be on their way.
+next one's weights must already be on their way. (FSDP2 requests them that early, which is called *prefetching*.)
 
 *Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
 left?
@@ -1061,103 +1061,241 @@ r"""
 ## 6 · When does sending take longer than computing?
 
 A step is **communication-bound** if sending takes longer than computing. Then even perfect overlap can't hide the
-communication. To find out in advance, divide bytes by the bandwidth of the link, and FLOPs by the rate of the card.
+communication. You can find out in advance, by counting both. Take a model of $L$ layers and width $d$ in bfloat16, with
+$N$ parameters, of which $A$ are active for a token (lecture 06; except in a mixture of experts, that's all). On $n$
+cards:
 
-Take Llama 3.1 8B in bfloat16 on eight H100s, each computing at 40% of its peak. If they're in one server, NVLink
-carries 450 GB/s in each direction. If each is in a server of its own, a network of 400 Gbit/s carries 50 GB/s. A model
-of $N$ parameters, width $d$ and $L$ layers sends, in a step:
-
-| divided | each card sends | during |
+| | each card sends in a step | beside it, each card computes |
 |---|---|---|
-| the batch | an all-reduce of the gradients, $2N$ bytes | the backward pass, $4N$ FLOPs per token |
-| everything, ZeRO 3 | two all-gathers and a reduce-scatter, $2N$ bytes each | the whole step, $6N$ FLOPs per token |
-| the matrices | $4L$ all-reduces, $2d$ bytes per token each | no computation: the ranks wait; in the rest of the step they do $6N/8$ FLOPs per token |
-| the layers | activations forward and gradients back, $2d$ bytes per token each | other microbatches, $6N/8$ FLOPs per token |
+| `"data"` | an all-reduce of the gradients, $2N$ bytes | the backward pass, $4A$ FLOPs per token |
+| `"sharded"`: ZeRO 3, FSDP2 | two all-gathers and a reduce-scatter, $2N$ bytes each | the whole step, $6A$ FLOPs per token |
+| `"tensor"` | 4 all-reduces in each layer, $2d$ bytes per token each | its part of the step, $6A/n$ FLOPs per token |
+| `"pipeline"` | $2d$ bytes per token to each of its neighbors | its part of the step, $6A/n$ FLOPs per token |
+| `"expert"` | 4 all-to-alls in each layer, $2kd$ bytes per token each | the whole step, $6A$ FLOPs per token |
 
-A Transformer layer has two divided blocks, attention and feed-forward, so it needs four all-reduces. (Dividing the
-layers is section 5's pipeline, whose middle stages send in both directions.) Your `ring_seconds` turns this into time;
-for simplicity we set the latency to 0.
+A Transformer layer has two divided blocks, attention and feed-forward, so tensor parallelism needs four all-reduces.
+**Expert parallelism** divides a mixture of experts: each card has its own tokens, as in data parallelism, and a share
+of every layer's experts. A token's vector travels to the $k$ experts that it uses, and their outputs come back. In the
+backward pass, the gradients make the same two trips. Each trip is an **all-to-all**, in which every card cuts what it
+has into $n$ parts, keeps one, and sends one to each other card. (Gradients of what isn't an expert are left out:
+they're data parallelism.)
+
+### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write two functions. `kind` is a name from the table, and `model` is a dict with $N$, $A$, $L$, $d$ and $k$ as
+`"parameters"`, `"active"`, `"layers"`, `"width"` and `"used"`. `tokens` are those that a card processes in a step. Each
+kind is used alone. Collectives are rings, and in an all-to-all all parts have the same size.
+
+`sent_bytes(kind, model, cards, tokens)` returns the bytes that a card sends in a step. In a pipeline, count for the
+card that sends most: cards in the middle have two neighbors, those at the ends have one. A single card sends nothing.
+
+`needed_bandwidth(kind, model, cards, tokens, rate)` returns the bandwidth, in bytes per second, at which sending takes
+exactly as long as the computing beside it. A card computes at `rate` FLOP/s.
 """
 
-# %%
+
+# %% nbgrader={"grade": false, "grade_id": "sent_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sent_bytes(kind: str, model: dict[str, int], cards: int, tokens: int) -> float:
+    """Bytes that each card sends in a step, or the one that sends most."""
+    ### BEGIN SOLUTION
+    others = (cards - 1) / cards  # the part of a vector that leaves a card in a ring
+    weights = 2 * model["parameters"]
+    stream = 2 * tokens * model["width"]
+    if kind == "data":
+        return 2 * others * weights
+    if kind == "sharded":
+        return 3 * others * weights
+    if kind == "tensor":
+        return 4 * model["layers"] * 2 * others * stream
+    if kind == "expert":
+        return 4 * model["layers"] * others * model["used"] * stream
+    return float(min(cards - 1, 2) * stream)
+    ### END SOLUTION
+
+
+def needed_bandwidth(
+    kind: str, model: dict[str, int], cards: int, tokens: int, rate: float
+) -> float:
+    """Bytes per second at which sending takes as long as the computing beside it."""
+    ### BEGIN SOLUTION
+    part = cards if kind in ("tensor", "pipeline") else 1
+    passes = 4 if kind == "data" else 6
+    seconds = passes * model["active"] * tokens / part / rate
+    return sent_bytes(kind, model, cards, tokens) / seconds
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_sent_bytes", "locked": true}
+check("sent_bytes")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Your <code>ring_bytes</code> has all collectives but the all-to-all. Which part of its data doesn't leave a card?</details>
+<details><summary>Hint 2</summary>The bandwidth is the bytes, divided by the seconds of computing. Which kinds divide the computing among the cards?</details>
+
+**Why it matters.** Compare the result with the links that you have, and you know what to divide, and where.
+
+Are the bytes right? In the folded code, four simulated ranks take a step of each kind and count what they send.
+"""
+
+# %% tags=["folded"]
+RANKS, TOKENS = 4, 8  # of each rank
+TOY = {
+    "parameters": 4 * 8 * 16**2,
+    "active": 4 * 8 * 16**2,
+    "layers": 2,
+    "width": 16,
+    "used": 3,
+}
+
+
+class Exchanged(torch.autograd.Function):
+    """Part i of x goes to rank i; its gradient comes back from there."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return torch.cat(group.all_to_all(list(x.chunk(group.size))))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return torch.cat(ctx.group.all_to_all(list(gradient.chunk(ctx.group.size)))), None
+
+
+def through_stages(group: Group, stage: nn.Module, x: Tensor) -> None:
+    """One batch forward and backward through a pipeline, each rank a stage."""
+
+    def passed(t: Tensor, source: int, target: int) -> Tensor:
+        """What source has, on target."""
+        parts = [x[:0]] * group.size
+        if group.rank == source:
+            parts[target] = t
+        return group.all_to_all(parts)[source]
+
+    arrived, out = x, x
+    for at in range(group.size):
+        if at > 0:
+            got = passed(out, at - 1, at)
+            arrived = got.requires_grad_() if group.rank == at else arrived
+        out = stage(arrived) if group.rank == at else out
+    gradient = torch.ones_like(x)
+    for at in reversed(range(group.size)):
+        if group.rank == at:
+            out.backward(gradient)
+        if at > 0:
+            got = passed(gradient if arrived.grad is None else arrived.grad, at, at - 1)
+            gradient = got if group.rank == at - 1 else gradient
+
+
+def sent_in_a_step(group: Group, kind: str) -> float:
+    """The bytes that this rank sends; the layers are two blocks each, or one exchange with the experts."""
+    size, layers, used = TOY["width"], TOY["layers"], TOY["used"]
+    blocks: Any = stack(size, 2 * layers).bfloat16()
+    x = torch.ones(TOKENS, size, dtype=torch.bfloat16, requires_grad=True)
+    if kind == "data":
+        group.all_reduce(gradients_of(blocks, x, x.detach()))
+    elif kind == "sharded":
+        for block in blocks:
+            for name in ("up", "down"):
+                setattr(block, name, GatheredLinear(getattr(block, name), group))
+        blocks(x).sum().backward()
+    elif kind == "tensor":
+        y, bias = x, torch.zeros(size, dtype=x.dtype)
+        for block in blocks:
+            y = y + ParallelMLP(
+                block.up.weight.detach(), block.down.weight.detach(), bias, group
+            )(y)
+        y.sum().backward()
+    elif kind == "pipeline":
+        through_stages(group, blocks[group.rank], x)
+    else:
+        y = x
+        for _ in range(layers):
+            there = Exchanged.apply(y.repeat_interleave(used, dim=0), group)
+            back = Exchanged.apply(nn.functional.gelu(there), group)
+            y = y + back.view(TOKENS, used, size).sum(dim=1)
+        y.sum().backward()
+    return group.sent
+
+
+for kind in ("data", "sharded", "tensor", "pipeline", "expert"):
+    enter(
+        f"{kind}: sent by one of {RANKS} ranks",
+        sent_bytes(kind, TOY, RANKS, TOKENS),
+        max(simulate(sent_in_a_step, RANKS, kind)),
+    )
+
+# %% [markdown]
+r"""
+They are, to the byte. Now take Llama 3.1 8B on eight H100s, each computing at 40% of its peak. In one server, NVLink
+carries 450 GB/s in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For the experts we take
+DeepSeek-V3, in which 58 of the 61 layers have some.
+"""
+
+# %% tags=["folded"]
 h100 = hardware.ACCELERATORS["H100 SXM"]
 rate = 0.4 * h100.peak[torch.bfloat16]
 nvlink, network = h100.links
 links = {"NVLink": nvlink.bandwidth, "network": network.bandwidth}  # bytes/s that a card sends
 assert links == {"NVLink": 450e9, "network": 50e9}
-GROUP = 8  # cards
 
+dense = {
+    "parameters": llama.parameters,
+    "active": llama.parameters,
+    "layers": llama.layers,
+    "width": llama.width,
+    "used": 1,
+}
+deepseek = {
+    key: int(FACTS[f"DeepSeek-V3 {what}"].value)
+    for key, what in {
+        "parameters": "parameters",
+        "active": "active parameters",
+        "layers": "layers",
+        "width": "width",
+        "used": "experts per token",
+    }.items()
+}
+deepseek["layers"] -= int(FACTS["DeepSeek-V3 dense layers"].value)
+assert deepseek["layers"] == 58
+needs, even = {}, {}
+print("for 8,192 tokens on each card:")
+for kind in ("data", "sharded", "tensor", "pipeline", "expert"):
+    model = deepseek if kind == "expert" else dense
+    needs[kind] = needed_bandwidth(kind, model, 8, 8_192, rate)
+    shares = (f"{needs[kind] / link:.2f} of {name}" for name, link in links.items())
+    print(f"{kind:>9} needs {needs[kind] / 1e9:6.1f} GB/s: {', '.join(shares)}")
+    if kind in ("data", "sharded"):  # which need less, the more tokens there are
+        for name, link in links.items():
+            even[kind, name] = needed_bandwidth(kind, model, 8, 1, rate) / link
+            print(f"{'':>9} with {even[kind, name]:,.0f} tokens: all of {name}")
 
-def sending_per_computing(divided: str, tokens: int, link: float) -> float:
-    """Seconds of communication per second of the computation beside it."""
-
-    def seconds(collective: str, size: float) -> float:
-        return ring_seconds(collective, int(size), GROUP, latency=0, bandwidth=link)
-
-    all_weights = 2 * llama.parameters  # bytes; as many of gradients
-    stream = 2 * tokens * llama.width  # bytes of activations between two layers
-    sending = {
-        "batch": seconds("all_reduce", all_weights),
-        "ZeRO 3": 2 * seconds("all_gather", all_weights)
-        + seconds("reduce_scatter", all_weights),
-        "matrices": 4 * llama.layers * seconds("all_reduce", stream),
-        "layers": 2 * stream / link,
-    }
-    flops = {"batch": 4, "ZeRO 3": 6, "matrices": 6 / GROUP, "layers": 6 / GROUP}
-    return sending[divided] * rate / (flops[divided] * llama.parameters * tokens)
-
-
-# %% [markdown]
-r"""
-**Predict.** The eight cards divide every matrix. When each step has twice as many tokens, by what factor does the ratio
-of communication time to computation time change?
-"""
-
-# %%
-guess = None  # times
-
-# %%
-once, twice = (
-    sending_per_computing("matrices", tokens, links["network"]) for tokens in (8_192, 16_384)
-)
-reconcile("the ratio with twice the tokens", guess, twice / once, "times")
-print(
-    "sending per computing, with 8,192 tokens on each card, and the tokens at which both are equal"
-)
-ratios, even = {}, {}
-for divided in ("batch", "ZeRO 3", "matrices", "layers"):
-    for name, link in links.items():
-        key = divided, name
-        ratios[key] = sending_per_computing(divided, 8_192, link)
-        even[key] = sending_per_computing(divided, 1, link)  # falls as 1/tokens, if at all
-        needed = (
-            f"{even[key]:6,.0f} tokens" if divided in ("batch", "ZeRO 3") else "for any number"
-        )
-        print(f"{divided:>9} {name:>8} {ratios[key]:7.3f} {needed:>15}")
-
-assert math.isclose(once, twice)
-assert round(even["batch", "NVLink"], -1) == round(even["ZeRO 3", "NVLink"], -1) == 770
-assert round(even["batch", "network"], -2) == round(even["ZeRO 3", "network"], -2) == 6_900
-assert round(ratios["matrices", "NVLink"], 2) == 0.27
-assert round(ratios["matrices", "network"], 1) == 2.4
-assert round(ratios["layers", "network"], 2) == 0.02
+for kind in ("tensor", "pipeline", "expert"):
+    model = deepseek if kind == "expert" else dense
+    assert math.isclose(needed_bandwidth(kind, model, 8, 16_384, rate), needs[kind])
+assert round(even["data", "NVLink"], -1) == round(even["sharded", "NVLink"], -1) == 770
+assert round(even["data", "network"], -2) == round(even["sharded", "network"], -2) == 6_900
+assert round(needs["tensor"] / nvlink.bandwidth, 2) == 0.27
+assert round(needs["tensor"] / network.bandwidth, 1) == 2.4
+assert round(needs["pipeline"] / network.bandwidth, 2) == 0.02
+assert round(needs["expert"] / network.bandwidth, 2) == 0.83
+assert round(needs["expert"] / nvlink.bandwidth, 2) == 0.09
 
 # %% [markdown]
 r"""
-With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card
-below which a step is communication-bound: about 770 over NVLink and 6,900 over the network. ZeRO 3 has the same limits,
-because it sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
+With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card below which a
+step is communication-bound: about 770 over NVLink and 6,900 over the network. Sharding has the same limits, because it
+sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
 
-With *tensor parallelism*, both grow with the tokens, and a larger batch doesn't help. Over NVLink the sums add 27% to
-the computation time; over the network they'd take 2.4 times as long as the computation. That's the reason to keep
-tensor parallelism within a server. A *pipeline* sends so little that even over the network the sending takes only 2% of
-the computation time.
+For the other three, both grow with the tokens, and a larger batch doesn't help. *Tensor parallelism* takes 27% of the
+computation time over NVLink, but 2.4 times as long over the network, so it stays within a server. A
+*pipeline* takes 2% even over the network. DeepSeek-V3's *experts* take 9% over NVLink, and 83% over the network.
 
 You can also combine them, as Narayanan and others (2021, arXiv:2104.04473) do: tensor parallelism within a server, a
 pipeline through several servers, and data parallelism across many such pipelines.
 
-*Try it yourself:* what changes for 64 cards (`GROUP = 64`)? And for a model that's twice as wide, with four times the
-parameters in the same number of layers?
+*Try it yourself:* what changes with 64 cards? And if every block is recomputed (lecture 11), so that a step takes $8A$
+FLOPs per token? Why does selective checkpointing change less?
 
 ## 7 · The result: two processes train one model
 
@@ -1168,7 +1306,7 @@ runs take twenty steps.
 """
 
 
-# %%
+# %% tags=["folded"]
 from torch.utils.checkpoint import checkpoint
 
 
@@ -1298,7 +1436,7 @@ assert drift < 1e-4
 assert torch.equal(together[0]["weights"], together[1]["weights"])
 assert torch.allclose(together[0]["weights"], one["weights"], atol=1e-3)
 
-# %%
+# %% tags=["folded"]
 finding = (
     f"The same training: one process alone holds {times:.1f} times the bytes of each of two"
 )
@@ -1319,7 +1457,7 @@ After twenty steps, the losses agree, the weights agree up to rounding, and the 
 predictions in this lecture were right as well:
 """
 
-# %%
+# %% tags=["folded"]
 exact = sum(predicted == measured for _, predicted, measured in ledger)
 print(
     f"{exact} of {len(ledger)} byte counts were predicted exactly; in the others, headers add at most 2%"
@@ -1373,7 +1511,7 @@ r"""
 is a reduce-scatter followed by an all-gather. ZeRO divides the optimizer state, then the gradients, then the
 parameters; stage 3 sends 1.5 times as many bytes as plain data parallelism. Tensor parallelism slices the first matrix
 by its outputs and the second by its inputs, with one sum in each direction. A pipeline of $p$ stages and $m$
-microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
+microbatches has a bubble of $\tfrac{p-1}{m+p-1}$. Expert parallelism sends every token to its experts and back.
 
 **Mindset.** Whatever you divide, the results have to be put together again. When two processes don't get the result of
 one, look for a sum that should be a mean, or a term that was never added; when they hang, look for a rank that never

@@ -1210,7 +1210,7 @@ def pass_seconds(tokens: int) -> float:
     def forward() -> Tensor:
         return model(excerpt[:, :tokens])
 
-    return timing.benchmark(forward, device=device, min_seconds=0.3).minimum
+    return timing.benchmark(forward, device=device, min_seconds=0.3).median
 
 
 new_tokens = min(preset.context // 2, 128)
@@ -1247,7 +1247,7 @@ ways = {
     "with": lambda: generate(model, preset.heads, prompt, new_tokens, greedy),
 }
 rates = {
-    way: new_tokens / timing.benchmark(write, device=device, min_samples=2).minimum
+    way: new_tokens / timing.benchmark(write, device=device, min_samples=2).median
     for way, write in ways.items()
 }
 reconcile("writing with the cache", guess, rates["with"] / rates["without"], "times as fast")
@@ -1255,7 +1255,7 @@ for way, rate in rates.items():
     planned_rate = planned_rates[way]
     print(f"{way:>7} the cache: planned {planned_rate:,.0f} tokens/s, measured {rate:,.0f}")
     record(f"the capstone writes {way} the cache", rate, "tokens/s")
-    assert 1 / 50 < rate / planned_rate < 50  # a machine may be busy
+    assert 1 / 500 < rate / planned_rate < 500  # a machine may be busy; a wrong unit is 1,000
 
 # %% [markdown]
 r"""

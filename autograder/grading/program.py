@@ -24,7 +24,8 @@ from autograder.inside.names import defined, used
 
 from .exercises import Cell, Exercise, ProblemSet
 
-_NAMES = 1_000_000  # characters of the names that are read from one notebook; of a hostile one's millions, the first
+# Characters of the names that are read from one notebook; of a hostile one's millions, the first.
+_NAMES = 1_000_000
 # What is there in every kernel, without any cell.
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
 # What looks a name up that is in a text: `eval("std")`, `globals()["std"]`, `!echo $std`. Bounded, as what a submission

@@ -113,8 +113,8 @@ def answer(value: Any) -> Answer:
         case Unsendable(reason):
             return Unsendable(reason[:TEXT])
         case Seen(seen):
-            short = None if seen.error is None else seen.error[:TEXT]
-            return Seen(replace(seen, error=short, message=seen.message[:TEXT]))
+            cut = None if seen.error is None else seen.error[:TEXT]
+            return Seen(replace(seen, error=cut, message=seen.message[:TEXT]))
     return found
 
 
