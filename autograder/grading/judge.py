@@ -190,8 +190,9 @@ def _converse(talk: Conversation, work: _Work) -> None:
             failed = work.marks[step.exercise.name].points < step.exercise.points
             # Any cell that stopped for lack of something may be why: what it would have changed, no text tells.
             errors = [*program.stopped.values(), *elsewhere]
-            if failed and (why := program.out_of_reach(step.exercise) or _outside(errors)):
-                work.notes.append(f"{step.exercise.name}: {why}")
+            if failed:
+                why = program.out_of_reach(step.exercise) or _outside(errors) or program.in_text(step.exercise)
+                work.notes += [f"{step.exercise.name}: {why}"] if why else []
         if not work.waiting:
             return
 
@@ -209,8 +210,8 @@ def _outside(errors: Sequence[str]) -> str:
 
 def _ask(talk: Conversation, work: _Work, request: Request, kind: type[_A], seconds: float | None = None) -> _A:
     """An answer of the kind that the request asks for. Any other means that our code no longer controls the process."""
-    _within_limit(talk, work)
     answer = talk.ask(request, seconds)
+    _within_limit(talk, work)
     if not isinstance(answer, kind):
         raise Gone("the answer is not of the kind that was asked for")
     return answer

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import re
 from collections import defaultdict
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -27,6 +28,13 @@ from .exercises import Cell, Exercise, ProblemSet
 _NAMES = 1_000_000
 # What is there in every kernel, without any cell.
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
+# What looks a name up that is in a text: `eval("std")`, `globals()["std"]`, `!echo $std`. Bounded, as what a submission
+# repeats a thousand times would otherwise be read a million times.
+_BY_TEXT = re.compile(
+    r"(?<![.\w])(?:eval|exec|locals)\s{0,9}\(|\bvars\(\s{0,9}\)|globals|\bget_type_hints\b|\buser_ns\b|"
+    r"""(?<!=["'])(?<!= ["'])\b__main__\b|(?:^|=)[ \t]{0,20}[!%][^\n]{0,100}[${]""",
+    re.MULTILINE,
+)
 
 
 class Kind(Enum):
@@ -144,6 +152,25 @@ class Program:
                     if other.kind is Kind.OURS and number not in ran and name in self._used[number]:
                         return f"it uses `{name}` of the lecture, and so does {other.cell.title}, which did not run"
         return ""
+
+    def in_text(self, exercise: Exercise) -> str:
+        """Why an answer that failed may lack a cell of the lecture that no name in the student's code asks for, or
+        nothing: if code looks a name up by a text, every word in the student's cells may be such a name.
+        """
+        place = next(n for n, s in enumerate(self.steps) if s.kind is Kind.CHECK and s.exercise is exercise)
+        ran = set(self.to_run())
+        for words in self._words:
+            for number, step in enumerate(self.steps[:place]):
+                if step.kind is Kind.OURS and number not in ran and (found := sorted(self._defined[number] & words)):
+                    return f"it may look up `{found[0]}`, which {step.cell.title} defines, and that cell did not run"
+        return ""
+
+    @functools.cached_property
+    def _words(self) -> tuple[set[str], ...]:
+        """If a cell of the student's looks names up by a text: the words of such cells, then those of all."""
+        texts = [step.cell.text for step in self.steps if step.kind is Kind.THEIRS]
+        such = [text for text in texts if _BY_TEXT.search(text)]
+        return tuple({word for text in some for word in re.findall(r"\w+", text)} for some in (such, texts) if such)
 
     def _sources(self, name: str, place: int) -> list[int]:
         """The cells that determine a name's value at a place.

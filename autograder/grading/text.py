@@ -28,10 +28,13 @@ def clean(text: str, *, limit: int | None = None, keep: str = "\n") -> str:
 
 
 def notes(found: Sequence[str]) -> tuple[str, ...]:
-    """Notes on a submission, cleaned, and no more than a person would read; the last one counts the rest."""
+    """Notes on a submission, cleaned, and no more than a person would read; the last one counts the rest.
+
+    Each is one line, or an error that it quotes could look like a note of ours below it.
+    """
     different = list(dict.fromkeys(found))
     more = [f"and {len(different) - NOTES_LIMIT:,} more"] if len(different) > NOTES_LIMIT else []
-    return tuple(clean(note, limit=MESSAGE_LIMIT) for note in [*different[:NOTES_LIMIT], *more])
+    return tuple(clean(note, limit=MESSAGE_LIMIT, keep="") for note in [*different[:NOTES_LIMIT], *more])
 
 
 def one_line(text: str) -> str:

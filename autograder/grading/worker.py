@@ -228,4 +228,4 @@ def unfinished(problems: ProblemSet) -> Graded:
 def _nothing(problems: ProblemSet, note: str, message: str) -> Graded:
     message = clean(message, limit=MESSAGE_LIMIT)
     marks = (Mark(e.name, 0.0, e.points, f"✗ {e.name}\n  {message}") for e in problems.exercises)
-    return Graded(tuple(marks), (clean(note, limit=MESSAGE_LIMIT),))
+    return Graded(tuple(marks), text.notes([note]))

@@ -16,6 +16,7 @@ import contextlib
 import gc
 import os
 import select
+import selectors
 import signal
 import socket
 import sys
@@ -39,6 +40,8 @@ def main() -> None:
     preload()
     import torch
 
+    # For every event loop here, and what the student's code asks for: a submission can't have epoll (isolation).
+    selectors.DefaultSelector = selectors.PollSelector  # type: ignore[misc, assignment]
     shell = ZMQInteractiveShell.instance()  # the one that `IPython.get_ipython()` and `display` know
     asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
@@ -136,18 +139,20 @@ def _child(
         isolation.isolate(limits, group.join if group is not None else None)
         if group is not None:
             group.close()
+        sys.path.insert(0, "")  # as in a kernel: modules that a notebook writes. /tmp is the submission's own
     else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})
         isolation.set_limits(limits)
     os.chdir("/tmp")
-    # What goes wrong until here is a fault of the machine, and after it of whoever wrote the cells.
-    os.write(answers, READY)
-    # What the student prints goes nowhere unless a cell or an observation keeps it.
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for number in (0, 1, 2):
-        os.dup2(nowhere, number)
-    with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
-        asyncio.run(converse(incoming, outgoing, shared, shell))
+    with open(requests, "rb") as incoming, open(answers, "wb") as outgoing, asyncio.Runner() as runner:
+        runner.get_loop()  # makes the event loop, which opens sockets
+        # What goes wrong until here is a fault of the machine, and after it of whoever wrote the cells.
+        os.write(answers, READY)
+        # What the student prints goes nowhere unless a cell or an observation keeps it.
+        for number in (0, 1, 2):
+            os.dup2(nowhere, number)
+        runner.run(converse(incoming, outgoing, shared, shell))
 
 
 def _follow(control: socket.socket, limits: Limits, child: int, alone: int, shared: int, group: _Group | None) -> bytes:

@@ -126,9 +126,10 @@ def set_limits(limits: Limits) -> None:
 # System calls that no lecture needs: new namespaces and mounts (with a tmpfs as large as memory), tracing, keys that
 # outlive a process, memory that belongs to no process, what tells of mounts and of the kernel's log, what asks or
 # decides which pages of a file are in memory (they stay there for the next process to find), signals with a forged
-# sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), and the
-# youngest parts of the kernel. x86_64, aarch64.
-_REFUSED = {
+# sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), what the
+# kernel limits for all of a user's processes together, other submissions' too, and the youngest parts of the kernel.
+# x86_64, aarch64; None: not there.
+_REFUSED: dict[str, tuple[int, int | None]] = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
     "chroot": (161, 51), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
     "open_tree": (428, 428), "move_mount": (429, 429), "mount_setattr": (442, 442), "ptrace": (101, 117),
@@ -141,7 +142,7 @@ _REFUSED = {
     "fadvise64": (221, 223), "readahead": (187, 213), "cachestat": (451, 451), "mincore": (27, 232),
     "preadv2": (327, 286), "listmount": (458, 458), "open_tree_attr": (467, 467), "listns": (470, 470),
     "syslog": (103, 116), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_send_signal": (424, 424),
+    "pidfd_send_signal": (424, 424), "epoll_create": (213, None), "epoll_create1": (291, 20), "io_setup": (206, 0),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
@@ -173,7 +174,8 @@ def system_call_filter(machine: str) -> list[int]:
     steps = [step(load, 4), step(equal, audit, 1), step(give, no_permission), step(load, 0)]
     steps += [step(at_least, 0x40000000, 0, 1), step(give, no_permission)]  # x86_64's second set of numbers
     for numbers in _REFUSED.values():
-        steps += [step(equal, numbers[column], 0, 1), step(give, no_permission)]
+        if (number := numbers[column]) is not None:
+            steps += [step(equal, number, 0, 1), step(give, no_permission)]
     # clone makes threads, and namespaces too if its flags say so. A filter cannot follow the pointer to clone3's flags;
     # told that there is no clone3, the C library uses clone, whose flags are its first argument.
     steps += [step(equal, _CLONE3, 0, 1), step(give, not_there)]

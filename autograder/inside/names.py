@@ -21,11 +21,12 @@ def both(text: str) -> tuple[set[str], set[str]]:
     makes: set[str] = set()
     takes: set[str] = set()
     for scope in _scopes(text):
-        module = scope.get_type() == "module"
+        module, body = scope.get_type() == "module", scope.get_type() == "class"
         for name in scope.get_symbols():
             if (module or name.is_declared_global()) and (name.is_assigned() or name.is_imported()):
                 makes.add(name.get_name())
-            if (module or name.is_global()) and name.is_referenced():
+            # A class body may read a name before it defines its own: `std = std`.
+            if (module or name.is_global() or (body and name.is_local())) and name.is_referenced():
                 takes.add(name.get_name())
     return makes, takes
 

@@ -53,6 +53,7 @@ class ZMQInteractiveShell(InteractiveShell):
         config.IPKernelApp.user_ns = None  # that there is this section tells libraries that they are in a notebook
         super().__init__(config=config, user_ns={"__name__": "__main__"})
         self.db = {}  # what some magics remember for the next session
+        self._lacks: UsageError | None = None  # what the cell asked for that isn't here, although it went on
 
     def init_ipython_dir(self, ipython_dir: str) -> None:
         """Do nothing: no configuration is read or written."""
@@ -61,7 +62,7 @@ class ZMQInteractiveShell(InteractiveShell):
 
     async def run(self, text: str) -> BaseException | None:
         """Run a cell as a kernel does, and return what stopped it, if anything."""
-        transformed, failed = text, None
+        transformed, failed, self._lacks = text, None, None
         try:
             transformed = self._as_python(text)
         except Exception:  # as IPython: an open bracket, say
@@ -69,7 +70,7 @@ class ZMQInteractiveShell(InteractiveShell):
         result = await self.run_cell_async(
             text, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=failed
         )
-        return result.error_before_exec or result.error_in_exec
+        return result.error_before_exec or result.error_in_exec or self._lacks
 
     def ask_exit(self) -> None:
         """Do nothing: `exit` is for whoever closes the notebook."""
@@ -84,8 +85,11 @@ class ZMQInteractiveShell(InteractiveShell):
 
     def run_line_magic(self, magic_name: str, line: str, _stack_depth: int = 1) -> Any:
         """As IPython's, but `%timeit` runs its statement once, and what is for a screen does nothing."""
-        if magic_name == "store" and "-r" in line.split() and len(line.split()) > 1:
-            raise UsageError("%store -r: what an earlier kernel stored is not here")
+        if magic_name == "store" and "-r" in line.split():
+            error = UsageError("%store -r: what an earlier kernel stored is not here")
+            if len(line.split()) > 1:
+                raise error
+            self._lacks = error  # without names it restores whatever there is, which may be nothing
         if magic_name in _FOR_THE_SCREEN:
             return None
         return super().run_line_magic(magic_name, _once(magic_name, line), _stack_depth + 1)
@@ -129,8 +133,8 @@ def _once(magic_name: str, line: str) -> str:
     return "-n1 -r1 " + _RUNS.sub("", line) if magic_name == "timeit" else line
 
 
-def no_input(prompt: object = "") -> NoReturn:
-    """`input` when nobody can answer: raises what a kernel without a frontend raises."""
+def no_input(prompt: object = "", stream: object = None) -> NoReturn:
+    """`input` and `getpass` when nobody can answer: raises what a kernel without a frontend raises."""
     raise StdinNotImplementedError("raw_input was called, but this frontend does not support input requests.")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 import contextlib
+import getpass
 import mmap
 import os
 from typing import Any, BinaryIO
@@ -74,7 +75,7 @@ async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZM
     """
     memory = memoryview(mmap.mmap(shared, wire.LIMIT))
     os.close(shared)
-    builtins.input = no_input
+    builtins.input = getpass.getpass = no_input
     shell.builtin_trap.activate()  # `display` and `get_ipython`, also while a function is called
     notebook = Notebook(shell)
     while True:

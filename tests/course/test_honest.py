@@ -263,6 +263,35 @@ def an_answer_that_counts_wrong(n: Notebook) -> None:
 
 
 @honest()
+def a_class_that_takes_a_lectures_name_for_its_own(n: Notebook) -> None:
+    n.write("root", "class Config:\n    shown = shown\n\n\ndef root(x):\n    return x**0.5 + len(Config.shown) - 3")
+
+
+# Here these exercises fail, which they would not in a kernel: no name in the code asks for the cell.
+BY_TEXT = "it may look up `shown`, which the cell that begins with `shown = [scaled(size) for size in sizes]` defines"
+
+
+@honest("root", review=BY_TEXT, kernel=False)
+def a_lectures_name_in_a_text(n: Notebook) -> None:
+    n.write("root", "three = len(eval('shown'))\n\n\ndef root(x):\n    return x**0.5 + three - 3")
+
+
+@honest("root", review=BY_TEXT, kernel=False)
+def a_lectures_name_among_the_globals(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    return x**0.5 + len(globals()['shown']) - 3")
+
+
+@honest("root", review=BY_TEXT, kernel=False)
+def a_lectures_name_in_a_shell_command(n: Notebook) -> None:
+    n.write("root", "said = !echo {shown[0]}\n\n\ndef root(x):\n    return x**0.5 + int(said[0]) - 30")
+
+
+@honest("root", kernel=False)
+def a_wrong_answer_that_asks_whether_it_is_the_main_module(n: Notebook) -> None:
+    n.write("root", "def root(x):\n    return x  # shown\n\n\nif __name__ == '__main__':\n    print(root(4))")
+
+
+@honest()
 def a_cell_that_draws(n: Notebook) -> None:
     n.add("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()", before="double")
 
@@ -377,6 +406,12 @@ def pip_in_a_cell(n: Notebook) -> None:
 
 
 @honest()
+def a_module_that_the_notebook_writes(n: Notebook) -> None:
+    n.add("%%writefile twice_as_much.py\nfactor = 2", before="double")
+    n.write("double", "import twice_as_much\n\n\ndef double(x):\n    return twice_as_much.factor * x")
+
+
+@honest()
 def a_script_in_another_language(n: Notebook) -> None:
     n.add("%%bash\necho $HOME", before="double")
 
@@ -389,6 +424,12 @@ def magics_for_a_screen_in_an_answer(n: Notebook) -> None:
 @honest("double", review="an earlier kernel stored is not here", kernel=False)
 def a_helper_from_an_earlier_session(n: Notebook) -> None:
     n.add("%store -r helper", before="double")
+    n.write("double", "def double(x):\n    return helper(x)")
+
+
+@honest("double", review="an earlier kernel stored is not here", kernel=False)
+def whatever_an_earlier_session_stored(n: Notebook) -> None:
+    n.add("%store -r", before="double")
     n.write("double", "def double(x):\n    return helper(x)")
 
 
@@ -728,6 +769,11 @@ def source_of_ones_own_function(n: Notebook) -> None:
 @honest("double", review="here it ended with StdinNotImplementedError")
 def input_at_the_top(n: Notebook) -> None:
     n.write("double", "factor = int(input('factor? '))\n\n\ndef double(x):\n    return factor * x")
+
+
+@honest("double", review="here it ended with StdinNotImplementedError")
+def a_password_at_the_top(n: Notebook) -> None:
+    n.write("double", "import getpass\n\ntoken = getpass.getpass('token: ')\n\n\n" + n["double"]["source"])
 
 
 @honest()

@@ -58,11 +58,12 @@ def answer(given: Kind = fallback):
     def inner(): return size + constant
 class Layer(Base):
     width = first
+    scale = scale
     def forward(self, x): return torch.relu(x)
 """
     made = {"path", "layers", "total", "first", "rest", "i", "last", "answer", "kept", "Layer"}
     assert names.defined(text) == made
-    outside = {"Kind", "fallback", "helper", "constant", "Base", "torch", "range"}
+    outside = {"Kind", "fallback", "helper", "constant", "Base", "torch", "range", "scale"}
     assert outside <= names.used(text) <= outside | made
     assert names.defined("def f(:") == names.used("\0") == set()
 

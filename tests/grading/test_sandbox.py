@@ -13,6 +13,7 @@ import torch
 from autograder import project
 from autograder.authoring import checks
 from autograder.grading import conversation, judge, sandbox, source
+from autograder.grading.exercises import Cell
 from autograder.inside.limits import Limits
 from autograder.inside.messages import Call, Names, Ran, ReadNames, Run, Seen
 from autograder.records import grade
@@ -174,6 +175,26 @@ def test_answers_that_are_too_large_together_cost_their_exercise_alone(monkeypat
         marks, notes = judge.grade(problems, problems.answered(answers), box)
     assert [mark.exercise for mark in marks if mark.points < mark.worth] == ["tensor_bytes"]
     assert any("its answers are too large" in note for note in notes)
+
+
+@pytest.mark.sandboxed
+def test_cells_that_answer_with_too_much_together_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "_ANSWERS_LIMIT", 2**22)
+    problems = checks.problems(source.read(project.source_path(NAME)))
+    answers = {exercise.name: exercise.solution for exercise in problems.exercises}
+    flood = """
+from autograder.inside import messages, student
+real = student.Notebook._run
+async def run(self, source):
+    ran = await real(self, source)
+    return messages.Ran("x" * 1_000_000, "") if source.startswith("pass") else ran
+student.Notebook._run = run
+"""
+    own = [Cell(text) for text in (flood, *(f"pass  # {n}" for n in range(8)))]
+    with sandbox.Sandbox() as box:
+        marks, notes = judge.grade(problems, [*own, *problems.answered(answers)], box)
+    assert [mark.exercise for mark in marks if mark.points < mark.worth] == [], (marks, notes)
+    assert sum("was left out: its answers are too large" in note for note in notes) >= 3, notes
 
 
 @pytest.mark.sandboxed

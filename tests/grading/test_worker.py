@@ -86,3 +86,12 @@ sys.setprofile(lambda *_: None)
 sys.setprofile(None)
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_a_note_that_quotes_line_ends_stays_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    forged = "double: here it ended with OSError: x\ntensor_bytes: checked by hand\r\n\u2028• zed"
+    monkeypatch.setattr(judge, "grade", lambda *_: ([], [forged]))
+    found = worker.grade_one(task())
+    assert isinstance(found, Graded)
+    assert any(r"x\ntensor_bytes: checked by hand\r\n\u2028• zed" in note for note in found.notes)
+    assert all(note.isprintable() for note in found.notes)

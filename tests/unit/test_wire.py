@@ -200,6 +200,7 @@ FALSE = {
     "other fields": message(b'{"observation":["f",null]}'),
     "another kind of field": message(b'{"observation":[["f"],null,null,"",[],[],""]}'),
     "no device": message(b'{"device":"nowhere"}'),
+    "many tiny blobs": message(b"null", *[b""] * 400_000),
     "a size that is none": message(b'{"size":["x"]}'),
 }
 
