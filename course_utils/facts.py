@@ -658,7 +658,7 @@ _PRICES = {
     "H100 SXM rent": Fact(3.99, "USD/GPU-hour", _LAMBDA),
     "B200 rent": Fact(6.69, "USD/GPU-hour", _LAMBDA),
     "H100 SXM rent, cheap": Fact(2.69, "USD/GPU-hour", _RUNPOD, "cards of third-party hosts"),
-    "H100 SXM rent, dear": Fact(6.88, "USD/GPU-hour", _AWS),
+    "H100 SXM rent, expensive": Fact(6.88, "USD/GPU-hour", _AWS),
     "H800 rent, DeepSeek's assumption": Fact(2.00, "USD/GPU-hour", _DEEPSEEK),
 }
 

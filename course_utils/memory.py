@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gc
+import linecache
+import os
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -259,6 +262,60 @@ class _WatchOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if fresh or id(storage) not in older:
                 self._tracker.set_size(storage)
         return result
+
+
+@dataclass(frozen=True)
+class Block:
+    """Memory that CUDA's allocator handed out while its history was recorded.
+
+    Attributes:
+        nbytes: that were requested, before rounding.
+        where: the line of Python that asked for it, outside of PyTorch; "" if there's none, as in the backward pass.
+        since: the number of allocations and frees recorded before this one.
+        until: the same for its free; None if it wasn't freed.
+    """
+
+    nbytes: int
+    where: str
+    since: int
+    until: int | None
+
+
+def blocks(events: Iterable[Mapping[str, Any]]) -> list[Block]:
+    """The blocks in one device's events of a memory snapshot, in the order in which they were handed out.
+
+    ``events`` is ``torch.cuda.memory._snapshot()["device_traces"][device.index]``, recorded since
+    ``torch.cuda.memory._record_memory_history()``. Blocks that are older than the recording are left out.
+    """
+    kept = [event for event in events if event["action"] in ("alloc", "free_requested")]
+    found: list[Block] = []
+    alive: dict[int, int] = {}  # address → index in `found`
+    for number, event in enumerate(kept):
+        if event["action"] == "alloc":
+            alive[event["addr"]] = len(found)
+            found.append(Block(event["size"], _line(event.get("frames", [])), number, None))
+        elif (index := alive.pop(event["addr"], None)) is not None:
+            block = found[index]
+            found[index] = Block(block.nbytes, block.where, block.since, number)
+    return found
+
+
+def held_at_peak(found: Iterable[Block]) -> list[Block]:
+    """Those of the blocks that were held when they took the most bytes together."""
+    found = list(found)
+    moments = [block.since for block in found]  # a peak comes with an allocation
+    held = ([b for b in found if b.since <= now and (b.until is None or now < b.until)] for now in moments)
+    return max(held, key=lambda blocks: sum(b.nbytes for b in blocks), default=[])
+
+
+def _line(frames: Iterable[Mapping[str, Any]]) -> str:
+    """The text of the innermost line of Python outside of PyTorch; its place, where there's no text."""
+    inside = os.path.dirname(torch.__file__) + os.sep
+    for frame in frames:
+        file, line = frame["filename"], frame["line"]
+        if not file.startswith(inside) and file.endswith((".py", ">")) and not file.startswith("<frozen"):
+            return linecache.getline(file, line).strip() or f"{os.path.basename(file)}, line {line}"
+    return ""
 
 
 def _storage(x: Any, function: str) -> torch.UntypedStorage:

@@ -12,18 +12,18 @@ Welcome to *Every Byte, Every FLOP*. Engineers answer questions like these on th
 somebody spends ten million dollars, and in this lecture you'll answer both. You don't need to know anything about
 language models or PyTorch yet: we explain parameters, tokens and H100s as they come up. Two formulas, three constants
 and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have written one
-function and tested it against the published cost of nine training runs.
+function and tested it against published figures for nine training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
-Each claim is followed by a cell that checks it with an `assert`, a line that stops with an error if the claim is false,
-so you don't have to take our word for anything. Where the text says *predict*, replace `None` with a number, even a
-rough one, and keep going: the next cell puts it beside the result. A guess that is far off shows you what to look at.
+Wherever code can check a claim, a cell after it does so with an `assert`, a line that stops with an error if the claim
+is false, so you rarely have to take our word for it. Where the text says *predict*, replace `None` with a number, even
+a rough one, and keep going: the next cell puts it beside the result. A guess that is far off shows you what to look at.
 Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see them
 all in one picture.
 
 Exercises are rated ★ to ★★★, with a rough time in minutes for each. Write your code where it says `# YOUR CODE HERE`.
-The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake; grading
-tries many more cases. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop, and the same
+The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake; the grader
+tries many more. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop, and the same
 notebooks use a GPU if you have one.
 """
 
@@ -53,7 +53,7 @@ Training a model takes two resources, and this course keeps track of both.
 
 - *Memory*, counted in bytes (B). Every number that the training needs has to be stored somewhere. If there isn't enough
   room, the training doesn't run at all. A gigabyte, 1 GB, is $10^9$ bytes.
-- *Compute*, counted in FLOPs. A **FLOP**, or *floating point operation*, is one addition or one multiplication of two
+- *Compute*, counted in FLOPs. A **FLOP**, or *floating-point operation*, is one addition or one multiplication of two
   numbers. If there are too many, the training doesn't finish in your lifetime.
 
 The name hides a trap. *FLOPs* is a count: how much work there is. **FLOP/s** is a rate: how many FLOPs a machine does
@@ -61,8 +61,8 @@ per second. Many texts write "FLOPS" for both; in this course a rate always has 
 you get seconds. Write the units beside the numbers and cancel them as you would in physics, and many mistakes become
 visible.
 
-How many FLOPs is a lot? Here are some published counts. Every number in this course that we didn't measure ourselves
-comes from one table, `FACTS`, which says who published it and when.
+How many FLOPs is a lot? Here are some published counts. The published numbers that our code uses come from one table,
+`FACTS`, which says who published each of them and when.
 """
 
 # %% tags=["item-45", "item-46", "item-47"]
@@ -182,14 +182,14 @@ To answer the first question we need a count and a rate.
 
 *The count.* A **parameter** is a number in the model that training adjusts. A **token** is a piece of text, a word or
 part of one; the model sees its training data as a long sequence of tokens. In the **forward pass** the model reads the
-text and predicts each next token. For each token it multiplies each parameter by something and adds the product to
-something else: 2 FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve
-the predictions, and this takes twice as much work: 4 FLOPs. So
+text and predicts each next token. For each token it multiplies each parameter by a number and adds the product to a
+running sum: 2 FLOPs per parameter. The **backward pass** then works out how each parameter should change to improve the
+predictions, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
-Lecture 05 proves the 2 and lecture 06 the 4, to the last FLOP, and they show where the rule breaks down. The formula
-knows nothing about the model except its size. Does it still give the right answer?
+Lecture 05 derives the 2 and lecture 06 the 4, each exact to the last FLOP, and both show where the rule breaks down.
+The formula knows nothing about the model except its size. Does it still give the right answer?
 """
 
 # %%
@@ -212,7 +212,7 @@ measure the MFU of your own machine.) So
 
 $$\text{seconds} = \frac{6 \, N \, D}{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}} .$$
 
-An MFU of 0.5 is good. Here is what professional teams reached:
+An MFU of 0.4 to 0.5 is good. Here is what professional teams reached:
 """
 
 # %%
@@ -258,7 +258,7 @@ r"""
 <details><summary>Hint 1</summary>Three lines: the work in FLOPs, the rate in FLOP/s, and their quotient in days.</details>
 <details><summary>Hint 2</summary>The formula gives seconds. How many of them are there in a day?</details>
 
-**Why it matters.** These three lines tell you whether a training plan can work at all.
+**Why it matters.** These three lines tell you whether a training plan can finish in time.
 
 Now you can answer the first question. Suppose the MFU is 0.5:
 
@@ -331,10 +331,10 @@ r"""
 ## 3 · What is worth training?
 
 The formula has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on little text or a
-small model on a lot of it. Which gives the best model? In 2022 a group at DeepMind trained more than 400 models to find
-out (Hoffmann and others, the *Chinchilla* paper). A formula like theirs, which uses the size, the data and the compute
-of a model to predict how good it will be, is called a **scaling law**. Their result is roughly this: use *20 tokens per
-parameter*, so that the model and the data both grow with the *square root* of the budget.
+small model on a lot of it. Which choice gives the best model? In 2022 a group at DeepMind trained more than 400 models
+to find out (Hoffmann and others, the *Chinchilla* paper). A formula like theirs, which predicts how good a model will
+be from its size, its training data and the compute spent on it, is called a **scaling law**. Their result is roughly
+this: use *20 tokens per parameter*, so that the model and the data both grow with the *square root* of the budget.
 
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -678,10 +678,10 @@ assert largest_model(8, 80, 16, sharded=False) == 5e9
 
 # %% [markdown]
 r"""
-> **Trap: this account leaves something out.** **Activations** are intermediate results of the forward pass
-> that have to stay in memory because the backward pass needs them again. They don't take a fixed number of bytes per
-> parameter. They grow with the number of tokens you process at once, which is the batch size times the length of each
-> text. (The **batch size** is the number of texts that are processed together.)
+> **Trap: this count leaves something out.** **Activations** are intermediate results of the forward pass that have to
+> stay in memory because the backward pass needs them again. They don't take a fixed number of bytes per parameter. They
+> grow with the number of tokens you process at once, which is the batch size times the length of each text. (The
+> **batch size** is the number of texts that are processed together.)
 
 The layer from above, for instance, has to remember its input. (Here too, read the numbers and leave the PyTorch for
 later.)
@@ -758,8 +758,9 @@ Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_
 number of cards, as an `int`, that finishes the training within `days` *and* holds the model, sharded. `peak_flops` (in
 FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
 arguments are positive, and you can rent any number of cards, not only whole servers of eight. The model has at least a
-million parameters, each takes at most 100 bytes, and each number that you round up is at least 0.0001 away from a whole
-number, or it's a whole number that comes out exactly in whichever order you multiply and divide.
+million parameters, and each takes at most 100 bytes. You needn't worry about floating-point error when you round up:
+each number that you round is either at least 0.0001 away from a whole number or comes out as exactly a whole number, in
+whichever order you multiply and divide.
 """
 
 
@@ -806,16 +807,16 @@ assert in_time == 1024
 
 # %% [markdown]
 r"""
-Fourteen cards would hold the model. The other thousand are there to finish in time, as in most large training runs.
+Fourteen cards would hold the model. The other thousand are there to finish in time.
 
 ### What it costs
 
-Cards are rented by the hour. Prices differ between providers, and they change; these were listed in the autumn of 2026.
+GPUs are rented by the hour. Prices differ between providers, and they change; these were listed in the autumn of 2026.
 """
 
 # %%
 rent = FACTS["H100 SXM rent"].value  # USD per hour and card
-cheap, dear = FACTS["H100 SXM rent, cheap"].value, FACTS["H100 SXM rent, dear"].value
+cheap, dear = FACTS["H100 SXM rent, cheap"].value, FACTS["H100 SXM rent, expensive"].value
 assert 2.5 < dear / cheap < 2.6  # the same card
 
 facts.table(
@@ -823,7 +824,7 @@ facts.table(
     "H100 SXM rent",
     "B200 rent",
     "H100 SXM rent, cheap",
-    "H100 SXM rent, dear",
+    "H100 SXM rent, expensive",
     "H800 rent, DeepSeek's assumption",
 )
 
@@ -850,9 +851,9 @@ assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  #
 
 # %% [markdown]
 r"""
-It costs 14 million dollars for one run, if the run works. At the lowest price in the table it would be 9.5 million, at
-the highest 24 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6 million
-is a number of this kind, and their report says so: it's the rent for the final run.)
+One run costs 14 million dollars, if it works. At the lowest price in the table it would be 9.5 million, at the highest
+24 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6 million is a number
+of this kind, and their report says so: it's the rent for the final run.)
 
 We can put a price on each resource:
 """
@@ -881,21 +882,20 @@ assert round(per_gb, 2) == 0.05
 r"""
 At an MFU of 0.4 you pay about 2,800 dollars for $10^{21}$ FLOPs, and you pay five cents to keep a gigabyte for an hour.
 But you can't rent one without the other. If you rent a card for its memory, you also pay for FLOP/s that sit idle, and
-vice versa. That's why this whole course tries to make full use of both.
+vice versa. That's why this whole course is about making full use of both.
 
 *Try it yourself:* does a B200 do more FLOPs per dollar than an H100? (Its peak is in the table.)
 
 ## 6 · Find the error
 
-People copy napkin math from slides to notes to blog posts, and they copy the errors too. The following claims come from
-retellings of a well-known lecture (in our words):
+People copy napkin math from slides to notes to blog posts, and they copy the errors too. Here are three claims of the
+kind that results:
 
 > "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
 > 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
 
 Before you look at the code, decide how many of the three contradict something you computed above: one, two or all of
-them? Then read the code below, which prints these numbers. (We wrote it; the authors may have gone wrong in another
-way.)
+them? Then read the code below, which prints these numbers.
 """
 
 
@@ -966,7 +966,7 @@ check("two_weeks")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Compare the two weeks with your result in section 1, and the one card with your result in section 4. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s need seven thousand days for it, twenty years?</details>
+<details><summary>Hint 1</summary>Compare the two weeks with your result in section 1, and the one card with your result in section 4. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s really need seven thousand days, nearly twenty years, for that?</details>
 <details><summary>Hint 2</summary>How many days are there in two weeks? What does "tera" mean? How many cards does the name of the function mention? How many bytes is a GB on a label?</details>
 
 **Why it matters.** All of this code runs without an error. To catch such mistakes, write the units beside each number,
@@ -991,9 +991,9 @@ r"""
 ## 7 · Nine published runs
 
 How far can you trust all this? Let's test it on nine training runs whose model size, data and duration were published.
-Seven of them took place; for the other two, which come first below, the authors calculated the duration from a speed
-that they had measured. You'll predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and
-*one MFU for all of them, 0.4*. Nothing is adjusted to fit.
+Seven of these are real runs; for the other two, which come first below, the authors measured a speed and calculated the
+duration from it. You'll predict each one's GPU-hours with `training_days`, the dense 16-bit peak of the card, and *one
+MFU for all of them, 0.4*, which section 2 called typical of the largest runs. Nothing is adjusted to fit.
 
 **Predict.** For how many of the nine is the published number within a factor of 1.25 of the prediction?
 """
@@ -1046,16 +1046,16 @@ assert round(lowest) == 184 and round(highest) == 30_840
 # %% [markdown]
 r"""
 The largest run took about 170 times as many GPU-hours as the smallest. Over that whole range, a formula that fits on a
-napkin predicts seven of nine to within a quarter. That's how far you can trust it for well-run training. The test says
-little about badly run training, since teams rarely publish a low MFU. One of the two that don't fit, and some that do,
-have more to teach us:
+napkin predicts seven of nine to within a factor of 1.25. That's how far you can trust it for well-run training. The
+test says little about badly run training, since teams rarely publish a low MFU. Four of the runs have more to teach us:
 
 - *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card (the page published
   with the model) doesn't say why; perhaps these hours include more than one run, but we don't know.
-- *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a 2021 paper. Its authors
-  saved memory by computing activations a second time instead of keeping them. This adds a forward pass, so training
-  takes 8 FLOPs per parameter per token instead of 6, and their speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU
-  counts only 6, and rightly so: the extra work didn't make the model any better.
+- *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a 2021 paper (Narayanan
+  and others, arXiv:2104.04473). Its authors saved memory by computing activations a second time instead of keeping
+  them. This adds a forward pass, so training takes 8 FLOPs per parameter per token instead of 6, and their speed (140
+  TFLOP/s per GPU for GPT-3) counts all 8. MFU counts only 6, and rightly so: the extra work didn't make the model any
+  better.
 - *DeepSeek-V3* has 671 billion parameters but uses only 37 billion of them for each token, so only these count as work.
   (It was trained on the H800, an H100 with slower connections between cards, and largely in 8 bits, where the peak is
   twice as high.)
@@ -1085,8 +1085,8 @@ r"""
 The number at the start of each line is the most useful one here. It's that run's **implied MFU**, the MFU at which the
 prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU
 comes out. Between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted: it may be
-right (Google's MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e), but no run in this table comes
-close.
+right (Google's training library MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e chips, Google's
+counterpart to GPUs), but no run in this table comes close.
 
 Here's the whole formula with sliders, set to the first question. Choose a published run and its card (an A100 for Llama
 2), and move the MFU until your GPU-hours match the published ones. Do you get the implied MFUs printed above? And which
@@ -1108,7 +1108,7 @@ So here are the answers to our two questions:
 > million dollars, give or take a factor of two.
 >
 > *The largest model on eight H100s*: 40 billion parameters, with AdamW at 16 bytes each, sharded, and without counting
-> activations. But in two weeks, at an MFU of 0.4, the compute-optimal model has only 5.6 billion.
+> activations. But for two weeks at an MFU of 0.4, the compute-optimal model has only 5.6 billion parameters.
 
 Changing any condition in these answers can change the result a great deal, so always state the conditions with the
 result.
@@ -1137,9 +1137,9 @@ off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP
 and a date for every number that isn't your own.
 
 **Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. GPT-3 took
-$3 \cdot 10^{23}$ FLOPs; Llama 3.1 405B, in 2024, took $4 \cdot 10^{25}$. In a large run, a few of the GPUs are needed
-to hold the model, and most are there to finish in time. A compute-optimal model ten times as large costs a hundred
-times as much to train. And this arithmetic was right to within a quarter for seven of nine published runs.
+$3 \cdot 10^{23}$ FLOPs; Llama 3.1 405B, in 2024, took $4 \cdot 10^{25}$. In our first plan, 14 of the 1,024 GPUs would
+hold the model; the others are there to finish in time. A compute-optimal model ten times as large costs a hundred times
+as much to train. And this arithmetic was right to within a factor of 1.25 for seven of nine published runs.
 
 Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Every byte you counted here belongs to a tensor. How many bytes
 does one take, and where are they?

@@ -8,8 +8,8 @@ r"""
 
 Deep learning stores everything in tensors: parameters, gradients, optimizer state, activations, data. So the first
 thing you need to know about a training run is how large its tensors are. In this lecture you'll write the code that
-shows how many 80 GB GPU cards the weights of GPT-3 fill, which of its matrices are to blame, and how long it takes to
-move them.
+shows how many 80 GB GPU cards the *weights* of GPT-3 (the parameters in its matrices) fill, which of its matrices are
+to blame, and how long it takes to move them.
 """
 
 # %%
@@ -136,8 +136,8 @@ assert (
 r"""
 > **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. You may see "2.3 GB" for this matrix, which is 2,304 MiB
 > divided by 1,000: half one unit and half the other. (You may also see 2.3 GB for a matrix of 2,048 × 8,192, which
-> takes 64 MiB.) Always write the unit, and check the order of magnitude. Manufacturers are careless too: an "80 GB"
-> H100 has 81,559 MiB, which is 85.5 GB.
+> takes 64 MiB. That's no mixup of units; it's off by a factor of more than 30.) Always write the unit, and check the
+> order of magnitude. Labels are only approximate, too: an "80 GB" H100 has 81,559 MiB, which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -194,11 +194,11 @@ r"""
 ## 3 · Where tensors live
 
 By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip
-with thousands of small cores. A card such as the H100 has its own memory, the *device memory*, and PyTorch computes on
-the card only with what is stored there. (An Apple GPU shares the CPU's memory, but PyTorch still copies tensors.) So
-tensors have to be copied to it, and the path is narrow: they travel over a link called *PCIe*, which is much slower
-than the GPU's own memory. The **bandwidth** of a memory or of a connection is the number of bytes per second that it
-can move.
+with thousands of small cores; the card that carries it is called a GPU, too. A card such as the H100 has its own
+memory, the *device memory*, and PyTorch computes on the card only with what is stored there. (An Apple GPU shares the
+CPU's memory, but PyTorch still copies tensors.) So tensors have to be copied to it, and the path is narrow: they travel
+over a link called *PCIe*, which is much slower than the GPU's own memory. The **bandwidth** of a memory or of a
+connection is the number of bytes per second that it can move.
 """
 
 # %% [markdown]
@@ -234,9 +234,9 @@ There are two ways to get a tensor onto a device. `x.to(device)` copies an exist
 watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in `float32`, so together they take 2 · 32 ·
 32 · 4 = 8,192 bytes.
 
-**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time (`moved` is `x.to(device)`). Count `y` and
-everything that this line makes, but not `moved`. How many bytes do they take at the moment when the most memory is in
-use?
+**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time (`moved` is `x.to(device)`). `y` is made
+directly on the device, as above. Count `y` and every tensor that this line makes, but not `moved`. What is the largest
+number of bytes that they take at any one moment?
 """
 
 # %%
@@ -319,7 +319,7 @@ r"""
 <details><summary>Hint 2</summary>A dtype knows its size in bytes: <code>torch.bfloat16.itemsize</code>.</details>
 
 **Why it matters.** In a training loop, a needless `.to` in the wrong place can copy gigabytes at every step. And where
-you expected a copy but got none, two parts of a program write into the same memory.
+you expected a copy but got none, two parts of a program may write into the same memory.
 
 Your function predicts the bytes, and the measurement agrees:
 """
@@ -343,8 +343,9 @@ After that, the time grows in proportion to the bytes: $\text{seconds} = \text{l
 \text{bandwidth}$. Let's measure it. If you have a GPU, we copy 4 KiB to 64 MiB from the CPU's memory to the GPU's;
 otherwise we copy 64 bytes to 1 MiB from one place in memory to another.
 
-**Predict.** The largest copy has 16,384 times as many bytes as the smallest. How many times as long does it take? (Take a
-latency of 10 µs and $10^{10}$ B/s to a GPU, or half a microsecond and $3 \cdot 10^{10}$ B/s within a CPU's cache.)
+**Predict.** The largest copy has 16,384 times as many bytes as the smallest. How many times as long does it take?
+(Assume a latency of 10 µs and $10^{10}$ B/s to a GPU, or half a microsecond and $3 \cdot 10^{10}$ B/s within a CPU's
+cache.)
 """
 
 # %%
@@ -374,9 +375,9 @@ reconcile(
 # %% [markdown]
 r"""
 Small copies reach only a fraction of the bandwidth that large ones do, because most of their time is latency. That's
-why programs copy tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which no
-longer fit in the fastest part of the processor's cache. If other programs are using the CPU, individual rows may be far
-off; if so, run the cell again.)
+why a good program copies tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which
+no longer fit in the fastest part of the processor's cache. If other programs are using the CPU, individual rows may be
+far off; if so, run the cell again.)
 
 Two techniques make copies to a GPU cheaper:
 
@@ -404,8 +405,8 @@ else:
 r"""
 A *stream* is a queue of work for the GPU. Within one stream the GPU does the work in order, but it can work on several
 streams at the same time. The next cell puts the copies of four batches into one stream and four multiplications into
-another, and it records when the GPU starts and finishes each of them. In the picture, bars that line up vertically ran
-at the same time:
+another, and it records when the GPU starts and finishes each of them. In the picture (only with a GPU), time runs from
+left to right, and bars that lie one above the other ran at the same time:
 """
 
 # %% tags=["timed"]
@@ -518,11 +519,12 @@ plots.show(
 
 # %% [markdown]
 r"""
-The hollow markers are your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU the
-largest copy may take longer than the line says, because a slower cache holds it, which has a bandwidth of its own. A fit
-gives you the best line, but it doesn't tell you whether a line is the right model. To see that, look at the picture.
+The hollow markers lie on your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU
+the largest copy may take longer than the line says, because it fits only in a slower cache, which has a bandwidth of
+its own. A fit gives you the best line, but it doesn't tell you whether a line is the right model. To see that, look at
+the picture.
 
-*Try it yourself:* on a CPU, let `smallest` be 12, so that the largest copies go to the main memory. Does one line still
+*Try it yourself:* on a CPU, set `smallest` to 12, so that the largest copies go to main memory. Does one line still
 fit?
 
 ## 4 · Elementwise operations
@@ -565,13 +567,13 @@ r"""
 
 Most current language models normalize the vectors that pass through them by their *root mean square*: they divide each
 vector along the last dimension by $\sqrt{\tfrac{1}{d}\sum_i x_i^2 + \varepsilon}$, where $d$ is the length of the last
-dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN. Write
-`rms_normalize(x, eps)` for any number of leading dimensions of any size, including none; by default `eps` is 1e-6.
-Don't change `x`. The result has the dtype of `x`, whether you compute in that dtype or in float32. Training will send
-gradients back through it, so compute it with PyTorch's operations only. You may assume that a vector's squares and
-their sum never overflow in the dtype of `x`. PyTorch has this function already (`rms_norm`); here, write it out.
-(`Float[Tensor, "... d"]` is a type annotation for the reader: it stands for a tensor of floats with a last dimension
-called d and any dimensions in front of it.)
+dimension. The small $\varepsilon$ under the root keeps a vector of zeros from becoming NaN (*not a number*, the result
+of 0 / 0; lecture 02 says more). Write `rms_normalize(x, eps)` for any number of leading dimensions, including none,
+each of any size, including 0; by default `eps` is 1e-6. Don't change `x`. The result has the dtype of `x`, whether you
+compute in that dtype or in float32. Training will send gradients back through it, so compute it with PyTorch's
+operations only. You may assume that a vector's squares and their sum never overflow in the dtype of `x`. PyTorch
+already has this function (`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type annotation for the
+reader: it stands for a tensor of floats with a last dimension called d and any dimensions in front of it.)
 """
 
 
@@ -613,7 +615,8 @@ r"""
 
 ## 5 · Triangles and the causal mask
 
-`triu` keeps the upper triangle of a matrix, `tril` keeps the lower one, and both write zeros elsewhere.
+`triu` returns a copy of a matrix that keeps only the upper triangle, `tril` one that keeps only the lower, and both
+have zeros elsewhere.
 """
 
 # %% tags=["item-32"]
@@ -720,11 +723,11 @@ proportion to the length.
 
 ## 6 · Matrix multiplication
 
-Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives
-`[B, K]`. If there are more dimensions, the last two form the matrices, and the others are *batch* dimensions: there is
-a separate product for each combination of their indices, and PyTorch computes all of them at once. In a language model,
-`x` typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token. In the
-second cell below, both `batch` and `tokens` are batch dimensions.
+Most of the compute in deep learning goes into one operation. `x @ w` multiplies `[B, D]` by `[D, K]` and gives `[B,
+K]`. If there are more dimensions, the last two form the matrices, and the others are *batch* dimensions: there is a
+separate product for each combination of their indices, and PyTorch computes all of them at once. In a language model,
+`x` typically has the shape `[batch, tokens, D]`: one matrix for each sequence, with one row for each token. The second
+cell below goes one step further: it has a matrix for each *token*, so both `batch` and `tokens` are batch dimensions.
 """
 
 # %% tags=["item-33"]
@@ -770,7 +773,7 @@ check("batched_linear")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Matrix multiplication in PyTorch already treats leading dimensions as a batch.</details>
-<details><summary>Hint 2</summary>Broadcasting aligns shapes from the right. Where does a bias of shape [d_out] end up?</details>
+<details><summary>Hint 2</summary>Broadcasting aligns shapes from the right. Where does the vector `b` (called the *bias*), of shape [d_out], end up?</details>
 
 **Why it matters.** Language models spend most of their time in this operation; lecture 05 counts its FLOPs. And it
 matters that you compute it as one product:
@@ -800,7 +803,8 @@ GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has fou
 *attention* (the part in which positions read from each other, lecture 04) and two for the feed-forward block, one
 12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a vector for each of 50,257 tokens, the
 *token embedding*, and one with a vector for each of 2,048 positions, the *position embedding*. (The token embedding
-also serves as the output layer, so it counts once. Biases and normalizations add less than 0.01%.)
+also serves as the output layer, the last matrix, which scores every possible next token, so it counts once. Biases and
+normalizations add less than 0.01%.)
 
 **Predict.** How many 80 GB cards do you need just to *hold* these weights, at two bytes each?
 """
@@ -866,7 +870,7 @@ for way, rate in rates.items():
 r"""
 ## Takeaways
 
-**Mechanics.** A tensor takes `numel × element_size` bytes. It's made on the CPU unless you say `device=`; `.to` copies
+**Mechanics.** A tensor takes `numel × element_size` bytes. It's made on the CPU unless you pass `device=`; `.to` copies
 only if the device or the dtype differs. A copy costs its latency plus its bytes divided by the bandwidth.
 `keepdim=True` keeps the dimension that a sum or a mean reduces, so that broadcasting aligns the result correctly.
 `tril` makes the causal mask for `[query, key]`. `@` multiplies the last two dimensions and treats any others as a

@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from course_utils import plots
+from course_utils.facts import FACTS
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.testing import check
@@ -68,9 +69,9 @@ is; the **mantissa**, also called the *fraction* (and, loosely, the *significand
 $$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent} - 127}$$
 
 Two ideas are at work here. In base-two scientific notation the first digit of any number except zero is 1, so the
-format doesn't store it. This unstored digit is the **implicit one**. And the exponent field itself is never negative:
-to get the exponent, you subtract a constant, the **bias**, from the field. For `float32` the bias is 127, and with $e$
-exponent bits it's $2^{e-1} - 1$.
+format doesn't store it. The leading 1 that isn't stored is the **implicit one**. The exponent field itself is never
+negative: to get the exponent, you subtract a constant, the **bias**, from the field. For `float32` the bias is 127, and
+with $E$ exponent bits it's $2^{E-1} - 1$.
 
 **Predict.** Which number is `0 10000001 10100000000000000000000`? Work it out on paper: 10000001 in base two is 129,
 and a mantissa that begins with 101 stands for 1/2 + 1/8.
@@ -130,16 +131,16 @@ r"""
 *Try it yourself:* print `fields(x)` for 4, 8, 16 and then for 5, 9, 17. Which field changes when a number doubles? What
 happens to the last bit of the mantissa at `2.0**24 + 1`?
 
-## 2 · One plan, six formats
+## 2 · One layout, six formats
 
-All formats in this lecture follow that layout: sign, exponent, mantissa. They differ in how many bits they give to the
-exponent and to the mantissa. *Exponent bits buy range*: how large and how small a number can be. *Mantissa bits buy
-precision*: how close together the numbers are. Since the total is fixed, each extra bit of one costs a bit of the
-other.
+All formats in this lecture but one (a format for scales, in section 9) follow that layout: sign, exponent, mantissa.
+They differ in how many bits they give to the exponent and to the mantissa. *Exponent bits buy range*: how large and how
+small a number can be. *Mantissa bits buy precision*: how close together the numbers are. Since the total number of bits
+is fixed, each extra exponent bit costs a mantissa bit, and vice versa.
 """
 
 # %%
-plans = {  # exponent bits, mantissa bits
+layouts = {  # exponent bits, mantissa bits
     "float64": (11, 52),
     "float32": (8, 23),
     "bfloat16": (8, 7),
@@ -147,13 +148,13 @@ plans = {  # exponent bits, mantissa bits
     "float8_e5m2": (5, 2),
     "float8_e4m3fn": (4, 3),
 }
-for name, (exponent_bits, mantissa_bits) in plans.items():
+for name, (exponent_bits, mantissa_bits) in layouts.items():
     assert 1 + exponent_bits + mantissa_bits == 8 * getattr(torch, name).itemsize
 
 # %%
 title = "Bits left of the line buy range, bits right of it buy precision"
 plots.show(
-    plots.bit_plans(plans, title=title),
+    plots.bit_layouts(layouts, title=title),
     alt="The bits of six formats, lined up where exponent and mantissa meet. float32 and bfloat16 "
     "have 8 exponent bits, float16 and E5M2 have 5, E4M3 has 4; mantissas have 52, 23, 7, 10, 2 and 3.",
 )
@@ -352,7 +353,7 @@ Let's compare yours with PyTorch's.
 
 # %% tags=["item-11"]
 print(f"{'':>14} {'max':>11} {'min normal':>12} {'min subnormal':>15} {'eps':>10}")
-for name, (exponent_bits, mantissa_bits) in plans.items():
+for name, (exponent_bits, mantissa_bits) in layouts.items():
     ours = limits(exponent_bits, mantissa_bits, finite=name.endswith("fn"))
     theirs = torch.finfo(getattr(torch, name))
     assert ours["max"] == theirs.max == -theirs.min
@@ -366,7 +367,7 @@ for name, (exponent_bits, mantissa_bits) in plans.items():
 # %% [markdown]
 r"""
 > **Trap: three misleading names.** `finfo.min` isn't the smallest positive number but the most *negative* one.
-> `finfo.tiny` (or `smallest_normal`) is the smallest *normal* number; subnormal numbers are smaller still. And
+> `finfo.tiny` (or `smallest_normal`) is the smallest *normal* number; subnormal numbers are smaller still.
 > `finfo.eps`, the **machine epsilon**, is the gap between 1 and the next number. It isn't the smallest number either:
 > the format can represent numbers far smaller than `eps`.
 """
@@ -389,9 +390,8 @@ r"""
 ## 3 · Range: too small and too large
 
 What happens to a number outside the limits? **Underflow** turns a number that's too small for a format into 0.
-**Overflow** turns a number that's too large for it
-into infinity. There's no error and no warning. In `float16` both happen
-to quite ordinary numbers:
+**Overflow** turns a number that's too large for a format into infinity. There's no error and no warning. In `float16`
+both happen to quite ordinary numbers:
 """
 
 # %% tags=["item-9"]
@@ -416,8 +416,8 @@ Where exactly is the edge? A conversion
 rounds to the nearest number that the format can represent, and for rounding, infinity counts as the number that would
 come right after the largest one. So a number is lost only if it rounds to 0 or to infinity. In `float16`, $2^{-25}$
 lies halfway between 0 and the smallest subnormal number, and it becomes 0; anything larger survives. At the other end,
-65,520 lies halfway between the largest number, 65,504, and the one that would come next, 65,536. So 65,520 becomes
-infinite, while 65,519 still rounds down.
+65,520 lies halfway between the largest number, 65,504, and the one that would come next, 65,536. It becomes infinite,
+while 65,519 still rounds down. (Section 4 has the rule by which one halfway case goes down and the other up.)
 """
 
 # %%
@@ -734,9 +734,9 @@ r"""
 ## 6 · What it means for training
 
 Here's a small network in `float32`. On its way to the first layer's weights, the backward pass computes the gradient of
-the loss with respect to that layer's output, one number for each element. These gradients are small. The loss is a mean
-over the batch, so each example's contribution is divided by the batch size: 16,384 here, and millions of tokens when
-people train a large model.
+the loss with respect to the output of the first tanh, one number for each element. These gradients are small. The loss
+is a mean over the batch, so each example's contribution is divided by the batch size: 16,384 here. (In a language model
+each *token* is an example, and DeepSeek-V3's batches have up to 63 million of them; arXiv:2412.19437.)
 """
 
 # %%
@@ -757,7 +757,7 @@ inputs = torch.randn(batch, 64)
 targets = inputs[:, :1] * inputs[:, 1:2] + 0.1 * torch.randn(batch, 1)
 
 hidden = model[:2](inputs)
-hidden.retain_grad()  # keep the gradient of the first layer's output
+hidden.retain_grad()  # keep the gradient of the first tanh's output
 loss = (model[2:](hidden) - targets).pow(2).mean()
 loss.backward()
 gradients = hidden.grad
@@ -766,6 +766,7 @@ middle = gradients.abs().median().item()
 print(f"{gradients.numel():,} gradients; half of them are smaller than {middle:.1e}")
 
 assert middle < 1e-5
+assert round(FACTS["DeepSeek-V3 tokens in a step"].value / 1e6) == 63
 
 # %% [markdown]
 r"""
@@ -806,8 +807,8 @@ plots.show(
 # %% [markdown]
 r"""
 So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and by the chain rule every gradient
-is multiplied by it too. Before the update you divide it out again, in `float32`. With `bfloat16` you don't need this.
-(In lecture 10 you'll build both kinds of training.)
+is multiplied by it too. Before the update you divide the gradients by the factor again, in `float32`. With `bfloat16`
+you don't need this. (In lecture 10 you'll build both kinds of training.)
 
 ### Why deep learning can afford low precision
 
@@ -893,7 +894,7 @@ So this is what each format means for training:
 |---|---|---|---|
 | `float32` | ample | ample | nothing special, but it takes four bytes per number |
 | `bfloat16` | same as `float32` | small updates vanish | keep weights and sums in `float32` |
-| `float16` | gradients underflow, activations overflow | 8 × as fine as `bfloat16` | scale the loss; keep weights and sums in `float32` |
+| `float16` | gradients underflow, activations overflow | eight times as fine as `bfloat16`'s | scale the loss; keep weights and sums in `float32` |
 | `float8_e4m3fn` | ±448 | very coarse | use one scale factor per tensor or block; suits weights and activations |
 | `float8_e5m2` | ±57,344 | coarser still | the same; suits gradients (if each small block has its own scale factor, E4M3 works for these too; lecture 10) |
 
@@ -1010,7 +1011,7 @@ guess = None  # of 65,536
 patterns = 0
 line: dict[str, Tensor] = {}
 for name in ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"):
-    dtype, (exponent_bits, mantissa_bits) = getattr(torch, name), plans[name]
+    dtype, (exponent_bits, mantissa_bits) = getattr(torch, name), layouts[name]
     count = 2 ** (1 + exponent_bits + mantissa_bits)
     whole = torch.uint8 if dtype.itemsize == 1 else torch.int16
     bits = torch.arange(count, dtype=torch.int32).to(whole)
@@ -1035,19 +1036,21 @@ assert patterns == 131_584
 
 # %% [markdown]
 r"""
-Here they are: the two 8-bit formats, number by number, drawn from *your* decoder. The upper part shows the numbers near
-zero on a linear axis; the axis of the lower part is logarithmic, so each doubling takes up the same space.
+Here they are: the two 8-bit formats, number by number, as *your* decoder reads them. The upper part shows the numbers
+near zero on a linear axis; the axis of the lower part is logarithmic, so each doubling takes up the same space.
 """
 
 # %%
 numbers = {
     name.removeprefix("float8_").removesuffix("fn").upper(): (
         line[name][line[name].isfinite()],
-        limits(*plans[name])["smallest_normal"],
+        limits(*layouts[name])["smallest_normal"],
     )
     for name in ("float8_e5m2", "float8_e4m3fn")
 }
-title = "One bit more of exponent, one less of mantissa: half as dense, twice as many doublings"
+title = (
+    "One more exponent bit and one fewer mantissa bit: half as dense, twice as many doublings"
+)
 plots.show(
     plots.number_lines(numbers, title=title),
     alt="Every number of E4M3 and E5M2 as a tick. Near zero both are dense, and thin out with each "
@@ -1057,7 +1060,7 @@ plots.show(
 
 doublings = {}
 for name, numbers in line.items():
-    normal_from = limits(*plans[name], name.endswith("fn"))["smallest_normal"]
+    normal_from = limits(*layouts[name], name.endswith("fn"))["smallest_normal"]
     doublings[name] = math.ceil(math.log2(numbers[numbers.isfinite()].max() / normal_from))
 print(doublings)
 assert doublings["float8_e4m3fn"] == 15 and doublings["float8_e5m2"] == 30
@@ -1073,20 +1076,20 @@ You could do the same for a format that's published next year. All you need is i
 
 ## 9 · Four bits and a shared scale
 
-The tensor cores of NVIDIA's Blackwell GPUs also multiply numbers of four bits. **FP4** is the 4-bit format E2M1: one
-sign bit, two exponent bits and one mantissa bit, with a bias of 1. With only 16 patterns, its designers gave up every
-special case: there's no infinity and no NaN, and the highest exponent is an ordinary one. The two zeros are still
-there.
+NVIDIA's Blackwell GPUs, such as the B200, also multiply 4-bit numbers in their *tensor cores*, units that multiply
+small matrices (lecture 05). **FP4** is the 4-bit format E2M1: one sign bit, two exponent bits and one mantissa bit,
+with a bias of 1. Since there are only 16 patterns, its designers gave up every special case: there's no infinity and no
+NaN, and the highest exponent is an ordinary one. The two zeros are still there.
 
-Your decoder would take the highest exponent for a special one, but a trick helps: put a 0 in front of the two exponent
-bits. That makes a field of three bits whose highest value never occurs. With three exponent bits the bias is 3 instead
-of 1, so each number comes out as a quarter of the right one.
+Your decoder would take the highest exponent for a special one or, with `finite=True`, the largest number for NaN. But a
+trick helps: put a 0 in front of the two exponent bits. That makes a field of three bits whose highest value never
+occurs. With three exponent bits the bias is 3 instead of 1, so each number comes out as a quarter of the right one.
 """
 
 
 # %%
 def decode_fp4(code: int) -> float:
-    """The number that a 4-bit code represents: decoded with one exponent bit more, which is 0."""
+    """The number that a 4-bit code represents: decoded with one extra exponent bit, which is 0."""
     sign, rest = divmod(code, 8)
     return 4 * decode(16 * sign + rest, exponent_bits=3, mantissa_bits=1)
 
@@ -1095,27 +1098,29 @@ assert decode_fp4(0b0010) == 1 and decode_fp4(0b1010) == -1
 
 # %% [markdown]
 r"""
-**Predict.** How many different numbers does FP4 have? (0 and −0 are the same number.)
+**Predict.** What's the ratio of FP4's largest number to its smallest positive one?
 """
 
 # %%
-guess = None  # numbers
+guess = None  # the ratio
 
 # %% tags=["item-89"]
 fp4 = [decode_fp4(code) for code in range(16)]
-reconcile("different numbers in FP4", guess, len(set(fp4)), "")
+ratio = max(fp4) / min(number for number in fp4 if number > 0)
+reconcile("FP4's largest number", guess, ratio, "times its smallest positive one")
 print(fp4)
 
 assert fp4[:8] == [0, 0.5, 1, 1.5, 2, 3, 4, 6]
 assert fp4[8:] == [-number for number in fp4[:8]]
-assert len(set(fp4)) == 15
+assert ratio == 12 and len(set(fp4)) == 15  # 0 and −0 are the same number
 
 # %% [markdown]
 r"""
-Fifteen numbers have hardly any range: the largest, 6, is only 12 times the smallest positive one. If a whole tensor
-shares one scale factor, then a single large element turns most of the others into 0. **Block scaling** splits a tensor
-into small blocks of neighboring elements and stores one scale factor for each block. An element is its code times the
-scale of its block, so a large element costs range only in its own block.
+FP4's fifteen numbers cover hardly any range: the largest, 6, is only 12 times the smallest positive one. If a whole
+tensor shares one scale factor, then a single large element can turn most of the others into 0. **Block scaling** splits
+a tensor into small blocks of neighboring elements and stores one scale factor for each block. An element is
+approximately its code's number times the scale of its block, so a large element costs range only in its own block. For
+example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05 gives 6, −0.4 and 2, and −0.4 is rounded to −0.5.
 
 | format | elements | block | scale of each block | of the whole tensor |
 |---|---|---|---|---|
@@ -1137,6 +1142,10 @@ assert scales[:255].tolist() == [2.0 ** (n - 127) for n in range(255)]  # every 
 assert scales[255].isnan()
 e4m3 = limits(4, 3, finite=True)
 assert e4m3["max"] / e4m3["smallest_subnormal"] < 2**18  # where E8M0 spans 2^254
+
+scaled = [round(x / 0.05, 6) for x in (0.3, -0.02, 0.1)]
+assert scaled == [6, -0.4, 2]
+assert [min(fp4, key=lambda number: abs(number - x)) for x in scaled] == [6, -0.5, 2]
 
 # The first four elements of a block in NVFP4: two codes in each byte, the first one in the lower bits.
 stored, scale_bits, tensor_scale = bytes([0x7A, 0x51]), 0b0_0101_100, 2.0**-10
@@ -1172,9 +1181,9 @@ assert round(gigabytes["NVFP4"], 1) == 39.4 and weights_of_70b * 2 / 1e9 == 140
 
 # %% [markdown]
 r"""
-The scale of a block adds a quarter of a bit to each value with blocks of 32, and half a bit with blocks of 16. (The
-four bytes for the whole tensor don't count among billions.) In lecture 10 you'll write the other direction, from
-numbers to codes and scales, and see what smaller blocks save.
+With blocks of 32, the scales add a quarter of a bit per value; with blocks of 16, half a bit. (The four bytes for the
+whole tensor are negligible.) In lecture 10 you'll write the code for the other direction, from numbers to codes and
+scales, and see how many elements smaller blocks save from becoming 0.
 
 *Try it yourself:* how many bits per value would blocks of 8 take, or blocks of 128?
 

@@ -6,8 +6,8 @@ r"""
 
 > **How does a shape map to memory, and why are some operations free?**
 
-Some operations give you a new tensor without moving a byte. Others make a copy, which needs the same number of bytes
-again, plus the time to move them. In code the two look alike, and some methods do one or the other depending on their
+Some operations give you a new tensor without moving a byte. Others make a copy, which takes up the same number of bytes
+again and takes time to move them. In code the two look alike, and some methods do one or the other depending on their
 input. In this lecture you'll turn 8 MB of tokens into a tensor of a billion elements at no cost, and you'll learn which
 innocent-looking call would make you pay for it.
 """
@@ -269,10 +269,11 @@ assert x[1].tolist() == [0, 0, 0, 0]
 
 # %% [markdown]
 r"""
-> **Trap: two kinds of brackets.** Slices and integers (`x[1:3]`, `x[:, 0]`) can be described by an offset and strides,
-> so they give views. A list, a mask or a tensor of indices (`x[[1, 2]]`, `x[x > 3]`) can pick any elements in any
-> order, which strides can't describe. So these make a *copy*, even where a slice would have selected the same elements.
-> (On the *left* of `=`, all of them write into `x`: `x[[1, 2]] = 0` is an assignment and copies nothing.)
+> **Trap: two kinds of indexing.** Slices and integers (`x[1:3]`, `x[:, 0]`) can be described by an offset and strides,
+> so they give views. A list, a mask or a tensor of indices (`x[[1, 2]]`, `x[x > 3]`; this is called *advanced
+> indexing*) can pick any elements in any order, which strides can't describe. So these make a *copy*, even where a
+> slice would have selected the same elements. (On the *left* of `=`, all of them write into `x`: `x[[1, 2]] = 0` is an
+> assignment and copies nothing.)
 """
 
 # %%
@@ -363,8 +364,8 @@ address means nothing.</details>
 them?</details>
 
 **Why it matters.** If you count a model's memory tensor by tensor, you count shared storages twice. (Many language
-models use one embedding table under two names, as GPT-3 did in lecture 01.) And whenever you write to a tensor, you
-need to know who else will see the change.
+models use one embedding table under two names, for the input and the output; GPT-3, in lecture 01, is one of them.) And
+whenever you write to a tensor, you need to know who else will see the change.
 
 ## 3 · Contiguous tensors
 
@@ -721,8 +722,8 @@ print(f"seven views: {views.live} B; three copies: {format_bytes(copies.live)}")
 # %% [markdown]
 r"""
 Then the time. We measure three things for matrices of increasing size: the transpose, which is a *view*; a copy of the
-matrix *in order*; and a copy of its transpose, which jumps *across* the rows, down one column after another. Both
-copies write into memory that's already allocated, so we measure only the time to move the data.
+matrix, which reads its elements *in order*; and a copy of its transpose, which reads *across* the rows, one column
+after another. Both copies write into memory that's already allocated, so we measure only the time to move the data.
 
 **Predict.** The largest matrix below is 4096 × 4096, 64 MiB (on a CUDA GPU 16,384 × 16,384, 1 GiB). How many seconds
 does `x.T` take? You can write `1e-3` for a millisecond.
@@ -781,14 +782,14 @@ The view takes the same time for every size: PyTorch creates a small object and 
 is its bytes (read and written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see
 the overhead of the call and the effect of the caches, which are faster than memory.)
 
-Copying *across* takes longer than copying *in order*, although the bytes are the same. That's because a CPU doesn't
-read single numbers from memory. It reads a **cache line**, a block of 64 bytes on most CPUs, even if you asked for only
-one number in it. If you walk along a row, you use the whole line. If you walk down a column of a large matrix, you use
-only one number from each line, and by the time you come back for its neighbor, the line may have been evicted from the
-cache. Programs that transpose a matrix therefore work on one small rectangular block, or *tile*, at a time. PyTorch's
-copy of a transpose does so on a CPU (`copy_transpose_valid` in its `Copy.cpp` says when), and the difference you see is
-what remains after this optimization. NVIDIA's GPUs have the same problem: they read memory in blocks of 32 bytes,
-called *sectors* (CUDA C++ Best Practices Guide).
+Copying *across* takes longer than copying *in order*, although the number of bytes is the same. That's because a CPU
+doesn't read single numbers from memory. It reads a **cache line**, a block of 64 bytes on most CPUs, even if you asked
+for only one number in it. If you walk along a row, you use the whole line. If you walk down a column of a large matrix,
+you use only one number from each line, and by the time you come back for its neighbor, the line may have been evicted
+from the cache. Programs that transpose a matrix therefore work on one small rectangular block, or *tile*, at a time.
+PyTorch's copy of a transpose does so on a CPU (`copy_transpose_valid` in its `Copy.cpp` says when), and the difference
+you see is what remains after this optimization. NVIDIA's GPUs have the same problem: they read memory in blocks of 32
+bytes (CUDA C++ Best Practices Guide).
 """
 
 # %%
@@ -801,14 +802,14 @@ r"""
 So strides cost nothing until somebody reads the elements. A view moves no bytes; it determines the order in which
 they'll be read later.
 
-*Try it yourself:* `(x.T + 1).stride()` may surprise you: elementwise operations keep the layout of their input, because
-reading and writing in that order is fastest. What's the layout of `x + x.T`?
+*Try it yourself:* predict `(x.T + 1).stride()`, then look. (Elementwise operations choose the order that's fastest to
+read and write. Which one is that here?) What's the layout of `x + x.T`?
 
 ### PyTorch beside NumPy
 
-An array of NumPy, Python's most common array library, is a block of memory with a shape and strides, too. So an array
-and a tensor can share memory, and passing data from one library to the other costs nothing. Here's where the two agree
-and where they differ:
+Like a tensor, an array in NumPy, Python's most common array library, is a block of memory with a shape and strides. So
+an array and a tensor can share memory, and passing data from one library to the other costs nothing. Here's where the
+two agree and where they differ:
 
 | | NumPy | PyTorch |
 |:--|:--|:--|
@@ -820,8 +821,8 @@ and where they differ:
 | backwards, `a[::-1]` | a view with a negative stride | impossible; `flip` copies |
 
 `torch.from_numpy(array)` and `tensor.numpy()` share memory, as does `torch.as_tensor(array)`; `torch.tensor(array)`
-copies. (`numpy()` needs a tensor on the CPU that doesn't require a gradient and whose dtype NumPy has, so not
-`bfloat16`.)
+copies. (`numpy()` works only for a tensor on the CPU that isn't set to collect gradients (lecture 06) and whose dtype
+exists in NumPy; `bfloat16` doesn't.)
 """
 
 # %% tags=["item-102"]
@@ -882,8 +883,8 @@ One function is more general than all of the above. `as_strided(shape, strides)`
 any shape and any strides you like; it keeps the tensor's offset unless you give another. It does almost no checking: it
 rejects only negative strides, which PyTorch doesn't have, and elements outside the storage.
 
-Think of a language model's training data as one long sequence of tokens. A *window* is a stretch of text of fixed
-length to train on, and a window starts at every position with enough tokens left for it. Here are eight tokens and
+Think of a language model's training data as one long sequence of tokens. A *window* is a stretch of tokens of fixed
+length to train on, and one starts at every position that still has enough tokens after it. Here are eight tokens and
 their windows of four:
 
 ```
@@ -960,7 +961,7 @@ r"""
 *Try it yourself:* print `shared`. How many times was each slot written? Compare with the picture.
 
 > **Trap: strides count slots.** The strides count slots of the *storage*, not elements of the tensor. If the tokens are
-> themselves a view with gaps, strides of `(1, 1)` show what's in the gaps.
+> themselves a view with gaps, then with strides of `(1, 1)` you see what's in the gaps.
 """
 
 # %%

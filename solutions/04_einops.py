@@ -10,7 +10,7 @@ r"""
 Is it the tokens? The heads? That depends on what somebody wrote three lines earlier, and PyTorch doesn't check. Code
 that refers to dimensions by number often runs without complaint even when the numbers are wrong. In this lecture you'll
 give dimensions names instead. With them you'll write multi-head causal attention, the central operation of today's
-language models, in six lines that you can read aloud. You'll check that it agrees with PyTorch's version up to
+language models, in six to ten lines that you can read aloud. You'll check that it agrees with PyTorch's version up to
 rounding, plot which word attends to which, and show by experiment that no position can see the future: not a single bit
 of its output depends on a later token.
 
@@ -57,8 +57,8 @@ scores = q @ k.transpose(-2, -1)
 ```
 
 What exactly is compared with what? The line doesn't say. `@` treats the last two dimensions as matrices, and some other
-code decided what those dimensions are. Suppose that each of 5 tokens has 3 query vectors of 4 numbers, one for each of
-3 *heads* (section 6 explains them).
+code decided what those dimensions are. Suppose that there are 5 tokens and 3 *heads* (section 6 explains these too),
+and that each token has a query vector of 4 numbers for each head.
 
 **Predict.** Let `q` and `k` be `float32[2, 5, 3, 4]`: 2 sequences, 5 tokens, 3 heads, 4 numbers. We want to compare
 every token with every token, itself included, in each sequence and for each head: 2 · 3 · 5 · 5 = 150 scores. How many
@@ -254,10 +254,10 @@ compare the two lengths; then go through names and sizes in pairs.</details>
 <details><summary>Hint 2</summary>For each pair: is the name a number (<code>name.isdigit()</code>)? Is it already
 known? If it's neither, add it.</details>
 
-### One dictionary, three shapes (optional)
+**Why it matters.** `jaxtyped` matches names like this for every annotated tensor in a call, with one dictionary for all
+of them. `einsum` and `rearrange`, which come next, make similar checks before they compute anything.
 
-**Why it matters.** `jaxtyped` does this for every annotated tensor in a call, with one dictionary for all of them.
-`einsum` and `rearrange`, which come next, make similar checks before they compute anything.
+### One dictionary, three shapes (optional)
 
 One dictionary, passed from tensor to tensor, checks all three shapes of a matrix product:
 """
@@ -354,9 +354,9 @@ assert einsum(q, k, "b h t d, b h s d -> b h t s").shape == (2, 3, 5, 5)
 # %% [markdown]
 r"""
 > **Trap: what names don't catch.** If you *forget* a name on the right, einsum silently sums over it. And although
-> dimensions with the same name must have the same size, `einsum` still broadcasts a size of 1. The check from section 2
-> catches both mistakes: in the first case, the result doesn't have the promised shape; in the second, an argument has
-> the wrong size.
+> dimensions with the same name should have the same size, `einsum` accepts a size of 1 and broadcasts it. The check
+> from section 2 catches both mistakes: in the first case, the result doesn't have the promised shape; in the second, an
+> argument has the wrong size.
 """
 
 # %%
@@ -435,7 +435,8 @@ assert matrices_first / vector_first == 500.5
 
 # %% [markdown]
 r"""
-*Try it yourself:* for which `b` is it better to multiply the two matrices first?
+*Try it yourself:* if there are `b` vectors instead of one, for which `b` does it take fewer FLOPs to multiply the two
+matrices first?
 
 ## 4 · reduce: name what remains
 
@@ -626,9 +627,9 @@ assert torch.allclose(old, new, atol=1e-5)
 
 # %% [markdown]
 r"""
-In attention, the heads also have to change places with the tokens: each head is a separate problem, so it moves to the
-front, next to the batch. Here are the vectors of 3 tokens, split into 2 heads of 6 numbers, with the shape `[heads,
-tokens, features]`. Each row of the storage is one token, and head 0 is outlined:
+In attention, the heads also have to change places with the tokens: each head is computed separately, so the head
+dimension moves to the front, next to the batch. Here are the vectors of 3 tokens, split into 2 heads of 6 numbers, with
+the shape `[heads, tokens, features]`. The picture draws the storage with one token per row, and head 0 is outlined:
 """
 
 # %%
@@ -709,10 +710,10 @@ Decide before you measure.
 
 ### Exercise 4.3 · Split and merge &nbsp; ★☆☆ &nbsp; 8 minutes
 
-Write `split_heads(x, heads)`, from `[b, t, d]` to `[b, h, t, e]`, where $d = h \cdot e$ and each head consists of $e$
-neighboring numbers. Also write `merge_heads(x)`, which undoes it, whatever the strides of its argument are. Splitting
-must not copy: the result uses the storage of `x`, whatever the strides of `x` are. Gradients flow back through both
-functions. You may write them the old way or the new way.
+Write `split_heads(x, heads)`, which turns a tensor `[b, t, d]` into one of shape `[b, h, t, e]`, where $d = h \cdot e$
+and each head consists of $e$ neighboring numbers. Also write `merge_heads(x)`, which undoes it, whatever the strides of
+its argument are. Splitting must not copy: the result uses the storage of `x`, whatever the strides of `x` are.
+Gradients flow back through both functions. You may write them the old way or the new way.
 """
 
 
@@ -742,23 +743,24 @@ and <code>transpose</code>; the new way, it's one pattern.</details>
 one that varies fastest comes last; which is it? And which size can't einops infer?</details>
 
 **Why it matters.** If you use `(e h)` instead of `(h e)` in a model that you train from scratch, it learns just as
-well, because no number had a meaning to begin with. If you do it in a model that you *load*, it produces nonsense,
-without any error. When you convert a model's saved weights from one library to another, you have to know which order
-each library uses.
+well, because before training no position in the vector has a meaning. If you do it in a model that you *load*, it
+produces nonsense, without any error. When you convert a model's saved weights from one library to another, you have to
+know which order each library uses.
 
-### Images are only more names (optional)
+### Images: just more names (optional)
 
-A Vision Transformer cuts an image into square *patches* and treats each as a token: a vector of all its pixels. To do
-this it splits and merges both the height and the width.
+A Vision Transformer (a *Transformer* is a model built from the attention of section 6) cuts an image into square
+*patches* and treats each as a token: a vector of all its pixels. To do this it splits and merges both the height and
+the width.
 
 ### Exercise 4.4 · Patches, and back (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `patchify(images, size)`, from `[b, c, height, width]` to `[b, patches, numbers]`. The patches of `size` × `size`
-pixels come in row-major order. Within a patch the pixels come in row-major order too, and the `c` channels of each
-pixel are next to each other. Also write `unpatchify(patches, size, height)`, which restores the images; `height` is in
-pixels. Images needn't be square. You may assume that there's at least one image with at least one channel and one
-patch, that the pixels are finite, and that `height` and width are multiples of `size`. Both functions keep the dtype,
-and gradients flow back through them.
+Write `patchify(images, size)`, which turns images `[b, c, height, width]` into patches `[b, patches, numbers]`. The
+patches of `size` × `size` pixels come in row-major order. Within a patch the pixels come in row-major order too, and
+the `c` channels of each pixel are next to each other. Also write `unpatchify(patches, size, height)`, which restores
+the images; `height` is in pixels. Images needn't be square. You may assume that there's at least one image with at
+least one channel and one patch, that the pixels are finite, and that `height` and width are multiples of `size`. Both
+functions keep the dtype, and gradients flow back through them.
 """
 
 
@@ -868,9 +870,9 @@ print(f"one product with a 768 × 768 matrix: {readable(product, 's')}")
 
 # %% [markdown]
 r"""
-The names cost a few microseconds per call and, since no number is touched, the same for any size. Beside the matrix
-products of a layer, which take milliseconds on a CPU, that's nothing. It can matter where a program makes many small
-calls, as in generating text one token at a time.
+The names cost a few microseconds per call and, since no number is touched, the same for any size. Compared with the
+matrix products of a layer, which take milliseconds on a CPU, that's nothing. It can matter in a program that makes many
+small calls, such as one that generates text a token at a time.
 
 `einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
 pattern comes first, and the arrow may be missing.
@@ -928,9 +930,10 @@ r"""
 *Try it yourself:* look at a few other queries: `dots[64:128]`, `dots[128:192]`, … How much does the largest weight
 leave for the others, with and without the scale?
 
-For each head, there's one score for each pair of tokens.
+A model computes attention in several *heads* at once, each with its own queries, keys and values (exercise 4.6). For
+each head, there's one score for each pair of tokens.
 
-**Predict.** Llama 3 8B has 32 heads of 128 numbers in each layer. For one text of 8,192 tokens, how many bytes would
+**Predict.** Llama 3 8B has 32 heads of dimension 128 in each layer. For one text of 8,192 tokens, how many bytes would
 the scores of *one* layer take in `bfloat16` if they were all stored?
 """
 
@@ -1172,10 +1175,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-One head finds *where this word occurred before*; the other looks *one step back*. A model that has a head looking one
-step back in one layer, and a head looking for earlier occurrences in a later layer, can find what *followed* this word
-last time and predict it again. Trained models do develop such pairs; the later head is called an induction head (Olsson
-and others, 2022, "In-context Learning and Induction Heads").
+One head finds *where this word occurred before*; the other looks *one step back*. Put a head that looks one step back
+in one layer, and in a later layer a head that looks for earlier occurrences, and the model can find what *followed*
+this word last time and predict it again. Trained models do develop such pairs; the later head is called an induction
+head (Olsson and others, 2022, "In-context Learning and Induction Heads").
 
 *Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
 concentrated.) Then make head 1 look two steps back.
@@ -1249,8 +1252,8 @@ print("outputs that change with token 0, 1, …:", mine.sum(dim=0).tolist())
 # %% [markdown]
 r"""
 Not a single bit leaks: a weight of exactly 0 times any finite number adds exactly nothing. And what about the
-transposed mask that lecture 01 warned you about? It runs and has the right shape, and every token reads the answer from
-the future.
+transposed mask that lecture 01 warned you about? It runs, its result has the right shape, and every token except the
+last reads the answer from the future.
 """
 
 # %%

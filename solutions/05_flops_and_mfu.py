@@ -217,8 +217,9 @@ the architecture. But it has two exceptions.
 > just as many. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
 > $T$.
 
-How does that compare with what the weights cost? A Transformer layer of width $d$ has about $12 d^2$ weights: $4 d^2$
-in attention and $8 d^2$ in the feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
+How does that compare with what the weights cost? A layer of a Transformer, the usual kind of language model (lecture
+07), has about $12 d^2$ weights if its vectors have $d$ numbers (its *width*): $4 d^2$ in attention and $8 d^2$ in the
+feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
 """
 
 # %% tags=["error-17"]
@@ -249,10 +250,10 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-Attention adds $T / 6d$ times the cost of the weights. For a width of 4,096 that isn't much at a context of 2,048; at
-24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may skip the
-scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and PyTorch's
-counter include all of it; the paper on FlashAttention-2, a fast implementation of attention, counts half
+Attention costs another $T / (6d)$ times what the weights cost. For a width of 4,096 that isn't much at a context of
+2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may
+skip the scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and
+PyTorch's counter include all of it; the paper on FlashAttention-2, a fast implementation of attention, counts half
 (arXiv:2307.08691). Say which convention you use.)
 
 
@@ -377,7 +378,7 @@ seems 200 times as fast as it is. So you synchronize before the second reading. 
 together: on a new GPU you read the clock, call `multiply` 100 times, synchronize *once*, read the clock, and divide by
 100.
 
-**Predict.** How many times the 2 ms of one multiplication is your result?
+**Predict.** How many times as long as the true 2 ms is your result?
 """
 
 # %%
@@ -692,9 +693,9 @@ core picks the two matching inputs and does half of the multiplications, but the
 
 ### Where sparse weights come from (optional)
 
-Training rarely uses it: each step changes all weights, and the backward pass multiplies by the *transposed* weights,
-whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set half of its
-weights to zero, train a little more to repair the damage, then serve the model (Mishra and others, 2021,
+Training rarely uses 2:4 sparsity: each step changes all weights, and the backward pass multiplies by the *transposed*
+weights, whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set
+half of its weights to zero, train a little more to repair the damage, then serve the model (Mishra and others, 2021,
 arXiv:2104.08378).
 
 
@@ -793,7 +794,7 @@ r"""
 Lecture 00 defined MFU as a share of the peak. Here's the formula (Chowdhery and others, 2022, in the PaLM
 paper):
 
-$$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{promised FLOP/s: dense, for the dtype in use, over all devices}} .$$
+$$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{peak FLOP/s: dense, for the dtype in use, over all devices}} .$$
 
 *Model* FLOPs are those that the mathematics of the model requires. If your program does extra work (lecture 11
 computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too, you get
@@ -824,15 +825,19 @@ llama = [rate / h100_sxm.peak[torch.bfloat16] for rate in rates]
 print(f"Llama 3 405B reports 380 to 430 TFLOP/s per H100: MFU {llama[0]:.0%} to {llama[1]:.0%}")
 assert [round(share, 2) for share in llama] == [0.38, 0.43]
 
+# Of lecture 00's runs on A100s and H100s, these have the lowest and the highest MFU.
+extremes = ("Llama 3.1 405B MFU, long context", "Megatron 1T MFU")
+assert [round(FACTS[name].value, 2) for name in extremes] == [0.38, 0.56]
+
 fastest = [FACTS[f"{card} SXM fastest matmul"].value for card in ("A100", "H100")]
 assert round(fastest[0] / a100.peak[torch.bfloat16], 2) == 0.87
 assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-As a rule of thumb, *an MFU of 0.5 or more is very good*. The largest runs reach about 0.4, and at 0.05 something is
-wrong. Even a multiplication on its own doesn't reach 1: the best that Stas Bekman's *mamf-finder*
-(github.com/stas00/ml-engineering) finds among many shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
+The rule of thumb is lecture 00's: *an MFU of 0.4 to 0.5 is good*, and below 0.2, ask why. Even a multiplication on its
+own doesn't reach 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) finds among many
+shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -872,12 +877,7 @@ r"""
 dtype, or a made-up default.
 
 Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
-
-**Predict.** What percentage of the peak, or of the measured ceiling, does `x_large @ w_large` reach in float32?
 """
-
-# %%
-guess = None  # %
 
 
 # %% tags=["timed"]
@@ -894,12 +894,12 @@ def utilization(work: float, seconds: float, dtype: torch.dtype) -> tuple[float,
 
 
 share, of_what = utilization(linear_flops, linear_seconds, torch.float32)
-reconcile(f"float32, share {of_what}", guess, 100 * share, "%")
+print(f"float32: {share:.0%} {of_what}")
+record(f"float32, share {of_what}", 100 * share, "%")
 
 # %% [markdown]
 r"""
-Now in bfloat16. (On CPUs without instructions for bfloat16 the
-cell uses a sixteenth of the rows.)
+Now in bfloat16. (On CPUs without instructions for bfloat16 the cell uses a sixteenth of the rows.)
 """
 
 # %% tags=["item-59", "timed"]
@@ -970,9 +970,8 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-Its share of the time is larger than its share of the work (several times, on an idle machine); section 6 explains why.
-But first: how large must a
-multiplication be to be efficient?
+Its share of the time is larger than its share of the work (several times as large, on an idle machine); section 6
+explains why. But first: how large must a multiplication be to be efficient?
 
 ### From tiny to large
 
@@ -1046,7 +1045,7 @@ work for all cores. A model of many small layers has a low MFU for this reason a
 Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
 power limit lowers its clock. On a GPU the next cell shows this with zeros, which take less power because fewer bits
 flip. The gap between the results for random numbers and for zeros is what the power limit costs you; the gap between
-zeros and 100% is mostly the kernel's own overhead.
+zeros and 100% has other causes, such as the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -1115,7 +1114,7 @@ numbers from memory could be faster. A roofline tells you whether a slow operati
 A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
 was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
 
-### Exercise 5.6 · Intensity, and what limits &nbsp; ★☆☆ &nbsp; 10 minutes
+### Exercise 5.6 · Intensity, and what the limit is &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write two functions. `arithmetic_intensity(b, d, k, bytes_per_element)` returns the FLOPs per byte of a multiplication
 `[b, d] @ [d, k]` in which each of the three matrices is moved once. `bound(intensity, peak, bandwidth)` returns
@@ -1195,8 +1194,8 @@ The GELU's 20 FLOPs per element are our generous estimate from section 5. For th
 we count them at the peak of an H100's ordinary units in float32, 67 TFLOP/s, where the ridge point is at 20 FLOP per
 byte.
 
-**Predict.** By the roofline of an H100, how many times as long as a ReLU does a GELU of the same large vector take, at
-best?
+**Predict.** According to an H100's roofline, how many times as long does a GELU of a large vector take as a ReLU of the
+same vector?
 """
 
 # %%
@@ -1233,8 +1232,8 @@ assert intensity_of[f"matmul, n = {matrix:,}"] == matrix / 3
 # %% [markdown]
 r"""
 A ReLU does a twentieth of the FLOPs of a GELU and, by the roofline, isn't any faster: both wait for the same bytes. So
-if you pick an activation function to save FLOPs, you save nothing. What does save time is moving fewer bytes, for
-instance by computing the GELU in the same kernel as its neighbors (lecture 11).
+if you pick an activation function because it takes fewer FLOPs, you save no time. What does save time is moving fewer
+bytes, for instance by computing the GELU in the same kernel as its neighbors (lecture 11).
 
 ### Find the mistake: a bound called MFU
 
@@ -1348,8 +1347,8 @@ del v, u, result, square
 r"""
 The dot product and the matrix-vector product may do better than predicted: they hardly write anything, and on a CPU a
 byte written can cost more than a byte read. If the GELU takes about as long as the ReLU, it's memory-bound here, too.
-On a CPU it may take longer. A CPU has far fewer arithmetic units than a GPU, so its ridge point for such operations can
-lie below the GELU's intensity. Even then, expect a factor far below 20.
+On a CPU it may take longer. A CPU may do so few of these operations per second, even in relation to its bandwidth, that
+its ridge point for them lies below the GELU's intensity. Even then, expect a factor far below 20.
 
 *Try it yourself:* reduce `n` to $2^{16}$, so that everything fits into a cache. Which ratios change, and why?
 
@@ -1391,7 +1390,8 @@ assert list(intensities.values()) == sorted(intensities.values())
 
 # %% [markdown]
 r"""
-Now we measure: for each operation, we take the fastest of several runs.
+Now we measure. For each operation we take the fastest of several runs, because a roofline is about what a machine *can*
+do (section 3).
 """
 
 # %% tags=["timed"]
@@ -1467,9 +1467,9 @@ min(peak, intensity × bandwidth).
 **Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,
 look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
-**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the promised peak, well-tuned training runs
-40 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU. Generating one token at a
-time is memory-bound, too; processing thousands at once is compute-bound.
+**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the promised peak, and the training runs in
+lecture 00's table 38 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU.
+Generating one token at a time is memory-bound, too; processing thousands at once is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

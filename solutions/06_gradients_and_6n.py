@@ -44,8 +44,8 @@ show_progress()
 r"""
 ## 1 · One gradient, and who keeps it
 
-Let's start with the smallest model that we can train: a vector of weights and one example, whose output should be 5.
-The *loss* is a number that says how wrong the output is:
+Let's start with a very small model: a vector of three weights and one example, whose output should be 5. The *loss* is
+a number that says how wrong the output is:
 
 $$\text{loss} = \tfrac12 (x \cdot w - 5)^2 .$$
 
@@ -89,8 +89,8 @@ r"""
 path it followed. As you computed the loss, PyTorch recorded each operation that had an input requiring a gradient. This
 record is the **computational graph**: a node for each operation, with links to the operations that produced its inputs.
 **Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph through
-the result's `grad_fn`; from there, each node links to the nodes of the operations that ran before its own in the
-forward pass. (They come *next* on the way back, so the attribute is called `next_functions`.)
+the result's `grad_fn`; from there, follow the links from each node to the nodes of the operations that produced its
+inputs. (They come *next* on the way back, so the attribute is called `next_functions`.)
 """
 
 
@@ -185,8 +185,8 @@ gradient in that tensor's `.grad`, and `False` otherwise. It must not change any
 what it was before, even for tensors that aren't in `tensors`, and `loss.backward()` must still work and fill the same
 `.grad` attributes as it would have without your function. A `.grad` that exists already, from an earlier step, proves
 nothing. `tensors` may be empty. `loss` is the result of a recorded operation and may itself be among `tensors`. Each
-operation in the graph is one of PyTorch's own and produces one tensor; there are at most a few hundred of them, and
-none uses activation checkpointing (section 5).
+operation in the graph is one of PyTorch's own and produces one tensor. There are at most a few hundred operations, and
+none of them uses activation checkpointing (section 5).
 """
 
 
@@ -258,8 +258,8 @@ $$\text{forward: } \frac{f(x + h) - f(x)}{h} \qquad\qquad \text{central: } \frac
 How small should the step $h$ be? As small as possible, it seems.
 
 **Predict.** The slope of $\sin$ at 1 is $\cos 1$. Take central differences in float64, once with $h = 10^{-5}$ and once
-with $h = 10^{-12}$. How many times as large is the error with the smaller step? (If you think the smaller step gives
-the smaller error, give a number below 1.)
+with $h = 10^{-12}$. What's the ratio of the error with the smaller step to the error with the larger one? (If you think
+the smaller step gives the smaller error, give a number below 1.)
 """
 
 # %%
@@ -334,7 +334,7 @@ side of the V moves, and why?
 Write `numerical_gradient(f, x, step)`. It returns the gradient of `f` at `x` by central differences, in float64. `f`
 takes a tensor with the same shape as `x`, doesn't change it, and returns a tensor with one number, of shape `[]` or
 `[1]`. `x` may have any floating-point dtype; always call `f` with float64, and return float64 in the shape of `x`. `x`
-has at least one dimension, may have no elements or be non-contiguous, and must contain the same numbers afterwards.
+has at least one dimension, may have no elements or be non-contiguous, and must contain the same numbers afterward.
 """
 
 
@@ -379,13 +379,13 @@ numbers = points.numel() + sum(p.numel() for p in small.parameters())
 print(f"differences for {numbers:,} numbers: {2 * numbers:,} forward passes")
 print(f"a forward and a backward pass: {step_work / forward:g} forward passes")
 
-assert numbers == 5_632 and 2 * numbers == 11_264
+assert numbers == 4_608 + 1_024 == 5_632 and 2 * numbers == 11_264
 assert step_work == 3 * forward
 
 # %% [markdown]
 r"""
-That's 11,264 forward passes against 3, and for a model with 8 billion parameters it would be 16 billion against the
-same 3. But why 3? Let's count.
+That's 11,264 forward passes, two for each of the 4,608 parameters and 1,024 input numbers, against 3. For a model with
+8 billion parameters it would be 16 billion against the same 3. But why 3? Let's count.
 
 ## 3 · Two layers, product by product
 
@@ -458,8 +458,8 @@ We write $\nabla w_2$ for the gradient of the loss with respect to $w_2$:
 
 $$\nabla w_2[j, k] = \sum_i h_1[i, j] \; \nabla h_2[i, k]$$
 
-There's one product for each *triple* $(i, j, k)$, and there are $B \cdot D \cdot K$ triples. That's $2BDK$ FLOPs, as
-many as the layer's forward pass.
+There's one multiplication and one addition for each *triple* $(i, j, k)$, and there are $B \cdot D \cdot K$ triples.
+That's $2BDK$ FLOPs, as many as the layer's forward pass.
 """
 
 # %% tags=["item-64"]
@@ -477,7 +477,7 @@ assert torch.allclose(h1.detach().T @ g2, grads["w2"])  # [D, B] @ [B, K]
 # %% [markdown]
 r"""
 **The activations $h_1$.** To get further back, to $w_1$, we need to know how the loss depends on $h_1[i, j]$. That
-number is used in $K$ products, one for each output of its own token:
+number is multiplied by $K$ weights, one for each output of its own token:
 
 $$\nabla h_1[i, j] = \sum_k w_2[j, k] \; \nabla h_2[i, k]$$
 
@@ -531,13 +531,13 @@ r"""
 *Try it yourself:* what happens if you write `g2 @ w2`, without the `.T`? If `k` were equal to `d`, you'd get no error,
 just a wrong gradient. (That's why the sizes in tests should all differ.)
 
-### Exercise 6.3 · Backward by hand &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.3 · Gradients by hand &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `gradients_by_hand(x, w1, w2)`. It returns the pair `(gradient of w1, gradient of w2)` for
 $\text{loss} = \operatorname{mean}\big((x\, w_1\, w_2)^2\big)$, each in the shape and dtype of its weights. Use `@` or
-`einsum`, but not autograd: the tests run your function where nothing can be recorded. The sizes $B$, $D$, $H$, $K$ are
-at least 1 and may all differ or all be the same. The three tensors have the same floating-point dtype, and no sum or
-product overflows; they may be non-contiguous, and you must not change them.
+`einsum`, but not autograd: the tests run your function with recording switched off. Here $w_1$ is $[D, H]$ and $w_2$ is
+$[H, K]$; the sizes $B$, $D$, $H$, $K$ are at least 1 and may all differ or all be the same. The three tensors have the
+same floating-point dtype, and no sum or product overflows; they may be non-contiguous, and you must not change them.
 """
 
 
@@ -595,8 +595,8 @@ $$\underbrace{2}_{\text{forward}} + \underbrace{2}_{\nabla w} + \underbrace{2}_{
 
 This is the **6N rule**: training takes six FLOPs per parameter per token. Let's test it on our two layers.
 
-**Predict.** Let $D$ and $K$ be equal, so that both layers have the same size. According to PyTorch's counter, how many
-times the FLOPs of the forward pass does the *backward* pass of the two layers take?
+**Predict.** Let $D$ and $K$ be equal, so that both layers have the same size. What's the ratio of the FLOPs of the
+*backward* pass to those of the forward pass, according to PyTorch's counter?
 """
 
 # %%
@@ -638,7 +638,7 @@ with torch.device("meta"):
     w2 = torch.empty(D, K, requires_grad=True)
 forward, backward = step_flops(x, w1, w2)
 assert backward == 2 * B * D * D + 4 * B * D * K  # what autograd computes
-assert backward != 4 * B * D * D + 4 * B * D * K  # what the summaries say
+assert backward != 4 * B * D * D + 4 * B * D * K  # what you may see
 
 _, with_x = step_flops(x.requires_grad_(), w1, w2)
 assert with_x == 4 * B * D * D + 4 * B * D * K  # now x.grad is needed
@@ -678,7 +678,7 @@ r"""
 Does the clock agree with the count? The next cell times such a chain of layers on your device, with an input that
 requires a gradient: first the forward pass alone, then the forward and backward passes together.
 
-**Predict.** On *your* clock, how many times as long as the forward pass alone will the two passes together take?
+**Predict.** On *your* clock, what's the ratio of the time for both passes to the time for the forward pass alone?
 """
 
 # %%
@@ -802,7 +802,7 @@ assert share < 1e-5
 
 # %% [markdown]
 r"""
-### Exercise 6.5 · What backward costs &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 6.5 · What the backward pass costs &nbsp; ★★☆ &nbsp; 15 minutes
 
 Often, only part of a model is trained, and the rest is *frozen*. Write
 `backward_flops(tokens, widths, trainable, input_needs_grad)`. It returns the FLOPs of the backward pass of a chain of
@@ -870,13 +870,14 @@ backward pass.)
 ## 5 · Where the rule fails
 
 $6 \cdot \text{tokens} \cdot \text{parameters}$ assumes that each parameter takes part in one multiply-add per token in
-each of three products. You've seen one exception, the input of the first layer. Here are four more.
+each of three products. You've seen one exception, the input of the first layer. Here are four more: attention,
+embeddings, recomputation, and mixtures of experts.
 
 **Attention multiplies without parameters.** In each layer, every token is compared with every token of the context.
-That gives $T \times T$ scores per head, and each pair of tokens takes $d$ multiply-adds over all heads together. The
-weighted sum of the values takes just as many. That's $4T^2d$ FLOPs forward. Both factors of both products need a
-gradient, so the backward pass takes twice that. In total, it's $12\,T^2 d$ for each sequence, or $12\,T d$ for each
-token, in each layer.
+With a context of $T$ tokens, that gives $T \times T$ scores per head, and if a token's vector has $d$ numbers, each
+pair of tokens takes $d$ multiply-adds over all heads together. The weighted sum of the values takes just as many.
+That's $4T^2d$ FLOPs forward. Both factors of both products need a gradient, so the backward pass takes twice that. In
+total, it's $12\,T^2 d$ for each sequence, or $12\,T d$ for each token, in each layer.
 """
 
 
@@ -972,11 +973,6 @@ r"""
 That's why there are two measures of utilization (lecture 05). MFU counts the 6 FLOPs that the model needs; HFU counts
 the 8 that the hardware executes. Lecture 11 shows what the extra third buys.
 
-What else is there? Biases and normalization layers have parameters, too, but only a few, and these take part in no
-matrix product. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per
-*step*, not once per token, so with thousands of tokens per step, its cost is negligible. None of these is a matrix
-product, so they add nothing to our count, although they take time.
-
 *Try it yourself:* in `Block`, put the ReLU *before* the linear layer, so that the block ends with a product. Is the
 number still 8? Does anything need that product again?
 
@@ -986,10 +982,10 @@ itself. In a **mixture of experts** (MoE), a layer has many feed-forward blocks,
 only a few of them. A small linear layer, the **router**, gives each expert a score for each token. Only the experts
 with the highest scores process the token, and their outputs are added up, weighted by the scores.
 
-So such a model has two sizes. Its *total* parameters are all of them. A model's **active parameters** are those that
-take part in computing one token. An expert that a token doesn't use multiplies nothing for it, forward or backward, so
-the rule becomes *6 × active parameters* per token. Memory depends on the total: the next token may need any expert, so all
-of them have to be there. Here's such a layer with 8 experts, 2 for each token, counted:
+So such a model has two sizes. Its *total* is the number of all its parameters. A model's **active parameters** are
+those that take part in computing one token. An expert that a token doesn't use takes no part in that token's products,
+forward or backward, so the rule becomes *6 × active parameters* per token. Memory depends on the total: the next token
+may need any expert, so all of them have to be there. Here's such a layer with 8 experts, 2 for each token, counted:
 """
 
 
@@ -1036,7 +1032,7 @@ assert counted < 0.26 * (6 * tokens * total)  # 6 × total would be four times a
 r"""
 **Predict.** DeepSeek-V3 is a mixture of experts with 671 billion parameters, 37 billion of them active, trained on 14.8
 trillion tokens (arXiv:2412.19437). Llama 3 405B isn't one: all of its 405 billion parameters are active for each of
-15.6 trillion tokens. Going by the rule, how many times the training FLOPs of DeepSeek-V3 did Llama 3 405B take?
+15.6 trillion tokens. Going by the rule, what's the ratio of Llama 3 405B's training FLOPs to DeepSeek-V3's?
 """
 
 # %%
@@ -1068,9 +1064,15 @@ assert round(held["DeepSeek-V3"] / 1e12, 2) == 1.34
 
 # %% [markdown]
 r"""
-The larger model took less than a tenth of the work. What it costs instead is memory: 1.34 TB for the weights alone,
-1.65 times as much as Llama's. And each expert sees only some of the tokens, in our layer a quarter of them on average.
-So its matrix products have fewer rows, and fewer rows mean a lower arithmetic intensity (lecture 05).
+The larger model took less than a tenth of the work. The price is memory: 1.34 TB for the weights alone, at two bytes
+each, 1.65 times as much as Llama's weights take. And each expert sees only some of the tokens, in our layer a quarter
+of them on average. So its matrix products have fewer rows, and fewer rows mean a lower arithmetic intensity (lecture
+05).
+
+What else is there? Biases and normalization layers have parameters, too, but only a few, and these take part in no
+matrix product. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per
+*step*, not once per token, so with thousands of tokens per step, its cost is negligible. None of these is a matrix
+product, so they add nothing to our count, although they take time.
 
 *Try it yourself:* how many tokens does each expert of `layer` get? Print
 `layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would set the
@@ -1078,7 +1080,8 @@ time of a step?
 
 ### Exercise 6.6 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write two functions for a dense Transformer language model whose parameters are all trained, without recomputation.
+Write two functions for a *dense* Transformer language model (one without experts) whose parameters are all trained,
+without recomputation.
 
 `flops_per_token(parameters, layers, d, context, vocab, tied)` returns the FLOPs to train on one token, forward and
 backward, as an `int`, or as a float equal to it up to rounding. `parameters` is the number of weights in *all* matrices
@@ -1351,11 +1354,11 @@ $12\,L\,d\,T$ equal to 6 FLOPs for each weight that multiplies, then check with 
 **Mechanics.** `backward()` fills the `.grad` of the leaves that require a gradient and that the graph reaches; use
 `retain_grad()` for intermediate tensors. Each linear layer needs three products of $2BDK$ FLOPs: forward,
 $\nabla w = h^\top \nabla y$, $\nabla h = \nabla y\, w^\top$. A training step takes
-$6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with four corrections. For each token, add $12\,L\,d\,T$ for
-attention, and subtract 6 for each weight of a table that's only looked up. (In a mixture of experts, count only the active
-parameters.) If the first layer's input is data, subtract
-the product for its gradient. Recomputation can add as many as 2 FLOPs per parameter per token. You can check any
-gradient with central differences in float64.
+$6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with five corrections. For each token, add $12\,L\,d\,T$ for
+attention in $L$ layers, and subtract 6 for each weight of a table that's only looked up. (In a mixture of experts,
+count only the active parameters.) If the first layer's input is data, subtract the product for its gradient.
+Recomputation can add as many as 2 FLOPs per parameter per token. You can check any gradient with central differences in
+float64.
 
 **Mindset.** For each product, ask what needs it. That gives the exact count, even for frozen layers, where no rule of
 thumb works. At one context length, two errors cancel, and a wrong rule looks correct. When you quote an MFU, say what

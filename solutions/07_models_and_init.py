@@ -7,9 +7,9 @@ r"""
 
 > **What should the weights of a model be before training, and why does depth matter?**
 
-You know what a model costs; now you'll build one. Before training, its parameters need values, and the choice of these
-values is called **initialization**. They have to be random, but how large? If they're several times too large, the
-numbers overflow `float32` within fifty layers. If they're only a little too small, almost nothing reaches the last
+You know what a model costs; now you'll build one. Before training, a model's parameters need values, and the choice of
+these values is called **initialization**. They have to be random, but how large? If they're several times too large,
+the numbers overflow `float32` within fifty layers. If they're only a little too small, almost nothing reaches the last
 layer. In this lecture you'll build a network of 50 layers. For four kinds of initialization, you'll predict how large
 the numbers in each layer are, both in the forward and in the backward pass, and then check your predictions by
 measuring. With three of the four, nothing useful gets through.
@@ -61,8 +61,8 @@ assert type(half) is Tensor and not half.is_leaf  # a result is not a parameter
 
 # %% [markdown]
 r"""
-A model is an `nn.Module`: a class with a `forward` method, whose `__init__` assigns parameters and other modules to
-`self`. You don't have to list them. `nn.Module` watches each assignment and *registers* every parameter or module
+A model is an `nn.Module`. Its class has a `forward` method, and an `__init__` that assigns parameters and other modules
+to `self`. You don't have to list them. `nn.Module` watches each assignment and *registers* every parameter or module
 that's assigned. Three methods then find them: `model.parameters()` gives them to the optimizer, `model.to(…)` moves
 them, and `model.state_dict()` lists what to save.
 
@@ -200,7 +200,8 @@ assert 0.9 < y.std().item() / 128 < 1.1
 r"""
 It's the square root of the number of inputs, 128. The terms are independent, some positive and some negative, so most
 of the sum cancels. It's the *variances* that add up. Each product $x_i w_{ij}$ has variance $1 \cdot 1$, so the sum of
-$d_\text{in}$ of them has variance $d_\text{in}$. If the weights have std $\sigma$, and the inputs have mean 0:
+$d_\text{in}$ of them has variance $d_\text{in}$. If the weights have mean 0 and std $\sigma$, and the inputs have mean
+0, then
 
 $$\operatorname{std}(y) = \sqrt{d_\text{in}} \; \sigma \; \operatorname{std}(x)$$
 
@@ -255,7 +256,7 @@ A single layer that multiplies by 128 would be no problem. But its outputs are t
 multiplies again. Two such layers give 16,384, and with the third you're beyond the limit of `float16`, 65,504.
 
 *Try it yourself:* take inputs that are all positive, `torch.rand`. Is the std of the outputs still proportional to the
-square root of the *variance* of `x`, or to the square root of the mean of its squares? (Section 3 needs the answer.)
+*std* of `x`, or to the square root of the mean of its squares? (Section 3 needs the answer.)
 
 ## 3 · Three initializers
 
@@ -272,9 +273,9 @@ $$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operat
 
 - **LeCun initialization** (LeCun and others, 1998) keeps the std of the outputs at 1: the weights get variance
   $1/\text{fan\_in}$. This is the rule of section 2.
-- **Glorot initialization** (Glorot and Bengio, 2010) also considers the gradients, which need variance
-  $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it takes the mean of the two fans: variance
-  $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's first name.)
+- **Glorot initialization** (Glorot and Bengio, 2010) also considers the gradients, which keep their std if the weights
+  have variance $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it takes the mean of the two
+  fans: variance $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's first name.)
 - **Kaiming initialization** (He and others, 2015; Kaiming is He's first name) considers the function *between* layers.
   A **ReLU** sets negative numbers to 0 and keeps the others. This halves the mean of the squares, and the weights
   compensate for it: variance $2/\text{fan\_in}$.
@@ -290,9 +291,9 @@ print(f"mean of the squares {passed.square().mean():.3f}, variance {passed.var()
 
 # %% [markdown]
 r"""
-Be careful with the second number. After a ReLU the mean is no longer 0, so the variance and the mean square differ.
-What matters for the next sum is the *mean square*: the terms of that sum are $x_i w_{ij}$, and the weights are
-independent and have mean 0, so each term has mean 0 and variance
+Be careful with the second number printed above, the variance. After a ReLU the mean is no longer 0, so the variance and
+the mean square differ. What matters for the next sum is the *mean square*: the terms of that sum are $x_i w_{ij}$, and
+the weights are independent and have mean 0, so each term has mean 0 and variance
 $\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. Whether the mean of $x$ is 0 doesn't matter.
 
 Here are all three rules applied to a matrix with four times as many outputs as inputs, forward and backward.
@@ -329,7 +330,7 @@ assert round(math.sqrt(variances["Glorot"] * fan_out), 2) == 1.26
 
 # %% [markdown]
 r"""
-> > **Trap: Xavier isn't LeCun.** You may see $1/\sqrt{d_\text{in}}$ called "Xavier up to a constant". It's LeCun's
+> **Trap: Xavier isn't LeCun.** You may see $1/\sqrt{d_\text{in}}$ called "Xavier up to a constant". It's LeCun's
 > rule. Glorot's also depends on the outputs: for the matrix above, its std is 0.63 times LeCun's, and for the transpose
 > it's 1.26 times. So no constant turns one rule into the other.
 
@@ -357,9 +358,10 @@ r"""
 It's 0.58. A uniform distribution from $-a$ to $a$ has std $a/\sqrt3$, not $a$. So the variance is
 $1/(3\,\text{fan\_in})$, a third of LeCun's. In a shallow model nobody notices. You'll see what it does in a deep one.
 
-> **Trap: which side is in?** PyTorch's own layers store a weight as `[fan_out, fan_in]` and compute `x @ weight.T`, and
-> its initializers take the *second* size as `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`. If you pass such a
-> matrix, they divide by the wrong size. Pass `w.T`: it's a view, so writing to it fills `w`.
+> **Trap: which size is `fan_in`?** PyTorch's own layers store a weight as `[fan_out, fan_in]` and compute
+> `x @ weight.T`, and its initializers take the *second* size as `fan_in`. We write `x @ w`, with `[fan_in, fan_out]`.
+> If you pass a matrix laid out our way, they divide by the wrong size. Pass `w.T`: it's a view, so writing to it fills
+> `w`.
 """
 
 # %%
@@ -430,8 +432,8 @@ r"""
 ## 4 · Cutting the tails
 
 A normal distribution has no largest value. Of a hundred million weights, you should expect 57 to be more than five
-standard deviations from 0, by chance alone. That's why many initializers use the *truncated normal* (lecture 01): they
-redraw whatever lies beyond, say, three standard deviations. In PyTorch, `a` and `b` say where to cut:
+standard deviations from 0, by chance alone. That's why many initializers use the *truncated normal* (lecture 01), in
+which nothing lies beyond, say, three standard deviations. In PyTorch, `a` and `b` say where to cut:
 """
 
 # %% tags=["item-72"]
@@ -535,8 +537,8 @@ numbers in the same program. And you now know that a truncated normal is neither
 
 ## 5 · A model
 
-Let's put it together. Here's the plan of a small model, built like many deep ones: several layers of equal
-width, and a final layer that turns each row into one number.
+Let's put it together. Here's the structure of a small model, built like many deep ones: several layers of equal width,
+and a final layer that turns each row into one number.
 
 ```mermaid
 flowchart LR
@@ -747,8 +749,8 @@ let's look at a real model, the smallest GPT-2. It's a Transformer with these pa
   since attention alone can't tell positions apart.
 - Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers with a nonlinear
   function between them. The first makes each vector four times as wide, and the second restores the width.
-- That function is **GELU**, a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the probability that a
-  standard normal random variable is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
+- **GELU**, GPT-2's nonlinear function, is a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the probability
+  that a standard normal random variable is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
 - A **residual connection** adds a block's input to its output, so each block only has to compute a change.
 - A **norm**, such as LayerNorm or RMSNorm, rescales each vector to a standard size before a block reads it.
 - **Dropout** sets randomly chosen numbers to zero during training and scales up the others, so that the model doesn't
@@ -814,7 +816,7 @@ has, because an optimizer must update it only once. `state_dict()` lists each *n
 
 A **frozen** parameter has `requires_grad=False`. It still takes memory, FLOPs in the forward pass, and FLOPs in the
 backward pass if something before it needs a gradient (lecture 06). But it has no gradient of its own, and the optimizer
-keeps no data for it. So we count the two kinds separately.
+keeps no state for it. So we count the two kinds separately.
 
 ### Exercise 7.4 · Count the parameters &nbsp; ★☆☆ &nbsp; 5 minutes
 
@@ -822,7 +824,7 @@ Write `count_parameters(model)`. It returns the pair `(trainable, frozen)`: how 
 parameters that require a gradient, and in those that don't. A parameter may have any shape and dtype, and the model may
 have no parameters. Modules inside modules count. A parameter with several names counts once, and so does a module
 that's used in two places. Buffers aren't parameters, and neither are tensors that aren't registered. The function must
-work on the meta device, where no tensor has an address.
+work on the meta device, where every tensor's address is 0.
 """
 
 
@@ -844,11 +846,10 @@ r"""
 <details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once.</details>
 <details><summary>Hint 2</summary>Each parameter knows how many numbers it has, and whether it requires a gradient. Remember that you can go through a generator only once.</details>
 
-**Why it matters.** The number of parameters is the first entry in every memory and FLOP budget. In some places you'll
-read that the smallest GPT-2 has 124 million, in others that it has 163 million. It's the same model, with the table
-counted once or twice.
+**Why it matters.** The number of parameters is the first entry in every memory and FLOP budget. Whether the smallest
+GPT-2 has 124 or 163 million parameters depends only on whether you count the table once or twice.
 
-### A model of 70 billion, in no memory
+### A model of 70 billion parameters, in no memory
 
 To count a model's parameters, you don't need to hold them in memory. On the *meta* device a tensor has a shape and a
 dtype but no storage (lectures 01 and 06). If you use `torch.device("meta")` as a context manager, every tensor created
@@ -980,7 +981,7 @@ assert math.ceil(released / FACTS["H100 SXM memory"].value) == 2
 
 # %% [markdown]
 r"""
-It takes two H100s of 80 GB just to hold the parameters in bfloat16. (Gradients, optimizer state and activations come in
+It takes two 80 GB H100s just to hold the parameters in bfloat16. (Gradients, optimizer state and activations come in
 lecture 08.)
 
 *Try it yourself:* if the table and the output layer were tied, how many GB would that save, and what percentage of the
@@ -994,7 +995,7 @@ multiply. We write $m_l$ for the mean square of the outputs of layer $l$ (before
 $$m_{l} = \text{fan\_in}_l \cdot \sigma_l^2 \cdot \tfrac12\, m_{l-1} \quad\text{with a ReLU between the layers},$$
 
 and the same without the ½ if there's none. The weights have mean 0, so the outputs do too, and $\sqrt{m_l}$ is their
-std. The first layer gets the data, which didn't go through a ReLU, so it has no ½.
+std. The first layer gets the data, which didn't go through a ReLU, so its factor has no ½.
 
 The same happens to gradients, starting from the other end. We write $g_l$ for the mean square of the gradient with
 respect to the outputs of layer $l$. Where the ReLU's input was negative, no gradient passes, so again we lose half of
@@ -1014,8 +1015,8 @@ the data have mean 0 and std 1.
 `gradient_stds_through_depth(widths, weight_stds, relu)` returns a list with the std of the gradient with respect to
 each layer's outputs (again before the ReLU), in the order of the layers, given that this std is 1 for the last layer.
 
-Both lists have one number per layer. Don't change the arguments. (No std, and no square of one, comes close to the limits
-of a float.)
+Both lists have one number per layer. Don't change the arguments. (No std comes close to the limits of a float, and
+neither does its square.)
 """
 
 
@@ -1284,6 +1285,7 @@ for kind in ("lecun", "kaiming"):
     end = stds_through_depth([width] * (depth + 1), stds, relu=False)[-1]
     print(f"{kind:>8} without ReLUs: {end:.3g} after {depth} layers")
     assert math.isclose(end, {"lecun": 1, "kaiming": 2**25}[kind])
+assert f"{math.sqrt(1 / 2) ** 50:.0e}" == "3e-08"  # LeCun's with ReLUs
 
 # %% [markdown]
 r"""
@@ -1363,7 +1365,7 @@ assert max(ends) > 1.2 * min(ends)  # they vary
 # %% [markdown]
 r"""
 You can compensate for the cut: ask for `std / kept(3)`, cut at ±3 times that, and the remaining weights have the std
-that you wanted. (The `variance_scaling` initializers of JAX and Keras do so, for their cut at ±2; PyTorch's
+that you wanted. (The `variance_scaling` initializers of JAX and Keras do this for their cut at ±2; PyTorch's
 `trunc_normal_` doesn't.) Let's take one network and correct the weights that it already has. Since nothing is drawn
 again, there's no randomness in the comparison:
 """
@@ -1412,18 +1414,19 @@ for name, std in ways_to_begin.items():
 
 # %% [markdown]
 r"""
-After 50 layers the std of the outputs is what a single layer would give. That's why a Transformer, which has a norm in
-front of each layer, is less sensitive to the scale of its initialization. The paper on the first GPT (Radford et al.,
-2018) says so: because the model has norms throughout, a simple std of 0.02 is enough. But when you add something
-without a norm, ask what it does to the scale. Now you can work that out.
+After 50 layers the std of the outputs is about what a single layer would give, so the 1.3% that a cut costs no longer
+compounds. That's why a Transformer, which has a norm before or after each block, is less sensitive to the scale of its
+initialization. The paper on the first GPT (Radford and others, 2018) says so: because the model has norms throughout, a
+simple initialization with a std of 0.02 is enough. But when you add something without a norm, ask what it does to the
+scale. Now you can work that out.
 
 ### The residual stream
 
-Let's do it for the residual connections of a Transformer. In GPT-2 each layer, attention or feed-forward, computes
-`x + f(norm(x))`: it reads the norm of `x` and adds its result to `x` itself. The **residual stream** is the vector to
-which all these layers add, one after the other, from the embedding to the last norm. No layer multiplies it, so it
-doesn't vanish. And thanks to the norm, what a layer adds doesn't depend on how large the stream already is. Let's
-suppose its std is 1.
+Let's do it for the residual connections of a Transformer. In GPT-2 each block, attention or feed-forward, computes
+`x + f(norm(x))`: it reads a normalized copy of `x` and adds its result to `x` itself. (In this section we count each of
+these blocks as a layer.) The **residual stream** is the vector to which all blocks of a Transformer add, one after the
+other, from the embedding to the last norm. No layer multiplies it, so it doesn't vanish. And thanks to the norm, what a
+layer adds doesn't depend on how large the stream already is. Let's suppose that what each layer adds has std 1.
 
 **Predict.** The stream starts with std 1, and each of 100 layers adds something of std 1, independent of what's already
 there. What's the std of the stream at the end?
@@ -1479,10 +1482,10 @@ It's about 10. Variances add up, as in section 2, so after $n$ layers the std is
 $2^{50}$, which you'd get if each layer *doubled* the variance. Still, the stream grows with depth, and the layers share
 it unevenly: the first adds as much as is already there, while the last changes the stream by only a tenth.
 
-GPT-2 (Radford et al., 2019) therefore multiplies the initial weights of each matrix that writes to the stream by
-$1/\sqrt{N}$, where $N$ is the number of such matrices. There are two in each of its $L$ blocks, one at the end of
-attention and one at the end of the feed-forward block, so $N = 2L$ and the factor is $1/\sqrt{2L}$. Then the $N$ layers
-*together* add a variance of $N \cdot \tfrac1N = 1$.
+GPT-2 (Radford and others, 2019) therefore multiplies the initial weights of each matrix that writes to the stream by
+$1/\sqrt{N}$, where $N$ is the number of such matrices. In each of its $L$ Transformer layers there are two, one at the
+end of the attention block and one at the end of the feed-forward block, so $N = 2L$ and the factor is $1/\sqrt{2L}$.
+Then the $N$ blocks *together* add a variance of $N \cdot \tfrac1N = 1$.
 """
 
 # %%
@@ -1492,7 +1495,7 @@ growth = {
     "as drawn": [math.sqrt(1 + n) for n in by_layer],
     "scaled by 1/√N": [math.sqrt(1 + n / residual_layers) for n in by_layer],
 }
-finding = "The residual stream grows with the root of the depth; GPT-2's factor holds it at √2"
+finding = "The residual stream grows with the root of the depth; GPT-2's factor limits it to √2"
 figure = plots.through_depth(
     {"as drawn": as_drawn, "scaled by 1/√N": scaled},
     growth,
@@ -1509,6 +1512,8 @@ for measured_stds, name in ((as_drawn, "as drawn"), (scaled, "scaled by 1/√N")
     assert all(abs(m / p - 1) < 0.1 for m, p in zip(measured_stds, growth[name], strict=True))
 assert round(growth["scaled by 1/√N"][-1], 2) == round(math.sqrt(2), 2) == 1.41
 # Gradients grow from the last layer back to the first, by as much as the stream does on the way there:
+for back, stream in ((gradients_as_drawn, as_drawn), (gradients_scaled, scaled)):
+    assert abs(back[0] / back[-1] / (stream[-1] / stream[0]) - 1) < 0.2
 assert 6 < gradients_as_drawn[0] < 8.5 and 1.2 < gradients_scaled[0] < 1.6
 gpt2_factor = 1 / math.sqrt(2 * FACTS["GPT-2 small layers"].value)
 print(
@@ -1519,9 +1524,9 @@ assert round(0.02 * gpt2_factor, 4) == 0.0041
 # %% [markdown]
 r"""
 With the factor, the std of the stream stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about
-the same fraction. The gradient benefits as well. On its way back it grows by the same factors: in our 100 layers, about
-sevenfold without the factor, but only by $\sqrt2$ with it. The matrices that read from the stream need no such factor,
-since a norm precedes them.
+the same fraction. The gradient benefits as well. On its way back from layer 100 to layer 1, it grows by as much as the
+stream does in between: about sevenfold without the factor (from $\sqrt2$ to 10, for the stream), but only 1.4-fold with
+it. The matrices that read from the stream need no such factor, since a norm precedes them.
 
 *Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
 within ±1. What about the gradients?)
@@ -1529,7 +1534,7 @@ within ±1. What about the gradients?)
 ## Takeaways
 
 **Mechanics.** An `nn.Parameter` assigned to a module is trained, moved and saved; a buffer is moved and saved; a plain
-tensor or list is none of the three. In the forward pass,
+tensor or list is neither trained nor moved nor saved. In the forward pass,
 $\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ if $x$ has mean 0; for the gradient,
 fan_out takes the place of fan_in. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$,
 Kaiming $2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. `trunc_normal_` cuts at values, so write `±3 * std`;
@@ -1542,9 +1547,9 @@ through all the layers, in both directions.
 
 **Intuitions.** The std of a sum grows with the square root of the number of terms: 16,384 of them give 128. A constant
 factor per layer compounds exponentially with depth: a factor of 16 overflows float32 in layer 32, $\sqrt{1/2}$ leaves
-about $10^{-8}$ after 50 layers, and even 0.9866 halves the result. A residual stream only *adds*, so its std grows with
-the square root of the depth, and the factor $1/\sqrt{2L}$ holds it at $\sqrt2$. Llama 3 70B takes 141 GB in bfloat16, before any
-training.
+about $3 \cdot 10^{-8}$ after 50 layers, and even 0.9866 halves the result. Layers only *add* to a residual stream, so
+its std grows with the square root of the depth, and the factor $1/\sqrt{2L}$ limits it to $\sqrt2$. Llama 3 70B takes
+141 GB in bfloat16, before any training.
 
 Next: [08 · Optimizers](../08_optimizers/08_optimizers.ipynb). You have a model, and gradients reach all of its layers.
 What does a step do with them, and how many bytes does it need?

@@ -90,11 +90,12 @@ direction of the gradient. *The learning rate has to stay below 2 divided by the
 
 ### PyTorch's optimizers
 
-Each of them is a `torch.optim.Optimizer`. You need to know four things about it:
+Each of PyTorch's optimizers is a `torch.optim.Optimizer`. You need to know four things about it:
 
-- `param_groups` is a list of dicts. Each contains `"params"` and its own settings, such as `"lr"`. Groups may
-  have different settings, and settings may *change between steps*; that's how a learning rate schedule works.
-- `state` is what it remembers, a dict for each parameter. SGD remembers nothing.
+- `param_groups` is a list of dicts. Each contains `"params"` and its own settings, such as `"lr"`. Groups may have
+  different settings, and settings may *change between steps*; that's how the learning rate can follow a schedule during
+  training (lecture 09).
+- `state` is what the optimizer remembers, a dict for each parameter. SGD remembers nothing.
 - `step()` changes each parameter *in place*, using its `.grad`.
 - `zero_grad()` clears the gradients, since the next `backward()` would add to them (lecture 06).
 """
@@ -123,7 +124,8 @@ r"""
 `zero_grad()` can do two things: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the tensors and
 fill them with zeros. These differ in two ways. First, `None` frees the memory until the next backward pass. Second, an
 optimizer *skips* a parameter without a gradient, but it updates one whose gradient is zero: weight decay (a pull toward
-zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell shows both.
+zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell shows both
+differences, the second with weight decay.
 """
 
 # %% tags=["item-81", "error-9"]
@@ -160,11 +162,11 @@ of `zero_grad`?
 ### Exercise 8.1 · SGD &nbsp; ★☆☆ &nbsp; 10 minutes
 
 Write the `step` method of `SGD`: for each group and each of its parameters that has a gradient, subtract the *group's
-current* learning rate times the gradient, even if the parameter has been frozen since its gradient was computed. Leave
-a parameter alone if its `.grad` is `None`. Change the parameter itself, in place (the model holds the same tensor);
-this has to work whatever its strides are. Change nothing else: the gradient is still needed. Keep nothing in
-`self.state`. Do all of this inside `torch.no_grad()`; otherwise PyTorch would try to record it for the backward pass.
-(Parameters are `float32` or `float64`, here and in the next two exercises.)
+current* learning rate times the gradient, even if the parameter was frozen after its gradient was computed. Leave a
+parameter alone if its `.grad` is `None`. Change the parameter itself, in place (the model holds the same tensor); this
+has to work whatever its strides are. Change nothing else: the gradient is still needed. Keep nothing in `self.state`.
+Do all of this inside `torch.no_grad()`; otherwise PyTorch would try to record it for the backward pass. (Parameters are
+`float32` or `float64`, here and in the next two exercises.)
 """
 
 
@@ -363,8 +365,9 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-AdaGrad *sums*, and that's essential: if the gradients keep their size, step $k$ scales as $1/\sqrt{k}$, a built-in
-learning rate schedule. (With an average you get a different optimizer, which comes below.)
+AdaGrad *sums*, and that's essential: if the gradients keep their size, step $k$ scales as $1/\sqrt{k}$, so the steps
+shorten by themselves. (With an average in which older squares fade, you get a different optimizer, RMSProp, which we'll
+meet below.)
 
 > **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are in use
 > under the same name: PyTorch's Adagrad puts it outside, Keras's inside. Inside the root, $\varepsilon$ is added to a
@@ -463,8 +466,8 @@ assert len(adagrad_path) < len(with_momentum) < len(plain)
 # %% [markdown]
 r"""
 AdaGrad has a weakness: it never forgets. If the gradients keep their size, then after 10,000 steps it moves a hundredth
-as far as it did at first, even if the loss curves differently by then. **RMSProp** (Hinton's lectures, 2012) fixes this
-with an *exponential moving average*, in which older squares fade:
+as far as it did at first, even if the curvature of the loss has changed by then. **RMSProp** (Hinton's lectures, 2012)
+fixes this with an *exponential moving average*, in which older squares fade:
 
 $$v \leftarrow \beta\, v + (1 - \beta)\, g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{v} + \varepsilon}$$
 """
@@ -532,11 +535,11 @@ add up to only 0.63.
 
 ### Weight decay, and the W
 
-Often we want weights to stay small, so each step also shrinks them a little; this is called **weight decay**. There are
-two ways to do it. *L2 regularization* adds $\tfrac{\lambda}{2} p^2$ to the loss, which adds $\lambda p$ to the
-gradient. *Decoupled* weight decay doesn't touch the gradient and multiplies $p$ by $1 - \text{lr} \cdot \lambda$. For
-plain SGD these are the same. For Adam they aren't: Adam divides by the size of the gradient, and with L2 the decay is
-part of the gradient.
+A model with large weights can react strongly to small changes of its input, so we often want weights to stay small.
+**Weight decay** shrinks weights a little in each step. There are two ways to do it. *L2 regularization* adds
+$\tfrac{\lambda}{2} p^2$ to the loss, which adds $\lambda p$ to the gradient. *Decoupled* weight decay doesn't touch the
+gradient and multiplies $p$ by $1 - \text{lr} \cdot \lambda$. For plain SGD these are the same. For Adam they aren't:
+Adam divides by the size of the gradient, and with L2 the decay is part of the gradient.
 
 **Predict.** A weight is 1 and its gradient is zero. Take one step with a decay of 0.1 and one with a decay of 0.001.
 How many times as far does *Adam*, with L2, move with the larger decay?
@@ -698,6 +701,8 @@ from the same place in it. For SGD and momentum that makes no difference, becaus
 the axes. AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*.
 
 **Predict.** AdaGrad needs 26 steps in the valley that runs along an axis. How many does it need in the turned one?
+(There, the steep direction dominates the gradients of both parameters, so both get about the same learning rate.
+Gradient descent needs 231 steps.)
 """
 
 # %%
@@ -858,7 +863,7 @@ r"""
 <details><summary>Hint 2</summary>How many bytes does a tensor take? (Lecture 01.) Before you ask a value for its size, check that it's a tensor.</details>
 
 **Why it matters.** The optimizer state is easy to forget when you add up the memory of a training step. Now you can
-compute it for any optimizer. Here it is for a 1,024 × 512 matrix in float32:
+compute it for almost any optimizer. Here it is for a 1,024 × 512 matrix in float32:
 """
 
 
@@ -892,7 +897,8 @@ AdamW stores eight bytes for each four-byte parameter: its state is twice as lar
 with less.
 
 - **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
-  parameter moves by exactly lr, so it doesn't need a second average to determine how far. That's half of AdamW's state.
+  parameter moves by exactly lr, so Lion doesn't need a second average to determine how far. Its state is half of
+  AdamW's.
 - **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients, and of the averages of the squares it keeps
   only the *mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of
   $n \cdot k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates
@@ -991,7 +997,7 @@ r"""
 <details><summary>Hint 1</summary>Add up two things over all shapes: the parameters, and what Adafactor keeps. <code>math.prod</code> multiplies the sizes of a shape.</details>
 <details><summary>Hint 2</summary>Rows plus columns is the <em>sum</em> of a matrix's shape. And the sum of a vector's shape?</details>
 
-**Why it matters.** Ask this question before you rent a card.
+**Why it matters.** If nothing is left for activations, no batch is small enough. Find that out before you rent a card.
 
 ### Llama 3 8B on one card (optional)
 
@@ -1061,7 +1067,7 @@ r"""
 ## 6 · The whole step, to the byte
 
 A training step needs four kinds of memory: parameters, gradients, optimizer state, and activations. The first three
-depend only on the model. The activations grow with the batch.
+depend only on the model and the optimizer. The activations grow with the batch.
 
 We'll use the example in lecture 2 of Stanford's CS336 (spring 2025): a chain of $L$ linear layers, $[B, D] \to [B, D]$,
 and a head that turns each of the $B$ vectors into one number. There are no biases. The loss is the mean squared error.
@@ -1092,7 +1098,7 @@ r"""
 > backward pass need?*
 
 **Predict.** How many bytes do the four kinds really take? (Count only what the pass itself allocates, not the batch of
-data, and ignore step counters.)
+data, and ignore step counters. For activations, `saved_bytes` adds up what autograd keeps.)
 """
 
 # %%
@@ -1121,7 +1127,7 @@ r"""
 Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture 06). Layer by layer:
 
 - The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
-  pass, so we count them with the data. (If you count them with the activations, say so.)
+  pass, so we count them with the data.
 - Layers 2 to $L$ and the head keep the $L$ tensors between them: $B \cdot D \cdot L$ numbers. The formula has these.
 - The *loss* keeps something too. The derivative of a square is twice what was squared, so it keeps the $B$ errors.
   That's what the formula forgets.
@@ -1231,18 +1237,17 @@ r"""
 Every line agrees. Activations appear in the forward pass and *disappear* in the backward pass, while the
 gradients appear. The optimizer state appears at the first `step()` and stays.
 
-On a GPU, `torch.cuda.memory_allocated()` would report a little more, since the allocator rounds each tensor up to
-multiples of 512 bytes (lecture 01); `track` counts the bytes that were requested. (PyTorch keeps AdamW's counters in
-the CPU's memory, unless you set `fused=True`, or `capturable=True` for CUDA graphs.)
+On a GPU, `torch.cuda.memory_allocated()` would report a little more, because the allocator rounds sizes up (lecture
+01). (PyTorch keeps AdamW's counters in the CPU's memory, unless you set `fused=True` or `capturable=True`.)
 
 ### The sum isn't the peak (optional)
 
 A step doesn't need all four kinds at once. What it needs is enough memory for its *peak*, the moment at which it holds
 the most. That can be less than the sum, since activations disappear while gradients appear. It can also be more, since
-an optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three versions of
-AdamW. A loop over the parameters creates temporaries for one tensor at a time; `foreach` processes all tensors
+an optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three implementations
+of AdamW. A loop over the parameters creates temporaries for one tensor at a time; `foreach` processes all tensors
 together, in fewer and larger operations, with temporaries for all of them; and `fused` is a single operation without
-temporaries. Here's how much extra memory a step of each version needs, for a model of 8 matrices of the same size:
+temporaries. Here's how much extra memory a step of each needs, for a model of 8 matrices of the same size:
 """
 
 # %%
@@ -1311,9 +1316,9 @@ for form in ("fused", "foreach"):
 
 # %% [markdown]
 r"""
-With a small batch the version of AdamW decides where the peak is: the temporaries of `foreach` make `step()` the peak,
-above the sum of the four kinds; with `fused` the peak is in the backward pass, below the sum. With a large batch the
-peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of the four
+With a small batch the implementation of AdamW decides where the peak is: the temporaries of `foreach` make `step()` the
+peak, above the sum of the four kinds; with `fused` the peak is in the backward pass, below the sum. With a large batch
+the peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of the four
 kinds, exist there for a while. So budget for the sum, and leave some room.
 
 *Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
@@ -1359,19 +1364,22 @@ optimizer.
 
 ### Muon: matrix products in the optimizer
 
-**Muon** (Jordan and others, 2024) is an optimizer for matrices: like momentum, it keeps one running average of the
-gradients, but it treats this average as a matrix and not number by number. The average takes 4 bytes per parameter in
-float32, half of AdamW's state. The **singular values** of a matrix are the amounts by which it stretches vectors in
-different directions. If a few of them are much larger than the others, a step along this matrix follows a few
-directions and neglects the rest. So Muon keeps the directions, but makes all singular values nearly equal to 1.
+**Muon** (Jordan and others, 2024) is an optimizer for matrices: like momentum, it keeps one number per parameter, a
+running average of the gradients, but it treats this average as a matrix rather than as separate numbers. The average
+takes 4 bytes per parameter in float32, half of AdamW's state. The **singular values** of a matrix are the amounts by
+which it stretches vectors in different directions. If a few of them are much larger than the others, a step along this
+matrix follows a few directions and neglects the rest. So Muon keeps the directions, but brings all singular values
+roughly to 1.
 
-Computing the singular values would be slow. Muon takes five **Newton–Schulz iterations** instead, a few matrix products
-each that bring every singular value closer to 1. It divides the average by its norm, which gives $X$, and then repeats
+Computing the singular values would be slow. Instead, Muon takes five **Newton–Schulz iterations**, each a few matrix
+products, which together bring the singular values roughly to 1. Muon divides the average by its norm (here, the square
+root of the sum of its squared entries), which gives $X$, and then repeats
 
 $$A = X X^\top \qquad\qquad X \leftarrow a X + (b A + c A A)\, X$$
 
-where $a$, $b$ and $c$ are constants, chosen such that small singular values grow quickly and large ones stay near 1.
-If $X$ has more rows than columns, Muon transposes it first, so $A$ is always as small as possible.
+where $a = 3.4445$, $b = -4.775$ and $c = 2.0315$. With these constants, small singular values grow quickly, and all
+those above 0.01 end between 0.6 and 1.2. If $X$ has more rows than columns, Muon transposes it first, so $A$ is always
+as small as possible.
 
 **Predict.** Take a matrix of 4,096 × 4,096, and count only the matrix products. How many FLOPs *per parameter* does one
 step of Muon take?
@@ -1389,6 +1397,13 @@ muon_work = count_flops(lambda: muon.step()) / square.numel()
 reconcile("Muon's work per parameter", guess, muon_work, "FLOPs")
 
 assert muon_work == 122_880 == 5 * 3 * 2 * 4_096
+
+assert muon.defaults["ns_coefficients"] == (3.4445, -4.775, 2.0315)
+values = torch.linspace(0.01, 1, 1_000)
+for _ in range(5):  # what an iteration does to a singular value
+    values = 3.4445 * values - 4.775 * values**3 + 2.0315 * values**5
+assert values.min() > 0.6 and values.max() < 1.2
+
 
 # %% [markdown]
 r"""
@@ -1437,7 +1452,8 @@ a vector, so it has two sizes or one, and every size is at least 1. A step train
 included. Return the FLOPs of the optimizer in this step, *divided by* those of the two passes, as a dict with the keys
 
 - `"AdamW"`: 15 FLOPs for each parameter;
-- `"Muon"`: for each matrix, only the matrix products of five iterations; for each number in a vector, AdamW's 15.
+- `"Muon"`: for each matrix, only the matrix products of the five iterations described above (with the transposition;
+  `[i, j]` times `[j, k]` takes $2\,i\,j\,k$ FLOPs); for each number in a vector, AdamW's 15.
 
 Treat all matrices as if they belonged to hidden layers.
 """
@@ -1466,11 +1482,12 @@ check("optimizer_share")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Write down the shapes of X, A and AA for an n × m matrix with n ≤ m. A product of [i, j] and [j, k] takes 2 · i · j · k FLOPs.</details>
+<details><summary>Hint 1</summary>Write down the shapes of X, A and AA for an n × m matrix with n ≤ m. What are i, j and k in each product?</details>
+
 <details><summary>Hint 2</summary>Two of the three products have an n, an n and an m in them; AA doesn't have an m. If the matrix has more rows than columns, exchange the two sizes first.</details>
 
-**Why it matters.** "The optimizer is nothing in FLOPs": your function tells you when that's true. Here it is for one
-layer of Llama 3 8B:
+**Why it matters.** You may hear that an optimizer's FLOPs are negligible: your function tells you when that's true.
+Here it is for one layer of Llama 3 8B:
 """
 
 # %%
@@ -1499,12 +1516,13 @@ tokens.
 
 ### A small share of the work, a larger share of the time
 
-But how much of the *time* does AdamW take (lecture 05)? It reads four numbers for each
-parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and about half a FLOP per
-byte, so it's memory-bound.
+But how much of the *time* does AdamW take? As in lecture 05, we compare its FLOPs with the bytes it moves. It reads
+four numbers for each parameter ($p$, $g$, $m$, $v$), writes three, and does 15 operations on them. That's 28 bytes and
+about half a FLOP per byte, so it's memory-bound.
 
-**Predict.** On your machine, with a batch of 64, what fraction of the time of a whole step (forward, backward, and
-PyTorch's AdamW) does the optimizer take? Write a number between 0 and 1. By FLOPs it would be 0.04.
+**Predict.** Take the chain of section 6 with 4 layers of width 512 (on a GPU, 8 of width 4,096) and a batch of 64. On
+your machine, what fraction of the time of a whole step (forward, backward, and PyTorch's AdamW) does the optimizer
+take? Write a number between 0 and 1. By FLOPs it would be 0.04.
 """
 
 # %%
@@ -1624,10 +1642,11 @@ tensors are float32.
 | *total* | | $16 N d + 4 N + B h T^2$ |
 
 Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$; the head's
-input, $N d$; and, for the loss, the logarithm of the probability of *each entry of the vocabulary* for each token,
-$N V$, plus one number. Three things don't count here: the masks, which are constants; the embedding tables, which are
-parameters; and the token ids, which are data. Compared with the chain, the new terms are those without $d$: the
-statistics, attention's $T^2$, and the vocabulary.
+input, $N d$; and, for the loss (minus the logarithm of the probability of the correct token, averaged over all tokens),
+the logarithm of the probability of *each entry of the vocabulary* for each token, $N V$, plus one number. Three things
+don't count here: the masks, which are constants; the embedding tables, which are parameters; and the token ids, which
+are data. Compared with the chain, the new terms are those without $d$: the statistics, attention's $T^2$, and the
+vocabulary.
 """
 
 
@@ -1764,9 +1783,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-All four predictions are exact. And the model learns: the text follows one simple rule. (The loss is minus the logarithm
-of the probability of the correct token, so a model that knows nothing, and gives every token $1/V$, would have a loss
-of $\ln V$.)
+All four predictions are exact. And the model learns quickly, because the text follows one simple rule. (A model that
+knows nothing, and gives every token a probability of $1/V$, would have a loss of $\ln V$.)
 """
 
 # %%
@@ -1834,7 +1852,8 @@ with whole layers (lecture 11). The *accounting* shows you where saving memory i
 
 Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
 (splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit.
-Which *single* control makes it fit? And once each layer is recomputed, where do most of the activations come from?
+Recomputing each layer isn't enough: where do most of the activations come from then? Which other *single* control makes
+it fit?
 """
 
 # %%
@@ -1845,7 +1864,8 @@ memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=
 # %% [markdown]
 r"""
 *Try it yourself:* in `Block`, replace scores, mask, softmax and weighted sum by
-`nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)`. By how much does `saved_bytes` shrink?
+`nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)`. By how much do the bytes that autograd keeps
+(`saved_bytes`) shrink?
 
 ## Takeaways
 

@@ -43,6 +43,7 @@ from torch import Tensor, nn
 from course_utils import checkpoint, data, facts, plots
 from course_utils import device as devices
 from course_utils.facts import FACTS
+from course_utils.memory import Block, blocks, held_at_peak
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
@@ -246,8 +247,8 @@ where the file is opened.
 
 ### What else can go wrong with a file (optional)
 
-Your functions check the dtype. The course's own, `course_utils.data`, which the capstone uses, catch more mistakes, and
-their messages say what to do:
+Your functions check the dtype. The course's own functions in `course_utils.data`, which the capstone uses, catch more
+mistakes, and their messages say what to do:
 """
 
 # %%
@@ -523,7 +524,7 @@ assert 20 + 10 * max(20, 30) == 320  # ms
 
 # %% [markdown]
 r"""
-Only the first batch is waited for. When two things overlap, the slower one sets the pace, as with the roofline. If
+You wait only for the first batch. When two things overlap, the slower one sets the pace, as with the roofline. If
 fetching took 40 ms, the device would have to wait again, and you'd need two workers (threads that fetch batches).
 PyTorch's `DataLoader` does the same with processes instead of threads (`num_workers`, `prefetch_factor`), and pins each
 batch if you ask for it (`pin_memory=True`).
@@ -598,7 +599,7 @@ r"""
 ### Seeds don't make a program deterministic
 
 A seed makes the *random draws* repeat. It says nothing about the *arithmetic*, and floating-point arithmetic depends on
-the order: $(a + b) + c$ is not always $a + (b + c)$. Wherever the order can change, the result can. Let's add up the
+the order: $(a + b) + c$ is not always $a + (b + c)$. Wherever the order can change, so can the result. Let's add up the
 same 100,000 numbers in float32 in 100 different orders:
 """
 
@@ -750,7 +751,7 @@ with the same seed differ only because one of them was evaluated more often.
 
 ### An evaluation that changes the training (optional)
 
-Let's see that happen. We train a small model with dropout for six steps to add up eight numbers. We do this three times
+Let's see that happen. For six steps, a small model with dropout learns to add up eight numbers. We train it three times
 from the same seed: with no evaluation, with one after the third step, and with a seeded one at the same place.
 """
 
@@ -819,7 +820,7 @@ for step in range(steps):
     optimizer.step()                         # one step down
 ```
 
-### Find the mistake: three runs that are one
+### Find the mistake: three runs, one result
 
 People find learning rates by trying several. Here's a function for that, with a mistake that's easy to make:
 """
@@ -1114,9 +1115,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-On a logarithmic axis these are four straight lines, as predicted. Two conclusions also hold, roughly, beyond linear
-teachers: the best learning rate is a *fraction of the one at which training explodes* (here a half), and that limit
-depends on the noise, and therefore on the batch size.
+On a logarithmic axis these are four straight lines, as predicted. Two conclusions are worth remembering for other
+models, although we've shown them only for linear teachers: the best learning rate is a *fraction of the one at which
+training explodes* (here a half), and that limit depends on the noise, and therefore on the batch size.
 
 *Try it yourself:* use a quarter of the batch, `B = 64`. With `factor`, which computes $q$, find the best learning rate
 and the one at which training explodes, then see whether `learn`, which runs the training, agrees.
@@ -1128,8 +1129,8 @@ starts low and increases for a while; this is called *warm-up*. Toward the end, 
 loss from settling, so the learning rate goes down, often along half a period of a *cosine*. Together these make a
 **learning-rate schedule**: the learning rate as a function of the step.
 
-The usual way in PyTorch is a *scheduler*, an object that counts its own steps, so it has a state that you have to save
-and may forget. A plain *function of the step* has none.
+The usual way in PyTorch is a *scheduler*, an object that counts its own steps, so it has a state that you have to
+remember to save. A plain *function of the step* has none.
 
 ### Exercise 9.6 · Warm-up and cosine (optional) &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -1192,10 +1193,10 @@ steps. Does warm-up help there? (On average, those gradients point in the right 
 
 ## 8 · Where did the step go?
 
-Until the end of the lecture we'll train a small language model like the one by Bengio and others (2003): it takes
-the last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers. It
-has dropout, so there's randomness in each step. Its learning rate rises for ten steps and then falls linearly, as a
-plain function of the step. *Everything below runs on the CPU with one thread*, because we want to compare bits.
+For the rest of the lecture we'll train a small language model like the one by Bengio and others (2003): it takes the
+last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers. It has
+dropout, so there's randomness in each step. Its learning rate rises for ten steps and then falls linearly, as a plain
+function of the step. *Everything below runs on the CPU with one thread*, because we want to compare bits.
 
 The loss is the usual one for classification. The **cross-entropy loss** is minus the logarithm of the probability that
 the model gave to the correct token, averaged over all positions.
@@ -1269,8 +1270,8 @@ number of equally likely choices that would give this loss: here 256 at first. *
 logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
 Now, where does the time of a step go? A **profiler** records when each operation of a program begins and ends.
-`torch.profiler.profile` does this for everything that PyTorch runs in its block. It knows the operators, the backward
-pass and the optimizer; `record_function` labels other parts of your program.
+`torch.profiler.profile` does this for everything that PyTorch runs in its block. It labels the operators, the backward
+pass and the optimizer by itself; `record_function` labels other parts of your program.
 
 The two linear layers multiply matrices: once each in the forward pass, and twice in the backward pass. These six
 products do all the FLOPs that lecture 06 counts. The rest (looking up vectors, GELU, dropout, softmax, AdamW) doesn't
@@ -1352,11 +1353,11 @@ assert sum(row.count for row in products) == 6 * profiled_steps
 
 # %% [markdown]
 r"""
-Read such a trace from the top. The first table has the parts of your own loop. If `batch` takes much of the step, you
-need section 3; if it doesn't, overlapping can't help. The second table has the operators, with the time that each spent
-itself, without the operators that it called. `mm` and `addmm` are the products (`addmm` also adds the bias). Look for
-operators that do no FLOPs and take time all the same. Drawing dropout's mask is one, `bernoulli_`: it needs a random
-number for each of the 131,072 hidden activations of a batch.
+Read a profile like this from the top. The first table has the parts of your own loop. If `batch` takes much of the
+step, you need section 3; if it doesn't, overlapping can't help. The second table has the operators, with the time spent
+in each operator itself, not counting the operators that it called. `mm` and `addmm` are the products (`addmm` also adds
+the bias). Look for operators that do no FLOPs and take time all the same. One of them is `bernoulli_`, which draws
+dropout's mask: it needs a random number for each of the 131,072 hidden activations of a batch.
 
 *Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much of the step disappears?
 """
@@ -1370,16 +1371,55 @@ r"""
 
 `trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev, and gaps in it are
 where the device waits. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare the
-device's times. For memory, CUDA's allocator keeps a record: call `torch.cuda.memory._record_memory_history()` before
-the step and `torch.cuda.memory._dump_snapshot("snapshot.pickle")` after it, and open the file at
-pytorch.org/memory_viz. This **memory snapshot** shows each block, and the line of Python that allocated it.
+device's times.
 
+For memory, PyTorch's CUDA allocator can keep a history. A **memory snapshot** has every block in it: its size, when it
+was allocated and freed, and by which line of Python. On a GPU, the next cell takes one of a single step, and lists the
+largest of the step's blocks at the peak. (`torch.cuda.memory._dump_snapshot("snapshot.pickle")` writes it to a file,
+which you can open at pytorch.org/memory_viz.)
+"""
+
+
+# %% tags=["timed"]
+def recorded_step() -> list[Block]:
+    """The blocks that the allocator of the GPU hands out in a step, after one to warm up."""
+    model, optimizer, generator = new_run(0)
+    model.to(device)
+
+    def next_batch() -> tuple[Tensor, Tensor]:
+        inputs, targets = get_batch(tokens, 16, 64, generator)
+        return inputs.to(device), targets.to(device)
+
+    train(model, optimizer, next_batch, next_byte_loss, lr_at, range(1))
+    torch.cuda.memory._record_memory_history(stacks="python", clear_history=True)
+    train(model, optimizer, next_batch, next_byte_loss, lr_at, range(1, 2))
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(enabled=None)
+    return blocks(snapshot["device_traces"][device.index])
+
+
+if device.type == "cuda":
+    recorded = recorded_step()
+    peak = held_at_peak(recorded)
+    together = readable(sum(block.nbytes for block in peak), "B")
+    print(
+        f"{len(recorded)} blocks in a step; at the peak, {len(peak)} of them hold {together}:"
+    )
+    for block in sorted(peak, key=lambda block: -block.nbytes)[:8]:
+        print(f"{block.nbytes:>12,} B  {block.where or '(the backward pass)'}")
+    logits = 4 * 16 * 64 * 256  # float32, batch, context, bytes
+    assert any(block.nbytes == logits for block in recorded)
+else:
+    print(
+        "On an NVIDIA GPU, this cell lists the blocks at the peak of a step, and their lines."
+    )
+
+# %% [markdown]
+r"""
 ## 9 · Checkpoints
 
 A **checkpoint** is a file that contains everything another process needs to continue a run. What has to be in it?
 Everything that the *next* step depends on.
-
-A seeded run on a CPU repeats to the last bit, and we'll use this to test checkpoints.
 
 > **Trap: a checkpoint that nobody reads.** You may see a run resumed like this:
 >
@@ -1391,8 +1431,9 @@ A seeded run on a CPU repeats to the last bit, and we'll use this to test checkp
 > … and there it ends. Nothing has been *restored*: the dictionary `loaded` is never used. And if both parts were
 > restored, would that be enough?
 
-Let's find out. We save the run after 20 of 40 steps, a new process loads everything except one part, and we count how
-many of the next 20 losses equal those of the run that never stopped, from the first on.
+Let's find out. We save the run after 20 of 40 steps, load everything except one part into a fresh model and optimizer,
+as a new process would, and count how many of the next 20 losses equal those of the run that never stopped. (We stop
+counting at the first one that differs.)
 
 **Predict.** If only the optimizer's state is forgotten, how many of the 20 losses are right, to the last bit?
 """
@@ -1448,8 +1489,8 @@ for name in ("optimizer", "data position", "global generator", "step"):
 r"""
 The loss of a step is computed *before* the update, so the first one doesn't depend on the optimizer. That's why a loss
 that "continues where it left off" proves little. A plot doesn't help either: unless the model itself is forgotten, it
-looks perfectly healthy. Only the bits show the difference. (The last line of the output, "all", is a run that forgets
-everything, as those notes do.)
+looks perfectly healthy. Only the bits show the difference. (The last line of the output, "all", is a run that restores
+nothing, as in the trap above.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
@@ -1625,13 +1666,15 @@ print(f"if saving takes 5 s: {lost(math.sqrt(2 * 5 * one_failure), 5, one_failur
 assert abs(by_formula - by_search) < 1 and round(by_formula / 60) == 19
 assert round(lost(by_formula, 60, one_failure), 3) == 0.104
 assert round(1 - FACTS["Llama 3.1 405B effective training time"].value, 3) == 0.1
+assert round(12 * FACTS["Llama 3.1 405B parameters"].value / 2e12, 1) == 2.4  # s at 2 TB/s
+
 
 # %% [markdown]
 r"""
 Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
-causes together. Their storage takes 2 TB/s, and 7 TB/s at its peak, so they need not wait a minute; The Llama 3 Herd of
-Models, section 3.3.1.) That's why people work on *fast* checkpoints: each GPU saves only its own part, which is first
-copied to the CPU's memory and then written to disk while training goes on.
+causes together. Their storage sustains 2 TB/s, with peaks of 7 TB/s: The Llama 3 Herd of Models, section 3.3.1. At 2
+TB/s, 12 bytes for each of 405 billion parameters take 2.4 seconds.) That's why people work on *fast* checkpoints: each
+GPU saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
 
 ### What a more careful version adds (optional)
 
@@ -1765,9 +1808,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-Nothing was lost but the steps since the last checkpoint. The seam doesn't show in the plot, in the weights,
-or in any bit. So here's the answer to our question: a run must remember *everything that its next step depends on*, and
-write it down *completely or not at all*.
+Pulling the plug cost the time of 15 steps, those since the last checkpoint, and nothing else: the seam doesn't show in
+the plot, in the weights, or in any bit. So here's the answer to our question: a run must remember *everything that its
+next step depends on*, and write it down *completely or not at all*.
 
 This bit-for-bit agreement requires the same machine, the same number of threads and the same version of PyTorch. If you
 move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may differ after
@@ -1811,10 +1854,10 @@ bits, on a machine where equal bits are guaranteed. For a schedule, prefer a fun
 state.
 
 **Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
-slow, and overlapping hides it as long as it takes no longer than the step. A profile shows which of them it is, and how
-much time goes into operations that do no FLOPs. The best learning rate is a fraction of the
-one at which training explodes. Seeds fix the draws, not the order of additions. With sixteen thousand GPUs something
-fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds.
+slow, and overlapping hides it as long as it takes no longer than the step. A profile shows whether batches or
+computation take the time, and how much time goes into operations that do no FLOPs. For a linear teacher, the best
+learning rate is half of the one at which training explodes. Seeds fix the draws, not the order of additions. With
+sixteen thousand GPUs something fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds.
 
 Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All parameters here were in float32. When
 are half as many bytes enough?

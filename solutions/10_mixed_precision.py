@@ -44,8 +44,8 @@ show_progress()
 r"""
 ## 1 · What 16 bits gain and lose
 
-First, the gain. An H100 multiplies shorter numbers faster: `float32` itself doesn't run on the tensor cores, but all of
-the shorter formats do (these are dense rates, from the table in lecture 05):
+First, the gain. An H100 multiplies numbers in narrower formats faster: `float32` itself doesn't run on the tensor
+cores, but all of the narrower formats do. These are dense rates, from the table in lecture 05:
 """
 
 # %% tags=["item-87"]
@@ -61,7 +61,7 @@ assert torch.bfloat16.itemsize == torch.float32.itemsize / 2  # and half the byt
 
 # %% [markdown]
 r"""
-Almost all the work of a model is in its matrix products, so almost all of it can run at the higher rate of a shorter
+Almost all the work of a model is in its matrix products, so almost all of it can run at the higher rate of a narrower
 format. (With `tf32`, the `float32` inputs of a product are cut to 19 bits on their way into the tensor core. That's
 faster but saves no memory.) What about the device that this notebook runs on?
 
@@ -89,8 +89,9 @@ r"""
 (On a CPU this depends on the instruction set. A CPU without `bfloat16` instructions converts each number first, so it's
 slower in `bfloat16` than in `float32`.)
 
-What's the cost? A product in `bfloat16` has an error of 0.3%. That may sound like a lot, but its sums are accumulated
-in `float32`, and as lecture 02 showed, such noise is small compared with the noise of the batch.
+What's the cost? A product in `bfloat16` has an error of 0.3%. That may sound like a lot. But the sums are accumulated
+in `float32`, so the error doesn't grow with their length, and as lecture 02 showed, such noise is small compared with
+the noise of the batch.
 """
 
 
@@ -151,13 +152,13 @@ r"""
 > the fourth of our four runs. What makes precision *mixed* is what that claim leaves out: weights and averages in
 > `float32`, and for `float16` a scaled loss.
 
-*Try it yourself:* run `forget` with `float16`. Then use `betas=(0.9, 0.95)`, as language models often do:
-does `bfloat16` forget now?
+*Try it yourself:* run `forget` with `float16`. Then use `betas=(0.9, 0.95)`, a common choice for language models: does
+the average in `bfloat16` shrink now?
 
 ## 2 · The lost update
 
-An update $u$ is added to a weight $w$. If $u$ is less than half the gap between $w$ and its neighbor, then $w + u$
-rounds back to $w$: the format *swallows* the update.
+An update $u$ is added to a weight $w$. If $u$ is less than half the gap between $w$ and its neighbor in that direction,
+then $w + u$ rounds back to $w$: the format *swallows* the update. (Numerical analysts call this *swamping*.)
 
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -267,8 +268,8 @@ r"""
 At 0.5 the gap of `bfloat16` doubles. Half of the gap is now more than the step, so nothing moves any further. There's
 no warning and no NaN, only a loss that stops falling, which can also happen for harmless reasons.
 
-This mistake is hard to find because it depends on the *learning rate*. With warm-up and decay the learning rate is
-small at the beginning and at the end of training, and that's when most updates are lost.
+Stuck weights are hard to diagnose, because whether a weight gets stuck depends on the *learning rate*. With warm-up and
+decay the learning rate is small at the beginning and at the end of training, and that's when most updates are lost.
 
 *Try it yourself:* where do the weights stop with a learning rate of 0.003? And in `float16`, with 0.001? Predict it
 with your function, then run `walk`, which is defined in the folded cell above.
@@ -413,20 +414,15 @@ plots.show(
 # %% [markdown]
 r"""
 Look closely at the stuck weight before it stops: between 0.25 and 0.5 it rises nearly *twice* as fast. A step of 0.001
-is just more than half a gap there, so it's rounded up to a whole one. (Stochastic rounding, from lecture 02, is another
+is just over half a gap there, so it's rounded up to a whole one. (Stochastic rounding, from lecture 02, is another
 remedy. It takes no extra bytes, but adds noise.)
 
 The master weight ends slightly off its target, because the loss sees only the rounded copy: once *that* jumps back and
 forth between the two numbers around the target, the gradient alternates in sign. Here that's the only cost in accuracy.
 
-What does it cost in bytes? AdamW keeps two averages for each parameter, in the dtype of the parameter it's given.
-
-**Predict.** How many bytes per parameter do `bfloat16` weights, `bfloat16` gradients, `float32` masters and their two
-averages take together?
+What does it cost in bytes? Lecture 00 added up 16 per parameter. AdamW keeps two averages for each parameter, in the
+dtype of the parameter it's given; let's make these tensors and count:
 """
-
-# %%
-guess = None  # bytes per parameter
 
 
 # %% tags=["item-87"]
@@ -453,7 +449,7 @@ costs = {
 }
 for name, cost in costs.items():
     print(f"{name:>30}: {cost:g} bytes per parameter")
-reconcile("with master weights", guess, costs["bfloat16 with float32 masters"], "bytes")
+
 
 assert costs["float32"] == 4 + 4 + (4 + 4) == 16
 assert costs["bfloat16 with float32 masters"] == 2 + 2 + 4 + (4 + 4) == 16
@@ -461,8 +457,8 @@ assert costs["bfloat16 alone"] == 2 + 2 + (2 + 2) == 8
 
 # %% [markdown]
 r"""
-It's sixteen, the same as `float32` throughout. Mixed precision makes training *faster* and its activations half as
-large (section 4). But its weights, gradients and optimizer state take as much memory as before.
+It's sixteen, the same as `float32` throughout. Mixed precision makes training *faster* and, except with small batches,
+its activations smaller (section 4). But its weights, gradients and optimizer state take as much memory as before.
 
 > **Trap: the gradient that's stored twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
 > long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
@@ -473,9 +469,9 @@ Where does the curve stop now, and how fast does it rise before that?
 
 ### Exercise 10.3 · Keep what was lost (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-A master weight costs four bytes. You can get the same for two, because you can compute what rounding loses: it's the
-difference between what you wanted to add and the actual change in the weight. Keep it in a second tensor of the same
-dtype, and add it next time. (This is William Kahan's compensated summation, from 1965.)
+A master weight costs four bytes. You can get the same effect for two, because you can compute what rounding loses: it's
+the difference between what you wanted to add and the actual change in the weight. Keep it in a second tensor of the
+same dtype, and add it next time. (This is William Kahan's compensated summation, from 1965.)
 
 Write `compensated_add(weight, lost, update)`. It returns two new tensors:
 
@@ -484,9 +480,9 @@ Write `compensated_add(weight, lost, update)`. It returns two new tensors:
 
 All tensors, including the two new ones, have the same dtype (floating-point, 16 or 32 bits), shape and device. (The
 check also uses the meta device, whose tensors have no values to read.) Don't change the arguments. You may rely on two
-things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost` but (unless that sum is 0)
-less than $5 \cdot 10^8$ times as large. Second, that sum is itself a number of the dtype. (In real training it gets
-rounded a little, which loses nothing important.)
+things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost`; and if that sum isn't 0,
+`weight` is less than $5 \cdot 10^8$ times as large. Second, that sum is itself a number of the dtype. (In real training
+it gets rounded a little, which loses nothing important.)
 """
 
 
@@ -515,10 +511,12 @@ their sum isn't: in which order do you add?</details>
 format holds both exactly, and their difference too, even though <code>new_weight</code> isn't the exact sum.</details>
 
 **Why it matters.** Compensation takes two bytes instead of a master weight's four, and it works for Adam's averages as
-well. You can use the trick wherever a long sum is kept in a short format: running means, large counters, the energy of
-a simulation.
+well. You can use the trick wherever a sum of many terms is kept in a narrow format: running means, large counters, the
+total energy in a simulation.
 
-### Do the compensated weights arrive? (optional)
+### Do the compensated weights reach their targets? (optional)
+
+Here's the run of section 2 in `bfloat16` again, now with your `compensated_add`:
 """
 
 # %% tags=["item-87"]
@@ -543,8 +541,8 @@ r"""
 ## 4 · Autocast
 
 You could convert tensors to `bfloat16` by hand, at each operation. **Autocast** does this for you: it chooses a dtype
-for each operation. With it the model *stays* in `float32`, so its parameters are their own master weights, and
-operations that benefit from 16 bits get 16-bit copies of their inputs.
+for each operation and converts the inputs. With it the model *stays* in `float32`, so its parameters are their own
+master weights, and operations that benefit from 16 bits get 16-bit copies of their inputs.
 """
 
 # %% tags=["item-87"]
@@ -638,7 +636,8 @@ r"""
 
 Shouldn't the activations be half as large? Take a network of 64, 256, 256 and 10 units, with ReLUs between the layers,
 and a batch of 32. In `float32`, autograd keeps the following for the backward pass: the outputs of the two hidden
-layers (each ReLU's output is the next layer's input), the output of the log-softmax, and one number:
+layers (each ReLU's output is the next layer's input), the output of the log-softmax, and one number by which the loss
+divides, the number of examples:
 
 $$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
 
@@ -729,7 +728,7 @@ autograd keep now? Predict first.
 
 Some GPUs (V100, T4) multiply fast in `float16` but not in `bfloat16`. The precision of `float16` is eight times as
 good; the problem is its range. The loss is a mean, so the larger the batch, the smaller each example's share of the
-gradient. Take a million examples, split into 4,096 parts (*micro-batches*) of 256 whose gradients are added up: each
+gradient. Take a million examples, split into 4,096 parts (*microbatches*) of 256 whose gradients are added up: each
 part contributes its loss divided by 4,096. The next cell computes the gradients that flow back between the layers.
 """
 
@@ -799,8 +798,8 @@ for factor in (1.0, 2.0**16):
 
 # %% [markdown]
 r"""
-Shift them yourself. Which powers of two keep all, or nearly all, of these gradients normal in `float16`? Which ones in
-E5M2 and E4M3, the 8-bit formats of section 6? And which does `bfloat16` need?
+Now shift the gradients yourself. Which powers of two keep all, or nearly all, of them normal numbers in `float16`?
+Which ones in E5M2 and E4M3, the 8-bit formats of section 6? And which does `bfloat16` need?
 """
 
 # %%
@@ -955,8 +954,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-Every skipped step is at or above the limit that we predicted, and no step below the limit is skipped. With the usual
-interval of 2,000, about one step in 2,000 is skipped once the factor has found its limit.
+To within 10%, every skipped step had a factor above the limit that we predicted, and every other step a factor below
+it. With the usual interval of 2,000, about one step in 2,000 is skipped once the factor has found its limit.
 
 `GradScaler` splits your `step` into three methods: `scaler.unscale_(optimizer)` divides the factor out,
 `scaler.step(optimizer)` steps unless there was an overflow (and divides first, if you haven't), and `scaler.update()`
@@ -1062,14 +1061,14 @@ get?
 
 ## 6 · Eight bits, and four
 
-Since the Hopper and Ada generations, NVIDIA's tensor cores have multiplied 8-bit floating-point numbers at twice the
-rate of 16-bit ones. Lecture 02 introduced the two formats: E4M3, up to 448, with three bits of mantissa, and E5M2, up
-to 57,344, with two.
+Since the Hopper generation (the H100) and Ada (the RTX 4090), NVIDIA's tensor cores have multiplied 8-bit
+floating-point numbers at twice the rate of 16-bit ones. Lecture 02 introduced the two formats: E4M3, up to 448, with
+three bits of mantissa, and E5M2, up to 57,344, with two.
 
 With so few numbers, one scale for the whole model isn't enough. Each *tensor* gets its own, or even each *block* of
 neighboring elements (block scaling, from lecture 02), chosen so that the largest element becomes the largest number of
-the format. Storing a tensor in fewer bits with such scales is called **quantization**. First make sure that your device
-supports such tensors at all:
+the format. Storing a tensor in fewer bits, with one or more scales, is called **quantization**. First make sure that
+your device supports such tensors at all:
 """
 
 # %% tags=["item-87"]
@@ -1090,9 +1089,9 @@ r"""
 Write `quantize_blocks(x, block, dtype)`. It splits the elements of `x`, in the order of `x.flatten()`, into blocks of
 `block` neighbors and gives each block a scale of its own. It returns `(codes, scales)`: `codes` is a tensor with that
 8-bit dtype and the shape of `x`, and `scales` is a `float32` tensor with one number for each block, in the order of the
-blocks. Each element is approximately its code times the scale of its block, and in each block the element with the
-largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or its negative). So with
-`block = x.numel()` the whole tensor has a single scale.
+blocks. All scales are positive. Each element is approximately its code times the scale of its block, and in each block
+the element with the largest magnitude becomes the largest number of the format, `torch.finfo(dtype).max` (or its
+negative). So with `block = x.numel()` the whole tensor has a single scale.
 
 Each code is the element divided by the scale, rounded to the nearest number of the format as PyTorch's conversion does.
 (You may assume that, unless the scale is a power of two, no quotient is so close to a tie that the rounding error of
@@ -1125,8 +1124,8 @@ called <em>amax</em>. Which scale turns one of them into <code>torch.finfo(dtype
 <details><summary>Hint 2</summary>For a block of zeros, amax is 0, and so would be the scale. What would the codes be then?
 Handle those blocks separately, with <code>torch.where</code>.</details>
 
-**Why it matters.** Recipes for training and inference in 8 or 4 bits consist of this function and two decisions: how
-many elements share a scale, and when do you look for the largest one?
+**Why it matters.** At the heart of a recipe for training or inference in 8 or 4 bits are this function and two
+decisions: how many elements share a scale, and when to look for the largest one.
 
 With a single scale for each matrix, the scales can be factored out of a product. So the hardware multiplies the codes,
 accumulates the products, and multiplies by both scales once at the end:
@@ -1193,10 +1192,11 @@ assert round(math.log(448 / 2**-10)) == 13  # from the largest to half of the sm
 
 # %% [markdown]
 r"""
-Why are there so many? Among so many values of $z$ the largest is well above 4, and the largest gradient is about
-$e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So most
-gradients with $z$ below 0 become 0, and that's half of all. E5M2 spans more, which is why the recipes of 2022 to 2024
-used it for gradients. Now let 32 neighbors share a scale.
+Why do so many become 0 in E4M3? Among so many values of $z$ the largest is well above 4, and the largest gradient is
+about $e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So most
+gradients with $z$ below 0 become 0, and that's half of all. E5M2 spans more, and the paper that proposed both formats
+recommends it for gradients ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)). Now let 32 neighbors
+share a scale.
 
 **Predict.** What percentage of the same gradients become 0 in E4M3 with blocks of 32? (Among 32 values of $z$, the
 largest is usually about 2.)
@@ -1214,8 +1214,8 @@ assert 0.03 < in_blocks < 0.04  # here z has to be below about 2 - 13/3, which i
 
 # %% [markdown]
 r"""
-So with blocks, E4M3 serves both passes. A block's scale takes eight bits, a quarter of a bit for each element, and in
-return each element has one more bit of mantissa than in E5M2.
+So with blocks, E4M3 serves both passes. In MXFP8 a block's scale takes eight bits (ours takes 32), a quarter of a bit
+for each element, and in return each element has one more bit of mantissa than in E5M2.
 
 Are real gradients like that? Take those of section 5, at the output of the first tanh. And let's also try four bits,
 FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion to FP4, so the next cell rounds by hand, with
@@ -1291,7 +1291,7 @@ up to a power of two, as here for MXFP4, a scale can leave half of the range unu
 mantissa, come close to those in `float32`.
 
 Blocks don't cure the coarse steps, though. A gradient below a quarter of its block's scale becomes 0 *every* time it's
-rounded to nearest, so the error has a direction. Stochastic rounding (lecture 02) removes that direction: the single
+rounded to nearest, so the error has a direction. Stochastic rounding (lecture 02) removes that direction: each single
 error is larger, but it averages out over many steps.
 """
 
@@ -1311,7 +1311,7 @@ assert fp4_errors["stochastic, mean of 100"] < fp4_errors["to nearest"] / 5
 
 # %% [markdown]
 r"""
-Here's what the recipes do that *Transformer Engine*, NVIDIA's library for low-precision training, implements:
+Here's what the recipes in *Transformer Engine*, NVIDIA's library for low-precision training, do:
 
 - Only the matrix products of linear layers use 8 or 4 bits. Everything between them stays in 16 bits: softmax, norms,
   sums. Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3.
@@ -1324,8 +1324,8 @@ Here's what the recipes do that *Transformer Engine*, NVIDIA's library for low-p
 - `NVFP4BlockScaling` uses FP4 for weights, activations and gradients, and rounds the gradients stochastically. NVIDIA's
   recipe ([arXiv:2509.25149](https://arxiv.org/abs/2509.25149)) keeps some layers in wider formats.
 
-*Try it yourself:* quantize `wide` in blocks of 32 with `e5m2`. How many become 0, and what's the relative error beside
-that of E4M3?
+*Try it yourself:* quantize `wide` in blocks of 32 with `e5m2`. How many become 0, and how does the relative error
+compare with E4M3's?
 
 ## 7 · One training, four times
 
@@ -1470,17 +1470,18 @@ forward pass and the loss; parameters, gradients and optimizer state stay `float
 scale, backward, unscale, clip, `scaler.step`, `scaler.update`. A `bfloat16` weight swallows every update smaller than
 0.2% of its own size. Training with AdamW takes 16 bytes per parameter, in `float32` or in `bfloat16` with master
 weights, and autocast keeps 16-bit copies of weights until the backward pass is done. With eight bits or four, use one
-scale per tensor or block: its largest magnitude divided by the format's.
+scale per tensor or block: the largest magnitude in it divided by the largest number of the format.
 
-**Mindset.** For each tensor, ask what's done with it. If it's multiplied, a short format is fine. If small amounts are
-added to it again and again, it needs a long one. If a loss is stuck, compare the size of the updates with the gap
+**Mindset.** For each tensor, ask what's done with it. If it's multiplied, a narrow format is fine. If small amounts are
+added to it again and again, it needs a wider one. If a loss is stuck, compare the size of the updates with the gap
 between neighboring numbers near the weights before you change the learning rate. Print the loss scale, and count the
 skipped steps.
 
-**Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a second copy
-fixes that. Mixed precision makes training faster, but it saves memory only on activations. Rounding errors do little
-harm when they're random, since they average out. Blocks make a narrow range do, at a quarter or half a bit per number.
-Updates that are swallowed at every step never come back.
+**Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a `float32` copy
+of the weights fixes that. Mixed precision makes training faster, but it saves memory only on activations, and only if
+the batch is large. Rounding errors do little harm when they're random, since they average out. With blocks, a narrow
+range is enough, at a cost of a quarter or half a bit per number. Updates that are swallowed at every step never come
+back.
 
 Next: [11 · Memory](../11_memory/11_memory.ipynb). For a large model, sixteen bytes per parameter are too many for one
 card. How can you get by with fewer?

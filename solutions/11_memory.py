@@ -6,9 +6,9 @@ r"""
 
 > **The model doesn't fit. What can you trade for memory?**
 
-In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce them. None of the methods
-is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn less. So
-for each method we write down what it saves and what it costs, run it, and measure both.
+In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce their number. None of the
+methods is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn
+less. So for each method we write down what it saves and what it costs, run it, and measure both.
 
 This lecture stays on one device. By the end you'll have trained a model four times, adding one method each time, and
 you'll have predicted every byte that each of these runs needs.
@@ -163,14 +163,14 @@ r"""
 ## 2 · Gradient accumulation
 
 The gradient of a mean over a batch is the mean of the gradients of its rows. So you needn't process the whole batch at
-once. **Gradient accumulation** runs the forward and backward pass on the parts of the batch (*micro-batches*) one by
+once. **Gradient accumulation** runs the forward and backward pass on the parts of the batch (*microbatches*) one by
 one: the activations of each part are freed as soon as that part is done, and `backward` *adds* to the gradients of the
 previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
 optimizer step.
 
-**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. How many times as large is it
-for the whole batch at once as in eight parts, for the model above? (On a CPU: $B = 512$, $d = 64$, $L = 8$. On a GPU:
-1,024, 256, 8.)
+**Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. For the model above, by what
+factor does this sum shrink if the batch is processed in eight parts instead of all at once? (On a CPU: $B = 512$, $d =
+64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
 
 # %%
@@ -360,9 +360,9 @@ check("Checkpoint")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
-<details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find that gradient? And which gradient does that pass start from?</details>
+<details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
 
-**Why it matters.** The reentrant variant of `torch.utils.checkpoint` is a `torch.autograd.Function` like this one.
+**Why it matters.** With `use_reentrant=True`, `torch.utils.checkpoint` is a `torch.autograd.Function` like this one.
 Three comparisons show what you've built: the gradients are the same, it keeps fewer bytes, and it needs more FLOPs.
 """
 
@@ -388,9 +388,8 @@ assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-It keeps a ninth of the bytes for a third more FLOPs. (The first input is data and doesn't count, but the loss keeps the
-errors, which take up just as much.) When the backward pass reaches a block, that block's $9d$ numbers exist too, but
-only for one block at a time.
+It keeps a ninth of the bytes for a third more FLOPs. (The first input doesn't count, but the errors do, as before.)
+When the backward pass reaches a block, that block's $9d$ numbers exist too, but only for one block at a time.
 
 PyTorch's own version, `torch.utils.checkpoint`, keeps the same number of bytes, and does something that yours doesn't.
 
@@ -477,8 +476,8 @@ others (2022, arXiv:2205.05198) count
 $$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes},$$
 
 where $5as/h$ is attention's $s \times s$ part. If you recompute the whole layer, only $2sbh$ is left. *Selective*
-recomputation recomputes only attention's part, which is large and cheap to compute, and leaves $34sbh$. For GPT-3, $a =
-96$, $s = 2{,}048$ and $h = 12{,}288$:
+recomputation, or selective checkpointing, recomputes only attention's part, which is large and cheap to compute, and
+leaves $34sbh$. For GPT-3, $a = 96$, $s = 2{,}048$ and $h = 12{,}288$:
 """
 
 
@@ -683,9 +682,9 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 # %% [markdown]
 r"""
 The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$ bytes. So you need at least rate /
-link tokens, for *any* model. With 8,192 tokens, the copies take half a second and the computation a second, and the
-copies are hidden completely. With a quarter of the tokens, the step takes twice as long as without offloading, even
-with overlap. In return, the GPU needs 96 GB less memory.
+link tokens, for *any* model. For Llama 3.1 8B with 8,192 tokens, the copies take half a second and the computation a
+second, and the copies are hidden completely. With a quarter of the tokens, the step takes twice as long as without
+offloading, even with overlap. In return, the GPU needs 96 GB less memory.
 
 *Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
 checkpoint keeps is offloaded too. What is moved now?
@@ -862,8 +861,8 @@ r"""
 **Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't reduce every kind
 of memory.
 
-**Predict.** All matrices of the stack become LoRA layers of rank 4. How many times as large were the *activations*
-before as they are now?
+**Predict.** All matrices of the stack become LoRA layers of rank 4. What's the ratio of the *activations* before this
+change to those after it?
 """
 
 # %%
@@ -891,13 +890,13 @@ print(f"parameters that are trained: {thin:,} of {numbers:,}")
 reconcile("activations before", guess, plain_kept / lora_kept, "times those with LoRA")
 
 assert gradient_bytes < numbers  # less than a quarter of the 4 · N bytes of the whole model's
-assert lora_kept >= plain_kept
+assert lora_kept == 4 * (9 * d + 2 * rank) * L * B > plain_kept
 
 # %% [markdown]
 r"""
-The frozen matrix no longer needs its input, but LoRA's `down` does, and for each matrix the
-$r$ numbers between LoRA's `down` and `up` are kept as well. LoRA saves memory *per parameter* and checkpointing saves
-it *per token*, so they complement each other.
+The activations even grow a little: $9d + 2r$ numbers for each row and block, instead of $9d$. The frozen matrix no
+longer needs its input, but LoRA's `down` does, and for each matrix the $r$ numbers between LoRA's `down` and `up` are
+kept as well. LoRA saves memory *per parameter* and checkpointing saves it *per token*, so they complement each other.
 
 Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
@@ -919,7 +918,7 @@ r"""
 Without activations, that takes us from two cards of 80 GB to one of 24. (You still need memory for the activations,
 which LoRA doesn't shrink.)
 
-*Try it yourself:* store the frozen part in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
+*Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
 sum then?
 """
 
@@ -984,10 +983,10 @@ r"""
 <details><summary>Hint 1</summary>Eager: how many tensors does an operation with two operands move between memory and the kernel? It's not two.</details>
 <details><summary>Hint 2</summary>Fused: which names does the kernel have to read because no operation makes them? A set contains each of them once. And what is written?</details>
 
-**Why it matters.** Elementwise operations take as long as moving their bytes does. So the ratio of the two numbers is
-the largest speedup that fusion can give.
+**Why it matters.** Memory-bound operations, as elementwise ones usually are, take as long as moving their bytes does.
+So the ratio of the two numbers is the largest speedup that fusion can give.
 
-To measure the traffic, we put an object that counts operations and bytes between PyTorch and its kernels. GELU takes
+To measure the traffic, we insert an object between PyTorch and its kernels; it counts operations and bytes. GELU takes
 eight operations, with temporaries that we call `a` to `g`.
 """
 
@@ -1093,8 +1092,8 @@ Fusion saves memory, too: autograd would have kept several intermediate results 
 backward pass recomputes them from $x$. That's a checkpoint made by the compiler. Fusion doesn't help a large matrix
 product, which is compute-bound and already a single kernel.
 
-*Try it yourself:* give `compiled_kernels` a softmax, written out: subtract the maximum, `exp`, divide by the sum. How
-many kernels do you get?
+*Try it yourself:* give `compiled_kernels` (in the folded code above) a softmax, written out: subtract the maximum,
+`exp`, divide by the sum. How many kernels do you get?
 """
 
 # %% [markdown]
@@ -1204,8 +1203,9 @@ assert exact == len(ledger)
 
 # %% [markdown]
 r"""
-What's left is what none of the three reduces: the parameters and their gradients. To reduce the gradients, you'd use
-LoRA; to reduce the parameters, you'd keep them in 16 bits, without master weights in float32.
+What did it cost? More and smaller passes, a third more FLOPs for the checkpoints, and an update rule with another
+learning rate. What's left is what none of the three reduces: the parameters and their gradients. To reduce the
+gradients, you'd use LoRA; to reduce the parameters, you'd keep them in 16 bits, without master weights in float32.
 
 Back to our first question: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """

@@ -12,8 +12,8 @@ layers. Each choice saves different kinds of memory, and you pay for each one in
 
 In this lecture you'll write the pieces and run them in two real processes on your machine. By the end, two processes
 train one model together, each keeping half of the AdamW state. They arrive at the same weights as one process that does
-everything alone, and you'll have predicted every byte that they hold and send. You'll also know when the sending takes
-longer than the computing.
+everything alone, and you'll have predicted every byte that they hold and send. You'll also know when communication
+takes longer than computation.
 """
 
 # %%
@@ -44,8 +44,8 @@ show_progress()
 r"""
 ## 1 · What you can divide
 
-Here is Llama 3.1 8B again, the way it is usually trained, with one sequence of 8,192 tokens. As you saw in lecture 11,
-that takes more than twice the memory of an H100. There are four things you can divide among several cards:
+Let's take Llama 3.1 8B again, with the usual recipe and one sequence of 8,192 tokens. As you saw in lecture 11, that
+takes more than twice the memory of an H100. There are four things you can divide among several cards:
 
 | what you divide | what shrinks on each card | what you pay |
 |---|---|---|
@@ -55,7 +55,7 @@ that takes more than twice the memory of an H100. There are four things you can 
 | the layers: pipeline parallelism (5) | all of the above | cards wait for each other |
 
 We'll try them on the model from lecture 11, a stack of residual blocks, each with two matrices and a GELU. The folded
-code has it again, and `enter`, which writes every count into a ledger and fails if the prediction was wrong.
+code below repeats it, along with `enter`, which writes every count into a ledger and fails if the prediction was wrong.
 """
 
 
@@ -116,8 +116,9 @@ assert round(one_card / card, 1) == 2.2
 r"""
 ## 2 · Data parallelism
 
-From here on we need more than one process. A *rank* is one of several processes that run the same program, each with
-its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is compute and send messages.
+From here on we need more than one process. A *rank* (no relation to LoRA's) is one of several processes that run the
+same program, each with its own memory and, on a real cluster, its own GPU. Ranks share nothing. All they can do is
+compute and send messages.
 
 `launch(f, 2, …)` starts two of them on this machine and calls `f(group, …)` in each. `group.rank` is the number of this
 rank, and `group.size` is how many there are. They communicate through **collectives**, operations that *every* rank has
@@ -149,13 +150,13 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all_reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees, and chooses
-among them by the size and the machines.) Cut the vector into as many equal pieces as there are ranks. In each round,
-every rank sends one piece to its neighbor on one side, receives one from the other side, and adds it to its own copy of
-that piece. After $n - 1$ rounds, each rank holds one piece of the complete sum. That is a **reduce-scatter**: each rank
-ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces travel around the ring until every
-rank has all of them, which is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends
-up with the whole sum.
+What does an all-reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees, and chooses
+among them based on the message's size and the network.) Cut the vector into as many equal pieces as there are ranks. In
+each round, every rank sends one piece to its neighbor on one side, receives one from the other side, and adds it to its
+own copy of that piece. With $n$ ranks, each of them holds one piece of the complete sum after $n - 1$ rounds. That is a
+**reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces
+travel around the ring until every rank has all of them, which is an **all-gather**. Do one after the other and you have
+an **all-reduce**: every rank ends up with the whole sum.
 
 **Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
 ranks, how many times as many?)
@@ -251,14 +252,14 @@ assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
 
 # %% [markdown]
 r"""
-Apart from a percent or so for message headers, the measured bytes match your count. (An all-gather of a million numbers
-on *each* of two ranks gives two million: 8 MB.) And however many ranks there are, none of them ever sends more than
-twice the vector's bytes.
+Apart from a percent or so for message headers, the measured bytes match your count: each of two ranks sends 4 MB in an
+all-reduce of 4 MB. (An all-gather of a million numbers on *each* of two ranks gives two million: 8 MB.) And however
+many ranks there are, none of them ever sends more than twice the vector's bytes.
 
 But bytes aren't everything. Suppose that a message has a latency of 10 µs, and that its bytes then pass at 50 GB/s:
 """
 
-# %%
+# %% tags=["folded"]
 for what, size in (
     ("a vector of 4,096 numbers", 4 * 4_096),
     ("all gradients of Llama 3.1 8B", 4 * llama.parameters),
@@ -280,15 +281,16 @@ rounds does, and every rank you add brings two more rounds. That's why gradients
 the backward pass has filled it.
 
 In **data parallelism** every rank holds the whole model and processes its own part of the batch. After the backward
-pass, one all-reduce averages the gradients, so all ranks take the same step and stay identical. It is gradient
-accumulation with the parts processed at the same time instead of one after the other.
+pass, one all-reduce sums the gradients and each rank divides them by the number of ranks, so all ranks take the same
+step and stay identical. It is gradient accumulation with the parts processed at the same time instead of one after the
+other.
 
 > **Trap: the mean.** `all_reduce` *sums*. Each rank's gradient is that of the mean loss over its own rows, so the sum
 > is `group.size` times too large. With SGD, training then behaves as if the learning rate were that many times too
 > high. Divide by `group.size`. (If the parts aren't equal, weight them, as in exercise 11.1.)
 """
 
-# %%
+# %% tags=["folded"]
 batch, width, depth = 128, 128, 4  # small: two CPU processes have to do it
 torch.manual_seed(2)
 inputs, targets = torch.randn(batch, width), torch.randn(batch, width)
@@ -327,15 +329,15 @@ r"""
 Each of the two processes saw half of the rows, and both ended up with the same gradients as one process that saw them
 all. PyTorch's `DistributedDataParallel` does the same, but starts sending while the backward pass is still running.
 
-What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until a
-time limit ends them: by default 10 minutes with NCCL and 30 with other backends. A GPU that waits inside a collective
-looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit, ends all processes,
-and says where each rank was. The exercise checks use `simulate` instead: there, the ranks are threads of one process
-and take turns. `simulate` needs no network, and notices at once when a rank will never arrive.
+What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until
+they reach a *timeout*: by default 10 minutes with NCCL and 30 with other libraries. A GPU that waits inside a
+collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit, ends all
+processes, and says where each rank was. The exercise checks use `simulate` instead: there, the ranks are threads of one
+process and take turns. `simulate` needs no network, and notices at once when a rank will never arrive.
 """
 
 
-# %%
+# %% tags=["folded"]
 def forgets(group: Group) -> Tensor:
     """Rank 1 thinks that it has nothing to say."""
     x = torch.ones(3)
@@ -353,11 +355,12 @@ except RanksError as error:
 r"""
 *Try it yourself:* run `launch(forgets, 2, seconds=10)`. What does it say, and does it take all ten seconds?
 
-## 3 · ZeRO: nobody needs all of it
+## 3 · ZeRO: no rank needs all of it
 
 Data parallelism shrinks the activations, because each rank has fewer rows. It shrinks nothing else: all ranks hold the
 same weights, the same gradients and the same optimizer state. **ZeRO**, the *zero redundancy optimizer*, keeps just one
-copy of each and divides it among the ranks (Rajbhandari and others, 2019, arXiv:1910.02054). It comes in three stages:
+copy of the weights, gradients and optimizer state, and divides it among the ranks (Rajbhandari and others, 2019,
+arXiv:1910.02054). It comes in three stages:
 
 - **Stage 1.** The optimizer state and the master weights are divided, or *sharded*. Each rank updates its own part of
   the weights, and an all-gather distributes the result.
@@ -435,6 +438,9 @@ assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
+So at stage 3, each of eight cards holds 16.1 GB, an eighth of the 128.5 GB of stage 0. At stage 1 it still holds 44.2
+GB, because the weights and gradients aren't divided.
+
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
 Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
@@ -449,7 +455,7 @@ In `step`:
 4. get everybody's parts, and copy the numbers back into the parameters, in place.
 
 Leave the parameters' own `.grad` as they are. Every rank has to end up with the same parameters, and may send no more
-in a step than a ring sends for an all_reduce of the vector.
+in a step than a ring sends for an all-reduce of the vector.
 """
 
 
@@ -491,8 +497,8 @@ r"""
 <details><summary>Hint 1</summary>Which collective gives a rank its part of the <em>sum</em> of all vectors, and no more? What turns that into the average?</details>
 <details><summary>Hint 2</summary>What comes back is the whole vector, with the padding at its end. It holds the parameters in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
 
-**Why it matters.** Stage 1 is free: since a reduce-scatter and an all-gather are the two halves of an all-reduce, it
-sends exactly what plain data parallelism sends.
+**Why it matters.** Stage 1 takes no extra communication: since a reduce-scatter and an all-gather are the two halves of
+an all-reduce, it sends exactly what plain data parallelism sends.
 
 ### All stages, for real
 
@@ -500,7 +506,7 @@ Stage 2 also divides the gradients, and stage 3 the weights as well. Here are bo
 separately. In stage 2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest.
 In stage 3 no rank *keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass
 and once in the backward pass. Your checkpoint in lecture 11 did something similar with activations: it dropped them,
-and computed them again in the backward pass.
+and computed them again in the backward pass. The folded code after that trains three steps at every stage.
 """
 
 
@@ -548,6 +554,7 @@ def divide_gradient(p: nn.Parameter, part: nn.Parameter, group: Group) -> None:
     p.register_post_accumulate_grad_hook(hook)
 
 
+# %% tags=["folded"]
 def held(tensors: Iterable[Tensor | None]) -> int:
     """Bytes of the storages behind some tensors."""
     return sum(storage_bytes(tensor) for tensor in tensors if tensor is not None)
@@ -657,8 +664,8 @@ r"""
 Each of the four ways led to the same weights as one process alone, and each rank held exactly the bytes that your
 formula predicts. The *master copy* is the part that each rank updates in stages 1 and 2, and from which the weights are
 then gathered. With float32 weights it's one copy too many; with bfloat16 weights it is the float32 copy that you need
-anyway (lecture 10), and it is divided too. What stage 3 sends has to arrive in time: while one layer computes, the next
-one's weights must already be on their way.
+anyway (lecture 10), and it is divided too. At stage 3 the weights have to arrive in time: while one layer computes, the
+next one's weights must already be on their way. (FSDP2 requests them that early, which is called *prefetching*.)
 
 *Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
 left?
@@ -677,9 +684,10 @@ slice them so that a single sum is enough:
   the terms.
 
 The backward pass is the mirror image. The gradient of the output is the same on all ranks, but the gradient of the
-*input* comes in $n$ terms, because each rank only knows what its own slice of `up` did with $x$. These terms have to be
-added too. Megatron-LM, the library from that paper, wraps the two sums in two small functions called *f* and *g*: *f*
-does nothing in the forward pass and an all-reduce in the backward pass, and *g* does the reverse.
+*input* comes in $n$ terms, because each rank can compute only the part that flows back through its own slice of `up`.
+These terms have to be added too. Megatron-LM, the library from that paper, wraps the two sums in two small functions
+called *f* and *g*: *f* does nothing in the forward pass and an all-reduce in the backward pass, and *g* does the
+reverse.
 
 ### Exercise 12.4 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
 
@@ -692,8 +700,8 @@ the first, and the last rank has the last.
 
 Every rank is given the same $x$. On every rank the output is the whole $y$. After `backward`, the gradients of $x$ and
 of the bias are those of the whole layer, and the gradients of `up` and `down` are this rank's slices of the whole
-layer's. The ranks may call all_reduce once in the forward pass and once in the backward pass, each time on a tensor of
-$x$'s shape, and may send nothing else.
+layer's. The ranks may call `all_reduce` once in the forward pass and once in the backward pass, each time on a tensor
+of $x$'s shape, and may send nothing else.
 """
 
 
@@ -813,25 +821,26 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 # %% [markdown]
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
-halved. Only the residual stream (the vector to which each block adds its output), $d$ numbers per row, is whole on
-every rank; in this measurement, the only such tensor is the errors, which the loss saves for its backward pass. You pay
-with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these
+halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
+numbers per row. (In this measurement, that's one tensor: the errors, which the loss saves for its backward pass.) You
+pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these
 travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism
 belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had **NVLink**,
 NVIDIA's direct connection between GPUs, within each server of eight, and a network of 400 Gbit/s for each GPU between
-servers (The Llama 3 Herd of Models, section 3.3.1). Such a network, **InfiniBand** for instance, has a fraction of
-NVLink's bandwidth. (In a GB200 NVL72, NVLink joins the 72 GPUs of a whole rack.)
+servers (The Llama 3 Herd of Models, section 3.3.1). That network was Ethernet. **InfiniBand**, which the smaller Llama
+3 models used, is a kind of network between servers, with a fraction of NVLink's bandwidth. (In a GB200 NVL72, NVLink
+joins the 72 GPUs of a whole rack.)
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
 ## 5 · Pipeline parallelism: some layers each (optional)
 
-**Pipeline parallelism** gives each rank, now called a *stage*, some of the layers. Only the activations at the boundary
-between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But the second stage has to
-wait for the first, and later the first for the second. So the batch is cut into **microbatches**, parts that follow one
-another through the stages as on an assembly line (GPipe; Huang and others, 2018, arXiv:1811.06965). The next cell draws
-two schedules for four stages and six microbatches: F2 is the forward pass of microbatch 2, B2 its backward pass, and
-each takes one tick.
+**Pipeline parallelism** gives each rank, now called a *stage* (no relation to ZeRO's), some of the layers. Only the
+activations at the boundary between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But
+the second stage has to wait for the first, and later the first for the second. So, as in gradient accumulation, the
+batch is cut into **microbatches**, which follow one another through the stages as on an assembly line (GPipe; Huang and
+others, 2018, arXiv:1811.06965). The next cell draws two schedules for four stages and six microbatches: F2 is the
+forward pass of microbatch 2, B2 its backward pass, and, for simplicity, each takes one tick.
 """
 
 # %% tags=["folded"]
@@ -911,10 +920,10 @@ r"""
 <details><summary>Hint 1</summary>The bubble: in any row of the first schedule, empty ticks over all ticks. With m microbatches a row has 2·m jobs. How many empty ticks are there with four stages, and how many with two?</details>
 <details><summary>Hint 2</summary>Kept: count along the rows of the second schedule, one more at each F, one less at each B. What is the largest count in each row, and what would it be with two microbatches? Sent: how many neighbors does a stage have?</details>
 
-**Why it matters.** These three numbers decide how to cut a model: you want enough microbatches to keep the bubble
-small, and a schedule that doesn't have to keep them all. And since a stage sends so little, the interconnect need not
-be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by the time *without* it, and get $(p - 1)/m$
-for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
+**Why it matters.** These three numbers tell you how to cut a model: you want enough microbatches to keep the bubble
+small, and a schedule in which no stage has to keep the activations of all of them. And since a stage sends so little,
+the interconnect need not be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by the time
+*without* it, and get $(p - 1)/m$ for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
 
 Here are the same two schedules, computed from the dependencies alone: which pass has to wait for which.
 """
@@ -1052,102 +1061,243 @@ r"""
 ## 6 · When does sending take longer than computing?
 
 A step is **communication-bound** if sending takes longer than computing. Then even perfect overlap can't hide the
-communication. To find out in advance, divide bytes by the bandwidth of the link, and FLOPs by the rate of the card.
+communication. You can find out in advance, by counting both. Take a model of $L$ layers and width $d$ in bfloat16, with
+$N$ parameters, of which $A$ are active for a token (lecture 06; except in a mixture of experts, that's all). On $n$
+cards:
 
-Take Llama 3.1 8B in bfloat16 on eight H100s, each computing at 40% of its peak. If they're in one server, NVLink
-carries 450 GB/s in each direction. If each is in another server, a network of 400 Gbit/s carries 50 GB/s. A model of
-$N$ parameters, width $d$ and $L$ layers sends, in a step:
-
-| divided | each card sends | during |
+| | each card sends in a step | beside it, each card computes |
 |---|---|---|
-| the batch | an all-reduce of the gradients, $2N$ bytes | the backward pass, $4N$ FLOPs per token |
-| everything, ZeRO 3 | two all-gathers and a reduce-scatter, $2N$ bytes each | the whole step, $6N$ FLOPs per token |
-| the matrices | $4L$ all-reduces, $2d$ bytes per token each | nothing: the ranks wait; they do $6N/8$ FLOPs per token |
-| the layers | activations forward and gradients back, $2d$ bytes per token each | other microbatches, $6N/8$ FLOPs per token |
+| `"data"` | an all-reduce of the gradients, $2N$ bytes | the backward pass, $4A$ FLOPs per token |
+| `"sharded"`: ZeRO 3, FSDP2 | two all-gathers and a reduce-scatter, $2N$ bytes each | the whole step, $6A$ FLOPs per token |
+| `"tensor"` | 4 all-reduces in each layer, $2d$ bytes per token each | its part of the step, $6A/n$ FLOPs per token |
+| `"pipeline"` | $2d$ bytes per token to each of its neighbors | its part of the step, $6A/n$ FLOPs per token |
+| `"expert"` | 4 all-to-alls in each layer, $2kd$ bytes per token each | the whole step, $6A$ FLOPs per token |
 
-A Transformer layer has two divided blocks, attention and feed-forward, so it needs four all-reduces. (Dividing the
-layers is section 5's pipeline, whose middle stages send in both directions.) Your `ring_seconds` turns this into time;
-for simplicity we set the latency to 0.
+A Transformer layer has two divided blocks, attention and feed-forward, so tensor parallelism needs four all-reduces.
+**Expert parallelism** divides a mixture of experts: each card has its own tokens, as in data parallelism, and a share
+of every layer's experts. A token's vector travels to the $k$ experts that it uses, and their outputs come back. In the
+backward pass, the gradients make the same two trips. Each trip is an **all-to-all**, in which every card cuts what it
+has into $n$ parts, keeps one, and sends one to each other card. (Gradients of what isn't an expert are left out:
+they're data parallelism.)
+
+### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; 15 minutes
+
+Write two functions. `kind` is a name from the table, and `model` is a dict with $N$, $A$, $L$, $d$ and $k$ as
+`"parameters"`, `"active"`, `"layers"`, `"width"` and `"used"`. `tokens` are those that a card processes in a step. Each
+kind is used alone. Collectives are rings, and in an all-to-all all parts have the same size.
+
+`sent_bytes(kind, model, cards, tokens)` returns the bytes that a card sends in a step. In a pipeline, count for the
+card that sends most: cards in the middle have two neighbors, those at the ends have one. A single card sends nothing.
+
+`needed_bandwidth(kind, model, cards, tokens, rate)` returns the bandwidth, in bytes per second, at which sending takes
+exactly as long as the computing beside it. A card computes at `rate` FLOP/s.
 """
 
-# %%
+
+# %% nbgrader={"grade": false, "grade_id": "sent_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
+def sent_bytes(kind: str, model: dict[str, int], cards: int, tokens: int) -> float:
+    """Bytes that each card sends in a step, or the one that sends most."""
+    ### BEGIN SOLUTION
+    others = (cards - 1) / cards  # the part of a vector that leaves a card in a ring
+    weights = 2 * model["parameters"]
+    stream = 2 * tokens * model["width"]
+    if kind == "data":
+        return 2 * others * weights
+    if kind == "sharded":
+        return 3 * others * weights
+    if kind == "tensor":
+        return 4 * model["layers"] * 2 * others * stream
+    if kind == "expert":
+        return 4 * model["layers"] * others * model["used"] * stream
+    return float(min(cards - 1, 2) * stream)
+    ### END SOLUTION
+
+
+def needed_bandwidth(
+    kind: str, model: dict[str, int], cards: int, tokens: int, rate: float
+) -> float:
+    """Bytes per second at which sending takes as long as the computing beside it."""
+    ### BEGIN SOLUTION
+    part = cards if kind in ("tensor", "pipeline") else 1
+    passes = 4 if kind == "data" else 6
+    seconds = passes * model["active"] * tokens / part / rate
+    return sent_bytes(kind, model, cards, tokens) / seconds
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "grade_id": "test_sent_bytes", "locked": true}
+check("sent_bytes")
+
+# %% [markdown]
+r"""
+<details><summary>Hint 1</summary>Your <code>ring_bytes</code> has all collectives but the all-to-all. Which part of its data doesn't leave a card?</details>
+<details><summary>Hint 2</summary>The bandwidth is the bytes, divided by the seconds of computing. Which kinds divide the computing among the cards?</details>
+
+**Why it matters.** Compare the result with the links that you have, and you know what to divide, and where.
+
+Are the bytes right? In the folded code, four simulated ranks take a step of each kind and count what they send.
+"""
+
+# %% tags=["folded"]
+RANKS, TOKENS = 4, 8  # of each rank
+TOY = {
+    "parameters": 4 * 8 * 16**2,
+    "active": 4 * 8 * 16**2,
+    "layers": 2,
+    "width": 16,
+    "used": 3,
+}
+
+
+class Exchanged(torch.autograd.Function):
+    """Part i of x goes to rank i; its gradient comes back from there."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return torch.cat(group.all_to_all(list(x.chunk(group.size))))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        return torch.cat(ctx.group.all_to_all(list(gradient.chunk(ctx.group.size)))), None
+
+
+def through_stages(group: Group, stage: nn.Module, x: Tensor) -> None:
+    """One batch forward and backward through a pipeline, each rank a stage."""
+
+    def passed(t: Tensor, source: int, target: int) -> Tensor:
+        """What source has, on target."""
+        parts = [x[:0]] * group.size
+        if group.rank == source:
+            parts[target] = t
+        return group.all_to_all(parts)[source]
+
+    arrived, out = x, x
+    for at in range(group.size):
+        if at > 0:
+            got = passed(out, at - 1, at)
+            arrived = got.requires_grad_() if group.rank == at else arrived
+        out = stage(arrived) if group.rank == at else out
+    gradient = torch.ones_like(x)
+    for at in reversed(range(group.size)):
+        if group.rank == at:
+            out.backward(gradient)
+        if at > 0:
+            got = passed(gradient if arrived.grad is None else arrived.grad, at, at - 1)
+            gradient = got if group.rank == at - 1 else gradient
+
+
+def sent_in_a_step(group: Group, kind: str) -> float:
+    """The bytes that this rank sends; the layers are two blocks each, or one exchange with the experts."""
+    size, layers, used = TOY["width"], TOY["layers"], TOY["used"]
+    blocks: Any = stack(size, 2 * layers).bfloat16()
+    x = torch.ones(TOKENS, size, dtype=torch.bfloat16, requires_grad=True)
+    if kind == "data":
+        group.all_reduce(gradients_of(blocks, x, x.detach()))
+    elif kind == "sharded":
+        for block in blocks:
+            for name in ("up", "down"):
+                setattr(block, name, GatheredLinear(getattr(block, name), group))
+        blocks(x).sum().backward()
+    elif kind == "tensor":
+        y, bias = x, torch.zeros(size, dtype=x.dtype)
+        for block in blocks:
+            y = y + ParallelMLP(
+                block.up.weight.detach(), block.down.weight.detach(), bias, group
+            )(y)
+        y.sum().backward()
+    elif kind == "pipeline":
+        through_stages(group, blocks[group.rank], x)
+    else:
+        y = x
+        for _ in range(layers):
+            there = Exchanged.apply(y.repeat_interleave(used, dim=0), group)
+            back = Exchanged.apply(nn.functional.gelu(there), group)
+            y = y + back.view(TOKENS, used, size).sum(dim=1)
+        y.sum().backward()
+    return group.sent
+
+
+for kind in ("data", "sharded", "tensor", "pipeline", "expert"):
+    enter(
+        f"{kind}: sent by one of {RANKS} ranks",
+        sent_bytes(kind, TOY, RANKS, TOKENS),
+        max(simulate(sent_in_a_step, RANKS, kind)),
+    )
+
+# %% [markdown]
+r"""
+They are, to the byte. Now take Llama 3.1 8B on eight H100s, each computing at 40% of its peak. In one server, NVLink
+carries 450 GB/s in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For the experts we take
+DeepSeek-V3, in which 58 of the 61 layers have some.
+"""
+
+# %% tags=["folded"]
 h100 = hardware.ACCELERATORS["H100 SXM"]
 rate = 0.4 * h100.peak[torch.bfloat16]
 nvlink, network = h100.links
 links = {"NVLink": nvlink.bandwidth, "network": network.bandwidth}  # bytes/s that a card sends
 assert links == {"NVLink": 450e9, "network": 50e9}
-GROUP = 8  # cards
 
+dense = {
+    "parameters": llama.parameters,
+    "active": llama.parameters,
+    "layers": llama.layers,
+    "width": llama.width,
+    "used": 1,
+}
+deepseek = {
+    key: int(FACTS[f"DeepSeek-V3 {what}"].value)
+    for key, what in {
+        "parameters": "parameters",
+        "active": "active parameters",
+        "layers": "layers",
+        "width": "width",
+        "used": "experts per token",
+    }.items()
+}
+deepseek["layers"] -= int(FACTS["DeepSeek-V3 dense layers"].value)
+assert deepseek["layers"] == 58
+needs, even = {}, {}
+print("for 8,192 tokens on each card:")
+for kind in ("data", "sharded", "tensor", "pipeline", "expert"):
+    model = deepseek if kind == "expert" else dense
+    needs[kind] = needed_bandwidth(kind, model, 8, 8_192, rate)
+    shares = (f"{needs[kind] / link:.2f} of {name}" for name, link in links.items())
+    print(f"{kind:>9} needs {needs[kind] / 1e9:6.1f} GB/s: {', '.join(shares)}")
+    if kind in ("data", "sharded"):  # which need less, the more tokens there are
+        for name, link in links.items():
+            even[kind, name] = needed_bandwidth(kind, model, 8, 1, rate) / link
+            print(f"{'':>9} with {even[kind, name]:,.0f} tokens: all of {name}")
 
-def sending_per_computing(divided: str, tokens: int, link: float) -> float:
-    """Seconds of communication per second of the computation beside it."""
-
-    def seconds(collective: str, size: float) -> float:
-        return ring_seconds(collective, int(size), GROUP, latency=0, bandwidth=link)
-
-    all_weights = 2 * llama.parameters  # bytes; as many of gradients
-    stream = 2 * tokens * llama.width  # bytes of activations between two layers
-    sending = {
-        "batch": seconds("all_reduce", all_weights),
-        "ZeRO 3": 2 * seconds("all_gather", all_weights)
-        + seconds("reduce_scatter", all_weights),
-        "matrices": 4 * llama.layers * seconds("all_reduce", stream),
-        "layers": 2 * stream / link,
-    }
-    flops = {"batch": 4, "ZeRO 3": 6, "matrices": 6 / GROUP, "layers": 6 / GROUP}
-    return sending[divided] * rate / (flops[divided] * llama.parameters * tokens)
-
-
-# %% [markdown]
-r"""
-**Predict.** The eight cards divide every matrix. When each step has twice as many tokens, by what factor does the ratio
-of sending to computing change?
-"""
-
-# %%
-guess = None  # times
-
-# %%
-once, twice = (
-    sending_per_computing("matrices", tokens, links["network"]) for tokens in (8_192, 16_384)
-)
-reconcile("the ratio with twice the tokens", guess, twice / once, "times")
-print(
-    "sending per computing, with 8,192 tokens on each card, and the tokens at which both are equal"
-)
-ratios, even = {}, {}
-for divided in ("batch", "ZeRO 3", "matrices", "layers"):
-    for name, link in links.items():
-        key = divided, name
-        ratios[key] = sending_per_computing(divided, 8_192, link)
-        even[key] = sending_per_computing(divided, 1, link)  # falls as 1/tokens, if at all
-        needed = (
-            f"{even[key]:6,.0f} tokens" if divided in ("batch", "ZeRO 3") else "for any number"
-        )
-        print(f"{divided:>9} {name:>8} {ratios[key]:7.3f} {needed:>15}")
-
-assert math.isclose(once, twice)
-assert round(even["batch", "NVLink"], -1) == round(even["ZeRO 3", "NVLink"], -1) == 770
-assert round(even["batch", "network"], -2) == round(even["ZeRO 3", "network"], -2) == 6_900
-assert round(ratios["matrices", "NVLink"], 2) == 0.27
-assert round(ratios["matrices", "network"], 1) == 2.4
-assert round(ratios["layers", "network"], 2) == 0.02
+for kind in ("tensor", "pipeline", "expert"):
+    model = deepseek if kind == "expert" else dense
+    assert math.isclose(needed_bandwidth(kind, model, 8, 16_384, rate), needs[kind])
+assert round(even["data", "NVLink"], -1) == round(even["sharded", "NVLink"], -1) == 770
+assert round(even["data", "network"], -2) == round(even["sharded", "network"], -2) == 6_900
+assert round(needs["tensor"] / nvlink.bandwidth, 2) == 0.27
+assert round(needs["tensor"] / network.bandwidth, 1) == 2.4
+assert round(needs["pipeline"] / network.bandwidth, 2) == 0.02
+assert round(needs["expert"] / network.bandwidth, 2) == 0.83
+assert round(needs["expert"] / nvlink.bandwidth, 2) == 0.09
 
 # %% [markdown]
 r"""
-With *data parallelism*, only the computing grows with the tokens. So there's a number of tokens per card below which a
-step is communication-bound: about 770 over NVLink and 6,900 over the network. ZeRO 3 has the same limits, because it
+With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card below which a
+step is communication-bound: about 770 over NVLink and 6,900 over the network. Sharding has the same limits, because it
 sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
 
-With *tensor parallelism*, both grow with the tokens, and a larger batch doesn't help. Over NVLink the sums add 27% to
-the time of computing; over the network they'd take 2.4 times as long as computing. That's the reason to keep tensor
-parallelism within a server. A *pipeline* sends so little that even over the network it takes 2% of the time of
-computing.
+For the other three, both grow with the tokens, and a larger batch doesn't help. *Tensor parallelism* takes 27% of the
+computation time over NVLink, but 2.4 times as long over the network, so it stays within a server. A
+*pipeline* takes 2% even over the network. DeepSeek-V3's *experts* take 9% over NVLink, and 83% over the network.
 
-*Try it yourself:* what changes for 64 cards (`GROUP = 64`)? And for a model that's twice as wide, with four times the
-parameters in the same number of layers?
+You can also combine them, as Narayanan and others (2021, arXiv:2104.04473) do: tensor parallelism within a server, a
+pipeline through several servers, and data parallelism across many such pipelines.
 
-## 7 · The result: two that make one
+*Try it yourself:* what changes with 64 cards? And if every block is recomputed (lecture 11), so that a step takes $8A$
+FLOPs per token? Why does selective checkpointing change less?
+
+## 7 · The result: two processes train one model
 
 Now we combine methods from this lecture and the last, in two processes. The batch is divided (section 2), each half
 passes through the model in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each
@@ -1156,7 +1306,7 @@ runs take twenty steps.
 """
 
 
-# %%
+# %% tags=["folded"]
 from torch.utils.checkpoint import checkpoint
 
 
@@ -1168,7 +1318,7 @@ class CheckpointedStack(nn.Module):
         self.blocks = blocks
 
     def forward(self, x: Tensor) -> Tensor:
-        x = x.detach().requires_grad_()  # only reentrant checkpoints need this; harmless here
+        x = x.detach().requires_grad_()  # needed only with use_reentrant=True; harmless here
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False)
         return x
@@ -1286,7 +1436,7 @@ assert drift < 1e-4
 assert torch.equal(together[0]["weights"], together[1]["weights"])
 assert torch.allclose(together[0]["weights"], one["weights"], atol=1e-3)
 
-# %%
+# %% tags=["folded"]
 finding = (
     f"The same training: one process alone holds {times:.1f} times the bytes of each of two"
 )
@@ -1307,7 +1457,7 @@ After twenty steps, the losses agree, the weights agree up to rounding, and the 
 predictions in this lecture were right as well:
 """
 
-# %%
+# %% tags=["folded"]
 exact = sum(predicted == measured for _, predicted, measured in ledger)
 print(
     f"{exact} of {len(ledger)} byte counts were predicted exactly; in the others, headers add at most 2%"
@@ -1329,7 +1479,7 @@ steps = {
     ),
 }
 ledgers = {name: napkin.memory(llama, step) for name, step in steps.items()}
-finding = "Llama 3.1 8B on eight H100s: dividing and computing again make it fit"
+finding = "Llama 3.1 8B on eight H100s: dividing and recomputing make it fit"
 plots.show(
     plots.memory_stacks(ledgers, limits={"H100: 80 GB": card}, title=finding),
     alt=f"{finding}. Bars of the five kinds for one card: plain 177 GB, the others less and less.",
@@ -1337,12 +1487,15 @@ plots.show(
 for name, of_card in ledgers.items():
     print(f"{name:>20}: {readable(sum(of_card.values()), 'B'):>7} on each card")
 sums = {name: sum(ledger.values()) for name, ledger in ledgers.items()}
-assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"] > sums["ZeRO 3, checkpoints"]
+assert sums["plain"] > sums["ZeRO 1"] > card > sums["ZeRO 3"]
+assert sums["ZeRO 3, checkpoints"] < card / 2
 
 # %% [markdown]
 r"""
-*Try it yourself:* move the controls. What is the longest context that fits on eight cards, and which kind of memory is
-the limit then?
+At stage 1 it still doesn't fit. At stage 3 it does, and with checkpoints more than half of each card stays free.
+
+*Try it yourself:* move the controls of the widget below. What is the longest context that fits on eight cards, and
+which kind of memory is the limit then?
 """
 
 # %%
@@ -1358,7 +1511,7 @@ r"""
 is a reduce-scatter followed by an all-gather. ZeRO divides the optimizer state, then the gradients, then the
 parameters; stage 3 sends 1.5 times as many bytes as plain data parallelism. Tensor parallelism slices the first matrix
 by its outputs and the second by its inputs, with one sum in each direction. A pipeline of $p$ stages and $m$
-microbatches has a bubble of $\tfrac{p-1}{m+p-1}$.
+microbatches has a bubble of $\tfrac{p-1}{m+p-1}$. Expert parallelism sends every token to its experts and back.
 
 **Mindset.** Whatever you divide, the results have to be put together again. When two processes don't get the result of
 one, look for a sum that should be a mean, or a term that was never added; when they hang, look for a rank that never

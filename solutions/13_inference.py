@@ -8,12 +8,13 @@ r"""
 > **How many tokens per second can a model write, and what is it waiting for?**
 
 So far, this course has been about training. Once a model is trained, people use it: they send a prompt, and the model
-writes an answer, one token after the other. Using a trained model without changing it is called **inference**, and its
+writes an answer, one token at a time. Using a trained model without changing it is called **inference**, and its
 arithmetic looks different. A card that easily holds a model can spend almost all of its time waiting for memory.
 
 In this lecture you'll write the cache that makes generation affordable, and count its bytes exactly. Then you'll work
-out how fast a model can write, how many users can share a card, and what smaller weights gain. By the end you'll have
-predicted how many tokens per second a small model writes on *your* machine, with your own cache, and measured it.
+out how fast a model can write, how many users can share a card, and what you gain by storing weights in fewer bits. By
+the end you'll have predicted how many tokens per second a small model writes on *your* machine, with your own cache,
+and measured it.
 """
 
 # %%
@@ -50,7 +51,8 @@ r"""
 A language model predicts one token. To get a whole answer, you call it in a loop: the logits at the last position say
 which token should come next, you append that token to the text, and you call the model again. In this lecture we always
 take the token with the largest logit, which is called **greedy decoding**. It involves no randomness, so two correct
-programs have to write the same text.
+programs write the same text (unless two logits are so close that rounding decides between them). Lecture 09 drew the
+next token at random instead, with a temperature.
 
 Here's the model. It's the Transformer of lecture 08, with two additions: query heads can share keys and values (section
 2), and you can pass it a cache for each layer (section 3). You can ignore both for now.
@@ -161,7 +163,8 @@ That's wasteful. Attention is causal, so a token never sees the tokens after it:
 the computation for the earlier ones. It would be enough to process each token *once*, as long as the later tokens can
 still attend to it. The very last token needn't be processed at all, since nobody asks what comes after it.
 
-**Predict.** The loop wrote 64 tokens after a prompt of 64. How many times as many tokens did it process as are needed?
+**Predict.** The loop wrote 64 tokens after a prompt of 64. What's the ratio of the tokens that it processed to those
+that it needed to process?
 """
 
 # %%
@@ -178,9 +181,9 @@ r"""
 The longer the text, the greater the waste, because the number of tokens processed is a sum like $1 + 2 + \dots + n$ and
 grows with the square of the length. If every token is processed only once, generation has two very different phases:
 
-- **Prefill** is the first call. It processes the whole prompt at once, and its last logits give the first new token.
-  It decides how long a user waits before anything appears, the *time to first token*.
-- **Decode** is every call after that, each with a single new token for each sequence. It decides how fast the text
+- **Prefill** is the first call. It processes the whole prompt at once, and its last logits give the first new token. It
+  determines how long a user waits before anything appears, the *time to first token*.
+- **Decode** is every call after that, each with a single new token for each sequence. It determines how fast the text
   appears from then on.
 
 Both use the same weights. But in prefill, each weight is used for hundreds or thousands of tokens at once, and in
@@ -192,8 +195,8 @@ prompt of 127 and 1 new token?
 ## 2 · The cache, to the byte
 
 What do later tokens need from an earlier one? In each layer, they compare their queries with its key and average its
-value. Nothing else of it is used again, not even its query. So it's enough to keep keys and values: that's the KV cache
-of lecture 04. In each layer, one token of one sequence adds
+value. Nothing else from that token is used again, not even its query. So it's enough to keep keys and values: that's
+the KV cache of lecture 04. In each layer, one token of one sequence adds
 
 $$2 \cdot h_{kv} \cdot e \text{ numbers,}$$
 
@@ -203,20 +206,20 @@ keep less:
 
 - In **multi-query attention**, all query heads share a single head of keys and values, so $h_{kv} = 1$ (Shazeer, 2019,
   arXiv:1911.02150).
-- In **grouped-query attention**, each group of neighboring query heads shares one, so $h_{kv}$ is between the two
-  (Ainslie and others, 2023, arXiv:2305.13245). Llama 3.1 has 8 key-value heads in all three sizes.
+- In **grouped-query attention**, each group of neighboring query heads shares one head of keys and values, so $h_{kv}$
+  is between 1 and $h$ (Ainslie and others, 2023, arXiv:2305.13245). Llama 3.1 has 8 key-value heads in all three sizes.
 - In **multi-head latent attention**, the cache has one *latent* vector of $c$ numbers per token and layer, from which
   the keys and values of all heads can be computed. One more vector of $r$ numbers, shared by all heads, encodes the
   position. That's $c + r$ numbers, without the factor of 2 (DeepSeek-V2, 2024, arXiv:2405.04434).
 
 ### Exercise 13.1 · The bytes of a cache &nbsp; ★☆☆ &nbsp; 10 minutes
 
-Write `kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes)`: the bytes of the whole cache, for
-`batch` sequences of `context` tokens. `kind` is `"multi-head"`, `"grouped-query"`, `"multi-query"` or `"latent"`. There
-are `heads` query heads with vectors of length `size`, and each number of the cache takes `number_bytes`, which is an
-integer. Two more arguments are used by one kind each, and ignored by the others: `kv_heads` is the number of key-value
-heads of grouped-query attention, and `latent` is the pair $(c, r)$. Raise `ValueError` for any other kind. All sizes
-are integers, so the result is one as well, however large it is.
+Write `kv_cache_bytes(kind, layers, heads, size, batch, context, number_bytes)`, which returns the bytes of the whole
+cache, for `batch` sequences of `context` tokens. `kind` is `"multi-head"`, `"grouped-query"`, `"multi-query"` or
+`"latent"`. There are `heads` query heads with vectors of length `size`, and each number of the cache takes
+`number_bytes`, which is an integer. Two more arguments are used by one kind each, and ignored by the others: `kv_heads`
+is the number of key-value heads of grouped-query attention, and `latent` is the pair $(c, r)$. Raise `ValueError` for
+any other kind. All sizes are integers, so the result is one as well, however large it is.
 """
 
 
@@ -257,7 +260,7 @@ r"""
 <details><summary>Hint 1</summary>Count the numbers that one token adds in one layer; only this depends on the kind. How many tokens are there in all, and in how many layers does each of them leave something?</details>
 <details><summary>Hint 2</summary>A key and a value are two vectors of the same length. A latent vector isn't a pair: keys and values are both computed from it.</details>
 
-**Why it matters.** You'll soon see that the cache decides how many users can share a card.
+**Why it matters.** You'll soon see that the cache limits how many users can share a card.
 
 Take Llama 3.1 8B, with weights and cache in bfloat16. It has 8.03 billion parameters in 32 layers, 32 query heads with
 vectors of length 128, and 8 key-value heads.
@@ -288,9 +291,9 @@ assert 122_000 < parameter_bytes / of_a_token < FACTS["Llama 3.1 maximum context
 
 # %% [markdown]
 r"""
-The model accepts 131,072 tokens. A user who fills that context has a cache that's larger than the model, and it
-belongs to that user alone. The next cell draws the four kinds for a model of this shape. (The latent vectors are
-those of DeepSeek-V3, with $c = 512$ and $r = 64$.)
+The model accepts 131,072 tokens. A user who fills that context has a cache that's larger than the model, and it belongs
+to that user alone. The next cell plots the cache of all four kinds of attention for a model of this shape. (The latent
+vectors are those of DeepSeek-V3, with $c = 512$ and $r = 64$.)
 """
 
 # %%
@@ -327,7 +330,8 @@ assert lines["multi-head"][0] == 4 * lines["grouped-query"][0] == 32 * lines["mu
 # %% [markdown]
 r"""
 DeepSeek-V3 itself has 61 layers and 128 heads. With multi-head attention and vectors of length 128, each token would
-take 4 MB. Its latent vectors take 70 kB, a 57th of that, although it has 84 times as many parameters as Llama 3.1 8B.
+take 4 MB. Its latent vectors take 70 kB, a 57th of that. It has 84 times as many parameters as Llama 3.1 8B, but a
+token takes about half as much cache.
 """
 
 # %%
@@ -339,7 +343,7 @@ as_multi_head = kv_cache_bytes("multi-head", deep, many, long, 1, 1, 2)
 print(f"latent: {as_latent:,} B per token, multi-head: {as_multi_head:,} B")
 assert (deep, many, long) == (61, 128, 128)
 assert round(as_latent, -4) == 70_000 and round(as_multi_head / 1e6) == 4
-assert round(as_multi_head / as_latent) == 57
+assert round(as_multi_head / as_latent) == 57 and round(as_latent / of_a_token, 1) == 0.5
 assert round(FACTS["DeepSeek-V3 parameters"].value / shape["parameters"]) == 84
 
 # %% [markdown]
@@ -424,15 +428,15 @@ check("KVCache")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>With <code>start</code> tokens stored, new token i stands at position start + i, so it sees the first start + i + 1 keys. <code>torch.ones(t, start + t).tril(start)</code> has a row for each new token. <code>attn_mask</code> takes such a mask.</details>
-<details><summary>Hint 2</summary>Repeating the keys for each query head would copy the cache. Look at it the other way round: the g query heads that share a key-value head could be g times as many queries in one head. <code>rearrange</code> can merge and split them. (Which rows does the mask have then?)</details>
+<details><summary>Hint 2</summary>Repeating the keys for each query head would copy the cache. Look at it the other way around: the g query heads that share a key-value head could be g times as many queries in one head. <code>rearrange</code> can merge and split them. (Which rows does the mask have then?)</details>
 
-**Why it matters.** With this cache, the next token takes a pass over one token instead of one over the whole text. The
-Transformer above can already use it: given a list of caches, it passes each layer its own, and its positions begin
-where the cache ends.
+**Why it matters.** With this cache, the next token takes a forward pass over a single token instead of over the whole
+text. The Transformer above can already use it: given a list of caches, it passes each layer its own, and its positions
+begin where the cache ends.
 
-Does it compute the same as without a cache? We process 64 tokens, then 1, then 7, and compare all logits with those of
-a single pass without a cache. (In `float64`, so that a real difference can't hide behind rounding.) We do this with 8,
-2 and 1 key-value heads, and compare the bytes with your formula.
+Does it compute the same logits as it does without a cache? We process 64 tokens, then 1, then 7, and compare all of
+them with those of a single pass without a cache. (In `float64`, so that a real difference can't hide behind rounding.)
+We do this with 8, 2 and 1 key-value heads, and compare the bytes with your formula.
 """
 
 # %%
@@ -479,15 +483,15 @@ assert (wrong - right).abs().max() > 0.5
 r"""
 ### Exercise 13.3 · Generate with the cache &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `generate_cached(model, ids, count)`: the ids `[b, t]`, followed by `count` more in each row by greedy decoding,
-`[b, t + count]`. It should write what `generate_plainly` writes, but process each token only once.
+Write `generate_cached(model, ids, count)`, which returns the ids `[b, t]`, followed by `count` more in each row by
+greedy decoding, `[b, t + count]`. It should write what `generate_plainly` writes, but process each token only once.
 
 `model.new_caches(batch, capacity)` makes the caches. Ask for exactly as much room as you need, and no more: with large
 caches, every token counts. `model(ids, caches)` returns the logits `[b, t, vocabulary]` of the ids that you pass,
-stores their keys and values, and knows by itself where they belong. So first pass the whole prompt, and then each new
-token alone, as `[b, 1]`, for all rows at once. Don't process the last one, because nothing follows it. Nothing is
-recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be
-0; then the model isn't called. (The model is in eval mode already.)
+stores their keys and values, and works out their positions from the caches. So first pass the whole prompt, and then
+each new token alone, as `[b, 1]`, for all rows at once. Don't process the last one, because nothing follows it. Nothing
+is recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may
+be 0; then the model isn't called. (The model is in eval mode already.)
 """
 
 
@@ -539,26 +543,27 @@ r"""
 
 ## 4 · What a step waits for
 
-Both phases are one forward pass of the same model, so one formula covers both. A pass processes `new` tokens in each of
-`batch` sequences, and at the end each sequence has `context` tokens, the new ones included. Two things take time:
+Prefill and one step of decoding are each a forward pass of the same model, so one formula covers both. A pass processes
+`new` tokens in each of `batch` sequences, and at the end each sequence has `context` tokens, the new ones included. Two
+things take time:
 
-- *Arithmetic.* Each new token takes 2 FLOPs for each weight that multiplies. Attention takes another $4 \cdot L \cdot d
-  \cdot \text{context}$ for each new token, for $L$ layers whose heads have $d$ numbers altogether (lecture 05). By the
-  usual convention, we count what the causal mask hides, too.
+- *Arithmetic.* Each new token takes 2 FLOPs for each weight that multiplies something (all except the embeddings).
+  Attention takes another $4 \cdot L \cdot d \cdot \text{context}$ for each new token, for $L$ layers whose heads have
+  $d$ numbers altogether (lecture 05). By the usual convention, we count what the causal mask hides, too.
 - *Memory.* All weights are read once, no matter how many tokens there are. So is the cache of each sequence, with all
   of its `context` tokens.
 
 Arithmetic and memory work at the same time, so the slower one determines how long the pass takes. This is the roofline
-of lecture 05 again, and like the roofline it gives a lower bound: what a pass takes *at least*.
+of lecture 05 again. There it was an upper bound on the speed; here it's a lower bound on the time.
 
 ### Exercise 13.4 · How long a pass takes &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `forward_seconds(model, batch, new, context, peak, bandwidth)`, the time that the slower of the two takes. `peak`
-is in FLOP/s and `bandwidth` in bytes per second. `model` is a dict:
+Write `forward_seconds(model, batch, new, context, peak, bandwidth)`, which returns the seconds that the slower of the
+two takes, arithmetic or memory. `peak` is in FLOP/s and `bandwidth` in bytes per second. `model` is a dict:
 
 | key | what it contains |
 |---|---|
-| `"weights"` | the number of weights that multiply |
+| `"weights"` | the number of weights that multiply something |
 | `"weight_bytes"` | the bytes of all of them |
 | `"layers"`, `"width"` | $L$ and $d$ |
 | `"token_bytes"` | the bytes of the cache for one token of one sequence |
@@ -590,11 +595,12 @@ r"""
 
 **Why it matters.** With this function, you know what to expect from a model on a card before you rent it.
 
-Let's describe Llama 3.1 8B on an H100 with it, in bfloat16. One detail: of the token embedding, a step reads only the
-row of its token. So the table, 525 million of the parameters, has to be stored but isn't read.
+Let's apply it to Llama 3.1 8B on an H100, in bfloat16. One detail: a step reads only one row of the token embedding's
+table, the row of its token. So the table, 525 million of the parameters, has to be stored, but almost none of it is
+read.
 
-**Predict.** With 2,048 tokens of context, how many milliseconds does one decode step for a single sequence take at
-least?
+**Predict.** With 2,048 tokens of context, what's the least time that one decode step for a single sequence can take, in
+milliseconds?
 """
 
 # %%
@@ -624,10 +630,10 @@ assert round(1e3 * all_parameters, 2) == 4.87
 # %% [markdown]
 r"""
 (If you count all parameters, including the table, you get 4.87 ms.) No kernel, however clever, can do a step in less
-time, because the bytes have to be read. The arithmetic alone would take less than a 280th of that.
+than 4.56 ms, because the bytes have to be read. The arithmetic alone would take less than a 280th of that.
 
 **Predict.** Now the prefill: a prompt of 2,048 tokens, in one pass. How many times as long as that decode step does it
-take, at least?
+take, by your formula?
 """
 
 # %%
@@ -651,9 +657,10 @@ The prompt has 2,048 times as many tokens, and takes only 7.3 times as long. Pre
 decode step, but uses each weight 2,048 times, so it's compute-bound. The decode step does about one FLOP per byte, so
 it's memory-bound.
 
-What do real systems achieve? Here are three published measurements for a single sequence. Two are from torchao, a
-PyTorch library for quantization: decoding with little context, on an H100 (we assume the SXM card; torchao doesn't say)
-and on an A100. The third is a prefill of 2,048 tokens with NVIDIA's TensorRT-LLM on an A100.
+What do real systems achieve? Here are three published measurements for a single sequence. Two are from
+[torchao](https://github.com/pytorch/ao), a PyTorch library for quantization: decoding with little context, on an H100
+(we assume the SXM card; torchao doesn't say) and on an A100. The third is a prefill of 2,048 tokens with NVIDIA's
+[TensorRT-LLM](https://github.com/NVIDIA/TensorRT-LLM) on an A100.
 """
 
 # %%
@@ -694,14 +701,17 @@ for name, least in bounds.items():
 
 # %% [markdown]
 r"""
+The published times are 1.4 to 1.8 times the bound: a formula that knows nothing about the software is right to within a
+factor of two.
+
 *Try it yourself:* for which prompt length does the prefill on the H100 take as long as one decode step? Compare with
 the ridge point of lecture 05.
 
-## 5 · Batching, and where it ends
+## 5 · Batching, and its limits
 
-If one decode step for one sequence leaves the arithmetic units idle, let it serve many sequences at once. That's
-**batching**: the weights are read once for all of them. But each sequence has its own cache, and nobody else can use
-it.
+If one decode step for one sequence leaves the arithmetic units idle, let it serve more. With **batching**, one step
+serves many sequences, and the weights are read once for all of them. But each sequence has its own cache, and no other
+sequence can use it.
 
 **Predict.** Every sequence has 2,048 tokens of context. How many times as many tokens per second does the H100 write
 with 64 sequences as with one? (Llama 3.1 8B as before; a step takes 4.56 ms for one sequence, and reads 15.0 GB of
@@ -733,8 +743,9 @@ assert round(card[0] / card[1], -2) == 300
 # %% [markdown]
 r"""
 The whole batch gets 30 times as many tokens, but each user waits 2.1 times as long for the next one: you pay for
-throughput with latency. And there's a ceiling: with very many sequences the weights hardly matter, every sequence reads
-its own 0.27 GB for each token, and 3.35 TB/s are enough for 12,500 of these per second.
+*throughput* (tokens per second, over all users) with *latency* (here, the time that a user waits for the next token).
+And there's a ceiling: with very many sequences the weights hardly matter, but each token still takes 0.27 GB of its own
+sequence's cache, and 3.35 TB/s is enough to read 12,500 such caches per second.
 
 You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true
 of the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the
@@ -744,12 +755,12 @@ There's another limit: all those caches have to fit on the card.
 
 ### Exercise 13.5 · The largest batch &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `largest_batch(model, context, room, seconds, peak, bandwidth)`: the largest number of sequences, each with
-`context` tokens, whose caches fit into `room` bytes (what the weights leave free) and whose decode step takes at most
-`seconds` according to the formula of exercise 13.4. If even one sequence is too many, that's 0. `model`, `peak` and
-`bandwidth` are as in that exercise. `room` is an integer; a cache that fills it exactly fits. `seconds`, `peak` and
-`bandwidth` may be infinite (`math.inf`). No batch's time is so close to `seconds` that rounding would matter. The
-answer may be in the billions, so don't try one batch after the other.
+Write `largest_batch(model, context, room, seconds, peak, bandwidth)`, which returns the largest number of sequences,
+each with `context` tokens, whose caches fit into `room` bytes (what the weights leave free) and whose decode step takes
+at most `seconds` according to the formula of exercise 13.4. If even one sequence is too many, that's 0. `model`, `peak`
+and `bandwidth` are as in that exercise. `room` is an integer; caches that take exactly `room` bytes still fit.
+`seconds`, `peak` and `bandwidth` may be infinite (`math.inf`). No batch's time is so close to `seconds` that rounding
+would matter. The answer may be in the billions, so don't try batch sizes one by one.
 """
 
 
@@ -781,11 +792,11 @@ r"""
 <details><summary>Hint 1</summary>There are three limits: memory, arithmetic, bandwidth. Solve each for the batch alone; the smallest of the three counts.</details>
 <details><summary>Hint 2</summary>For the bandwidth, first subtract what the weights take from the bytes that can be read in the given time. What if nothing is left?</details>
 
-**Why it matters.** The cost of a token is the rent of the card divided by its throughput, so this number decides what
-an answer costs.
+**Why it matters.** The cost of a token is the rent of the card divided by its throughput, so this number determines
+what an answer costs.
 
-Here are throughput and latency for batches of 1, 2, 4 and so on, up to the largest that fits on the H100 with
-Llama 3.1 8B, for four lengths of context.
+Here are throughput and latency for batches of 1, 2, 4 and so on, up to the largest that fits on the H100 with Llama 3.1
+8B, for four context lengths.
 """
 
 # %%
@@ -834,17 +845,18 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 
 # %% [markdown]
 r"""
-With 2,048 tokens each, 238 sequences fit. If each user should get 100 tokens per second, a step may take 10 ms, and
-only 68 of them can share the card.
+With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
+and only 68 users can share the card.
 
 In practice, two problems remain. Answers end at different times, so a server shouldn't wait for the longest one: in
 *continuous batching*, a new request takes the free place right away (Orca; Yu and others, 2022). And nobody knows in
 advance how long an answer will be, so reserving the full capacity, as your cache does, wastes memory. PagedAttention
 therefore hands out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
 
-What if there's only one user? Then the spare arithmetic can do something else. In **speculative decoding**, a small
-model quickly guesses the next few tokens, and the large model checks all of them in a single pass and keeps those that
-it agrees with (Leviathan and others, 2022, arXiv:2211.17192). Checking five tokens takes no longer than writing one:
+What if there's only one user? Then the idle arithmetic units can do something else. In **speculative decoding**, a
+small model quickly guesses the next few tokens, and the large model checks all of them in a single pass and keeps those
+before the first that it disagrees with (Leviathan and others, 2022, arXiv:2211.17192). Checking five tokens takes no
+longer than writing one:
 """
 
 # %%
@@ -863,19 +875,19 @@ A memory-bound step gets faster if there are fewer bytes to read. While a model 
 precise, because the updates are small (lecture 10). Afterwards, 8 bits may be enough, or even 4. That's quantization
 again, now with integers: each weight becomes an integer *code*, and a group of codes shares a scale, so that
 $w \approx \text{code} \cdot \text{scale}$. The products are still computed in 16 bits: the kernel reads codes and
-converts them on the way.
+converts them on the fly.
 
 The size of a group matters. A scale is determined by the largest weight of its group, so a single outlier makes the
 steps between codes coarse for all the others. Small groups limit the damage, but each has a scale to store.
 
-### Exercise 13.6 · Quantize in groups &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 13.6 · Quantize in groups (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `quantize(w, bits, group)` for a matrix `w` of shape `[rows, columns]`. Each row is cut into groups of `group`
 neighboring weights; `group` divides the number of columns. Return the codes as `int8`, in the shape of `w`, and the
-scales in the dtype of `w`, `[rows, columns / group]`. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a
+positive scales in the dtype of `w`, `[rows, columns / group]`. The largest code is $2^{\text{bits} - 1} - 1$, and the scale of a
 group turns its largest magnitude into exactly that code (or its negative, so the code $-2^{\text{bits} - 1}$ isn't
-used). The codes are the integers nearest to weight / scale, and no weight is exactly halfway between two of them. The
-scale of a group of zeros is 1. `bits` is from 2 to 8. `w` isn't changed.
+used). The codes are the integers nearest to weight / scale. (No weight is so close to halfway between two of them that
+rounding the scale or the quotient to the dtype of `w` would matter.) The scale of a group of zeros is 1. `bits` is from 2 to 8. `w` isn't changed.
 
 Also write `dequantize(codes, scales)`, which returns the approximate weights, in the dtype of the scales.
 """
@@ -917,10 +929,10 @@ r"""
 **Why it matters.** A group with its own scale is the basic unit of many formats for quantized weights. torchao's 4-bit
 format, which you'll meet below, has groups of 64.
 
-What do large groups cost in error? Take a matrix of normally distributed weights in which one weight is an outlier, 100
-times as large as the standard deviation. We quantize it with one scale for everything, for each row of 1,024, and for
-each group of 32. The error is the root mean square of what dequantizing gets wrong, relative to that of the weights;
-the bits per weight include the scales, in 16 bits.
+How much larger is the error with large groups? Take a matrix of normally distributed weights in which one weight is an
+outlier, 100 times as large as the standard deviation. We quantize it with one scale for everything, for each row of
+1,024, and for each group of 32. The error is the root mean square of the differences between the dequantized weights
+and the original ones, relative to that of the weights; the bits per weight include the scales, in 16 bits.
 """
 
 # %%
@@ -948,13 +960,13 @@ assert 0.08 < errors[4, "one per 32"] < errors[4, "one per row"] < 0.3
 # %% [markdown]
 r"""
 In 8 bits, a scale for each row removes most of the damage, and costs next to nothing. In 4 bits, one scale for all
-turns nearly every weight into 0. There, the groups have to be small.
+turns nearly every weight into 0. With so few bits, the groups have to be small.
 
-How much faster does it get? Suppose that the 4-bit weights of Llama 3.1 8B have a 16-bit scale for each group of 32.
-Then a weight takes 4.5 bits instead of 16, and a decode step for one sequence with little context could be 3.6 times as
-fast. The cache stays in bfloat16.
+How much faster does decoding get? Suppose that the 4-bit weights of Llama 3.1 8B have a 16-bit scale for each group of
+32. Then a weight takes 4.5 bits instead of 16, and a decode step for one sequence with little context could be 3.6
+times as fast. The cache stays in bfloat16.
 
-**Predict.** How many times as fast is a decode step for 64 sequences with 2,048 tokens of context each?
+**Predict.** How many times as fast as in bfloat16 is a decode step for 64 sequences with 2,048 tokens of context each?
 """
 
 # %%
@@ -987,7 +999,7 @@ With 64 sequences, more than half of the bytes are cache, and these haven't shru
 waiting for arithmetic, and the products are the same as before. (A card that multiplies 8-bit numbers faster can speed
 up prefill too, but then the activations have to be in 8 bits as well.)
 
-And what has been published? For Llama 3 8B on an A100, with a single sequence, torchao compares three formats:
+What do published measurements say? For Llama 3 8B on an A100, with a single sequence, torchao compares three formats:
 """
 
 # %%
@@ -1034,11 +1046,11 @@ The fewer bytes you read, the more it matters.
 Everything is ready for the prediction. We need four numbers, and the model doesn't have to write anything for them:
 
 - the *bytes* of the model, from its shape and your `kv_cache_bytes`;
-- your machine's *bandwidth* for reading weights: the time of multiplying each of the model's matrices by one vector;
+- your machine's *bandwidth* for reading weights, from the time to multiply each of the model's matrices by one vector;
 - its *peak*: the measured ceiling (lecture 05);
-- the *overhead* of a step. A step consists of hundreds of small operations, one after the other, and each of them takes
-  a little time to start and to finish, whatever the size of the model. We measure the time of a step of a model that
-  has just as many layers, but is so narrow that its weights count for nothing.
+- the *overhead* of a step. A step consists of many small operations, one after another, and each of them takes a little
+  time to start and to finish, whatever the size of the model. To measure it, we time a model that has just as many
+  layers, but is so narrow that reading its weights takes almost no time.
 """
 
 # %% tags=["timed"]
@@ -1135,10 +1147,12 @@ print(f"peak {readable(peak_here, 'FLOP/s')}; overhead of a step {readable(overh
 
 # %% [markdown]
 r"""
-We use the second bandwidth, because the model has small operations between its products, too. On a CPU, these often run
-on a single thread, and the other threads have to be woken up again for the next product. For the same reason, overhead
-and reading add up there: each operation starts when the one before it is done. On a GPU, the next operations are queued
-while it's still busy (lecture 05), so the slower of the two counts.
+The bandwidth was measured twice, without and with a norm after each product. We use the second, because the model has
+such small operations, too: on a CPU, they often run on a single thread, and the other threads have to be woken up for
+the next product.
+
+On a CPU, the overhead and the time for reading add up, because each operation starts only when the one before it is
+done. On a GPU, the next operations are queued while it's still busy (lecture 05), so the slower of the two counts.
 
 Now it's your turn. Your machine's numbers are above.
 
@@ -1172,14 +1186,14 @@ took = min(attempts)
 
 reconcile("your machine writes", guess_of_rate, COUNT / took, "tokens/s")
 print(
-    f"planned {COUNT / plan:.3g} tokens/s; measured {COUNT / took:.3g}, {plan / took - 1:+.0%}"
+    f"predicted {COUNT / plan:.3g} tokens/s; measured {COUNT / took:.3g}, {plan / took - 1:+.0%}"
 )
 assert written.shape == (1, PROMPT + COUNT)
 assert 1 / 50 < took / plan < 50  # a machine may be busy; a wrong unit is a factor of 1,000
 
 # %% [markdown]
 r"""
-On an idle machine, the plan should be off by no more than a third.
+On an idle machine, the prediction should be off by no more than a third.
 
 Last, the batch: the same step serves 1, 2, 4, 8 or 16 sequences, and each of them gets a token. We compare the measured
 rate with two predictions. One is your formula with the overhead, as before. For the other, the products are measured
@@ -1231,16 +1245,16 @@ by how much should it?
 
 **Mechanics.** A token adds $2 \cdot h_{kv} \cdot e$ numbers per layer to the cache, or $c + r$ with latent attention. A
 pass takes at least the larger of two times: FLOPs over peak, with $2N + 4 L d \cdot \text{context}$ FLOPs per new
-token; and bytes over bandwidth, with all weights once and every sequence's cache. Prefill is compute-bound; decode is
-memory-bound.
+token; and bytes over bandwidth, with all weights once and every sequence's cache. Prefill is compute-bound unless the
+prompt is short; decode is memory-bound unless the batch is large and the contexts are short.
 
 **Mindset.** Test a cache by comparing it with a model that has none, token for token. Ask of each speedup which bytes
 or FLOPs it removes, and in which phase. Then you'll know where it can't help.
 
-**Intuitions.** A batch shares the weights, and nobody shares a cache. Long contexts limit how many users a
-card can serve. Quantized weights make decoding faster, but not prefill. And the
-faster a step gets, the more its overhead counts.
+**Intuitions.** The sequences of a batch share the weights, but each has a cache of its own. Long contexts limit how
+many users a card can serve. Quantized weights make decoding faster, but not prefill. And the faster a step gets, the
+more its overhead counts.
 
 Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
-then build it, train it, and compare it with the plan.
+then build it, train it, compare it with the plan, and let it write with your cache.
 """

@@ -10,7 +10,7 @@ Every lecture in this course has been about numbers that you can know in advance
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
 and how good the model has to become. Then you'll write the model, train it on real text, and compare the result with
 the plan. On an idle machine the plan will be right to the last parameter and FLOP, within two percent for memory, and
-within twenty percent for time. And your model will write some Python.
+within twenty percent for time. And your model will write some Python, using your own KV cache from lecture 13.
 
 The training itself takes a few minutes on a CPU with two cores.
 """
@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -56,14 +56,15 @@ show_progress()
 r"""
 ## 1 · The task
 
-First, how much do you want to spend? There are four presets. `default` is for a CPU with two cores and takes a few
+First, how much do you want to spend? There are four presets, and the notebook picks one that suits your device.
+`default` is for a CPU and takes a few
 minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is for testing this notebook and learns
-little. The environment variable `COURSE_PRESET` overrides the choice. You can also change any of the numbers;
-everything below adapts.
+little. The environment variable `COURSE_PRESET` overrides the choice. You can also unfold the next cell and change any
+of the numbers; everything below adapts.
 """
 
 
-# %%
+# %% tags=["folded"]
 class Preset(NamedTuple):
     """A model and its training."""
 
@@ -76,7 +77,7 @@ class Preset(NamedTuple):
     peak_lr: float
     pattern: str  # of the files to read
     text: int  # at most so many bytes of them
-    look_back: int  # the bar, see below
+    look_back: int  # bytes that the baseline sees, see below
 
 
 PRESETS = {
@@ -141,12 +142,12 @@ assert train_tokens.dtype == np.uint8  # one byte on disk for each token
 r"""
 ### The baseline
 
-A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes
-probability 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. You can do better by counting how often each byte
-occurs, and better still by counting which byte follows each byte, or each *pair* of bytes. Such a table needs no
-training, only counting, and a model that sees no more bytes than the table can hardly beat it. Our baseline is the
-table that looks back as many bytes as `preset.look_back` says: none, or two. Its validation loss is the bar: the
-model's has to be lower.
+A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
+probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
+with base-2 logarithms.) You can do better by counting how often each byte occurs, and better still by counting which
+byte follows each byte, or each *pair* of bytes. Such a table needs no training, and a model that sees no more bytes can
+hardly beat it. Our baseline is the table that looks back as many bytes as `preset.look_back` says: none, or two. Your
+model's validation loss has to be lower than the baseline's.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -175,7 +176,7 @@ table_losses = [table_loss(train_tokens, held_out, look_back) for look_back in r
 reconcile("a table that looks back two bytes", guess, table_losses[2], "nats per byte")
 for look_back, loss in enumerate(table_losses):
     print(f"looking back {look_back} bytes: {loss:.2f} nats per byte")
-bar = table_losses[preset.look_back]
+baseline = table_losses[preset.look_back]
 
 assert round(math.log(256), 2) == 5.55
 assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
@@ -185,15 +186,15 @@ r"""
 (The folded code adds 0.1 to every count, for sequences that were never seen: without it, a single surprise would make
 the loss infinite.)
 
-*Try it yourself:* look back three bytes. The table then has $256^4$ numbers; how many bytes is that?
+*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. How many bytes is that?
 
 ## 2 · The plan
 
 ### Parameters and FLOPs
 
-The model is the Transformer of lecture 08 with one change: the token embedding is also the output layer (the two are
-*tied*), so its parameters count only once, but it does cost FLOPs at the output. For a vocabulary of $V$ tokens,
-context length $T$, width $d$ and $L$ layers:
+For parameters and FLOPs, the model is the Transformer of lecture 08 with one change: the token embedding is also the
+output layer (the two are *tied*), so its parameters count only once, but it does cost FLOPs at the output. For a
+vocabulary of $V$ tokens, context length $T$, width $d$ and $L$ layers:
 
 | part | shapes | remarks |
 |---|---|---|
@@ -339,7 +340,8 @@ r"""
 
 **Why it matters.** This decides which batch size fits, and what to change if none does.
 
-**Predict.** For your preset, how many times as many bytes do the *activations* take in `float32` as under autocast?
+**Predict.** From a look at the tables alone: for your preset, how many times as many bytes do the *activations* take in
+`float32` as under autocast?
 """
 
 # %%
@@ -388,7 +390,7 @@ You know how many FLOPs the run takes; now you need the rate of your device. As 
 large matrix products and call the best rate the *measured ceiling*. Here it is in both formats:
 """
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 ceilings = {
     dtype: hardware.measured_ceiling(device, dtype, max_seconds=1).flops_per_second
     for dtype in (torch.float32, torch.bfloat16)
@@ -403,9 +405,9 @@ for dtype, rate in ceilings.items():
 r"""
 These times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything between
 the matrix products takes time without counting as FLOPs. The share of the ceiling that the run reaches is its MFU
-(relative to the measured ceiling instead of a promised peak). It's the only number in the plan that no formula gives.
-Guess it now; in section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two
-formats.
+(relative to the measured ceiling instead of a promised peak). Like the ceiling, it's a number that no formula gives.
+(Lecture 00's good MFU, 0.4 to 0.5, is a fraction of the promised peak, and for much larger models.) Guess it now; in
+section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two formats.
 
 **Predict.** What fraction of the ceiling will the training reach?
 """
@@ -437,9 +439,8 @@ From ids to logits the model is a simple sequence, and you'll write most of it:
 | a norm | `[b, t, d]` |
 | logits: dot products with the embeddings of all $V$ tokens | `[b, t, V]` |
 
-For each token, the residual stream (lecture 07) is the vector that runs from the embedding to the last norm: each part
-adds its output to it, and nothing replaces it. So gradients have a direct path back through any number of layers; in lecture 07
-you saw what happens without one.
+For each token, the residual stream is the vector that runs from the embedding to the last norm: each part adds its
+output to it, and nothing replaces it. So gradients have a direct path back through any number of layers (lecture 07).
 
 ### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -635,7 +636,7 @@ raises the loss above $\ln 256$ by about half that much.)
 that rounding stays far below $10^{-9}$, and count anything above that as a change.)
 """
 
-# %%
+# %% tags=["folded"]
 torch.manual_seed(0)
 model = make_model().to(device)
 shuffle = torch.Generator().manual_seed(0)  # draws the batches
@@ -744,10 +745,11 @@ It's far below our two percent, so we leave the plan as it is.
 
 ## 4 · The loop
 
-The loop is that of exercise 9.5 with four more lines. The forward pass and the loss run under `torch.autocast` if
-`mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
-most 1, so that one unusual batch can't ruin the run. And the loop saves a checkpoint at regular intervals and after the
-last step.
+The loop is your `train` from lecture 09 with three additions. The forward pass and the loss run under `torch.autocast`
+if `mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
+most 1, so that one unusual batch can't ruin the run. With `error_if_nonfinite`, it also raises an error, before the
+update, if the norm is NaN or infinite; this takes the place of the check of the loss in `train`. And the loop saves a
+checkpoint at regular intervals and after the last step.
 """
 
 
@@ -773,7 +775,7 @@ def train_model(
             loss = next_token_loss(model, ids, targets)
         optimizer.zero_grad()
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)
         optimizer.step()
         losses.append(loss.item())
         report(losses[-1])
@@ -787,9 +789,9 @@ r"""
 ### The rehearsal
 
 The plan still lacks the fraction of the ceiling. So we rehearse: train a model of *one* layer for a few steps, and one
-of $m$ layers, a little more than half of the real model's $L$. The difference in time is what $m - 1$ layers take;
-everything else (embedding, output layer, loss, batch) is in the time of the first model. From there we extrapolate
-linearly to $L$ layers:
+of $m$ layers, a little more than half of the real model's $L$. The difference in time is what $m - 1$ layers take; the
+time of the first model covers one layer and everything else (embedding, output layer, loss, batch). From there we
+extrapolate linearly to $L$ layers:
 
 $$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1}$$
 
@@ -880,8 +882,6 @@ Now the plan is complete. *From here on we don't change it.*
 
 ## 5 · The run
 
-One last guess before you start.
-
 **Predict.** What will the model's validation loss be, in nats per byte? (Compare with the tables in section 1.)
 """
 
@@ -891,9 +891,8 @@ guess_of_loss = None  # nats per byte
 # %% [markdown]
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
-wrote (using the course's `checkpoint`, from lecture 09). A new process, with a different seed, makes a model, loads the
-file and continues. The file contains everything that the next step depends on: the weights, AdamW's averages, the
-number of the step, and the state of the generator that draws the batches.
+wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, has a
+different seed, makes a model, loads the file and continues. The file contains everything that the next step depends on.
 """
 
 
@@ -980,7 +979,7 @@ print(f"{readable(first_seconds, 's')} so far, planned {readable(planned_so_far,
 
 # %% [markdown]
 r"""
-Here's the new process. It uses nothing from the old one except the file:
+Here's the new process:
 """
 
 # %% tags=["item-86", "timed"]
@@ -990,13 +989,13 @@ run_seconds = first_seconds + more_seconds
 final_loss = held_out_losses[preset.steps]
 reconcile("validation loss", guess_of_loss, final_loss, "nats per byte")
 print(
-    f"the bar: {bar:.2f}; {readable(run_seconds, 's')}, planned {readable(planned_seconds, 's')}"
+    f"the baseline: {baseline:.2f}; {readable(run_seconds, 's')}, planned {readable(planned_seconds, 's')}"
 )
 
 assert len(losses) == preset.steps and sorted(held_out_losses) == [
     every * k for k in range(1, LOOKS + 1)
 ]
-assert final_loss < bar  # better than the table
+assert final_loss < baseline  # better than the table
 assert final_loss < first_loss
 
 # %% tags=["timed"]
@@ -1009,13 +1008,13 @@ finding = f"From {losses[0]:.1f} to {final_loss:.2f} nats per byte; the seam in 
 plots.show(
     plots.loss_curves(
         {"training": means, "validation": held_out_losses},
-        {"the bar": {window: bar, preset.steps: bar}},
+        {"the baseline": {window: baseline, preset.steps: baseline}},
         events={"a new process": stop},
         names=("training, validation", "a table of counts"),
         ylabel="loss (nats per byte)",
         title=finding,
     ),
-    alt=f"Loss against step. {finding}. The validation loss ends below the dashed baseline of {bar:.2f}.",
+    alt=f"Loss against step. {finding}. The validation loss ends below the dashed baseline of {baseline:.2f}.",
 )
 
 # %% [markdown]
@@ -1024,39 +1023,89 @@ r"""
 
 What has the model learned? Let's have it write.
 
-### Exercise 14.5 · Generate text &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 14.5 · Generate text with your cache &nbsp; ★★★ &nbsp; 20 minutes
 
-Write `generate(model, ids, count, context, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one
-after the other, and returns the old and new ids together, `[b, t + count]`. `model` turns ids into logits,
-`[b, t, vocabulary]`. It has positions for `context` tokens and no more, so give it the last `context` of all the ids so
-far, or all of them if there are fewer. Call it once for each new token. The logits at the *last* position predict what
-comes next: `pick` receives these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
+The model of lecture 13 was ready for a cache. Yours isn't: it always starts at position 0, and its attention sees only
+the tokens that you pass. So you'll write a second forward pass, which runs the parts of the trained model one by one,
+with a cache in each layer.
 
-Nothing is recorded for a backward pass. While generating, the model is in eval mode; afterwards it's in the mode that
-it was in before, even if an error ends the generation. (All of its modules are in the same mode.) `ids` is `int64`, has
-at least one row and one column, and isn't changed. `count` may be 0.
+Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one after
+the other, and returns the old and new ids together, `[b, t + count]`. It computes what your `Transformer` computes,
+from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in each block from `norm_1`, `attention.qkv`,
+`attention.out`, `norm_2`, `up` and `down`. (The model, its blocks and their attention can't be called as a whole.)
+`heads` is the number of attention heads. The logits at the *last* position predict what comes next: for each new token,
+`pick` is called once with these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
+
+Every token passes through every layer only once, and the last one not at all, because nobody asks what follows it. For
+that, replace the class below by your `KVCache` from exercise 13.2, or keep the keys and values in some other way. The
+cache is on the model's device and in its floating-point dtype, whatever they are. $t$ + `count` − 1 is at most the
+number of positions. Nothing is recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and
+isn't changed. `count` may be 0.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "generate", "locked": false, "schema_version": 3, "solution": true, "task": false}
+class KVCache:
+    """Yours, from exercise 13.2: the keys and values of one layer."""
+
+    def __init__(
+        self,
+        batch: int,
+        kv_heads: int,
+        capacity: int,
+        size: int,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        ### BEGIN SOLUTION
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+        ### END SOLUTION
+
+    def attend(
+        self,
+        q: Float[Tensor, "b h t e"],
+        k: Float[Tensor, "b h t e"],
+        v: Float[Tensor, "b h t e"],
+    ) -> Float[Tensor, "b h t e"]:
+        """Store k and v behind what is there, and attend causally to everything stored."""
+        ### BEGIN SOLUTION
+        start, end = self.length, self.length + q.shape[2]
+        self.keys[:, :, start:end] = k
+        self.values[:, :, start:end] = v
+        self.length = end
+        seen = torch.ones(end - start, end, dtype=torch.bool, device=q.device).tril(start)
+        keys, values = self.keys[:, :, :end], self.values[:, :, :end]
+        return F.scaled_dot_product_attention(q, keys, values, attn_mask=seen)
+        ### END SOLUTION
+
+
 def generate(
-    model: nn.Module,
+    model: Any,
+    heads: int,
     ids: Int[Tensor, "b t"],
     count: int,
-    context: int,
     pick: Callable[[Float[Tensor, "b vocabulary"]], Int[Tensor, "b"]],
 ) -> Int[Tensor, "b t_and_count"]:
     """ids, followed by `count` more in each row, each picked from the logits at the last position."""
     ### BEGIN SOLUTION
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            for _ in range(count):
-                scores = model(ids[:, -context:])
-                ids = torch.cat([ids, pick(scores[:, -1])[:, None]], dim=1)
-    finally:
-        model.train(training)
+    table = model.tokens.weight
+    sizes = len(ids), heads, ids.shape[1] + count, table.shape[1] // heads
+    caches = [KVCache(*sizes, table.dtype, table.device) for _ in model.blocks]
+    new, start = ids, 0
+    with torch.no_grad():
+        for _ in range(count):
+            end = start + new.shape[1]
+            x = model.tokens(new) + model.places.weight[start:end]
+            for block, cache in zip(model.blocks, caches, strict=True):
+                qkv = block.attention.qkv(block.norm_1(x))
+                q, k, v = rearrange(qkv, "b t (three h e) -> three b h t e", three=3, h=heads)
+                gathered = rearrange(cache.attend(q, k, v), "b h t e -> b t (h e)")
+                x = x + block.attention.out(gathered)
+                x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+            new = pick(F.linear(model.norm(x[:, -1]), table))[:, None]
+            ids, start = torch.cat([ids, new], dim=1), end
     return ids
     ### END SOLUTION
 
@@ -1066,11 +1115,11 @@ check("generate")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>One loop: cut the window, call the model, pick, and append the new column. Which slice has the last <code>context</code> columns, even if there are fewer?</details>
-<details><summary>Hint 2</summary>Whatever must happen no matter what belongs in a <code>finally</code> block. And <code>model.train(mode)</code> takes the mode that you saved.</details>
+<details><summary>Hint 1</summary>One loop over the new tokens. What enters the model is the prompt in the first round and the newest column in all later ones; its positions begin where the cache ends. Inside is a loop over the blocks, and each block has its own cache.</details>
+<details><summary>Hint 2</summary>Copy the lines of <code>Transformer</code>, <code>Block</code> and <code>Attention</code> in the order in which they run. Only two lines change: the rows of <code>places</code>, and the attention, which becomes <code>cache.attend(q, k, v)</code>. The norm and the output layer need the last position alone.</details>
 
-**Why it matters.** At their core, chatbots work like this: they call a model again and again, and a rule picks the next
-token.
+**Why it matters.** At their core, chatbots work like this: a pass for the prompt, a small one for each new token, and a
+rule that picks it. You've now written both forward passes of a Transformer, for training and for inference.
 
 Our rule draws from the predicted probabilities with a temperature (lecture 09) of 0.7, which makes likely bytes even
 more likely.
@@ -1110,16 +1159,18 @@ def columns(texts: dict[str, str], width: int = 38) -> str:
     return "\n".join("   ".join(f"{cell:<{width}}" for cell in row).rstrip() for row in rows)
 
 
-start = torch.tensor([list(b"    def ")], device=device)
+start = torch.tensor(
+    [list(b"    def "), list(b"\n\nclass "), list(b"\nimport ")], device=device
+)
+count = min(preset.context + 1 - start.shape[1], 150)  # the last one needs no position
 samples = {}
 for step in moments:
     writer = make_model().to(device)
     writer.load_state_dict(torch.load(folder / f"weights-{step}.pt", map_location=device))
-    written = generate(writer, start, 300, preset.context, draw)[0].tolist()
-    samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = bytes(written).decode(
-        errors="replace"
-    )
-    assert len(written) == start.numel() + 300
+    written = generate(writer, preset.heads, start, count, draw)
+    texts = (bytes(row).decode(errors="replace").strip("\n") for row in written.tolist())
+    samples[f"after {step:,} steps: {held_out_losses[step]:.2f}"] = "\n─\n".join(texts)
+    assert written.shape == (3, start.shape[1] + count)
 print(columns(samples))
 
 # %% [markdown]
@@ -1127,7 +1178,93 @@ r"""
 Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and
 it learned that in a few minutes on your own machine.
 
-*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try another start: `b"class "`, `b"import "`.
+*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try other starts. (All rows need the same length.)
+
+### How fast does it write?
+
+As in lecture 13, the text must be the same with and without a cache. The folded code has the loop without one, which
+passes the whole text through the model for each new token. It compares both in `float64`, where rounding can't decide
+between two bytes, and then times two passes: over a single token, which is about what a step with the cache takes, and
+over the whole context, the longest that the loop without a cache needs.
+"""
+
+
+# %% tags=["timed", "folded"]
+def greedy(scores: Float[Tensor, "b vocabulary"]) -> Int[Tensor, "b"]:
+    """The id with the largest logit, for each row."""
+    return scores.argmax(dim=-1)
+
+
+@torch.no_grad()
+def generate_plainly(model: nn.Module, ids: Tensor, count: int) -> Tensor:
+    """ids, then `count` more in each row by greedy decoding, without a cache."""
+    for _ in range(count):
+        ids = torch.cat([ids, greedy(model(ids)[:, -1])[:, None]], dim=1)
+    return ids
+
+
+def pass_seconds(tokens: int) -> float:
+    """The time of a forward pass over so many tokens."""
+
+    @torch.no_grad()
+    def forward() -> Tensor:
+        return model(excerpt[:, :tokens])
+
+    return timing.benchmark(forward, device=device, min_seconds=0.3).median
+
+
+new_tokens = min(preset.context // 2, 128)
+excerpt = torch.from_numpy(held_out[: preset.context].astype(np.int64))[None].to(device)
+prompt = excerpt[:, : preset.context - new_tokens]
+exact = make_model().to(device, torch.float32 if device.type == "mps" else torch.float64)
+exact.load_state_dict(model.state_dict())
+with_cache = generate(exact, preset.heads, prompt, new_tokens, greedy)
+assert torch.equal(with_cache, generate_plainly(exact, prompt, new_tokens))
+print(f"with and without the cache: the same {new_tokens} bytes")
+
+one, whole = pass_seconds(1), pass_seconds(preset.context)
+print(f"a pass over 1 token takes {readable(one, 's')}", end=", ")
+print(f"over {preset.context} tokens {readable(whole, 's')}")
+
+# %% [markdown]
+r"""
+**Predict.** A prompt fills half of the context or more, and the model writes until the context is full. How many times
+as many tokens per second does it write with the cache?
+"""
+
+# %%
+guess = None  # times
+
+# %% tags=["timed"]
+slope = (whole - one) / (preset.context - 1)  # the passes in between are on a straight line
+lengths = range(prompt.shape[1], preset.context)  # of the text, before each new token
+planned_rates = {
+    "without": new_tokens / sum(one + slope * (length - 1) for length in lengths),
+    "with": new_tokens / (one + slope * (lengths[0] - 1) + (new_tokens - 1) * one),
+}
+ways = {
+    "without": lambda: generate_plainly(model, prompt, new_tokens),
+    "with": lambda: generate(model, preset.heads, prompt, new_tokens, greedy),
+}
+rates = {
+    way: new_tokens / timing.benchmark(write, device=device, min_samples=2).median
+    for way, write in ways.items()
+}
+reconcile("writing with the cache", guess, rates["with"] / rates["without"], "times as fast")
+for way, rate in rates.items():
+    planned_rate = planned_rates[way]
+    print(f"{way:>7} the cache: planned {planned_rate:,.0f} tokens/s, measured {rate:,.0f}")
+    record(f"the capstone writes {way} the cache", rate, "tokens/s")
+    assert 1 / 500 < rate / planned_rate < 500  # a machine may be busy; a wrong unit is 1,000
+
+# %% [markdown]
+r"""
+Your cache adds a few small operations to each layer, so expect a bit less than planned. In a model this small, even a
+pass over one token is mostly overhead (lecture 13): the larger the model and the longer its context, the more the cache
+gains. But it ends where the context ends. A loop without a cache could go on with only the last tokens. Then each of
+them moves to another position, so its keys and values change, and everything in the cache is out of date.
+
+*Try it yourself:* how many sequences at once write the most tokens per second? (Pass `prompt.expand(n, -1)`.)
 
 ## 6 · Everything, planned and measured
 
@@ -1162,7 +1299,7 @@ assert 1 / 50 < run_seconds / planned_seconds < 50
 # %% [markdown]
 r"""
 If the seconds were off, another program was probably running during the rehearsal or the run, or the device got hot and
-slowed down. On an idle machine they agree within 20%: run the rehearsal again, and compare.
+slowed down. On an idle machine they agree within 20%, so close other programs and run both again.
 
 And this is the fraction of the ceiling, which you guessed before the model existed:
 """
@@ -1180,14 +1317,14 @@ if promised is not None and of_promised is not None:
     print(f"MFU, against the promised {readable(promised, 'FLOP/s')}: {of_promised:.1%}")
 print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
 
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 units = {"parameters": "parameters", "FLOPs per token": "FLOPs", "seconds": "s"}
 rows = [(kind, plan, measured[kind], units.get(kind, "B")) for kind, plan in planned.items()]
-rows.append(("the bar, and the loss", bar, final_loss, "nats per byte"))
+rows.append(("the baseline, and the loss", baseline, final_loss, "nats per byte"))
 exactly = sum(measured[kind] == planned[kind] for kind in planned)
 finding = (
     f"A Transformer, planned and trained: {exactly} of {len(planned)} numbers to the last digit, "
-    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / bar:.0%} below the bar"
+    f"time {run_seconds / planned_seconds - 1:+.0%}, and {1 - final_loss / baseline:.0%} below the baseline"
 )
 plots.show(
     plots.predicted_vs_measured(rows, title=finding),
@@ -1200,15 +1337,15 @@ r"""
 So yes: you can know what a training run takes before it starts, most of it on paper and the rest after a rehearsal of a
 few seconds. The one thing you had to run it for is the result, the loss. (Scaling laws predict even that, by
 extrapolating from many small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022,
-arXiv:2203.15556. That would be another course.)
+arXiv:2203.15556.)
 
 *Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
 much? Then run from the top.
 
 ## 7 · What is off? (optional)
 
-The comparison above is a list that you read. If you want a program to do it, for instance after each of many runs, it
-has to know which differences matter.
+So far you've compared the numbers by eye. A program that compares them, for instance after each of many runs, has to
+know which differences matter.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1263,8 +1400,8 @@ assert judged.keys() == off
 r"""
 ## 8 · What more could you gain? (optional)
 
-The fraction of the ceiling is small. What would raise it? Here's one step of the same training, with one change after
-the other, each in addition to those before it:
+The run reached only a fraction of the ceiling. What would raise it? Here's one step of the same training with one
+change after another, each in addition to those before it:
 
 | change | what it does |
 |---|---|
@@ -1361,8 +1498,8 @@ r"""
 We didn't change a single line of the model. For an A100, an H100 or a B200, the data sheets promise more than a factor
 of ten between the first row of the table and the third (lecture 05). How much of it you get depends on the width: what
 can be fused grows with $d$, the products with $d^2$. On a CPU there's little to gain, and a step in `bfloat16` may even
-be slower than one in `float32`, although its ceiling is higher: the fractions, all of the highest ceiling, are then
-small.
+be slower than one in `float32`, although the ceiling of `bfloat16` is higher. All fractions are relative to that higher
+ceiling, so they're then small.
 
 *Try it yourself:* which of the fractions falls if you halve `d`, and which doesn't?
 
@@ -1382,7 +1519,7 @@ r"""
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
 $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
 each operation keeps. Seconds: FLOPs divided by the product of ceiling and MFU, with the MFU from a rehearsal with fewer
-layers. The loop is short, and a checkpoint contains everything that the next step depends on.
+layers.
 
 **Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
 the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
@@ -1392,13 +1529,13 @@ compare the plan with the result. If they differ, one of the two is wrong, and y
 A small model is far from the ceiling, because the other operations count for more. You can measure two small models and
 extrapolate. And counting gets you far without any GPU at all.
 
-## What to do next
+## What to do next (optional)
 
 Four projects, from an evening to a month. Each starts with a plan, and you have the tools to check it.
 
-- *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, GELU with a gated
-  feed-forward block, and let heads share keys and values (lecture 06 has such a layer). Predict the new parameters,
-  FLOPs and bytes, then assert them.
+- *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, and the
+  feed-forward block with a gated one, which multiplies the outputs of two matrices elementwise before `down`. Let heads
+  share keys and values. (Lecture 06 has such a layer.) Predict the new parameters, FLOPs and bytes, then assert them.
 - *Find a scaling law.* Train three or four sizes, each on 20 tokens per parameter, and plot the validation loss against
   FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
 - *Check somebody's claim.* Take a training run from a paper or a model card, compute its implied MFU (lecture 00), and

@@ -20,7 +20,7 @@ import torch
 from course_utils.testing.comparing import Comparison
 from course_utils.testing.describing import describe
 from course_utils.testing.plain import Raised
-from course_utils.testing.requirements import Outcome
+from course_utils.testing.requirements import Check, Outcome
 from course_utils.testing.rubric import Met, Rubric, score
 
 from . import mutants
@@ -38,8 +38,9 @@ _PAIRS = 60  # of mistakes made together that are tried; a nightly run takes all
 
 @dataclass
 class Report:
-    """What was found: ``problems`` in words, and how much was tested."""
+    """What was found: ``problems`` in words, and how much was tested of the ``check`` that students get."""
 
+    check: Check
     problems: list[str] = field(default_factory=list)
     programs: int = 0
     mutants: int = 0
@@ -89,8 +90,8 @@ class Prover:
     def __init__(self, spec: Spec, draws: int, seeds: Sequence[int], pairs: int) -> None:
         self.spec, self.seeds, self.pairs = spec, seeds, pairs
         self.name = spec.cells.name
-        self.report = Report()
         self.check = visible_check(spec)
+        self.report = Report(self.check)
         right = reference(spec)
         each = max(DRAWN, draws // len(spec.promises))
         self.pools = [Pool(spec, promise, right, each) for promise in spec.promises]

@@ -45,8 +45,8 @@ _NOT_HERE = re.compile(
 _OF_FILES = re.compile(r"FileNotFound|Permission|OSError")
 _ABOUT_FILES = re.compile(r"\btempfile\b|\bPath\b")
 _OUR_SECONDS = 60.0  # for the lecture's own cells: a machine under load is no fault of the student's
-# Bytes of all answers to one exercise's cases, which are kept until they are scored. Honest ones take a few million. A
-# text with one emoji takes four times its bytes here.
+# Bytes that a process may answer to one exercise's cases, which are kept until they are scored, and to the cells before
+# it. Honest answers take a few million. A text with one emoji takes four times its bytes here.
 _ANSWERS_LIMIT = 2**28
 _A = TypeVar("_A", Ran, Names)
 
@@ -56,7 +56,8 @@ class _Work:
     """A submission being judged, in two passes: first with the tests that students see, then with the hidden ones.
 
     ``waiting`` are the exercises that this pass hasn't come to yet, ``rubrics`` what the first pass found, ``marks``
-    what is known so far, both by exercise. ``at`` is the current step, if an end there isn't our fault.
+    what is known so far, both by exercise. ``at`` is the current step, if an end there isn't our fault. ``counted``:
+    the bytes that the current process had sent when the last exercise was judged.
     """
 
     program: Program
@@ -66,6 +67,7 @@ class _Work:
     marks: dict[str, Mark] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     at: int | None = None
+    counted: int = 0
 
 
 def grade(problems: ProblemSet, cells: Sequence[Cell], box: Sandbox) -> tuple[list[Mark], list[str]]:
@@ -156,9 +158,10 @@ def _cleaned(mark: Mark) -> Mark:
 def _converse(talk: Conversation, work: _Work) -> None:
     """Run the cells in a fresh process and mark what's waiting. Raises Gone; then ``work.at`` is the current step."""
     program = work.program
+    work.counted = 0
     for number in program.unread:
         work.at = number  # even reading a cell may keep a parser busy for ever, or crash it
-        program.learn(number, _ask(talk, ReadNames(program.steps[number].cell.text), Names))
+        program.learn(number, _ask(talk, work, ReadNames(program.steps[number].cell.text), Names))
     program.stopped.clear()
     work.at, theirs = None, False
     for number in program.to_run():
@@ -166,10 +169,10 @@ def _converse(talk: Conversation, work: _Work) -> None:
         if step.kind is Kind.OURS:
             # Before any code of the student's a process that ends is a fault of ours. After it, who knows.
             work.at = number if theirs else None
-            _ask(talk, Run(step.cell.text), Ran, _OUR_SECONDS)
+            _ask(talk, work, Run(step.cell.text), Ran, _OUR_SECONDS)
         elif step.kind is Kind.THEIRS:
             work.at, theirs = number, True
-            if error := _ask(talk, Run(step.cell.text), Ran).error:
+            if error := _ask(talk, work, Run(step.cell.text), Ran).error:
                 program.stopped[number] = error
         elif step.exercise in work.waiting:
             work.at, theirs = number, True
@@ -183,6 +186,7 @@ def _converse(talk: Conversation, work: _Work) -> None:
             else:
                 work.marks[step.exercise.name] = mark
             work.waiting.remove(step.exercise)
+            work.counted = talk.received
             failed = work.marks[step.exercise.name].points < step.exercise.points
             # Any cell that stopped for lack of something may be why: what it would have changed, no text tells.
             errors = [*program.stopped.values(), *elsewhere]
@@ -203,20 +207,26 @@ def _outside(errors: Sequence[str]) -> str:
     return f"it may work on the student's machine; here it ended with {found:.300}" if found else ""
 
 
-def _ask(talk: Conversation, request: Request, kind: type[_A], seconds: float | None = None) -> _A:
+def _ask(talk: Conversation, work: _Work, request: Request, kind: type[_A], seconds: float | None = None) -> _A:
     """An answer of the kind that the request asks for. Any other means that our code no longer controls the process."""
+    _within_limit(talk, work)
     answer = talk.ask(request, seconds)
     if not isinstance(answer, kind):
         raise Gone("the answer is not of the kind that was asked for")
     return answer
 
 
+def _within_limit(talk: Conversation, work: _Work) -> None:
+    """Raise Gone if the process has sent too much since the last exercise was judged."""
+    if talk.received - work.counted > _ANSWERS_LIMIT:
+        raise Gone("its answers are too large")
+
+
 def _visible(exercise: Exercise, work: _Work, talk: Conversation, errors: list[str]) -> Mark:
     """Try the cases that students see. The errors that calls ended with are added to ``errors``."""
-    before = talk.received
     with quietly():
         outcomes = {
-            n: [_observe(requirement, case, talk, before, errors) for case in requirement.cases]
+            n: [_observe(requirement, case, talk, work, errors) for case in requirement.cases]
             for n, requirement in enumerate(exercise.check.requirements)
         }
         with _puzzling():
@@ -232,14 +242,14 @@ def _hidden(exercise: Exercise, work: _Work, talk: Conversation, errors: list[st
 
     If a case that students see fails, its message stays; otherwise the words are the requirement's own.
     """
-    rubric, before = work.rubrics[exercise.name], talk.received
+    rubric = work.rubrics[exercise.name]
     agree = []
     with quietly():
         for line, requirement in zip(
             rubric.lines, unpacked(work.program.problems.hidden[exercise.name]).requirements, strict=True
         ):
             tried = (
-                _agrees(requirement, _observe(requirement, case, talk, before, errors)[0], case)
+                _agrees(requirement, _observe(requirement, case, talk, work, errors)[0], case)
                 for case in requirement.cases
             )
             agree.append(line.met is Met.YES and all(tried))
@@ -278,14 +288,10 @@ def _agrees(requirement: Requirement, came: Outcome, case: Case) -> bool:
 
 
 def _observe(
-    requirement: Requirement, case: Case, talk: Conversation, before: int, errors: list[str]
+    requirement: Requirement, case: Case, talk: Conversation, work: _Work, errors: list[str]
 ) -> tuple[Outcome, str]:
-    """The result of one case, with the call in words; an error that it ended with is added to ``errors``.
-
-    ``before``: the bytes received when the exercise's first case began.
-    """
-    if talk.received - before > _ANSWERS_LIMIT:
-        raise Gone("its answers are too large")
+    """The result of one case, with the call in words; an error that it ended with is added to ``errors``."""
+    _within_limit(talk, work)
     call = Call(requirement.target, case.args, case.kwargs, requirement.probe)
     blank = dict.fromkeys(requirement.comparison.parts)
     match talk.ask(call):

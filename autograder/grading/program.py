@@ -23,8 +23,9 @@ from autograder.inside.names import defined, used
 
 from .exercises import Cell, Exercise, ProblemSet
 
+# Characters of the names that are read from one notebook; of a hostile one's millions, the first.
+_NAMES = 1_000_000
 # What is there in every kernel, without any cell.
-_NAMES = 100_000  # that are read from one notebook; of a hostile one's millions, the first
 _ALWAYS = frozenset(vars(builtins)) | {"__name__", "display", "get_ipython", "exit", "quit", "In", "Out", "_", "__"}
 
 
@@ -78,7 +79,7 @@ class Program:
 
     def learn(self, number: int, names: Names) -> None:
         """Record which names a cell defines and uses."""
-        self._left -= len(names.defined) + len(names.used)
+        self._left -= sum(len(name) + 1 for name in (*names.defined, *names.used))
         if self._left < 0:
             names = Names([], [])
         self._defined[number], self._used[number] = frozenset(names.defined), frozenset(names.used) - _ALWAYS

@@ -125,8 +125,9 @@ def set_limits(limits: Limits) -> None:
 
 # System calls that no lecture needs: new namespaces and mounts (with a tmpfs as large as memory), tracing, keys that
 # outlive a process, memory that belongs to no process, what tells of mounts and of the kernel's log, what asks or
-# decides which pages of a file are in memory (they stay there for the next process to find), and the youngest parts of
-# the kernel. x86_64, aarch64.
+# decides which pages of a file are in memory (they stay there for the next process to find), signals with a forged
+# sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), and the
+# youngest parts of the kernel. x86_64, aarch64.
 _REFUSED = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
     "chroot": (161, 51), "fsopen": (430, 430), "fsconfig": (431, 431), "fsmount": (432, 432), "fspick": (433, 433),
@@ -139,7 +140,8 @@ _REFUSED = {
     "semget": (64, 190), "mq_open": (240, 180), "setrlimit": (160, 164), "statmount": (457, 457),
     "fadvise64": (221, 223), "readahead": (187, 213), "cachestat": (451, 451), "mincore": (27, 232),
     "preadv2": (327, 286), "listmount": (458, 458), "open_tree_attr": (467, 467), "listns": (470, 470),
-    "syslog": (103, 116),
+    "syslog": (103, 116), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both

@@ -7,12 +7,14 @@ that may be hostile, so ``answer`` accepts exactly these names, fields and types
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 from course_utils.testing import Observation
 from course_utils.testing.wire import WireError
 
+TEXT = 2_000  # characters of an error, or of a name that is missing: a student's process sends no more
+PRINTED = 20_000  # characters of a cell's output
 READY = b"!"  # what a student's process says once it is isolated, before any message
 
 
@@ -96,10 +98,23 @@ def request(value: Any) -> Request:
 
 
 def answer(value: Any) -> Answer:
-    """The answer in plain data. Raises WireError for anything else."""
+    """The answer in plain data. Raises WireError for anything else.
+
+    Texts are cut, because the judge keeps some of them until the last cell has run.
+    """
     found: Answer = _message(value, _ANSWERS)
-    if isinstance(found, Names) and not all(type(name) is str for name in found.defined + found.used):
-        raise WireError("a name that is no text")
+    match found:
+        case Names(defined, used) if not all(type(name) is str for name in defined + used):
+            raise WireError("a name that is no text")
+        case Ran(error, printed):
+            return Ran(error[:TEXT], printed[:PRINTED])
+        case Missing(name):
+            return Missing(name[:TEXT])
+        case Unsendable(reason):
+            return Unsendable(reason[:TEXT])
+        case Seen(seen):
+            cut = None if seen.error is None else seen.error[:TEXT]
+            return Seen(replace(seen, error=cut, message=seen.message[:TEXT]))
     return found
 
 

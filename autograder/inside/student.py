@@ -19,8 +19,6 @@ from course_utils.testing.observing import Printed
 from . import messages
 from .shell import ZMQInteractiveShell, no_input
 
-_PRINTED = 20_000  # characters of a cell's output that are kept
-
 
 class Notebook:
     """The names that a submission's cells have defined so far, and the requests about them."""
@@ -65,8 +63,8 @@ class Notebook:
         if raised is not None:
             said = type(raised).__name__
             with contextlib.suppress(BaseException):  # an error's own words may be code of the student's
-                said += f": {raised}"[:2000]
-        return messages.Ran(said, printed.getvalue()[:_PRINTED])
+                said += f": {raised}"[: messages.TEXT]
+        return messages.Ran(said, printed.getvalue()[: messages.PRINTED])
 
 
 async def converse(requests: BinaryIO, answers: BinaryIO, shared: int, shell: ZMQInteractiveShell) -> None:

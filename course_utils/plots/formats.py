@@ -19,36 +19,36 @@ from course_utils.units import readable
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def bit_plans(plans: Mapping[str, tuple[int, int]], *, title: str) -> Figure:
+def bit_layouts(layouts: Mapping[str, tuple[int, int]], *, title: str) -> Figure:
     """Draw the bits of formats, one format per row, aligned where exponent and mantissa meet.
 
     Args:
-        plans: ``{name: (exponent bits, mantissa bits)}``; plus one sign bit each.
+        layouts: ``{name: (exponent bits, mantissa bits)}``; plus one sign bit each.
         title: The finding.
 
     Raises:
         ValueError: There are no formats.
     """
-    if not plans:
+    if not layouts:
         raise ValueError("nothing to draw: give at least one format with its bits")
-    left = max(exponent for exponent, _ in plans.values()) + 1
-    right = max(mantissa for _, mantissa in plans.values())
-    names = 0.75 * max(map(len, plans)) + 2  # in bits, which are about as wide as a letter
+    left = max(exponent for exponent, _ in layouts.values()) + 1
+    right = max(mantissa for _, mantissa in layouts.values())
+    names = 0.75 * max(map(len, layouts)) + 2  # in bits, which are about as wide as a letter
     width, row_height, head = 8.9, 0.37, 0.62 + 0.24 * len(wrap_title(title, 8.9))
-    height = head + row_height * len(plans) + 0.15
+    height = head + row_height * len(layouts) + 0.15
     with styled():
         fig = Figure(figsize=(width, height))
         add_title(fig, wrap_title(title, width))
-        ax = fig.add_axes((0.01, 0.15 / height, 0.98, row_height * len(plans) / height))
-        ax.set(xlim=(-left - names, right + 11), ylim=(len(plans) - 0.5, -0.5))
+        ax = fig.add_axes((0.01, 0.15 / height, 0.98, row_height * len(layouts) / height))
+        ax.set(xlim=(-left - names, right + 11), ylim=(len(layouts) - 0.5, -0.5))
         ax.axis("off")
-        for row, (name, (exponent, mantissa)) in enumerate(plans.items()):
+        for row, (name, (exponent, mantissa)) in enumerate(layouts.items()):
             ax.text(-left - names, row, name, va="center", family="monospace")
             ax.text(mantissa + 1, row, f"1 + {exponent} + {mantissa}", va="center", weight="bold")
             shades = [1.0] + exponent * [0.65] + mantissa * [0.25]
             for bit, shade in enumerate(shades, start=-exponent - 1):
                 ax.barh(row, 1, left=bit, height=0.62, color=(DATA, shade), edgecolor=INK, linewidth=0.5)
-        ax.plot([0, 0], [-0.7, len(plans) - 0.5], color=INK, linewidth=2, clip_on=False)
+        ax.plot([0, 0], [-0.7, len(layouts) - 0.5], color=INK, linewidth=2, clip_on=False)
         note(ax, "sign, exponent: range", (0, -0.5), (-5, 5), ha="right", va="bottom", annotation_clip=False)
         note(ax, "mantissa: precision", (0, -0.5), (5, 5), ha="left", va="bottom", annotation_clip=False)
     return fig

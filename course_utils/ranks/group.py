@@ -16,10 +16,12 @@ class Group:
         rank: this rank's number, from 0.
         size: the number of ranks.
         device: where this rank computes, and where tensors must be for it to send them.
+        sent: bytes that this rank has sent so far, if the ranks are simulated. (For real ones there's `wire_bytes`.)
     """
 
     def __init__(self, rank: int, size: int, device: torch.device) -> None:
         self.rank, self.size, self.device = rank, size, device
+        self.sent = 0.0
 
     def all_reduce(self, x: torch.Tensor) -> torch.Tensor:
         """The sum of all ranks' `x`, on every rank: a new tensor of the same shape."""
@@ -39,6 +41,16 @@ class Group:
         if x.dim() == 0 or len(x) % self.size:
             raise ValueError(f"reduce_scatter: {list(x.shape)} cannot be divided into {self.size} equal parts; pad it")
         return torch.stack(self._exchange("reduce_scatter", list(x.detach().chunk(self.size)))).sum(dim=0)
+
+    def all_to_all(self, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+        """Part i goes to rank i; returns what each rank sent to this one. Only the parts' first dimension may differ.
+
+        Raises:
+            ValueError: there isn't a part for each rank.
+        """
+        if len(parts) != self.size:
+            raise ValueError(f"all_to_all was given {len(parts)} parts for {self.size} ranks; an empty part is a part")
+        return self._exchange("all_to_all", [part.detach() for part in parts])
 
     def _exchange(self, what: str, parts: list[torch.Tensor]) -> list[torch.Tensor]:
         """Send part i to rank i, and return what each rank sent to this one, in order.

@@ -132,6 +132,13 @@ class _RealGroup(Group):
             received = torch.empty_like(torch.cat(parts))
             dist.all_to_all_single(received, torch.cat(parts))
             got = list(received.chunk(self.size))
+        elif what == "all_to_all":
+            lengths = torch.tensor([len(part) for part in parts], device=self.device)
+            theirs = torch.empty_like(lengths)
+            dist.all_to_all_single(theirs, lengths)  # how much will come
+            received = parts[0].new_empty(int(theirs.sum()), *parts[0].shape[1:])
+            dist.all_to_all_single(received, torch.cat(parts), theirs.tolist(), lengths.tolist())
+            got = list(torch.split(received, theirs.tolist()))
         else:
             whole = parts[0].clone()
             dist.all_reduce(whole)

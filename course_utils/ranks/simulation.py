@@ -90,7 +90,7 @@ class _World:
         """Hand over the parts if all ranks are here. If they never will be, or differ in what they called, tell all."""
         if self._problem or not self._given or len(self._given) + len(self._ended) < self.size:
             return
-        calls = {rank: f"{what} of {list(parts[0].shape)}" for rank, (what, parts) in sorted(self._given.items())}
+        calls = {rank: _call(what, parts[0]) for rank, (what, parts) in sorted(self._given.items())}
         waits = ", ".join(f"rank {rank} waits in {call}" for rank, call in calls.items())
         if self._ended:
             gone = ", ".join(f"rank {rank}" for rank in sorted(self._ended))
@@ -104,11 +104,19 @@ class _World:
         self._meeting.notify_all()
 
 
+def _call(what: str, part: torch.Tensor) -> str:
+    """What a rank called, with the shape in which all ranks must agree. (In an all_to_all, every part has its own.)"""
+    return what if what == "all_to_all" else f"{what} of {list(part.shape)}"
+
+
 class _SimulatedGroup(Group):
     def __init__(self, world: _World, rank: int) -> None:
         super().__init__(rank, world.size, torch.device("cpu"))
         self._world = world
 
     def _exchange(self, what: str, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+        to_others = sum(part.nbytes for rank, part in enumerate(parts) if rank != self.rank)
+        # The parts of an all_reduce are the whole vector; in a ring, only two n-ths of each go on to a neighbor.
+        self.sent += to_others * 2 / self.size if what == "all_reduce" else to_others
         # Copies, because the rank may go on to change what it gave.
         return self._world.meet(self.rank, what, [part.clone() for part in parts])

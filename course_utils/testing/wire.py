@@ -76,6 +76,8 @@ def unpack(message: bytes, find: Callable[[int, int], Any] = _nowhere) -> Any:
     if len(message) > LIMIT or len(message) < _HEAD.size:
         raise WireError(f"a message of {len(message):,} bytes")
     text_size, count = _HEAD.unpack_from(message)
+    if count > _NODES:  # each blob belongs to a value
+        raise WireError(f"a message with {count:,} blobs")
     start = _HEAD.size + count * _SIZE.size
     if start + text_size > len(message):
         raise WireError("the message is cut short")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from course_utils.memory import saved_bytes, track
+from course_utils.memory import blocks, held_at_peak, saved_bytes, track
 from course_utils.predict import record
 
 BLOCK = 512  # bytes: the allocator rounds every tensor up to a multiple
@@ -82,3 +82,21 @@ def test_a_training_step(device: torch.device, model: nn.Module) -> None:
     predicted = 4 * count + 8 * count + 4 * tensors  # two averages, and a counter of steps for each tensor
     record("gradients and AdamW's state, measured against predicted", since("requested") / predicted, "times")
     assert since("requested") == predicted
+
+
+def test_a_recorded_history_has_every_block_with_its_line(device: torch.device) -> None:
+    since = grown(device)
+    torch.cuda.memory._record_memory_history(stacks="python", clear_history=True)
+    kept = torch.empty(1_000, device=device)
+    passing = torch.empty(3_000, device=device)
+    del passing
+    later = torch.empty(500, device=device)
+    snapshot = torch.cuda.memory._snapshot()
+    torch.cuda.memory._record_memory_history(enabled=None)
+    found = blocks(snapshot["device_traces"][device.index])
+    assert [block.nbytes for block in found] == [4_000, 12_000, 2_000]
+    assert [block.where.split(" = ")[0] for block in found] == ["kept", "passing", "later"]
+    assert [block.until is None for block in found] == [True, False, True]
+    assert [block.nbytes for block in held_at_peak(found)] == [4_000, 12_000]
+    assert since("requested") == 6_000 == sum(block.nbytes for block in found if block.until is None)
+    del kept, later

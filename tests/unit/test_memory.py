@@ -1,6 +1,8 @@
 """course_utils.memory: bytes against formulas and against the allocator's own record, to the byte."""
 
 import json
+import linecache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
-from course_utils.memory import same_storage, saved_bytes, storage_bytes, track
+from course_utils.memory import Block, blocks, held_at_peak, same_storage, saved_bytes, storage_bytes, track
 
 B, D, H, C = 32, 64, 256, 10  # batch, input, hidden, classes
 N = D * H + H + H * H + H + H * C + C  # parameters of the MLP
@@ -330,3 +332,49 @@ class TestOnPretendCuda:
             assert memory.live == 0
             self.allocate(statistics, 100)
         assert (memory.live, memory.peak, memory.allocated_peak) == (100, 100, 512)
+
+
+class TestBlocksOfASnapshot:
+    """Events as `torch.cuda.memory._snapshot` lists them, without a GPU."""
+
+    def event(self, action, addr, size=0, *frames):
+        return {"action": action, "addr": addr, "size": size, "frames": frames}
+
+    def frame(self, filename, line=1):
+        return {"filename": str(filename), "line": line, "name": "f"}
+
+    def test_a_block_lasts_from_its_allocation_to_the_request_to_free_it(self):
+        events = [
+            self.event("segment_alloc", 0, 2**21),
+            self.event("alloc", 512, 100),
+            self.event("free_requested", 64),  # a block from before the recording
+            self.event("alloc", 1024, 300),
+            self.event("free_requested", 512),
+            self.event("free_completed", 512),
+            self.event("alloc", 512, 200),  # the same address again
+            self.event("snapshot", 0),
+        ]
+        assert blocks(events) == [Block(100, "", 0, 3), Block(300, "", 2, None), Block(200, "", 4, None)]
+        assert [block.nbytes for block in held_at_peak(blocks(events))] == [300, 200]
+
+    def test_at_the_peak_freed_blocks_do_not_count(self):
+        found = [Block(5, "", 0, 1), Block(4, "", 2, 5), Block(3, "", 3, 4), Block(6, "", 6, None)]
+        assert [block.nbytes for block in held_at_peak(found)] == [4, 3]
+        assert held_at_peak([]) == []
+
+    def test_a_block_names_the_innermost_line_outside_of_pytorch(self, tmp_path):
+        own = tmp_path / "model.py"
+        own.write_text("def forward(x):\n    return x @ x\n")
+        inside = Path(torch.__file__).parent / "nn" / "functional.py"
+        frames = [
+            self.frame("??", 0),
+            self.frame("<frozen x>"),
+            self.frame("at.cpp"),
+            self.frame(inside, 9),
+            self.frame(own, 2),
+            self.frame(tmp_path / "loop.py", 7),
+        ]
+        gone = self.frame(tmp_path / "gone.py", 7)
+        linecache.clearcache()
+        events = [self.event("alloc", 1, 4, *frames), self.event("alloc", 2, 4, gone), self.event("alloc", 3, 4)]
+        assert [block.where for block in blocks(events)] == ["return x @ x", "gone.py, line 7", ""]

@@ -51,6 +51,13 @@ def test_an_answer_arrives_as_it_was_sent(answer: Answer) -> None:
     assert messages.answer(arrived(answer)) == answer
 
 
+def test_texts_that_the_judge_keeps_are_cut() -> None:
+    text = "x" * 10**6
+    seen = Seen(Observation("f(x)", 1, error=text, message=text))
+    for answer in (Ran(text, text), Missing(text), Unsendable(text), seen):
+        assert len(repr(messages.answer(arrived(answer)))) < 2 * messages.PRINTED, type(answer)
+
+
 def test_tensors_in_a_call_and_in_an_observation_arrive() -> None:
     x = torch.arange(6.0).view(2, 3)
     call = messages.request(arrived(Call("f", (x.T,), {"out": x})))

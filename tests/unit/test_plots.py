@@ -141,7 +141,9 @@ CHARTS = {
     "calibration, a whole course": lambda: plots.calibration(
         [(f"{i // 4:02d}", 1.5 ** (i % 7 - 3)) for i in range(44)], title="Every guess of the course"
     ),
-    "bits": lambda: plots.bit_plans({"float32": (8, 23), "float8_e4m3fn": (4, 3)}, title="Bits buy range or precision"),
+    "bits": lambda: plots.bit_layouts(
+        {"float32": (8, 23), "float8_e4m3fn": (4, 3)}, title="Bits buy range or precision"
+    ),
     "gaps": lambda: plots.gap_curves(
         {"everywhere": {p: 2.0 ** (p - 7) for p in range(-16, 17)}, "short": {p: 2.0**-8 for p in range(-8, 4)}},
         reach=12,

@@ -9,7 +9,7 @@ from course_utils import plots
 
 
 def test_each_bit_is_drawn_where_it_belongs() -> None:
-    fig = plots.bit_plans({"float32": (8, 23), "E4M3": (4, 3)}, title="Bits")
+    fig = plots.bit_layouts({"float32": (8, 23), "E4M3": (4, 3)}, title="Bits")
     (ax,) = fig.axes
     bits = {
         row: sorted(b.get_x() for b in ax.patches if round(b.get_y() + b.get_height() / 2) == row) for row in (0, 1)
@@ -39,7 +39,7 @@ def test_subnormal_numbers_are_highlighted() -> None:
 
 
 def test_nothing_to_draw_is_an_error() -> None:
-    for build in (plots.bit_plans, plots.number_lines):
+    for build in (plots.bit_layouts, plots.number_lines):
         with pytest.raises(ValueError, match="nothing to draw"):
             build({}, title="x")  # type: ignore[operator]
     with pytest.raises(ValueError, match="nothing to draw"):

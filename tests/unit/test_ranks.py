@@ -36,6 +36,45 @@ def test_real_processes_agree_with_simulated_ones() -> None:
     ]
 
 
+def swaps(group: Group) -> list[torch.Tensor]:
+    """Part i has i + 1 rows if it comes from an odd rank, and none otherwise."""
+    return group.all_to_all(
+        [torch.full((group.rank % 2 * (i + 1), 2), 10.0 * group.rank + i) for i in range(group.size)]
+    )
+
+
+def test_all_to_all_takes_parts_of_any_length_and_real_ranks_agree_with_simulated_ones() -> None:
+    empty: list[list[float]] = []
+    for rank, got in enumerate(simulate(swaps, 3)):
+        assert [part.tolist() for part in got] == [empty, [[10.0 + rank] * 2] * (rank + 1), empty]
+    by_real = [[part.tolist() for part in got] for got in launch(swaps, 2)]
+    assert by_real == [[part.tolist() for part in got] for got in simulate(swaps, 2)]
+
+
+def test_all_to_all_wants_a_part_for_each_rank() -> None:
+    with pytest.raises(ValueError, match="given 1 parts for 2 ranks"):
+        simulate(lambda group: group.all_to_all([torch.ones(1)]), 2)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_simulated_ranks_count_what_each_collective_sends(size: int) -> None:
+    def counts(group: Group) -> list[float]:
+        x, sent = torch.ones(12, dtype=torch.bfloat16), [group.sent]
+        group.all_reduce(x)
+        sent.append(group.sent)
+        group.all_gather(x)
+        sent.append(group.sent)
+        group.reduce_scatter(x)
+        sent.append(group.sent)
+        group.all_to_all([x[: 2 + i] for i in range(group.size)])
+        return [after - before for before, after in itertools.pairwise([*sent, group.sent])]
+
+    others = size - 1
+    for rank, found in enumerate(simulate(counts, size)):
+        uneven = sum(2 * (2 + i) for i in range(size) if i != rank)
+        assert found == pytest.approx([2 * others * 24 / size, others * 24, others * 24 / size, uneven])
+
+
 def sends(group: Group) -> list[int | None]:
     x, sent = torch.ones(500_000), [wire_bytes()]
     for collective in (group.all_reduce, group.all_gather, group.reduce_scatter):

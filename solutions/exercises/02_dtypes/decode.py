@@ -127,7 +127,7 @@ exercise.requirement(
         "float16's infinity": pattern("0 11111 0000000000"),
         "all ones": pattern("1 11111 1111111111"),
         "a NaN with its upper bit set": pattern("0 11111 1000000000"),
-        "all ones in E4M3's plan, not finite": pattern("0 1111 111"),
+        "all ones in E4M3's layout, not finite": pattern("0 1111 111"),
         "just below all ones": pattern("0 1111 110"),
         "infinity of the smallest format": pattern("1 11 0"),
         "NaN of the smallest format": pattern("0 11 1"),
@@ -138,7 +138,7 @@ exercise.requirement(
     hint="All exponent bits set is a special case: infinity where the mantissa is 0, else NaN.",
 )  # fmt: skip
 exercise.requirement(
-    "with finite=True the highest exponent is an ordinary one, but for one NaN",
+    "with finite=True the highest exponent is an ordinary one, and only one pattern of each sign is NaN",
     points=0.5,
     tolerance=0,
     visible=[pattern("0 1111 110", finite=True), pattern("0 1111 000", finite=True), pattern("1 1111 111", finite=True),
@@ -148,8 +148,8 @@ exercise.requirement(
         "one mantissa bit, the NaN": pattern("0 11 1", finite=True),
         "one mantissa bit, positive": pattern("0 11 0", finite=True),
         "a half of the mantissa": pattern("1 1111 100", finite=True),
-        "the plan of E5M2, all ones": pattern("0 11111 11", finite=True),
-        "the plan of E5M2, below": pattern("0 11111 10", finite=True),
+        "the layout of E5M2, all ones": pattern("0 11111 11", finite=True),
+        "the layout of E5M2, below": pattern("0 11111 10", finite=True),
         "the largest": pattern(f"0 {1023:010b} {2**52 - 2:052b}", finite=True),
         "the lowest bit of mantissa alone": pattern("0 11111 0000000001", finite=True),
     },
@@ -205,11 +205,11 @@ exercise.mistake("Any mantissa other than 0 is a NaN, not only the one with all 
 one_nan = "With finite=True the highest exponent is an ordinary one; only the pattern with all bits below the sign set is NaN."
 exercise.mistake(one_nan, "if finite and mantissa → if mantissa", "if not finite: → if True:")
 exercise.mistake(one_nan, "if finite and mantissa == 2**mantissa_bits - 1: → if finite and mantissa:")
-exercise.mistake("With finite=True there still is one NaN: the pattern with all bits below the sign set.",
+exercise.mistake("With finite=True there's still one NaN: the pattern with all bits below the sign set.",
                  "if finite and mantissa == 2**mantissa_bits - 1: → if False:")  # fmt: skip
-exercise.mistake("With finite=True all bits below the sign set is NaN, and no infinity.",
+exercise.mistake("With finite=True all bits below the sign set means NaN, not infinity.",
                  "2**mantissa_bits - 1:\n            return math.nan → 2**mantissa_bits - 1:\n            return sign * math.inf")  # fmt: skip
-exercise.mistake("The plan of E4M3 isn't finite by itself: `finite` says whether the rule is bent.",
+exercise.mistake("E4M3's layout alone doesn't make a format finite: only the argument `finite` does.",
                  "if finite and mantissa → if (finite := (exponent_bits, mantissa_bits) == (4, 3)) and mantissa")  # fmt: skip
 exercise.mistake("The sign of zero is lost: -1 * 0 is 0 in Python, -1.0 * 0 is -0.0.", "-1.0 if bits → -1 if bits",
                  "else 1.0 → else 1")  # fmt: skip

@@ -92,7 +92,7 @@ exercise.requirement(
     hint="Subnormal numbers lie evenly, from 0 up: below the smallest normal number the gap shrinks no further.",
 )  # fmt: skip
 exercise.requirement(
-    "x is rounded first, and the distance is that from the number it is rounded to",
+    "x is rounded first, and the distance is measured from the rounded number",
     points=0.5,
     tolerance=0,
     visible=[given(0.9999, torch.float16), given(0.1, torch.bfloat16), given(7.9999, torch.bfloat16),
@@ -153,7 +153,7 @@ exercise.mistake("Your code rounds to float32 on the way, and a float64 holds mo
                  "torch.tensor(x, dtype=dtype) → torch.tensor(x).to(dtype)")  # fmt: skip
 exercise.mistake("The smallest normal number isn't what follows 0: the subnormal numbers lie between.",
                  f"{RETURNED} → return max({RETURNED[7:]}, torch.finfo(dtype).tiny if x == 0 else 0)")  # fmt: skip
-exercise.mistake("The integer has to have as many bytes as the dtype: two are right for 16 bits alone.",
+exercise.mistake("The integer has to have as many bytes as the dtype: two bytes fit only a 16-bit dtype.",
                  "{1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize] → torch.int16")  # fmt: skip
 
 # %% mistake: nothing below the smallest normal number
@@ -172,7 +172,7 @@ def gap(x, dtype):
     return info.eps * 2.0 ** math.floor(math.log2(here))
 
 # %% mistake: not rounded
-# says: Round x to the dtype first: that may take it up to a power of two, where the gap is another.
+# says: Round x to the dtype first: that may take it up to a power of two, where the gap is different.
 def gap(x, dtype):
     info = torch.finfo(dtype)
     return info.eps * 2.0 ** (math.frexp(max(x, info.tiny))[1] - 1)

@@ -23,19 +23,19 @@ EDGES = {
     "bfloat16": of(8, 7),
     "float32": of(8, 23),
     "E5M2": of(5, 2),
-    "E4M3's plan, not finite": of(4, 3),
+    "E4M3's layout, not finite": of(4, 3),
     "the smallest format": of(2, 1),
     "two exponent bits, 52 of mantissa": of(2, 52),
     "eleven exponent bits, one of mantissa": of(11, 1),
 }
 FINITE = {
-    "E5M2's plan": of(5, 2, True),
+    "E5M2's layout": of(5, 2, True),
     "the smallest format": of(2, 1, True),
     "one bit of mantissa": of(10, 1, True),
     "ten exponent bits": of(10, 52, True),
     "two exponent bits": of(2, 5, True),
     "E3M2": of(3, 2, True),
-    "float16's plan": of(5, 10, True),
+    "float16's layout": of(5, 10, True),
 }
 BOTH = EDGES | {f"finite, {name}": case for name, case in FINITE.items()}
 
@@ -51,7 +51,7 @@ exercise.requirement(
     "2.0**1024 is too large for a float.",
 )
 exercise.requirement(
-    'with finite=True "max" is what E4M3\'s rule makes of it',
+    'with finite=True "max" follows E4M3\'s rule',
     points=0.5,
     tolerance=0,
     rules=only("max"),

@@ -158,7 +158,7 @@ exercise.requirement(
     hint="Without a remainder there is no other neighbor to go to.",
 )
 exercise.requirement(
-    "each element draws for itself",
+    "each element is rounded independently",
     points=0.25,
     probe=independence,
     visible=[where((64, 96))],
@@ -232,7 +232,7 @@ exercise.mistake("Where the lower bits are all set but one draw in 65,536, the n
 exercise.mistake("A second call must draw again: the generator isn't to be seeded again.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
 exercise.mistake("A copy of the generator draws the same each time: draw from the one that is handed in.",
                  "generator=generator → generator=generator.clone_state() if hasattr(generator, 'clone_state') else torch.Generator().manual_seed(generator.initial_seed())")  # fmt: skip
-exercise.mistake("Adding to the bits moves a number away from zero, a negative one too: it needs no case of its own.",
+exercise.mistake("Adding to the bits moves negative numbers away from zero, too: they need no case of their own.",
                  f"{BITS} → bits = x.view(torch.int32) + torch.where(x < 0, 2**16 - 1 - 0 * noise, noise)")  # fmt: skip
 exercise.mistake("The result has the shape of x.", ".to(torch.bfloat16) → .to(torch.bfloat16).flatten()")
 
@@ -255,18 +255,18 @@ def stochastic_round(x, generator):
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% mistake: to nearest
-# says: The same neighbor comes each time: that is an ordinary rounding.
+# says: You get the same neighbor each time: that's ordinary rounding.
 def stochastic_round(x, generator):
     return x.to(torch.bfloat16)
 
 # %% mistake: one draw for all
-# says: Your result is one draw for all elements: each of them draws for itself.
+# says: You drew once for all elements: each needs a draw of its own.
 def stochastic_round(x, generator):
     noise = torch.randint(0, 65536, (1,), generator=generator, dtype=torch.int32)
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% mistake: the wrong way round
-# says: The wrong way round: the nearer a neighbor is, the more often it comes.
+# says: It's the wrong way round: the nearer neighbor has to come more often.
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     share = (bits & 0xFFFF) / 65536

@@ -147,7 +147,7 @@ exercise.requirement(
     hint="The edges are halfway from 0 to the smallest number, and half a gap beyond the largest.",
 )  # fmt: skip
 exercise.requirement(
-    "a tensor of truth values of the shape of values, whatever that is",
+    "a Boolean tensor in the shape of values, whatever that is",
     points=0.25,
     visible=[
         values([[1.0, 1e5], [1e5, 1.0], [3.0, -2.0]], torch.float16),
@@ -194,7 +194,7 @@ exercise.mistake("The conversion is to `dtype`, and not always to float16: bfloa
 exercise.mistake("One answer for each value, not one for all of them.", f"{REST} → ({REST}).all()")
 exercise.mistake("The result has the shape of the values.", f"{REST} → ({REST}).flatten()")
 exercise.mistake("A dimension of size 1 belongs to the shape too.", f"{REST} → ({REST}).squeeze()")
-exercise.mistake("Return truth values, not the values themselves.", f"{REST} → torch.where({REST}, converted, 0)")
+exercise.mistake("Return Booleans, not the values themselves.", f"{REST} → torch.where({REST}, converted, 0)")
 exercise.mistake("Return a tensor, not a list.", f"{REST} → ({REST}).tolist()")
 exercise.mistake("Comparisons bind less than &: put each of them in parentheses.",
                  f"{REST} → converted.isfinite() & converted != 0 | values == 0")  # fmt: skip

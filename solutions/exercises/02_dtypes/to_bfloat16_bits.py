@@ -120,7 +120,7 @@ exercise.requirement(
     hint="A tie is where the lower bits are 0x8000 exactly. The even neighbor is the one whose last bit is 0.",
 )
 exercise.requirement(
-    "what rounds beyond the last mantissa goes on to the next exponent, and beyond the largest number to infinity",
+    "rounding up carries from the mantissa into the exponent, and beyond the largest number to infinity",
     points=0.5,
     probe=found,
     visible=[bits(0x3FFFFFFF, 0x3FFF7FFF), bits(0x3FFF8000, 0xBFFF8000), bits(0x7F7FFFFF, 0x7F7F7FFF), bits(0x007FFFFF)],
@@ -149,7 +149,7 @@ exercise.requirement(
     hint="A NaN's mantissa isn't 0, that of infinity is. Adding to a NaN, or cutting it, may make it something else.",
 )
 exercise.requirement(
-    "the shape of x, of any number of dimensions, also of a view",
+    "the result has the shape of x, with any number of dimensions, for a view too",
     points=0.25,
     probe=found,
     visible=[
@@ -202,7 +202,7 @@ exercise.mistake("The exercise asks for the upper 16 bits as a number of their o
                  "+ odd\n    ) >> 16 → + odd\n    ) & 0xFFFF0000", "0x7FC0 → 0x7FC00000")  # fmt: skip
 exercise.mistake("Return integers: floats aren't what was asked for.", f"{LAST} → {LAST}.float()")
 exercise.mistake("int() takes the whole part of a number; look at the bits with view.", "x.view(torch.int32) → x.int()")
-exercise.mistake("x belongs to the caller: work on a number of your own.",
+exercise.mistake("x belongs to the caller: work on a copy.",
                  "odd = (bits >> 16) & 1 → odd = (bits >> 16) & 1; x.detach().view(torch.int32).bitwise_and_(-65536)",
                  "x.isnan() → (bits & 0x7FFFFFFF > 0x7F800000)")  # fmt: skip
 exercise.mistake("Every one of the lower 16 bits counts: a little above the half isn't a tie.",

@@ -83,7 +83,7 @@ exercise.requirement(
 )
 
 moved = "bytes_per_element * (b * d + d * k + b * k)"
-reverse = "It is the other way round: little work for each byte means that the memory limits."
+reverse = "It's the other way around: with little work for each byte, memory is the limit."
 words = "Return the word 'memory' or the word 'compute'."
 ridge = "Compare the intensity with the ridge point, peak / bandwidth."
 exercise.mistake("The result has to be written, too: that counts x and w only.", f"{moved} → bytes_per_element * (b * d + d * k)")

@@ -77,7 +77,7 @@ exercise.requirement(
         "1 and d: the inner size does not broadcast": given((3, 1), (4, 5)),
         "d and 1": given((3, 4), (1, 5)),
         "0 and d": given((3, 0), (4, 5)),
-        "the sizes would fit the other way round": given((3, 4), (5, 4)),
+        "the sizes would fit the other way around": given((3, 4), (5, 4)),
         "an error also where there is nothing to compute": given((0, 3, 4), (5, 6)),
     },
     domain=misfits() | products(),

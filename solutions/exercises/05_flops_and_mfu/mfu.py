@@ -56,7 +56,7 @@ def jobs(draw, sparse=None, missing=None):
 printed = {torch.float32: (67e12, False), torch.bfloat16: (1979e12, True)}
 small = {torch.float32: (4.0, False), torch.bfloat16: (7.0, True), torch.float16: (8.0, False)}
 exercise.requirement(
-    "the share is the achieved FLOP/s over the promised FLOP/s of that dtype",
+    "the share is the achieved FLOP/s over the peak FLOP/s of that dtype",
     points=0.25,
     parts=["value"],
     visible=[given(6.0, 5.0, small, torch.float32), given(50.0, 5.0, small, torch.float16)],
@@ -125,12 +125,12 @@ exercise.mistake("Your code halves a rate that is dense already.", "rate / 2 if 
 exercise.mistake("It is the sparse rate that has to be halved, and not the dense one.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
 exercise.mistake("Dense matrices get half of the sparse rate, not twice as much.", "rate / 2 if → rate * 2 if")
 exercise.mistake("Your result is in percent; the exercise asks for a share.", "flops / seconds / peak → 100 * flops / seconds / peak")
-exercise.mistake("Your quotient is upside down: achieved divided by promised.", "flops / seconds / peak → peak / (flops / seconds)")
-exercise.mistake("The seconds are missing: FLOPs is a count, the promise is a rate.", "flops / seconds / peak → flops / peak")
+exercise.mistake("Your quotient is upside down: divide the achieved rate by the peak.", "flops / seconds / peak → peak / (flops / seconds)")
+exercise.mistake("The seconds are missing: FLOPs is a count, the peak is a rate.", "flops / seconds / peak → flops / peak")
 exercise.mistake(
     "Your code multiplies by the seconds; a rate is FLOPs divided by seconds.", "flops / seconds / peak → flops * seconds / peak"
 )
-exercise.mistake("Your result is the achieved rate; divide it by the promised one.", "flops / seconds / peak → flops / seconds")
+exercise.mistake("Your result is the achieved rate; divide it by the peak.", "flops / seconds / peak → flops / seconds")
 exercise.mistake("The share is cut off at 1: above 1 it says that some number is wrong.",
                  "flops / seconds / peak → min(1.0, flops / seconds / peak)")  # fmt: skip
 exercise.mistake("Rounding loses what was measured.", "flops / seconds / peak → round(flops / seconds / peak, 1)")

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("For each layer: is there a product for its weights? And does somebody need what it would pass back?")
+exercise = Exercise("For each layer: is there a product for its weights? And does anything before it need a gradient?")
 
 sizes = st.integers(1, 40)
 
@@ -24,7 +24,7 @@ def lowest(draw):
 
 
 exercise.requirement(
-    "trained layers: one product for each weight's gradient, one to pass back what something before it needs",
+    "a trained layer: one product for the gradient of its weights, and one to pass a gradient back to whatever needs it",
     points=0.5,
     visible=[
         given(3, [4, 5, 6], [True, True], False),
@@ -42,7 +42,7 @@ exercise.requirement(
     domain=chains(trained=st.just(True), needs=st.just(False)),
 )
 exercise.requirement(
-    "a frozen layer has no product for its weights, and passes back what a trained layer below it needs",
+    "a frozen layer: no product for its weights, and one to pass a gradient back if a layer before it is trained",
     points=0.5,
     visible=[given(3, [4, 5, 6, 7], [True, False, False], False), given(3, [4, 5, 6, 7], [True, False, True], False)],
     edges={
@@ -60,7 +60,7 @@ exercise.requirement(
     hint="Ask two questions of a frozen layer as well, one after the other.",
 )
 exercise.requirement(
-    "below the lowest trained layer nobody needs a gradient; if nothing is trained, the cost is 0",
+    "before the first trained layer no gradient is needed; if nothing is trained, the cost is 0",
     points=0.5,
     visible=[given(3, [4, 5, 6, 7], [False, False, True], False), given(3, [4, 5, 6], [False, False], False)],
     edges={
@@ -73,7 +73,7 @@ exercise.requirement(
     hint="Where does the walk back from the loss stop?",
 )
 exercise.requirement(
-    "if the input needs a gradient, each layer passes one back, also where nothing is trained",
+    "if the input needs a gradient, each layer passes one back, even if nothing is trained",
     points=0.5,
     visible=[given(3, [4, 5, 6], [True, True], True), given(3, [4, 5, 6, 7], [False, False, False], True)],
     edges={
@@ -89,13 +89,13 @@ exercise.requirement(
 
 exercise.mistake("A frozen layer makes no gradient of its weights, and the input's gradient is counted only if it is needed.",
                  "needed_before = input_needs_grad → needed_before = True", "(trained + needed_before) → (1 + needed_before)")  # fmt: skip
-exercise.mistake("The gradient of the input is counted, and nobody needs it: x is data.",
+exercise.mistake("You counted the gradient of the input, which nobody needs: x is data.",
                  "needed_before = input_needs_grad → needed_before = True")  # fmt: skip
 exercise.mistake("The input may need a gradient, too.", "needed_before = input_needs_grad → needed_before = False")
-exercise.mistake("Below the lowest trained layer nobody needs a gradient: the walk stops there.",
+exercise.mistake("Before the first trained layer nobody needs a gradient: the backward pass stops there.",
                  "(trained + needed_before) → (trained + (needed_before or layer > 0))")  # fmt: skip
 exercise.mistake("A frozen layer makes no gradient of its weights.", "(trained + needed_before) → (1 + needed_before)")
-exercise.mistake("A frozen layer still passes the gradient back if something below it needs one.",
+exercise.mistake("A frozen layer still passes the gradient back if something before it needs one.",
                  "(trained + needed_before) → trained * (1 + needed_before)")  # fmt: skip
 exercise.mistake("Your result is the weights' gradients only; a gradient is also passed back, layer by layer.",
                  "(trained + needed_before) → trained")  # fmt: skip
@@ -110,13 +110,13 @@ exercise.mistake("The input comes before every layer, not only before the first.
                  "needed_before or trained → any(trainable[: layer + 1])")  # fmt: skip
 exercise.mistake("A layer passes back what something before it needs; what is trained after it doesn't matter.",
                  "(trained + needed_before) → (trained + (input_needs_grad or any(trainable[layer + 1 :])))")  # fmt: skip
-exercise.mistake("To pass back is the business of the layer itself, with a product of its own size, not that of the layer before.",
+exercise.mistake("The product that passes a gradient back through a layer has the size of that layer, not of the one before it.",
                  "product * (trained + needed_before) → product * trained + (product if layer == 0 and input_needs_grad "
                  "else 2 * tokens * widths[layer - 1] * widths[layer] * (layer > 0 and needed_before))")  # fmt: skip
-exercise.mistake("That includes the forward pass.", "(trained + needed_before) → (1 + trained + needed_before)")
+exercise.mistake("Your result includes the forward pass.", "(trained + needed_before) → (1 + trained + needed_before)")
 exercise.mistake("Ask of everything before a layer, not only of the layer next to it.",
                  "needed_before or trained → input_needs_grad or trained")  # fmt: skip
-exercise.mistake("Where all is trained that isn't twice the forward pass: x is data, and nobody needs its gradient.",
+exercise.mistake("Even if all layers are trained, the cost isn't twice that of the forward pass: x is data, and nobody needs its gradient.",
                  "(trained + needed_before) → (2 if all(trainable) else trained + needed_before)")  # fmt: skip
 
 # %% wrong: one product where both are needed

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Which of the weights multiply? And what do the products cost that have no weights, forward and backward?")
+exercise = Exercise("Which of the weights are multiplied? And what do the products without weights cost, forward and backward?")
 
 
 def without_context(student, parameters, layers, d, context, vocab, **tied):
@@ -74,7 +74,7 @@ def not_by_accident(case):
 
 
 exercise.requirement(
-    "each weight that multiplies costs 6 FLOPs per token; a table that is only looked up (the default) costs none",
+    "each weight that multiplies costs 6 FLOPs per token; a table that's only looked up (the default) costs none",
     points=0.75,
     probe=without_context,
     visible=[fixed(small, tied=False), fixed(small)],
@@ -136,12 +136,12 @@ exercise.mistake("Tied: the one matrix is also the output layer, and is multipli
                  "parameters if tied else parameters - vocab * d → parameters - vocab * d")  # fmt: skip
 exercise.mistake("The output layer is a multiplication: only the look-up costs nothing.",
                  "parameters if tied else parameters - vocab * d → parameters - (1 if tied else 2) * vocab * d")  # fmt: skip
-exercise.mistake("If they're tied, the table is among the parameters once. It is where they aren't tied that a table is only looked up.",
+exercise.mistake("If they're tied, `parameters` counts the table once, and it's multiplied. Only a table that isn't tied is merely looked up.",
                  "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d")  # fmt: skip
 exercise.mistake("By default table and output layer are two matrices.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
 exercise.mistake("Attention is missing: its products have no parameters.", "+ 12 * layers * d * context → ")
-exercise.mistake("Your result is attention's forward pass; backward costs twice as much again.", "12 * layers → 4 * layers")
-exercise.mistake("Your result is attention's backward pass; the forward pass comes on top.", "12 * layers → 8 * layers")
+exercise.mistake("Your result is attention's forward pass; the backward pass costs twice as much again.", "12 * layers → 4 * layers")
+exercise.mistake("Your result is attention's backward pass; add the forward pass.", "12 * layers → 8 * layers")
 exercise.mistake("Attention makes two products, scores and the weighted sum, and is counted in full.", "12 * layers → 6 * layers")
 exercise.mistake("Attention happens in each layer.", "12 * layers * d → 12 * d")
 exercise.mistake("Attention's products are of d numbers for each token of the context.", "12 * layers * d * context → 12 * layers * context")
@@ -149,23 +149,23 @@ exercise.mistake("Your result is attention for a whole sequence; one token looks
 exercise.mistake("Each score is d products: it isn't the context that counts twice.", "12 * layers * d * context → 12 * layers * context**2")
 exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", "return 6 * multiplied + → return context * 6 * multiplied + context *")
 exercise.mistake("Your result is the forward pass; training is three times that.", "6 * multiplied + 12 → 2 * multiplied + 4")
-exercise.mistake("Your result is the backward pass; the forward pass comes on top.", "6 * multiplied + 12 → 4 * multiplied + 8")
+exercise.mistake("Your result is the backward pass; add the forward pass.", "6 * multiplied + 12 → 4 * multiplied + 8")
 exercise.mistake("That includes recomputation; here nothing is recomputed.", "6 * multiplied + 12 → 8 * multiplied + 16")
 exercise.mistake("A multiply-add is two FLOPs.", "6 * multiplied + 12 → 3 * multiplied + 6")
 exercise.mistake("A weight that multiplies makes one product forward and two backward.", "6 * multiplied → 2 * multiplied")
-reverse = "The sign is the other way round: negative where 6N promises too little."
+reverse = "The sign is the other way round: negative where 6N predicts too little."
 exercise.mistake(reverse, "(6 * parameters - exact) → (exact - 6 * parameters)")
-exercise.mistake("The error has a sign: negative where 6N promises too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
+exercise.mistake("The error has a sign: negative where 6N predicts too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
 exercise.mistake("Divide by what is exact, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
-exercise.mistake("Divide by what is exact, and subtract it from what 6N promises.",
+exercise.mistake("Divide by what is exact, and subtract it from what 6N predicts.",
                  "(6 * parameters - exact) / exact → (exact - 6 * parameters) / (6 * parameters)")  # fmt: skip
-exercise.mistake("Your result is the ratio; the exercise asks for by how much it misses 1.", "(6 * parameters - exact) / exact → 6 * parameters / exact")
-exercise.mistake("Your result is a ratio the other way round; the exercise asks for (6N - exact) / exact.",
+exercise.mistake("Your result is the ratio; the exercise asks how far it is from 1.", "(6 * parameters - exact) / exact → 6 * parameters / exact")
+exercise.mistake("Your result is the inverse ratio; the exercise asks for (6N - exact) / exact.",
                  "(6 * parameters - exact) / exact → exact / (6 * parameters)")  # fmt: skip
 exercise.mistake("Your result is in percent; the exercise asks for a share.", "return (6 * parameters - exact) / → return 100 * (6 * parameters - exact) /")
 exercise.mistake("Your result is in FLOPs; the exercise asks for a share of what is exact.", "(6 * parameters - exact) / exact → 6 * parameters - exact")
 exercise.mistake("six_n_error has to say whether the matrices are tied, too.", "context, vocab, tied)\n    return → context, vocab)\n    return")
-exercise.mistake("6N takes all parameters, the table as well: that is one of its faults.",
+exercise.mistake("6N counts all parameters, the table included: that's one of its two errors.",
                  "return (6 * parameters - exact) → return (6 * (parameters if tied else parameters - vocab * d) - exact)")  # fmt: skip
 
 # %% wrong: 6N

@@ -38,15 +38,15 @@ def without_autograd(student, x, w1, w2):
         "gradient of w1": pair[0].double(),
         "gradient of w2": pair[1].double(),
         "dtypes of the two": [str(each.dtype) for each in pair],
-        "x afterwards": x,
-        "w1 afterwards": w1,
-        "w2 afterwards": w2,
+        "x afterward": x,
+        "w1 afterward": w1,
+        "w2 afterward": w2,
         "another x gives other gradients": [list(g.shape) for g in others] != [list(g.shape) for g in pair]
         or not all(torch.equal(a, b) for a, b in zip(pair, others, strict=True)),
     }
 
 
-SEEN = ("gradient of w1", "gradient of w2", "dtypes of the two", "x afterwards", "w1 afterwards", "w2 afterwards",
+SEEN = ("gradient of w1", "gradient of w2", "dtypes of the two", "x afterward", "w1 afterward", "w2 afterward",
         "another x gives other gradients")  # fmt: skip
 
 
@@ -151,26 +151,26 @@ exercise.mistake("A gradient has the shape of its tensor: that of w2 is the tran
                  "return grad_w1, grad_w2 → return grad_w1, grad_w2.T")  # fmt: skip
 exercise.mistake("The gradient of h1 comes back through the transpose of w2: it sums over K.",
                  "grad_h2 @ w2.T → grad_h2 @ (w2 if w2.shape[0] == w2.shape[1] else w2.T)")  # fmt: skip
-exercise.mistake("w1's gradient has to come back through w2: that uses the gradient of h2 for h1.",
+exercise.mistake("w1's gradient has to come back through w2: you used the gradient of h2 in place of h1's.",
                  "grad_h2 @ w2.T → grad_h2 if w2.shape[0] == w2.shape[1] else grad_h2 @ w2.T")  # fmt: skip
 exercise.mistake("The gradient of w2 is made of what entered w2, and that is h1, not x.",
                  "h1.T @ grad_h2 → (x if x.shape == h1.shape else h1).T @ grad_h2")  # fmt: skip
 exercise.mistake("A gradient has the dtype of its tensor: compute in the dtype that you get.",
                  "h1 = x @ w1 → x, w1, w2 = x.float(), w1.float(), w2.float()\n    h1 = x @ w1")  # fmt: skip
-exercise.mistake("A gradient has the dtype of its tensor, also where you compute in double precision.",
+exercise.mistake("A gradient has the dtype of its tensor, even if you compute in double precision.",
                  "h1 = x @ w1 → x, w1, w2 = x.double(), w1.double(), w2.double()\n    h1 = x @ w1")  # fmt: skip
 exercise.mistake("Don't change the weights: no step is taken here.",
                  "return grad_w1, grad_w2 → w1 -= 0.1 * grad_w1; w2 -= 0.1 * grad_w2; return grad_w1, grad_w2")  # fmt: skip
 
 # %% mistake: autograd
-# says: Nothing can be recorded here: each gradient is a product of matrices that you write.
+# says: Recording is switched off here: write each gradient as a product of matrices.
 def gradients_by_hand(x, w1, w2):
     w1, w2 = w1.clone().requires_grad_(), w2.clone().requires_grad_()
     (x @ w1 @ w2).square().mean().backward()
     return w1.grad, w2.grad
 
 # %% mistake: autograd outside of inference mode
-# says: Nothing can be recorded here: each gradient is a product of matrices that you write.
+# says: Recording is switched off here: write each gradient as a product of matrices.
 def gradients_by_hand(x, w1, w2):
     with torch.inference_mode(False), torch.enable_grad():
         x, a, b = x.clone(), w1.clone().requires_grad_(), w2.clone().requires_grad_()

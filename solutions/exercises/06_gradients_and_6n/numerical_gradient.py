@@ -31,7 +31,7 @@ def slopes(student, f, x, step=None):
     }
 
 
-def afterwards(student, f, x, step):
+def afterward(student, f, x, step):
     """What x holds after the call, and whether the gradient depends on it."""
     import torch
 
@@ -39,7 +39,7 @@ def afterwards(student, f, x, step):
     result = student.numerical_gradient(function, x, step)
     other = student.numerical_gradient(function, x + 1, step)
     alike = result.shape == other.shape and torch.allclose(result.double(), other.double(), rtol=1e-3)
-    return {"x afterwards": x, "numbers in the gradient": result.numel(), "another x gives another gradient": not alike}
+    return {"x afterward": x, "numbers in the gradient": result.numel(), "another x gives another gradient": not alike}
 
 
 CUBES, ROWS = "lambda t: (t**3).sum()", "lambda t: (t.sum(dim=-1) ** 2).sum()"
@@ -139,9 +139,9 @@ exercise.requirement(
     hint="Index x by one place for each of its dimensions, however many, and hand f a tensor of that shape.",
 )
 exercise.requirement(
-    "afterwards x holds what it held, to the last bit",
+    "afterward x contains the same numbers as before, to the last bit",
     points=0.25,
-    probe=afterwards,
+    probe=afterward,
     parts=["value"],
     tolerance=0,
     visible=[case(exact / 10, step=0.1, spelled="[[0.1, -0.2, 0.3], [0.05, 0.4, -0.15]]"), case(rows / 10, step=0.1)],
@@ -176,8 +176,8 @@ exercise.mistake("Convert before you take the step: in fewer bits, x + step is x
 exercise.mistake("Compute in float64, and return float64, whatever the dtype of x.", "x.to(torch.float64, copy=True) → x.clone()")
 exercise.mistake("Compute in float64, and return float64, whatever the dtype of x.", "x.to(torch.float64, copy=True) → x.clone()",
                  "dtype=torch.float64) → dtype=x.dtype)")  # fmt: skip
-exercise.mistake("What comes back has to be float64, too.", "dtype=torch.float64) → dtype=torch.float32)")
-exercise.mistake("What comes back has to be float64, too, whatever the dtype of x.", "dtype=torch.float64) → dtype=x.dtype)")
+exercise.mistake("The result has to be float64, too.", "dtype=torch.float64) → dtype=torch.float32)")
+exercise.mistake("The result has to be float64, too, whatever the dtype of x.", "dtype=torch.float64) → dtype=x.dtype)")
 exercise.mistake("f must see a tensor of the shape of x, not a flat one.", "f(up) → f(up.flatten())", "f(down) → f(down.flatten())")
 exercise.mistake("The result has the shape of x.", "return gradient → return gradient.flatten()")
 exercise.mistake("x may have any number of dimensions, not two only.",

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Walk from loss.grad_fn: who is met, who requires a gradient, and which tensors in between were asked to keep theirs?")
+exercise = Exercise("Walk the graph from loss.grad_fn: which leaves do you reach, and which intermediate tensors were asked to retain their gradient?")
 
 
 def build(code):
@@ -31,7 +31,7 @@ def ask(student, code, missing=()):
 
 
 def touch(student, code, missing=()):
-    """What asking has changed, and what loss.backward() adds to each .grad afterwards."""
+    """What asking has changed, and what loss.backward() adds to each .grad afterward."""
     import warnings
 
     made = build(code)
@@ -39,7 +39,7 @@ def touch(student, code, missing=()):
 
     def held():
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # asking a tensor in between for its .grad warns
+            warnings.simplefilter("ignore")  # asking an intermediate tensor for its .grad warns
             return {name: None if each.grad is None else each.grad.clone() for name, each in made.items()}
 
     answer = student.who_keeps_grad(made["loss"], dict(asked))
@@ -143,18 +143,18 @@ exercise.requirement(
     hint="A leaf: does it require a gradient, and is it the variable of a node that you meet from loss.grad_fn on?",
 )
 exercise.requirement(
-    "True for a tensor in between, loss included, if it was asked to keep its gradient and is reached; else False",
+    "True for an intermediate tensor, loss included, if it was asked to retain its gradient and is reached; else False",
     points=0.75,
     probe=ask,
     rules=dict.fromkeys(LEAVES, "ignored"),
     visible=[mixed, itself],
     edges=edges | nobody,
     domain=graphs(),
-    hint="A tensor in between: was it asked to retain its gradient, and do you meet its grad_fn from loss.grad_fn on?",
+    hint="An intermediate tensor: was it asked to retain its gradient, and do you meet its grad_fn from loss.grad_fn on?",
 )
 hidden = case(begin + "h = w * v; h.retain_grad(); w.grad = torch.ones(2)\nloss = h.sum()", ("v", "h"))
 exercise.requirement(
-    "afterwards each .grad holds what it held, also of a tensor that isn't in tensors",
+    "afterward each .grad is what it was before, even for a tensor that isn't in tensors",
     points=0.25,
     probe=touch,
     rules={"what loss.backward() adds to .grad": "ignored"},
@@ -164,7 +164,7 @@ exercise.requirement(
     hint="Only look at the graph.",
 )
 exercise.requirement(
-    "afterwards loss.backward() works, and fills what it would have filled",
+    "afterward loss.backward() works, and fills the same .grad attributes as without your function",
     points=0.25,
     probe=touch,
     rules={".grad after the question": "ignored"},
@@ -177,17 +177,17 @@ exercise.requirement(
 exercise.mistake("A leaf that doesn't require a gradient gets none.",
                  "name: tensor.requires_grad → name: tensor.is_leaf or tensor.requires_grad",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")  # fmt: skip
-exercise.mistake("Not each leaf is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")
-exercise.mistake("A tensor in between that was asked to keep its gradient isn't always reached: does loss depend on it?",
+exercise.mistake("Not every leaf is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf")
+exercise.mistake("An intermediate tensor that was asked to retain its gradient isn't always reached: does loss depend on it?",
                  "tensor.grad_fn in reached → True")  # fmt: skip
-exercise.mistake("Not each of them is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
+exercise.mistake("Not every one of them is reached: does loss depend on it?", "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "tensor.grad_fn in reached → True")  # fmt: skip
-exercise.mistake("A tensor in between requires a gradient, too, but keeps it only if asked to.", "tensor.retains_grad and tensor → tensor")
-exercise.mistake("A tensor in between requires a gradient, too, but that alone doesn't make it keep one. And is each of them reached?",
+exercise.mistake("An intermediate tensor requires a gradient, too, but keeps it only if asked to.", "tensor.retains_grad and tensor → tensor")
+exercise.mistake("An intermediate tensor requires a gradient, too, but that alone doesn't make it keep one. And is each of them reached?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf", "tensor.retains_grad and tensor → tensor",
                  "tensor.grad_fn in reached → True")  # fmt: skip
-exercise.mistake("Some tensors in between were asked to retain_grad().", "or (tensor.retains_grad and tensor.grad_fn in reached) → ")
-exercise.mistake("Some tensors in between were asked to retain_grad(). And not each leaf is reached: does loss depend on it?",
+exercise.mistake("Some intermediate tensors were asked to retain_grad().", "or (tensor.retains_grad and tensor.grad_fn in reached) → ")
+exercise.mistake("Some intermediate tensors were asked to retain_grad(). And not every leaf is reached: does loss depend on it?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "or (tensor.retains_grad and tensor.grad_fn in reached) → ")  # fmt: skip
 exercise.mistake("It's the wrong way round.", "name: tensor.requires_grad → name: not (tensor.requires_grad",

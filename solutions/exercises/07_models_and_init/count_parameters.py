@@ -134,7 +134,7 @@ exercise.mistake(twice, "p.numel() for p in model.parameters() if p.requires →
                  "p.numel() for p in model.parameters() if not → p.numel() for _, p in model.named_parameters(remove_duplicate=False) if not")  # fmt: skip
 exercise.mistake("Modules in modules have parameters, too.", "model.parameters() if p → model.parameters(recurse=False) if p",
                  "model.parameters() if not → model.parameters(recurse=False) if not")  # fmt: skip
-exercise.mistake("A model knows the parameters of modules in modules by itself: ask it alone, or each counts several times.",
+exercise.mistake("The model's own parameters() includes those of modules in modules: don't add them up module by module.",
                  "for p in model.parameters() if p → for m in model.modules() for p in m.parameters() if p",
                  "for p in model.parameters() if not → for m in model.modules() for p in m.parameters() if not")  # fmt: skip
 exercise.mistake("A buffer isn't a parameter, frozen or not.",
@@ -167,7 +167,7 @@ def count_parameters(model):
     return trainable, sum(p.numel() for p in each) - trainable
 
 # %% mistake: walks twice through what can be walked through once
-# says: None are frozen? parameters() can be walked through once: call it for each sum.
+# says: None are frozen? You can go through a generator only once: call parameters() for each sum.
 def count_parameters(model):
     each = model.parameters()
     trainable = sum(p.numel() for p in each if p.requires_grad)

@@ -177,7 +177,7 @@ exercise.requirement(
 )
 LINEAR = "std of Linear's weight, times √d_in"
 exercise.requirement(
-    "each layer begins with numbers of its own: normal, mean 0, std 1/√d_in, cut at ±3 std or not at all",
+    "each layer starts with numbers of its own: normal, mean 0, std 1/√d_in, cut at ±3 std or not at all",
     points=0.5,
     probe=begin,
     bounds={
@@ -260,7 +260,7 @@ exercise.requirement(
 )
 
 new, many = "torch.randn(d_in, d_out) / math.sqrt(d_in)", "nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))"
-exercise.mistake("PyTorch doesn't look into a plain list: nobody knows about the layers in it.",
+exercise.mistake("PyTorch doesn't look into a plain list, so the layers in it aren't registered.",
                  f"{many} → [Linear(dim, dim) for _ in range(num_layers)]")  # fmt: skip
 exercise.mistake("This is one layer, used several times: make a new one for each place.",
                  f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
@@ -277,13 +277,13 @@ exercise.mistake("Cut at ±2 std the weights are 12% too small: at ±3, or not a
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), a=-2, b=2) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("a and b are values: to cut at ±3 std, multiply them by std.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), std=1 / math.sqrt(d_in), a=-3, b=3)")  # fmt: skip
-exercise.mistake("All weights are alike: then all outputs are.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
-exercise.mistake("Layers, or models, begin alike: don't set a seed inside.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
+exercise.mistake("All weights are equal, so all outputs are, too.", f"{new} → torch.ones(d_in, d_out) / math.sqrt(d_in)")
+exercise.mistake("Several layers or models start with the same weights: don't set a seed inside.", "self.weight = nn → torch.manual_seed(0)\n        self.weight = nn")
 exercise.mistake("weight isn't registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.",
                  f"nn.Parameter({new}) → nn.Parameter(torch.randn(d_in, d_out)) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("weight isn't registered: what is assigned to it has to be an nn.Parameter itself, scaled before it becomes one.", f"nn.Parameter({new}) → ({new}).requires_grad_()")
 exercise.mistake("`super().__init__()` has to come first.", "super().__init__()\n        self.weight → self.weight")
-exercise.mistake("x @ weight wants [d_in, d_out]; PyTorch's own nn.Linear stores the transpose.",
+exercise.mistake("x @ weight needs [d_in, d_out]; PyTorch's own nn.Linear stores the transpose.",
                  "torch.randn(d_in, d_out) / → torch.randn(d_out, d_in) /", "x @ self.weight → x @ self.weight.T")  # fmt: skip
 exercise.mistake("This is nn.Linear: use your own Linear, without biases.", "(Linear(dim, dim) for → (nn.Linear(dim, dim) for",
                  "= Linear(dim, 1) → = nn.Linear(dim, 1)")  # fmt: skip

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("All parameters and all buffers, each once: how many elements does it have, and how many bytes has one?")
+exercise = Exercise("All parameters and all buffers, each once: how many elements does it have, and how many bytes does one take?")
 
 
 def weigh(student, code, device="cpu"):
@@ -156,7 +156,7 @@ saved = "What isn't to be saved takes memory, too; and state_dict() lists a tens
 both = "[*model.parameters(), *model.buffers()]"
 exercise.mistake("Buffers take memory, too.", f"{both} → list(model.parameters())")
 exercise.mistake("Parameters take memory, too, not only buffers.", f"{both} → list(model.buffers())")
-exercise.mistake("Not each number takes four bytes: ask for its dtype.", "t.element_size() → 4")
+exercise.mistake("Not every number takes four bytes: it depends on the dtype.", "t.element_size() → 4")
 exercise.mistake("Your code counts numbers; the exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
 exercise.mistake("Your code adds up the sizes of single elements: each tensor has many.", "t.numel() * t.element_size() → t.element_size()")
 exercise.mistake("Your result is in bits.", "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()")
@@ -172,7 +172,7 @@ exercise.mistake(saved,
 exercise.mistake("On the meta device each address is 0: it doesn't tell which tensors are the same.",
                  "for t in tensors → for t in {(t.data_ptr(), t.shape): t for t in tensors}.values()")  # fmt: skip
 exercise.mistake("Two tensors of the same shape are still two.", "for t in tensors → for t in {t.shape: t for t in tensors}.values()")
-exercise.mistake("There may be nothing but what is on a device that has no storages: ask for what a tensor's shape and dtype say.",
+exercise.mistake("On the meta device a tensor has no storage to measure: count from its shape and dtype.",
                  "t.numel() * t.element_size() → (len(bytes(t.untyped_storage().cpu())) if t.device.type == 'cpu' else 0)")  # fmt: skip
 
 # %% wrong: by storage

@@ -47,7 +47,7 @@ exercise.requirement(
     hint="Each output is a sum over the layer's inputs. One factor for each layer.",
 )
 exercise.requirement(
-    "the same with a ReLU between layers, before which each layer's outputs count",
+    "the same with a ReLU between layers; the std is that of the outputs before the ReLU",
     points=1,
     visible=[given(*UP_AND_DOWN, True), given([9, 25], [2.0], True)],
     edges=edges(True, given),

@@ -28,7 +28,7 @@ def scaled(student, value, factor, overflows=0):
         "it is a tensor": tensor,
         "the scaled loss": result.detach().clone() if tensor else result,
         "the gradient that it sends back to the loss": start.grad,
-        "the loss itself, afterwards": loss.detach().clone(),
+        "the loss itself, afterward": loss.detach().clone(),
     }
 
 
@@ -222,7 +222,7 @@ exercise.requirement(
     hint="good_steps counts the good steps since the factor last changed.",
 )  # fmt: skip
 exercise.requirement(
-    "state_dict is a dictionary of plain numbers as they are now; any scaler goes on from it, and leaves it alone",
+    "state_dict returns plain numbers that later steps don't change; any scaler can continue from them, and never changes them",
     points=0.75,
     probe=resumed,
     visible=[
@@ -239,7 +239,7 @@ exercise.requirement(
     hint="What would a scaler have to know to go on in the same way? The state must hold that, and keep it.",
 )  # fmt: skip
 
-exercise.mistake("Your result is the loss as it was.", "return loss * self.factor → return loss")
+exercise.mistake("You returned the loss without the factor.", "return loss * self.factor → return loss")
 exercise.mistake("scale has to return a tensor that still belongs to the graph.",
                  "return loss * → return loss.item() *")  # fmt: skip
 exercise.mistake("scale has to return a tensor that still belongs to the graph.",

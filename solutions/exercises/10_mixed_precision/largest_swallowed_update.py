@@ -63,10 +63,10 @@ exercise.requirement(
     domain=weights([BF16, F16, F32], [1]),
 )
 
-exercise.mistake("Your result is a whole gap: it leads to the next number. Rounding tips half way.",
+exercise.mistake("Your result is a whole gap: it leads to the next number. Rounding changes sides at half a gap.",
                  "(above - weight) / 2 → (above - weight)",
                  "if weight + update != weight → if False")  # fmt: skip
-exercise.mistake("Half way is a tie, and this w is odd: the tie goes up.", "if weight + update != weight → if False")
+exercise.mistake("Half a gap is a tie, and this w is odd: the tie goes up.", "if weight + update != weight → if False")
 exercise.mistake("This w is even: a tie goes to it, so half a gap itself is swallowed.",
                  "if weight + update != weight → if True")  # fmt: skip
 exercise.mistake("The parity is the wrong way round: a tie goes to the number whose last bit is 0.",

@@ -189,7 +189,7 @@ exercise.mistake("Return a Python float, not a tensor.", "loss.item() → loss.d
 exercise.mistake("mse_loss is a mean over all elements.",
                  "F.mse_loss(model(x), y) → F.mse_loss(model(x), y, reduction='sum')")  # fmt: skip
 exercise.mistake(piled, "optimizer.zero_grad() → pass")
-exercise.mistake("Whatever .grad held before the call must not count: clearing it afterwards is too late for the first call.",
+exercise.mistake("Whatever .grad held before the call must not count: clearing it afterward is too late for the first call.",
                  "optimizer.zero_grad() → pass", "scaler.update() → scaler.update(); optimizer.zero_grad()")  # fmt: skip
 exercise.mistake("The scaled gradients were clipped; max_norm is for the true ones.",
                  "scaler.unscale_(optimizer) → pass")  # fmt: skip

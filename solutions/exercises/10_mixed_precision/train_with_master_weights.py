@@ -58,7 +58,7 @@ def train(student, weights, slopes, lr, kind="sign", stale=False):
     known = given_to[0] if given_to else []
     return {
         "what make_optimizer gets": starts[0] if starts else None,
-        "what was taken of the model before, afterwards": seen,
+        "what was taken of the model before, afterward": seen,
         "optimizers made": len(given_to),
         "masters at the end": [t.detach().clone() for t in known],
         "gradients of the masters at each step": gradients,
@@ -74,7 +74,7 @@ def train(student, weights, slopes, lr, kind="sign", stale=False):
     }
 
 
-STARTS = ("what make_optimizer gets", "what was taken of the model before, afterwards")
+STARTS = ("what make_optimizer gets", "what was taken of the model before, afterward")
 KEPT = ("optimizers made", "masters at the end")
 GRADIENTS = ("gradients of the masters at each step",)
 MODEL = ("model's weights at each batch", "model's weights at the end",

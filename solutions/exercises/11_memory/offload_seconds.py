@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Seconds for carrying and for computing, pass by pass: their sum, or the larger.")
+exercise = Exercise("Find the seconds of the transfer and of the computation, pass by pass. Is it their sum, or the larger?")
 
 
 @st.composite
@@ -27,7 +27,7 @@ def nothing(overlap):
 
 
 exercise.requirement(
-    "without overlap the seconds for carrying and computing add up, in both passes",
+    "without overlap, the times of transfer and computation add up, in both passes",
     points=0.25,
     visible=[given(*quick, False), given(4_000_000_000, 3e12, 2.5e9, 1e12, False)],
     edges=nothing(False) | {
@@ -36,10 +36,10 @@ exercise.requirement(
         "carrying is slower than one of the passes": given(*between, False),
     },
     domain=steps(st.integers(1, 60), False),
-    hint="Each pass carries all bytes once. The forward pass computes once, the backward pass twice as much.",
+    hint="Each pass moves all bytes once. The backward pass does twice as many FLOPs as the forward pass.",
 )
 exercise.requirement(
-    "with overlap, carrying hides in both passes, or computing does",
+    "with overlap, the transfer is hidden in both passes, or the computation is",
     points=0.25,
     visible=[given(*quick, True), given(*slow, True)],
     edges=nothing(True) | {
@@ -50,7 +50,7 @@ exercise.requirement(
     hint="With overlap a pass is over when the slower of the two is done.",
 )  # fmt: skip
 exercise.requirement(
-    "with overlap, carrying may hide in one pass and not in the other",
+    "with overlap, the transfer may be hidden in one pass and not in the other",
     points=0.5,
     visible=[given(*between, True)],
     edges={
@@ -70,27 +70,27 @@ exercise.mistake(
     "The backward pass takes twice the FLOPs of the forward pass: three times in all.",
     "2 * forward) → forward)",
 )  # fmt: skip
-exercise.mistake("All of the computing takes three times the forward pass: one forward, two backward.",
+exercise.mistake("The computation takes three times the forward pass in all: one forward, two backward.",
                  "((carry, forward), (carry, 2 * forward)) → ((carry, forward), (carry, 3 * forward))")  # fmt: skip
-exercise.mistake("With overlap nobody waits for the other: a pass takes as long as the slower of the two.",
+exercise.mistake("With overlap, neither waits for the other: a pass takes as long as the slower of the two.",
                  "max(times) if overlap else sum(times) → sum(times)")  # fmt: skip
 exercise.mistake("Without overlap the times add up.", "max(times) if overlap else sum(times) → max(times)")
-exercise.mistake("It is the other way round: without overlap one waits for the other.", "if overlap → if not overlap")
+exercise.mistake("It's the other way around: without overlap, one waits for the other.", "if overlap → if not overlap")
 exercise.mistake(
     "What was late in the forward pass isn't caught up in the backward pass: take the slower of the two in each pass.",
     "((carry, forward), (carry, 2 * forward)) → ((2 * carry, 3 * forward),)",
 )
-exercise.mistake("A pass is over when *both* are done: the slower one decides.", "max(times) → min(times)")
+exercise.mistake("A pass is over when *both* are done: the slower one counts.", "max(times) → min(times)")
 exercise.mistake("Divide bytes by bytes per second, and FLOPs by FLOP per second.",
                  "size / link, forward_flops / rate → size * link, forward_flops * rate")  # fmt: skip
-exercise.mistake("The computing takes time, too.", "size / link, forward_flops / rate → size / link, 0")
-exercise.mistake("The carrying takes time, too.", "size / link, forward_flops / rate → 0, forward_flops / rate")
+exercise.mistake("The computation takes time, too.", "size / link, forward_flops / rate → size / link, 0")
+exercise.mistake("The transfer takes time, too.", "size / link, forward_flops / rate → 0, forward_flops / rate")
 exercise.mistake(
-    "Only the forward pass is overlapped: carrying may hide in both.",
+    "Only the forward pass is overlapped: the transfer may be hidden in both.",
     "return sum(max(times) if overlap else sum(times) for times in passes) → return (max(carry, forward) if "
     "overlap else carry + forward) + carry + 2 * forward",
 )  # fmt: skip
-exercise.mistake("Where carrying is the faster of the two in the forward pass, computing decides there.",
+exercise.mistake("If the transfer is the faster of the two in the forward pass, the computation determines that pass's time.",
                  "((carry, forward), → ((carry, carry if overlap else forward),")  # fmt: skip
 
 # %% wrong: whole seconds

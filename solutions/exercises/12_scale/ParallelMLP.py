@@ -228,7 +228,7 @@ exercise.mistake(
 exercise.mistake("The bias is missing in the output.", "self.group) + self.bias → self.group)")
 exercise.mistake("The bias is a parameter, too.", "nn.Parameter(bias.clone()) → bias.clone()")
 exercise.mistake("The bias gets no gradient.", "self.group) + self.bias → self.group) + self.bias.detach()")
-exercise.mistake("The gradient of x is what one rank's part of up did with it: the terms have to be added.",
+exercise.mistake("The gradient of x is the term from this rank's part of up: the terms of all have to be added.",
                  "SumBackward.apply(x, self.group) @ → x @")  # fmt: skip
 exercise.mistake(
     "The gradient of the output is the same on all ranks already: it needs no sum.",

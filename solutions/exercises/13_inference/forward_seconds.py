@@ -86,7 +86,7 @@ exercise.mistake("By convention what the mask hides counts, too: the whole conte
 exercise.mistake("Each of the new tokens takes these FLOPs: you count one per sequence.", "batch * new * per_token → batch * per_token")
 exercise.mistake("Every sequence has its new tokens: the batch is missing from the FLOPs.", "batch * new * per_token → new * per_token")
 exercise.mistake("Only the new tokens are processed; the others are in the cache.", "batch * new * per_token → batch * context * per_token")
-exercise.mistake("The weights are read once for all sequences: nobody reads them again.",
+exercise.mistake("The weights are read once for all sequences, not once for each.",
                  'model["weight_bytes"] + batch * context → batch * model["weight_bytes"] + batch * context')  # fmt: skip
 exercise.mistake("The weights are read once for all new tokens.", 'model["weight_bytes"] + batch → new * model["weight_bytes"] + batch')
 exercise.mistake("Each sequence reads a cache of its own.", "batch * context * model → context * model")
@@ -97,7 +97,7 @@ exercise.mistake("The weights take weight_bytes bytes; their number is something
 exercise.mistake("Don't assume two bytes per weight: weight_bytes says how many there are in all.",
                  'moved = model["weight_bytes"] → moved = 2 * model["weights"]')  # fmt: skip
 exercise.mistake("Arithmetic and memory work at the same time: their times don't add up.", "max(flops / peak, moved / bandwidth) → flops / peak + moved / bandwidth")
-exercise.mistake("The slower of the two decides, not the faster.", "max(flops / peak → min(flops / peak")
+exercise.mistake("The slower of the two counts, not the faster.", "max(flops / peak → min(flops / peak")
 exercise.mistake("Prefill and decode aren't told apart by the number of new tokens: take the slower of the two times.",
                  "max(flops / peak, moved / bandwidth) → flops / peak if new > 1 else moved / bandwidth")  # fmt: skip
 

@@ -36,7 +36,7 @@ def limits(draw, tight):
 
 
 exercise.requirement(
-    "the caches have to fit, and one that fills the room exactly fits",
+    "the caches have to fit, and caches of exactly `room` bytes do",
     points=0.5,
     visible=[
         given(model(), 10, 2_000, 1.0, 1e5, 9_000.0),
@@ -51,7 +51,7 @@ exercise.requirement(
         "an H100 with Llama 3.1 8B": given(LLAMA, 2_048, 63_939_477_504, INF, 989.4e12, 3.35e12),
     },
     domain=limits("memory"),
-    hint="How many bytes does the cache of one sequence take, and how often does that go into the room?",
+    hint="How many bytes does the cache of one sequence take, and how many of those fit into the room?",
 )
 exercise.requirement(
     "the bytes of a step, weights and caches, can be read in time; if not even the weights can, the answer is 0",
@@ -95,7 +95,7 @@ exercise.mistake("All limits hold at once: the smallest of the three counts.", "
 exercise.mistake(negative, "max(0, math.floor(min(by_memory, by_arithmetic, by_bandwidth))) → math.floor(min(by_memory, by_arithmetic, by_bandwidth))")
 exercise.mistake("The answer is 0 if one sequence is too many.", "max(0, → max(1, ")
 exercise.mistake("A cache that only partly fits doesn't fit: round down.", "room // cache → -(-room // cache)")
-exercise.mistake("A cache that fills the room exactly fits.", "room // cache → max(room - 1, 0) // cache")
+exercise.mistake("Caches that take exactly `room` bytes still fit.", "room // cache → max(room - 1, 0) // cache")
 exercise.mistake("The weights have to be read in the same time as the caches.", '(seconds * bandwidth - model["weight_bytes"]) → (seconds * bandwidth)')
 exercise.mistake("room is what the weights leave free: they needn't fit in there again.", 'room // cache → (room - model["weight_bytes"]) // cache')
 exercise.mistake("A cache has as many tokens as the context.", 'cache = context * model["token_bytes"] → cache = model["token_bytes"]')

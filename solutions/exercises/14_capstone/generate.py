@@ -4,316 +4,475 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Which ids does the model get, which of its scores count, and what is different afterwards?")
+exercise = Exercise("Write down the passes: which tokens enter, at which positions, and what does the cache have by then?")
 
 
-def write(student, ids, count, context, training=True, fails=None, seed=0):
-    """What is written, and all that goes in and out meanwhile. The model's scores depend on every id, and its place."""
+def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", device="cpu", seed=4):
+    """What is written by a small model of our own, and all that goes in and out meanwhile.
+
+    The model has the parts of the capstone's and no forward pass.
+    """
     import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
 
-    vocabulary, places = 7, 16
+    vocabulary, width = 7, heads * size
     generator = torch.Generator().manual_seed(seed)
-    seen, asked = [], []
+
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv = torch.nn.Linear(width, 3 * width, bias=False)
+            self.out = torch.nn.Linear(width, width, bias=False)
+
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.attention = Attention()
+            self.norm_1, self.norm_2 = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+            self.up = torch.nn.Linear(width, 4 * width, bias=False)
+            self.down = torch.nn.Linear(4 * width, width, bias=False)
 
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.table = torch.nn.Parameter(torch.randn(vocabulary, 5, generator=generator, dtype=torch.float64))
-            self.places = torch.nn.Parameter(torch.randn(places, 5, generator=generator, dtype=torch.float64))
-            self.dropout = torch.nn.Dropout(0.5)
+            self.tokens, self.places = torch.nn.Embedding(vocabulary, width), torch.nn.Embedding(places, width)
+            self.blocks = torch.nn.ModuleList(Block() for _ in range(blocks))
+            self.norm = torch.nn.LayerNorm(width)
 
-        def forward(self, ids):
-            seen.append({"ids": ids.clone(), "in training mode": self.training, "recorded": torch.is_grad_enabled()})
-            x = self.dropout(self.table[ids % vocabulary] + self.places[: ids.shape[1]])
-            return 3 * x.cumsum(dim=1).sin() @ self.table.T
+    model = Model().to(getattr(torch, dtype))
+    with torch.no_grad():
+        for name, p in model.named_parameters():  # a large shift would decide alone what comes next
+            p.copy_(torch.randn(p.shape, generator=generator, dtype=torch.float64) * (0.2 if "bias" in name else 1))
+    model = model.to(device)
+    matrices = {p.untyped_storage()._cdata: n for n, p in model.blocks.named_parameters() if p.dim() == 2}
+    rows = dict.fromkeys(matrices.values(), 0)
+    asked, recorded = [], []
+
+    class Watch(TorchDispatchMode):
+        """Counts the rows that each matrix of a layer multiplies."""
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            given = [x for x in args if isinstance(x, torch.Tensor)]
+            if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.bmm, torch.ops.aten.addmm, torch.ops.aten.linear):
+                for x in given:
+                    name = matrices.get(x.untyped_storage()._cdata)
+                    others = [y for y in given if y is not x]
+                    if name is not None and others:
+                        inputs = width * (4 if name.endswith("down.weight") else 1)
+                        rows[name] += others[-1].numel() // inputs
+            return func(*args, **(kwargs or {}))
 
     def pick(scores):
-        if len(asked) == fails:
-            raise KeyError("no such byte")
-        asked.append({"shape": list(scores.shape), "requires a gradient": scores.requires_grad})
-        return scores.argmax(dim=-1) if scores.dim() == 2 else torch.zeros(len(ids), dtype=torch.int64)
+        asked.append(scores.clone())
+        return scores.argmax(dim=-1) if scores.dim() == 2 else torch.zeros(len(ids), dtype=torch.int64, device=device)
 
-    model = Model().train(training)
-    given_ids, error, result = ids.clone(), None, None
-    try:
-        result = student.generate(model, given_ids, count, context, pick)
-    except KeyError as raised:
-        error = str(raised)
-    finally:
-        gradients = torch.is_grad_enabled()
-        torch.set_grad_enabled(True)
+    def kept(x):
+        recorded.append(1)
+        return x
+
+    given_ids = ids.to(device, copy=True)
+    with torch.autograd.graph.saved_tensors_hooks(kept, lambda x: x), Watch():
+        result = student.generate(model, heads, given_ids, count, pick)
+    gradients = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
     return {
         "result": result.clone() if torch.is_tensor(result) else result,
-        "the error of pick comes out": error,
         "ids afterwards": given_ids,
-        "what the model gets, call by call": [each["ids"] for each in seen],
-        "shapes of the scores that pick gets": [each["shape"] for each in asked],
-        "model in training mode, while it writes": sorted({each["in training mode"] for each in seen}),
-        "gradients recorded": any(each["recorded"] for each in seen) or any(a["requires a gradient"] for a in asked),
-        "model in training mode, afterwards": [model.training, model.dropout.training],
+        "logits that pick gets": [x.detach() for x in asked],
+        "calls of pick": len(asked),
+        "rows that a layer's matrix multiplies": max(rows.values(), default=0),
+        "kept for a backward pass": bool(recorded) or any(x.requires_grad for x in asked),
         "gradients are recorded afterwards": gradients,
     }
 
 
-WRITTEN = ("result", "ids afterwards", "shapes of the scores that pick gets")
-WINDOWS = ("what the model gets, call by call",)
-MODES = ("the error of pick comes out", "model in training mode, while it writes", "gradients recorded",
-         "model in training mode, afterwards", "gradients are recorded afterwards")  # fmt: skip
+WRITTEN = ("result", "ids afterwards", "logits that pick gets")
+ONCE = ("calls of pick", "rows that a layer's matrix multiplies")
+RECORDED = ("calls of pick", "kept for a backward pass", "gradients are recorded afterwards")
 
 
 def only(*keys):
-    return dict.fromkeys(sorted({*WRITTEN, *WINDOWS, *MODES} - {*keys}), "ignored")
+    return dict.fromkeys(sorted({*WRITTEN, *ONCE, *RECORDED} - {*keys}), "ignored")
 
 
 def ids(*rows):
     return torch.tensor(rows)
 
 
-never, modes = st.none(), st.booleans()
-
-
 @st.composite
-def runs(draw, context=(1, 9), fails=never):
+def runs(draw, least=0):
     t, b = draw(st.integers(1, 7)), draw(st.integers(1, 3))
     row = st.lists(st.integers(0, 6), min_size=t, max_size=t)
     rows = torch.tensor(draw(st.lists(row, min_size=b, max_size=b)))
-    count = draw(st.integers(0, 6))
-    return given(rows, count, draw(st.integers(*context)), draw(modes), draw(fails), draw(st.integers(0, 99)))
+    count = draw(st.integers(least, 6))
+    places = max(t + count - 1, 1) + draw(any_of(0, 0, 1, 9))
+    return given(rows, count, draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 3)), places,
+                 "float64", "cpu", draw(st.integers(0, 99)))  # fmt: skip
 
 
-A_MODEL = "by a small model of our own, whose pick takes the largest score"
+A_MODEL = "by a small model of our own, whose pick takes the largest logit"
+rare = {
+    "a prompt of one token": given(ids([3]), 4, 2, 3, 2),
+    "one token": given(ids([2, 2, 2, 2]), 1, 2, 3, 2),
+    "as many rows as tokens": given(ids([1, 2, 3], [4, 5, 6], [0, 1, 2]), 3, 2, 3, 2),
+    "a transposed batch": given(ids([1, 2], [3, 4], [5, 6]).T, 2, 2, 3, 2),
+    "a head for each number": given(ids([1, 4, 2]), 3, 4, 1, 2),
+    "one head": given(ids([1, 4, 2], [3, 3, 0]), 3, 1, 4, 2),
+    "all positions used": given(ids([1, 4, 2, 0]), 5, 2, 2, 2, 8),
+    "more new tokens than old ones": given(ids([1, 4], [0, 6]), 20, 2, 2, 1),
+    "many layers": given(ids([1, 4, 2]), 3, 2, 2, 6),
+    "sizes that are all equal": given(ids([1, 4], [0, 6]), 2, 2, 2, 2),
+}
 exercise.requirement(
-    "each row goes on with `count` ids, picked by the scores at its last place; `ids` stays as it is",
-    points=1.25,
+    "each row goes on with `count` ids, and pick gets the logits that a model without a cache computes; `ids` stays as it is",
+    points=1.5,
     probe=write,
     rules=only(*WRITTEN),
     visible=[
-        given(ids([1, 4, 2]), 3, 9, False, says=f"[[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
-        given(ids([1, 4], [0, 6]), 2, 9, False, says=f"[[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}"),
-        given(ids([5, 3]), 0, 9, False, says=f"[[5, 3]] continued by no token, {A_MODEL}"),
+        given(ids([1, 4, 2]), 3, 2, 2, 2, says=f"[[1, 4, 2]] continued by 3 tokens, {A_MODEL}, with 2 layers and 2 heads"),
+        given(ids([1, 4], [0, 6]), 2, 3, 2, 1, says=f"[[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}, with one layer and 3 heads"),
+        given(ids([5, 3]), 0, 2, 2, 1, says=f"[[5, 3]] continued by no token, {A_MODEL}"),
+        given(ids([5], [3]), 2, 2, 2, 1, 24, "bfloat16", "meta", says="[[5], [3]] continued by 2 tokens, by a bfloat16 model on the meta device"),
     ],
     edges={
-        "a single id": given(ids([3]), 4, 9, False),
-        "an id that no float32 holds": given(ids([2**24 + 1, 3]), 1, 9, False),
-        "as many rows as places": given(ids([1, 2, 3], [4, 5, 6], [0, 1, 2]), 3, 9, False),
-        "a transposed batch": given(ids([1, 2], [3, 4], [5, 6]).T, 2, 9, False),
-        "one token": given(ids([2, 2, 2, 2]), 1, 9, False),
-        "in training": given(ids([1, 4], [0, 6]), 3, 9),
-        "longer than the context": given(ids([1, 4, 2, 0, 5, 6], [3, 3, 0, 1, 2, 4]), 2, 3, False),
+        **rare,
+        "nothing to write": given(ids([5], [6]), 0, 2, 2, 1),
+        "float32": given(ids([1, 4, 2]), 3, 2, 2, 2, 24, "float32"),
+        "float16, on another device": given(ids([1, 4, 2]), 3, 2, 2, 2, 24, "float16", "meta"),
     },
-    domain=runs((16, 16)),
-    hint="What came last is at the end of the window. The new ids are a column more.",
-)
-exercise.requirement(
-    "for each new token the model is called once, with the last `context` ids, or all where there are fewer",
-    points=0.75,
-    probe=write,
-    rules=only(*WINDOWS),
-    visible=[
-        given(ids([1, 4, 2]), 3, 2, False, says=f"what the model gets with context 2: [[1, 4, 2]] continued by 3 tokens, {A_MODEL}"),
-        given(ids([1, 4]), 3, 4, False, says=f"what the model gets with context 4: [[1, 4]] continued by 3 tokens, {A_MODEL}"),
-    ],
-    edges={
-        "a context of 1": given(ids([1, 4, 2]), 3, 1, False),
-        "as long as the context": given(ids([1, 4, 2]), 3, 3, False),
-        "nothing to write": given(ids([1, 4, 2]), 0, 2, False),
-        "two rows": given(ids([1, 4, 2], [3, 3, 0]), 4, 3, False),
-        "much longer than the context": given(ids([1, 4, 2, 0, 5, 6]), 2, 2, False),
-    },
-    domain=runs((1, 7)),
-    hint="Count from the end of what there is: how does one slice the last `context` columns?",
+    domain=runs(),
+    hint="Compute what Transformer, Block and Attention compute, in their order.",
 )  # fmt: skip
 exercise.requirement(
-    "it writes in eval mode and records nothing; afterwards the model is in its old mode, also after an error",
+    "each token passes through each layer once, and the last one not at all; pick is called once for each new token",
     points=1,
     probe=write,
-    rules=only(*MODES),
+    rules=only(*ONCE) | {"rows that a layer's matrix multiplies": "at most"},
     visible=[
-        given(ids([1, 4]), 2, 9, says="2 tokens, by a model that is in training mode"),
-        given(ids([1, 4]), 2, 9, False, says="2 tokens, by a model that is in eval mode"),
-        given(ids([1, 4]), 2, 9, True, 1, says="a pick that raises an error for the second token, and a model in training mode"),
+        given(ids([1, 4, 2]), 3, 2, 2, 2, says="how many tokens the layers process for [[1, 4, 2]] and 3 more"),
+        given(ids([1, 4], [0, 6]), 4, 3, 2, 1, says="how many tokens the layers process for [[1, 4], [0, 6]] and 4 more each"),
+        given(ids([1, 4]), 0, 2, 2, 1, says="how many tokens the layers process for [[1, 4]] and none more"),
     ],
-    edges={
-        "the first pick fails": given(ids([1, 4]), 2, 9, True, 0),
-        "a pick fails in eval mode": given(ids([1, 4]), 3, 9, False, 2),
-        "nothing to write": given(ids([1, 4]), 0, 9),
-    },
-    domain=runs(fails=never | any_of(0, 1, 2)),
-    hint="Look at model.training before, and put it back whatever happens.",
-)  # fmt: skip
+    edges={**rare, "nothing to write": given(ids([5], [6]), 0, 2, 2, 1)},
+    domain=runs(),
+    hint="The first pass gets the prompt, every other one the newest column.",
+)
+exercise.requirement(
+    "nothing is recorded for a backward pass, and recording is on again afterwards",
+    points=0.5,
+    probe=write,
+    rules=only(*RECORDED),
+    visible=[
+        given(ids([1, 4]), 2, 2, 2, 1, says=f"2 tokens, {A_MODEL}: what is recorded?"),
+        given(ids([1, 4]), 0, 2, 2, 1, says="no tokens: what is recorded?"),
+    ],
+    edges=rare,
+    domain=runs(),
+    hint="torch.no_grad() is for this.",
+)
 
-exercise.mistake("The scores of the last place say what comes next, not those of the first.", "scores[:, -1] → scores[:, 0]")
-exercise.mistake("pick gets a row of scores for each row of ids: those of its last place.", "pick(scores[:, -1])[:, None] → pick(scores)[:, -1:]")
-exercise.mistake("The new id stands after the others.", "torch.cat([ids, pick(scores[:, -1])[:, None]], dim=1) → torch.cat([pick(scores[:, -1])[:, None], ids], dim=1)")
+PASS = "for _ in range(count):"
+LAST = "model.norm(x[:, -1])"
+NEW = f"pick(F.linear({LAST}, table))[:, None]"
+CACHES = "caches = [KVCache(*sizes, table.dtype, table.device) for _ in model.blocks]"
+exercise.mistake("The positions of new tokens begin where the cache ends, not at 0 again.", "weight[start:end] → weight[: new.shape[1]]")
+exercise.mistake("The newest token's position is one less than the number of tokens so far.",
+                 "weight[start:end] → weight[start + (start > 0) : end + (start > 0)]",
+                 "places.weight → places.weight.repeat(2, 1)")  # fmt: skip
+exercise.mistake("The positional embedding is missing.", "+ model.places.weight[start:end] →")
+exercise.mistake("Each layer has keys and values of its own: it needs its own cache.", "for _ in model.blocks] → for _ in model.blocks]\n    caches = caches[:1] * len(caches)",
+                 "ids.shape[1] + count → (ids.shape[1] + count) * len(model.blocks)")  # fmt: skip
+exercise.mistake("A token attends to all tokens before it, not only to those of the same pass.", f"{PASS} → {PASS}\n            {CACHES}")
+exercise.mistake("A token sees no later ones: the prompt needs the causal mask, too.", ".tril(start) →")
+exercise.mistake("With is_causal=True, PyTorch puts the new token at the first position, where it sees only the first key.",
+                 "attn_mask=seen → is_causal=True")  # fmt: skip
+exercise.mistake("A token sees itself as well as those before it.", ".tril(start) → .tril(start - 1) | (torch.arange(end, device=q.device) == 0)")
+exercise.mistake("The whole text passes through the layers each time: with a cache, only what is new has to.",
+                 "new, start = ids, 0 → pass", f"{PASS} → {PASS}\n            {CACHES}\n            new, start = ids, 0")  # fmt: skip
+exercise.mistake("The last new token is processed as well, although nobody asks what follows it.",
+                 f"{PASS} → for step in range(count + 1 if count else 0):",
+                 "weight[start:end] → weight.repeat(2, 1)[start:end]",
+                 "new = pick → if step == count:\n                break\n            new = pick")  # fmt: skip
+exercise.mistake("The logits at the last position say what comes next, not those at the first.", "x[:, -1] → x[:, 0]")
+exercise.mistake("The last norm is missing.", f"{LAST} → x[:, -1]")
+exercise.mistake("Attention reads the normalized stream.", "qkv(block.norm_1(x)) → qkv(x)")
+exercise.mistake("The feed-forward block reads the normalized stream.", "up(block.norm_2(x)) → up(x)")
+exercise.mistake("What attention gathers is added to the stream, and doesn't replace it.", "x = x + block.attention.out → x = block.attention.out")
+exercise.mistake("The output of the feed-forward block is added to the stream, and doesn't replace it.", "x = x + block.down → x = block.down")
+exercise.mistake("The second norm reads the stream after attention was added.",
+                 "x = x + block.attention.out(gathered) → before = x; x = x + block.attention.out(gathered)", "norm_2(x) → norm_2(before)")  # fmt: skip
+exercise.mistake("The GELU between up and down is missing.", "F.gelu(block.up(block.norm_2(x))) → block.up(block.norm_2(x))")
+exercise.mistake("The nonlinearity is a GELU.", "F.gelu → F.relu")
+exercise.mistake("This GELU is the approximation by tanh; the model was trained with the exact one.",
+                 "F.gelu(block.up(block.norm_2(x))) → F.gelu(block.up(block.norm_2(x)), approximate='tanh')")  # fmt: skip
+exercise.mistake("The product with attention.out is missing.", "block.attention.out(gathered) → gathered")
+exercise.mistake("The outputs of qkv are all queries, then all keys, then all values.", "(three h e) → (h three e)")
+exercise.mistake("A head is a run of neighboring numbers.", "(three h e) → (three e h)")
+exercise.mistake("Merged heads are runs of neighboring numbers.", '"b h t e -> b t (h e)" → "b h t e -> b t (e h)"')
+exercise.mistake("pick gets a row of logits for each row of ids: those at its last position.",
+                 f"{NEW} → pick(F.linear(model.norm(x), table)[:, -1:])[:, -1:]")  # fmt: skip
 exercise.mistake("Return the ids that were there as well.", "    return ids → return ids[:, ids.shape[1] - count :]")
-exercise.mistake("Your result has one token too many.", "range(count) → range(count + 1)")
+exercise.mistake("The new id comes after the others.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
+exercise.mistake("Every row has its own next token.", f"{NEW} → {NEW}[:1].expand(len(ids), 1)")
+exercise.mistake("Your result has one token too many.", "range(count) → range(count + 1)", "places.weight → places.weight.repeat(2, 1)",
+                 "ids.shape[1] + count → ids.shape[1] + count + 1")  # fmt: skip
 exercise.mistake("Your code stops one token early.", "range(count) → range(count - 1)")
-exercise.mistake("count says how many are added, not how many there are in the end.", "range(count) → range(count - ids.shape[1])")
-exercise.mistake("The model has places for `context` tokens: give it no more.", "model(ids[:, -context:]) → model(ids)")
-exercise.mistake("Your result is the beginning of the text: the window ends with the last token.", "model(ids[:, -context:]) → model(ids[:, :context])")
-exercise.mistake("The window has one token less than the model has places for.", "ids[:, -context:] → ids[:, -context + 1 :] if context > 1 else ids[:, -1:]")
-exercise.mistake("Only the last token is looked at: the window is `context` long.", "ids[:, -context:] → ids[:, -1:]")
-exercise.mistake("The window begins where it began: it has to move with what is written.",
-                 "training = model.training → training = model.training; start = max(ids.shape[1] - context, 0)", "ids[:, -context:] → ids[:, start:]")
-exercise.mistake("While it writes the model is in eval mode: dropout would drop what it reads.", "model.eval() → pass")
-exercise.mistake("The model was in training mode, and stays in eval mode.", "model.train(training) → pass")
-exercise.mistake("The model was in eval mode, and is in training mode afterwards.", "model.train(training) → model.train()")
-exercise.mistake("The backward pass is recorded, of every call: memory fills up.", "with torch.no_grad(): → with torch.enable_grad():")
-exercise.mistake("Gradients stay switched off for everybody who comes later.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n        if True:")
-exercise.mistake("Where an error ends the writing, the model stays in eval mode.",
-                 "try: → if True:", "finally: → if True:")  # fmt: skip
-exercise.mistake("An error in the middle ends here, and nobody is told.", "finally: → except KeyError:\n        pass\n    if True:")
-exercise.mistake("The model is asked once for each new token: here it is asked twice.",
-                 "scores = model(ids[:, -context:]) → scores = model(ids[:, -context:]) + 0 * model(ids[:, -context:])")  # fmt: skip
+exercise.mistake("Everything is recorded for a backward pass, in every call: memory fills up.", "with torch.no_grad(): → if True:",
+                 "[:, :, start:end] = k → [:, :, start:end] = k.detach()", "[:, :, start:end] = v → [:, :, start:end] = v.detach()")  # fmt: skip
+exercise.mistake("Gradients stay switched off for everybody who comes later.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
 exercise.mistake("Leave the ids that you were given: these have grown in place.",
-                 "return ids → return ids", "training = model.training → training = model.training; given = ids",
-                 "model.train(training) → model.train(training); given.resize_(ids.shape).copy_(ids)")  # fmt: skip
+                 "new, start = ids, 0 → new, start, old = ids.clone(), 0, ids",
+                 "    return ids → return old.resize_(ids.shape).copy_(ids)")  # fmt: skip
+exercise.mistake("The cache has to be in the dtype of the model, and on its device.", "table.dtype, table.device → torch.float64, torch.device('cpu')")
+exercise.mistake("The vector of a token is in the row of its id.", "model.tokens(new) → model.tokens((new + 1) % len(table))")
 
-# %% wrong: all rows go on with what the first one goes on with
-def generate(model, ids, count, context, pick):
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            for _ in range(count):
-                new = pick(model(ids[:, -context:])[:, -1])[0]
-                ids = torch.cat([ids, new.expand(len(ids), 1)], dim=1)
-    finally:
-        model.train(training)
-    return ids
-
-# %% wrong: row by row, with a call for each of them
-def generate(model, ids, count, context, pick):
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            rows = []
-            for row in ids:
-                row = row[None]
-                for _ in range(count):
-                    row = torch.cat([row, pick(model(row[:, -context:])[:, -1])[:, None]], dim=1)
-                rows.append(row)
-    finally:
-        model.train(training)
-    return torch.cat(rows)
-
-# %% wrong: as numbers of floating point
-def generate(model, ids, count, context, pick):
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            out = torch.zeros(ids.shape[0], ids.shape[1] + count)
-            out[:, : ids.shape[1]] = ids
-            for end in range(ids.shape[1], out.shape[1]):
-                out[:, end] = pick(model(out[:, max(end - context, 0) : end].long())[:, -1])
-    finally:
-        model.train(training)
-    return out
-
-# %% wrong: cuts the ids to the context, and then returns what was cut (from the statement)
-def generate(
-    model: nn.Module,
-    ids: Int[Tensor, "b t"],
-    count: int,
-    context: int,
-    pick: Callable[[Float[Tensor, "b vocabulary"]], Int[Tensor, "b"]],
-) -> Int[Tensor, "b t_and_count"]:
-    """ids, and after them `count` more in each row, each picked by the scores at the last place."""
-    before = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            for _ in range(count):
-                ids = ids[:, -context:]
-                scores = model(ids)[:, -1]
-                ids = torch.cat([ids, pick(scores).unsqueeze(-1)], dim=-1)
-        return ids.clone()
-    finally:
-        model.train(before)
-
-# %% wrong: an error in `pick` leaves the model in eval mode: only the model's call is guarded (from the statement)
-def generate(
-    model: nn.Module,
-    ids: Int[Tensor, "b t"],
-    count: int,
-    context: int,
-    pick: Callable[[Float[Tensor, "b vocabulary"]], Int[Tensor, "b"]],
-) -> Int[Tensor, "b t_and_count"]:
-    """ids, and after them `count` more in each row, each picked by the scores at the last place."""
-    training = model.training
-    model.eval()
-    out = ids.clone()
+# %% mistake: attention over the newest keys alone
+# says: A token attends to all tokens before it, not only to those of the same pass.
+def generate(model, heads, ids, count, pick):
+    new, start = ids, 0
     with torch.no_grad():
         for _ in range(count):
-            try:
-                scores = model(out[:, -context:])
-            except BaseException:
-                model.train(training)
-                raise
-            out = torch.cat([out, pick(scores[:, -1])[:, None]], dim=1)
-    model.train(training)
-    return out
+            x = model.tokens(new) + model.places.weight[start : start + new.shape[1]]
+            for block in model.blocks:
+                q, k, v = rearrange(block.attention.qkv(block.norm_1(x)), "b t (three h e) -> three b h t e", three=3, h=heads)
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+                x = x + block.attention.out(rearrange(y, "b h t e -> b t (h e)"))
+                x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+            start += new.shape[1]
+            new = pick(model.norm(x[:, -1]) @ model.tokens.weight.T)[:, None]
+            ids = torch.cat([ids, new], dim=1)
+    return ids
 
-# %% wrong: detach the scores, then nothing is recorded (from the statement)
-def generate(
-    model: nn.Module,
-    ids: Int[Tensor, "b t"],
-    count: int,
-    context: int,
-    pick: Callable[[Float[Tensor, "b vocabulary"]], Int[Tensor, "b"]],
-) -> Int[Tensor, "b t_and_count"]:
-    """ids, and after them `count` more in each row, each picked by the scores at the last place."""
-    mode = model.training
-    model.eval()
-    try:
-        out = ids.detach().clone()
+# %% wrong: keys are kept, values aren't
+def generate(model, heads, ids, count, pick):
+    keys, new, start = [None] * len(model.blocks), ids, 0
+    with torch.no_grad():
         for _ in range(count):
-            scores = model(out[:, -context:]).detach()
-            with torch.no_grad():
-                out = torch.cat([out, pick(scores[:, -1])[:, None]], dim=1)
-        return out
-    finally:
-        model.train(mode)
+            x = model.tokens(new) + model.places.weight[start : start + new.shape[1]]
+            for i, block in enumerate(model.blocks):
+                q, k, v = rearrange(block.attention.qkv(block.norm_1(x)), "b t (three h e) -> three b h t e", three=3, h=heads)
+                keys[i] = k if keys[i] is None else torch.cat([keys[i], k], dim=2)
+                v = F.pad(v, (0, 0, keys[i].shape[2] - v.shape[2], 0))
+                mask = torch.ones(q.shape[2], keys[i].shape[2], dtype=torch.bool, device=x.device).tril(start)
+                y = F.scaled_dot_product_attention(q, keys[i], v, attn_mask=mask)
+                x = x + block.attention.out(rearrange(y, "b h t e -> b t (h e)"))
+                x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+            start += new.shape[1]
+            new = pick(model.norm(x[:, -1]) @ model.tokens.weight.T)[:, None]
+            ids = torch.cat([ids, new], dim=1)
+    return ids
 
-# %% right: into a tensor of its full size
-def generate(model, ids, count, context, pick):
-    before, (b, t) = model.training, ids.shape
-    out = torch.empty(b, t + count, dtype=ids.dtype, device=ids.device)
-    out[:, :t] = ids
-    try:
-        model.train(False)
-        with torch.inference_mode():
-            for end in range(t, t + count):
-                out[:, end] = pick(model(out[:, max(0, end - context) : end])[:, -1, :])
-    finally:
-        model.train(before)
-    return out
+# %% wrong: no cache, but only the last query
+def generate(model, heads, ids, count, pick):
+    with torch.no_grad():
+        for _ in range(count):
+            x = model.tokens(ids) + model.places.weight[: ids.shape[1]]
+            for block in model.blocks:
+                q, k, v = rearrange(block.attention.qkv(block.norm_1(x)), "b t (three h e) -> three b h t e", three=3, h=heads)
+                y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+                x = x + block.attention.out(rearrange(y, "b h t e -> b t (h e)"))
+                x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+            ids = torch.cat([ids, pick(F.linear(model.norm(x)[:, -1], model.tokens.weight))[:, None]], dim=1)
+    return ids
 
-# %% right: a decorator, and a list of columns
+# %% wrong: row by row, with a call of pick for each
+def generate(model, heads, ids, count, pick):
+    rows = []
+    for row in ids.split(1):
+        keys = values = [None] * len(model.blocks)
+        keys, values, new, start = list(keys), list(values), row, 0
+        with torch.no_grad():
+            for _ in range(count):
+                x = model.tokens(new) + model.places.weight[start : start + new.shape[1]]
+                for i, block in enumerate(model.blocks):
+                    q, k, v = rearrange(block.attention.qkv(block.norm_1(x)), "b t (three h e) -> three b h t e", three=3, h=heads)
+                    keys[i] = k if start == 0 else torch.cat([keys[i], k], dim=2)
+                    values[i] = v if start == 0 else torch.cat([values[i], v], dim=2)
+                    y = F.scaled_dot_product_attention(q, keys[i], values[i], is_causal=start == 0)
+                    x = x + block.attention.out(rearrange(y, "b h t e -> b t (h e)"))
+                    x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+                start += new.shape[1]
+                new = pick(F.linear(model.norm(x[:, -1]), model.tokens.weight))[:, None]
+                row = torch.cat([row, new], dim=1)
+        rows.append(row)
+    return torch.cat(rows)
+
+# %% wrong: calls the model, as a loop without a cache does (from the statement)
+def generate(model, heads, ids, count, pick):
+    with torch.no_grad():
+        for _ in range(count):
+            ids = torch.cat([ids, pick(model(ids)[:, -1])[:, None]], dim=1)
+    return ids
+
+# %% wrong: the cache has room for the new tokens alone (from the statement)
+class Cache:
+    def __init__(self, b, h, room, e, like):
+        self.k, self.v, self.n = like.new_zeros(b, h, room, e), like.new_zeros(b, h, room, e), 0
+
+    def attend(self, q, k, v):
+        t = q.shape[2]
+        end = min(self.n + t, self.k.shape[2])
+        self.k[:, :, self.n : end], self.v[:, :, self.n : end] = k[:, :, : end - self.n], v[:, :, : end - self.n]
+        seen = torch.ones(t, end, dtype=torch.bool, device=q.device).tril(self.n)
+        self.n = end
+        return F.scaled_dot_product_attention(q, self.k[:, :, :end], self.v[:, :, :end], attn_mask=seen)
+
+def generate(model, heads, ids, count, pick):
+    w = model.tokens.weight
+    with torch.no_grad():
+        caches = [Cache(len(ids), heads, max(count, 1), w.shape[1] // heads, w) for _ in model.blocks]
+        new, at = ids, 0
+        for _ in range(count):
+            x = model.tokens(new) + model.places.weight[at : at + new.shape[1]]
+            for block, cache in zip(model.blocks, caches):
+                q, k, v = rearrange(block.attention.qkv(block.norm_1(x)), "b t (n h e) -> n b h t e", n=3, h=heads)
+                x = x + block.attention.out(rearrange(cache.attend(q, k, v), "b h t e -> b t (h e)"))
+                x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+            at += new.shape[1]
+            new = pick(F.linear(model.norm(x[:, -1]), w))[:, None]
+            ids = torch.cat([ids, new], 1)
+    return ids
+
+# %% wrong: nothing to write is an error, and picks are detached only (from the statement)
+def generate(model, heads, ids, count, pick):
+    keys, values = [[] for _ in model.blocks], [[] for _ in model.blocks]
+    out, new, at = ids.clone(), ids, 0
+    while True:
+        x = model.tokens(new) + model.places(torch.arange(at, at + new.shape[1], device=ids.device))
+        for n, block in enumerate(model.blocks):
+            q, k, v = block.attention.qkv(block.norm_1(x)).chunk(3, dim=-1)
+            q, k, v = (z.unflatten(-1, (heads, -1)).transpose(1, 2) for z in (q, k, v))
+            keys[n].append(k)
+            values[n].append(v)
+            y = F.scaled_dot_product_attention(q, torch.cat(keys[n], 2), torch.cat(values[n], 2), is_causal=at == 0)
+            x = x + block.attention.out(y.transpose(1, 2).flatten(2))
+            x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+        at += new.shape[1]
+        new = pick((model.norm(x)[:, -1] @ model.tokens.weight.T).detach())[:, None]
+        out = torch.cat([out, new], dim=1)
+        if out.shape[1] >= ids.shape[1] + count:
+            return out
+
+# %% wrong: scores scaled by the whole width (from the statement)
+def generate(model, heads, ids, count, pick):
+    keys, values = {}, {}
+    with torch.no_grad():
+        new, at = ids, 0
+        for _ in range(count):
+            t = new.shape[1]
+            x = model.tokens(new) + model.places.weight[at : at + t]
+            for n, block in enumerate(model.blocks):
+                qkv = block.attention.qkv(block.norm_1(x)).view(len(ids), t, 3, heads, -1)
+                q, k, v = qkv.permute(2, 0, 3, 1, 4)
+                keys[n] = torch.cat([keys[n], k], 2) if n in keys else k
+                values[n] = torch.cat([values[n], v], 2) if n in values else v
+                scores = q @ keys[n].mT / x.shape[-1] ** 0.5
+                scores = scores.masked_fill(torch.ones_like(scores, dtype=torch.bool).triu(at + 1), float("-inf"))
+                y = (scores.softmax(-1) @ values[n]).transpose(1, 2).flatten(2)
+                x = x + block.attention.out(y)
+                x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+            at += t
+            new = pick(F.linear(model.norm(x[:, -1]), model.tokens.weight)).unsqueeze(1)
+            ids = torch.cat([ids, new], 1)
+    return ids
+
+# %% right: the cache of 13.2 as it was written there, and the ids in one tensor
+class KVCache:
+    def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
+        self.keys = torch.zeros(batch, kv_heads, capacity, size, dtype=dtype, device=device)
+        self.values = torch.zeros_like(self.keys)
+        self.length = 0
+
+    def attend(self, q, k, v):
+        start, end = self.length, self.length + q.shape[2]
+        if end > self.keys.shape[2]:
+            raise ValueError("no room")
+        self.keys[:, :, start:end] = k
+        self.values[:, :, start:end] = v
+        self.length = end
+        group = q.shape[1] // k.shape[1]
+        grouped = rearrange(q, "b (kv g) t e -> b kv (g t) e", g=group)
+        seen = torch.ones(end - start, end, dtype=torch.bool, device=q.device).tril(start).repeat(group, 1)
+        y = F.scaled_dot_product_attention(grouped, self.keys[:, :, :end], self.values[:, :, :end], attn_mask=seen)
+        return rearrange(y, "b kv (g t) e -> b (kv g) t e", g=group)
+
 @torch.no_grad()
-def generate(model, ids, count, context, pick):
-    from contextlib import ExitStack
+def generate(model, heads, ids, count, pick):
+    b, t = ids.shape
+    weight = model.tokens.weight
+    out = torch.empty(b, t + count, dtype=torch.int64, device=ids.device)
+    out[:, :t] = ids
+    caches = [KVCache(b, heads, max(t + count - 1, 0), weight.size(1) // heads, weight.dtype, weight.device) for _ in model.blocks]
+    begin = 0
+    for end in range(t, t + count):
+        x = model.tokens(out[:, begin:end]) + model.places.weight[begin:end]
+        for block, cache in zip(model.blocks, caches):
+            q, k, v = rearrange(block.attention.qkv(block.norm_1(x)), "b t (n h e) -> n b h t e", n=3, h=heads)
+            x = x + block.attention.out(rearrange(cache.attend(q, k, v), "b h t e -> b t (h e)"))
+            x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+        out[:, end] = pick(model.norm(x)[:, -1] @ weight.T)
+        begin = end
+    return out
 
-    with ExitStack() as stack:
-        stack.callback(model.train, model.training)
-        model.eval()
-        columns = list(ids.split(1, dim=1))
-        for _ in range(count):
-            scores = model(torch.hstack(columns[-context:])).select(1, -1)
-            columns.append(pick(scores).unsqueeze(-1))
+# %% right: keys and values are concatenated, attention by hand
+def generate(model, heads, ids, count, pick):
+    past = [None for _ in model.blocks]
+
+    def attend(number, block, x):
+        b, t, d = x.shape
+        q, k, v = (part.view(b, t, heads, d // heads).transpose(1, 2) for part in block.attention.qkv(x).chunk(3, dim=-1))
+        if past[number] is not None:
+            k, v = torch.cat([past[number][0], k], 2), torch.cat([past[number][1], v], 2)
+        past[number] = k, v
+        scores = q @ k.transpose(-1, -2) / math.sqrt(d // heads)
+        future = torch.full((t, k.shape[2]), -math.inf, dtype=x.dtype, device=x.device).triu(k.shape[2] - t + 1)
+        return block.attention.out(((scores + future).softmax(-1) @ v).transpose(1, 2).reshape(b, t, d))
+
+    def logits(new, start):
+        x = model.tokens(new) + model.places(torch.arange(start, start + new.shape[1], device=new.device))
+        for number, block in enumerate(model.blocks):
+            x = x + attend(number, block, block.norm_1(x))
+            x = x + block.down(F.gelu(block.up(block.norm_2(x))))
+        return F.linear(model.norm(x), model.tokens.weight)[:, -1]
+
+    columns = list(ids.split(1, dim=1))
+    with torch.inference_mode():
+        for number in range(count):
+            new, start = (ids, 0) if number == 0 else (columns[-1], len(columns) - 1)
+            columns.append(pick(logits(new, start)).unsqueeze(-1))
     return torch.hstack(columns)
 
-# %% right: calls itself
-def generate(model, ids, count, context, pick):
-    if count == 0:
-        return ids.clone()
-    mode = model.training
-    try:
-        with torch.no_grad():
-            last = model.eval()(ids[..., -context:])[..., -1, :]
-            new = pick(last)
-    finally:
-        model.train(mode)
-    return generate(model, torch.cat((ids, new.reshape(-1, 1)), 1), count - 1, context, pick)
+# %% right: the prompt token by token, with functional norms and products
+def generate(model, heads, ids, count, pick):
+    def norm(x, layer):
+        return F.layer_norm(x, x.shape[-1:], layer.weight, layer.bias, layer.eps)
+
+    keys, values = [[] for _ in model.blocks], [[] for _ in model.blocks]
+    columns, total = list(ids.unbind(1)), ids.shape[1] + count
+    with torch.no_grad():
+        for place in range(total - 1 if count else 0):
+            x = model.tokens.weight[columns[place]] + model.places.weight[place]
+            for n, block in enumerate(model.blocks):
+                q, k, v = F.linear(norm(x, block.norm_1), block.attention.qkv.weight).unflatten(1, (3, heads, -1)).unbind(1)
+                keys[n].append(k)
+                values[n].append(v)
+                scores = torch.stack([(q * key).sum(-1) for key in keys[n]], -1) / q.shape[-1] ** 0.5
+                shares = scores.softmax(-1)
+                y = sum(shares[..., i, None] * value for i, value in enumerate(values[n]))
+                x = x + F.linear(y.flatten(1), block.attention.out.weight)
+                x = x + F.linear(F.gelu(F.linear(norm(x, block.norm_2), block.up.weight)), block.down.weight)
+            if place >= ids.shape[1] - 1:
+                columns.append(pick(F.linear(norm(x, model.norm), model.tokens.weight)))
+    return torch.stack(columns, 1)
+
+# %% equivalent: torch.zeros → torch.ones
+# why: what no token has been stored in is never read
+
+# %% equivalent: ids.shape[1] + count → ids.shape[1] * count
+# why: with one token or more of each, that is still room for all that are processed
+
+# %% equivalent: zip(model.blocks, caches, strict=True) → zip(model.blocks, caches)
+# why: there are as many caches as blocks
+
+# %% equivalent: True → False
+# why: there are as many caches as blocks
