@@ -663,7 +663,7 @@ To request determinism, call `torch.use_deterministic_algorithms(True)`. PyTorch
 where it has them (sometimes slower ones) and raises an error where it has none.
 """
 
-# %%
+# %% tags=["folded"]
 torch.use_deterministic_algorithms(True)
 try:
     twice = torch.tensor([0, 0])  # two numbers for one place: which one remains?
