@@ -1,0 +1,72 @@
+"""An explorer in a notebook: the page asks, the kernel draws."""
+
+from __future__ import annotations
+
+import gc
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from course_utils.explorers.explorer import WIDE, Explorer
+
+# The picture is the output before the widget: where the widget is alive, it would show the same twice. A widget that
+# is not (after a restart of JupyterLab, or in an export) has nothing to show.
+_ONE_OF_BOTH = (
+    ".jp-OutputArea-child:has(.course-still):has(+ .jp-OutputArea-child .course-live){display:none}"
+    ".jp-OutputArea-child:has(.course-still)+.jp-OutputArea-child:has(.jupyter-widgets,.jp-RenderedText)"
+    ":not(:has(.course-live)){display:none}"
+)
+
+
+@cache
+def text(name: str) -> str:
+    """A file beside this one."""
+    return files("course_utils.explorers").joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _widget() -> Any:
+    import anywidget
+    import traitlets
+
+    class Live(anywidget.AnyWidget):  # type: ignore[misc]
+        """The page's half is `explorer.js`."""
+
+        _esm = text("explorer.js")
+        _css = text("explorer.css")
+        frame = traitlets.Dict().tag(sync=True)
+
+    return Live
+
+
+def widget(explorer: Explorer) -> Any:
+    """The explorer as a Jupyter widget."""
+    made = _widget()(frame=explorer.frame())
+    made.add_class("course-live")
+
+    def answer(live: Any, message: dict[str, Any], buffers: object) -> None:
+        # A full collection of a kernel's objects takes longer than a frame: it can wait until the frame is sent.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            frame = explorer.frame(message.get("state"), message.get("moved", ""), message.get("width", WIDE))
+            live.send({"number": message.get("number"), "frame": frame})
+        except Exception as error:
+            live.send({"number": message.get("number"), "error": f"{type(error).__name__}: {error}"})
+            raise
+        finally:
+            if collecting:
+                gc.enable()
+
+    made.on_msg(answer)
+    return made
+
+
+def display(explorer: Explorer) -> None:
+    """Show the picture, and the explorer itself where widgets run."""
+    import IPython.display as ipython
+
+    still = f"<style>{text('explorer.css')}{_ONE_OF_BOTH}</style>{explorer.still()}"
+    said = explorer.frame()["finding"]
+    ipython.display({"text/html": still, "text/plain": said}, raw=True)  # type: ignore[no-untyped-call]
+    ipython.display(widget(explorer))  # type: ignore[no-untyped-call]
