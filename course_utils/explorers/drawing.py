@@ -153,7 +153,8 @@ class Drawing:
         state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
         self._front.append(
             f'<g role="button" tabindex="0" aria-label="{html.escape(label)}"{state} '
-            f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" data-key="{html.escape(key or label)}">'
+            f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" '
+            f'data-key="{html.escape(key or label)}">'
         )
         self.rect(x, y, width, height, look)
         self.text(x + width / 2, y + height / 2 + 0.36 * size, text, anchor="middle", size=size, bold=bool(pressed))

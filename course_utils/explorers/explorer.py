@@ -14,7 +14,7 @@ from course_utils.explorers.drawing import Drawing
 T = TypeVar("T")
 
 WIDE, NARROW = 760, 380  # CSS pixels; a page narrower than `WIDE` shows the narrow drawing
-State = dict[str, str | bool]
+ASLEEP = "This is a picture of the first setting. Run this cell to wake the controls."
 
 
 class Impossible(ValueError):
@@ -77,7 +77,7 @@ class Panel:
         self._row += 1
 
     def choice(
-        self, name: str, options: Mapping[str, T] | Sequence[str], default: str, *, label: str = "", hint: str = ""
+        self, name: str, options: Mapping[str, Any] | Sequence[str], default: str, *, label: str = "", hint: str = ""
     ) -> Any:
         """One of ``options``: their words, or what these stand for in a mapping. ``default`` is given in words."""
         words = tuple(options)
@@ -179,14 +179,15 @@ class Explorer:
     def still(self) -> str:
         """The first picture as HTML, complete without a script. The book's script makes it live where it stands."""
         wide, narrow = self.frame(), self.frame(width=NARROW)
-        data = json.dumps({"name": self.name, "arguments": dict(self.arguments)})
+        described = html.escape(json.dumps({"name": self.name, "arguments": dict(self.arguments)}))
+        first = html.escape(json.dumps({**wide, "svg": ""}))
         return (
-            f'<figure class="course-explorer course-still" data-explorer="{html.escape(data)}">'
+            f'<figure class="course-explorer course-still" data-explorer="{described}" data-frame="{first}">'
             f'<div class="course-panel"></div><p class="course-title">{html.escape(wide["title"])}</p>'
             f'<div class="course-drawing course-wide">{wide["svg"]}</div>'
             f'<div class="course-drawing course-narrow">{narrow["svg"]}</div>'
             f'<figcaption class="course-finding">{html.escape(wide["finding"])}</figcaption>'
-            '<p class="course-wake">A picture of its first setting: run this cell to wake the controls.</p></figure>'
+            f'<p class="course-wake">{ASLEEP}</p></figure>'
         )
 
     def _ipython_display_(self) -> None:
