@@ -20,6 +20,7 @@ from nbformat import NotebookNode
 
 from autograder.grading import source
 from autograder.project import ROOT, notebook_path
+from course_utils.explorers import planner
 from course_utils.explorers.explorer import ASLEEP
 
 from . import build, execution, glossary, pyodide
@@ -28,7 +29,9 @@ BOOK = ROOT / "book"
 # Beside the lectures; README.md is included by the front page.
 PAGES = ("README.md", "CONTRIBUTING.md", "docs")
 WIDGET = "application/vnd.jupyter.widget-view+json"
-ASLEEP_PAGE = "This is a picture of the first setting. Its controls need JavaScript, and a page that comes from a server."
+ASLEEP_PAGE = (
+    "This is a picture of the first setting. Its controls need JavaScript, and a page that comes from a server."
+)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)\)")
 
 
@@ -61,6 +64,10 @@ def make_book(
             build.write_notebook(notebook, path)
         _enliven(pages / "_static", progress)
         (pages / "notebooks" / build.GLOSSARY).write_text(glossary.page(read), encoding="utf-8")
+        planned = pages / "planner.md"
+        planned.write_text(
+            planned.read_text(encoding="utf-8").replace("{{ planner }}", _waking(planner.explore().still()))
+        )
         for path in pages.rglob("*.md"):
             path.write_text(_inside(path, pages), encoding="utf-8")
         progress("pages")
@@ -89,10 +96,15 @@ def page(lecture: source.Lecture, course: Path) -> NotebookNode:
                 if "course-explorer" in (text := output.get("data", {}).get("text/html", "")):
                     # The book has the styles once, for all pages, and wakes explorers itself.
                     text = re.sub(r"<style>.*?</style>", "", text, count=1, flags=re.DOTALL)
-                    output.data["text/html"] = text.replace(ASLEEP, ASLEEP_PAGE)
+                    output.data["text/html"] = _waking(text)
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
     return shown
+
+
+def _waking(explorer: str) -> str:
+    """An explorer's picture, with the book's word on how its controls come to life."""
+    return explorer.replace(ASLEEP, ASLEEP_PAGE)
 
 
 def _enliven(static: Path, progress: Callable[[str], None]) -> None:

@@ -32,10 +32,25 @@ function start() {
     });
 }
 
+/** Settings in the page's address, so that a plan can be sent to somebody: only those that differ from the first. */
+function read() {
+  return Object.fromEntries(
+    [...new URLSearchParams(location.hash.slice(1))].map(([name, text]) => [name, { true: true, false: false }[text] ?? text]),
+  );
+}
+
+function write(first, state) {
+  const changed = Object.entries(state).filter(([name, value]) => first[name] !== value);
+  const hash = new URLSearchParams(changed.map(([name, value]) => [name, `${value}`]));
+  history.replaceState(null, "", changed.length ? `#${hash}` : location.pathname + location.search);
+}
+
 for (const still of document.querySelectorAll("[data-explorer]")) {
   const explorer = still.dataset.explorer;
   const first = JSON.parse(still.dataset.frame);
+  const addressed = still.closest("[data-addressed]") !== null;
   first.svg = still.querySelector(".course-wide").innerHTML;
+  first.lines = still.querySelector(".course-lines > div")?.innerHTML ?? "";
   const live = mount(
     still,
     first,
@@ -45,8 +60,11 @@ for (const still of document.querySelectorAll("[data-explorer]")) {
       if (cold) live.say(LOADING);
       const text = await python(explorer, setting);
       still.answer = text; // as Python wrote it, for tests
-      return JSON.parse(text);
+      const frame = JSON.parse(text);
+      if (addressed && !frame.problem) write(first.state, frame.state);
+      return frame;
     },
     LOADING,
   );
+  if (addressed && location.hash.length > 1) live.ask("", read());
 }
