@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "Every Byte, Every FLOP"
+author = "the authors of Every Byte, Every FLOP"
 project_copyright = ""
 language = "en"
 
