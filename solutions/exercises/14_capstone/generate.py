@@ -187,7 +187,7 @@ exercise.mistake("A token sees no later ones: the prompt needs the causal mask, 
 exercise.mistake("With is_causal=True, PyTorch puts the new token at the first position, where it sees only the first key.",
                  "attn_mask=seen → is_causal=True")  # fmt: skip
 exercise.mistake("A token sees itself as well as those before it.", ".tril(start) → .tril(start - 1) | (torch.arange(end, device=q.device) == 0)")
-exercise.mistake("The whole text passes through the layers each time: with a cache, only what is new has to.",
+exercise.mistake("The whole text passes through the layers each time: with a cache, only the new tokens have to.",
                  "new, start = ids, 0 → pass", f"{PASS} → {PASS}\n            {CACHES}\n            new, start = ids, 0")  # fmt: skip
 exercise.mistake("The last new token is processed as well, although nobody asks what follows it.",
                  f"{PASS} → for step in range(count + 1 if count else 0):",
@@ -219,8 +219,8 @@ exercise.mistake("Your result has one token too many.", "range(count) → range(
 exercise.mistake("Your code stops one token early.", "range(count) → range(count - 1)")
 exercise.mistake("Everything is recorded for a backward pass, in every call: memory fills up.", "with torch.no_grad(): → if True:",
                  "[:, :, start:end] = k → [:, :, start:end] = k.detach()", "[:, :, start:end] = v → [:, :, start:end] = v.detach()")  # fmt: skip
-exercise.mistake("Gradients stay switched off for everybody who comes later.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
-exercise.mistake("Leave the ids that you were given: these have grown in place.",
+exercise.mistake("Gradients stay switched off after your function has returned.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
+exercise.mistake("Don't change the ids that you were given: they have grown in place.",
                  "new, start = ids, 0 → new, start, old = ids.clone(), 0, ids",
                  "    return ids → return old.resize_(ids.shape).copy_(ids)")  # fmt: skip
 exercise.mistake("The cache has to be in the dtype of the model, and on its device.", "table.dtype, table.device → torch.float64, torch.device('cpu')")
