@@ -452,7 +452,7 @@ In `step`:
    gradient, and all of them are contiguous);
 2. get this rank's part of the *average* over the ranks, as `self.part.grad`;
 3. let `self.adamw` take its step;
-4. get everybody's parts, and copy the numbers back into the parameters, in place.
+4. get all ranks' parts, and copy the numbers back into the parameters, in place.
 
 Leave the parameters' own `.grad` as they are. Every rank has to end up with the same parameters, and may send no more
 in a step than a ring sends for an all-reduce of the vector.
@@ -495,7 +495,7 @@ check("ShardedAdamW")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Which collective gives a rank its part of the <em>sum</em> of all vectors, and no more? What turns that into the average?</details>
-<details><summary>Hint 2</summary>What comes back is the whole vector, with the padding at its end. It holds the parameters in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
+<details><summary>Hint 2</summary>Step 4 gives you the whole vector, with the padding at its end. It holds the parameters in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
 
 **Why it matters.** Stage 1 takes no extra communication: since a reduce-scatter and an all-gather are the two halves of
 an all-reduce, it sends exactly what plain data parallelism sends.
@@ -505,8 +505,8 @@ an all-reduce, it sends exactly what plain data parallelism sends.
 Stage 2 also divides the gradients, and stage 3 the weights as well. Here are both stages, with each matrix divided
 separately. In stage 2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest.
 In stage 3 no rank *keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass
-and once in the backward pass. (Your checkpoint in lecture 11 did something similar with activations.) The folded code
-after that trains for three steps at each stage.
+and once in the backward pass. (Your checkpoint in lecture 11 did something similar with activations.) The folded cell
+trains for three steps at each stage.
 """
 
 
@@ -769,7 +769,7 @@ r"""
 **Why it matters.** Attention is divided the same way, by its heads: the query, key and value matrices are sliced by
 outputs, and the output projection by inputs. So a whole Transformer layer needs just two sums in each direction.
 
-Now let two processes do it, and compare what they hold, compute and send.
+Now let two processes do it.
 
 **Predict.** All $B$ rows pass forward and backward through one block of width $d$ that is divided between two ranks.
 How many bytes does each rank send? ($B = 128$, $d = 128$, float32.)
@@ -1075,8 +1075,8 @@ $N$ parameters, of which $A$ are active for a token (lecture 06; $A = N$ except 
 | `"expert"` | 4 all-to-alls in each layer, $2kd$ bytes per token each | the whole step, $6A$ FLOPs per token |
 
 A Transformer layer has two divided blocks, attention and feed-forward, so tensor parallelism needs four all-reduces.
-**Expert parallelism** divides a mixture of experts: each card has its own tokens, as in data parallelism, and a share
-of every layer's experts. A token's vector travels to the $k$ experts that it uses, and their outputs come back. In the
+**Expert parallelism** divides a mixture of experts: each card has its own tokens, as in data parallelism, and some of
+every layer's experts. A token's vector travels to the $k$ experts that it uses, and their outputs come back. In the
 backward pass, the gradients make the same two trips. Each trip is an **all-to-all**, in which every card cuts what it
 has into $n$ parts, keeps one, and sends one to each other card. (We leave out the gradients of all parameters outside
 the experts: they are averaged as in plain data parallelism.)
@@ -1285,9 +1285,9 @@ assert round(needs["expert"] / nvlink.bandwidth, 2) == 0.09
 
 # %% [markdown]
 r"""
-With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card below which a
-step is communication-bound: about 770 over NVLink and 6,900 over the network. Sharding has the same limits, because it
-sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
+With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card
+below which a step is communication-bound: about 770 over NVLink and 6,900 over the network. Sharding has the same
+limits, because it sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
 
 For the other three, the bytes grow with the tokens, too, so a larger batch doesn't help. With *tensor parallelism*,
 sending takes 27% of the computation time over NVLink, but 2.4 times the computation time over the network, so it stays

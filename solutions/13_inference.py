@@ -434,8 +434,8 @@ text. The Transformer above can already use it: given a list of caches, it passe
 begin where the cache ends.
 
 Does it compute the same logits as it does without a cache? We process 64 tokens, then 1, then 7, and compare all of
-them with those of a single pass without a cache. (In `float64`, so that a real difference can't hide behind rounding.)
-We do this with 8, 2 and 1 key-value heads, and compare the bytes with your formula.
+them with those of a single pass without a cache. (We use `float64`, so that a real difference can't hide behind
+rounding.) We do this with 8, 2 and 1 key-value heads, and compare the bytes with your formula.
 """
 
 # %%
@@ -743,10 +743,10 @@ assert round(card[0] / card[1], -2) == 300
 
 # %% [markdown]
 r"""
-The whole batch gets 30 times as many tokens, but each user waits 2.1 times as long for the next one: you pay for
-*throughput* (tokens per second, over all users) with *latency* (here, the time that a user waits for the next token).
-And there's a ceiling: with very many sequences the weights hardly matter, but each token still takes 0.27 GB of its own
-sequence's cache, and 3.35 TB/s is enough to read 12,500 such caches per second.
+The whole batch generates 30 times as many tokens per second, but each user waits 2.1 times as long for the next one:
+you pay for *throughput* (tokens per second, over all users) with *latency* (here, the time that a user waits for the
+next token). And there's a ceiling: with very many sequences the weights hardly matter, but each token still takes 0.27
+GB of its own sequence's cache, and 3.35 TB/s is enough to read 12,500 such caches per second.
 
 You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true
 of the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the

@@ -403,7 +403,7 @@ for dtype, rate in ceilings.items():
 # %% [markdown]
 r"""
 These times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything between
-the matrix products takes time without counting as FLOPs. The share of the ceiling that the run reaches is its MFU
+the matrix products takes time without counting as FLOPs. The fraction of the ceiling that the run reaches is its MFU
 (relative to the measured ceiling instead of a promised peak). Like the ceiling, it's a number that no formula gives.
 (Lecture 00's good MFU, 0.4 to 0.5, is a fraction of the promised peak, and for much larger models.) Guess it now; in
 section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two formats.
@@ -573,8 +573,8 @@ encoding, nonlinearity and output layer, and fewer heads for keys and values, bu
 r"""
 ### The assembled model
 
-Here's what you've put together. The dashed arrows lead through one layer; the model has $L$ such layers, one after the
-other. The top line is the residual stream.
+The dashed arrows lead through one layer; the model has $L$ such layers, one after the other. The top line is the
+residual stream.
 
 ```mermaid
 flowchart LR
@@ -595,7 +595,7 @@ flowchart LR
 ### The model against the plan
 
 Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. Neither needs any
-memory: on the meta device tensors have shapes but no data (lecture 05).
+memory on the meta device (lecture 05).
 """
 
 
@@ -800,8 +800,8 @@ its slow steps too.
 We do it in both formats and choose the faster one, since mixed precision may gain less in this model than in one large
 product.
 
-One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time.
-Each batch takes only a forward pass, a third of a step's FLOPs (lecture 06), so in all it takes as long as
+One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time. Each
+batch takes only a forward pass, a third of a step's FLOPs (lecture 06), so in all it takes as long as
 $5 \cdot 16 / 3 \approx 27$ steps.
 
 **Predict.** Compared with `float32`, how many times as fast is a step in mixed precision? (Section 2 has the ratio for
@@ -1019,8 +1019,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-(The first marker of the training loss is a mean over the first steps, when the loss fell quickly, so it lies below the
-first loss.)
+(The title begins with the loss of the very first step. The first marker of the training loss is lower, because it's a
+mean over the first steps, in which the loss fell quickly.)
 
 What has the model learned? Let's have it write.
 
@@ -1176,8 +1176,8 @@ print(columns(samples))
 
 # %% [markdown]
 r"""
-Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and
-it learned that in a few minutes on your own machine.
+Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and it learned
+that in a few minutes on your own machine.
 
 *Try it yourself:* a temperature of 0.2, and one of 1.5. Then try other starts. (All of them must have the same length.)
 
@@ -1411,10 +1411,10 @@ change after another, each in addition to those before it:
 | `tf32` | products of `float32` use tensor cores, with 10 bits of mantissa (lecture 05; only on CUDA) |
 | `bfloat16` | autocast: faster products, and half the bytes for most of the tensors that pass between them (lecture 10) |
 | compiled | `torch.compile` fuses the operations between the products (lecture 11; here only on CUDA) |
-| twice the batch | larger products, and a smaller share of time for the optimizer |
+| twice the batch | larger products, and a smaller fraction of the time for the optimizer |
 
-Attention isn't in this table because it's been one fused operation from the start. For each row, the code prints the
-fraction that it reaches of a single rate, the peak of `bfloat16` (or, if it's unknown, the higher ceiling), so the
+Attention isn't in this table because it's been one fused operation from the start. For each row, the code prints what
+fraction of a single rate the step reaches: the peak of `bfloat16` or, if it's unknown, the higher ceiling. So the
 fractions are proportional to speed.
 
 **Predict.** In tokens per second, how many times as fast as plain `float32` is the fastest of these?
