@@ -753,8 +753,9 @@ r"""
 Write `step_parts(parameters, micro_batches, update_flops)`. It returns three integers, the exact FLOPs of the forward
 passes, of the backward passes, and of the update in *one* training step. The batch is processed in parts:
 `micro_batches` is a list with the number of tokens in each, at least one. Each part goes through the model forward and
-backward, and the gradients add up (section 1). Then the optimizer updates each parameter once, with `update_flops`
-FLOPs. All of the `parameters` are trained weights of linear layers, and the input's gradient is needed.
+backward, and the gradients add up (section 1; leave out these additions). Then the optimizer updates each parameter
+once, with `update_flops` FLOPs per parameter. All of the `parameters` are trained weights of linear layers, and the
+input's gradient is needed.
 """
 
 

@@ -1039,8 +1039,8 @@ from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in eac
 Every token passes through every layer only once, and the last one not at all, because nobody asks what follows it. For
 that, replace the class below by your `KVCache` from exercise 13.2, or keep the keys and values in some other way. The
 cache is on the model's device and in its floating-point dtype, whatever they are. $t$ + `count` − 1 is at most the
-number of positions. Nothing is recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and
-isn't changed. `count` may be 0.
+number of positions. Nothing is recorded for a backward pass, and afterwards recording is as it was before. `ids` is
+`int64`, has at least one row and one column, and isn't changed. `count` may be 0.
 """
 
 
