@@ -37,7 +37,7 @@ r"""
 ## 1 · Making tensors
 
 A **tensor** is an array of numbers, all of the same type, with any number of dimensions. There are several ways to make
-one, and they differ in what the memory contains afterwards.
+one, and they differ in what the memory contains afterward.
 """
 
 # %% tags=["item-5"]
@@ -800,9 +800,9 @@ r"""
 GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has four 12,288 × 12,288 matrices for
 *attention* (the part in which positions read from each other, lecture 04) and two for the feed-forward block, one
 12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a vector for each of 50,257 tokens, the
-*token embedding*, and one with a vector for each of 2,048 positions, the *position embedding*. (The token embedding
-also serves as the output layer, the last matrix, which scores every possible next token. So we count that matrix only
-once. Biases and normalizations add less than 0.01%.)
+*token embedding*, and one with a vector for each of 2,048 positions, the *positional embedding*. (The token embedding
+also serves as the output layer, the last matrix, which scores every possible next token, so it counts once. Biases and
+normalizations add less than 0.01%.)
 
 **Predict.** How many 80 GB cards do you need just to *hold* these weights, at two bytes each?
 """
