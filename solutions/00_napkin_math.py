@@ -426,6 +426,17 @@ that a mistake? No: a model is trained once and used for years, and a small one 
 "Compute-optimal" means the best model for a given number of training FLOPs, so it considers only the *training* bill.
 Know what a rule optimizes before you follow it.
 
+A later fit to Chinchilla's data predicts the loss at any ratio (Besiroglu and others, 2024). How much of the budget
+does it call wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before a tenth is wasted?
+"""
+
+# %%
+from course_utils.explorers import compute_optimal
+
+compute_optimal.explore(5e23, ratio=20)
+
+# %% [markdown]
+r"""
 *Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does that much
 text exist?
 

@@ -793,8 +793,14 @@ learning rates. Momentum does help, and AdamW has both. Dividing helps a great d
 conclude too much from such a picture. Each optimizer needs its own learning rate, comparing optimizers at a single
 learning rate proves nothing, and none of this says which one trains *your* model best.
 
-*Try it yourself:* rotate the valley by only 5° (`math.radians(5)`). How much of AdaGrad's advantage is left?
+Now rotate the valley yourself, and drag the start. At a ratio of 15, from which learning rate on does SGD diverge? How
+much of AdaGrad's advantage is left when you rotate the valley by only 6°?
 """
+
+# %%
+from course_utils.explorers import valley
+
+valley.explore("AdaGrad", rate=1.0)
 
 # %% [markdown]
 r"""

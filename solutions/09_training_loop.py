@@ -1668,7 +1668,6 @@ assert round(lost(by_formula, 60, one_failure), 3) == 0.104
 assert round(1 - FACTS["Llama 3.1 405B effective training time"].value, 3) == 0.1
 assert round(12 * FACTS["Llama 3.1 405B parameters"].value / 2e12, 1) == 2.4  # s at 2 TB/s
 
-
 # %% [markdown]
 r"""
 Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
@@ -1683,7 +1682,16 @@ NumPy's, Python's and the GPUs' generators. It makes sure that the bytes are on 
 because at first they may only be in the *operating system's* memory. It verifies checksums, which `torch.load` doesn't.
 And it checks that everything fits *before* it changes anything. The last point matters: `load_state_dict` raises an
 error for a wrong model, but by then it has already copied whatever did fit.
+
+Drag the interval. How much is lost with 8 cards if you save once an hour, and with 131,072? How short must a save be
+for 131,072 cards to lose less than a tenth?
 """
+
+# %%
+from course_utils.explorers import checkpointing
+
+checkpointing.explore(16_384)
+
 
 # %%
 other = NextByte(hidden=96)

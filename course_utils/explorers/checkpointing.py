@@ -7,7 +7,6 @@ from functools import partial
 
 from course_utils.explorers.drawing import Axis, Drawing, axes
 from course_utils.explorers.explorer import Explorer, Panel, Picture
-from course_utils.units import readable
 
 INTERVALS = [60 * m for m in (1, 1.5, 2, 3, 4, 5, 7, 10, 15, 20, 30, 45)]
 INTERVALS += [3_600 * h for h in (1, 1.5, 2, 3, 4, 6, 8, 12, 18, 24)]
@@ -82,18 +81,22 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
         x(interval), y(total), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another interval"
     )
 
-    waste = f"{total:.2g} times the useful time" if total >= 1 else f"{100 * total:.2g}% of the time"
-    title = f"Saving every {_time(interval)} loses {waste}; {_time(best)} would lose {100 * least:.2g}%"
+    waste = _share(total)
+    title = f"Saving every {_time(interval)} loses {waste}; best is {_time(best)}, {_share(least)}"
     if total < 1.02 * least:
-        title = f"Saving every {_time(interval)} is best: {waste} is lost"
+        title = f"Saving every {_time(interval)} loses {waste}: no interval loses less"
     finding = (
-        f"{cards:,} cards fail every {_time(between)} in all. Saving takes {100 * parts[0]:.2g}% of the time, and "
-        f"{100 * parts[1]:.2g}% is computed again after failures. The two are equal at the best interval, √(2 · "
-        f"{readable(saving, 's')} · {_time(between)}) = {_time(best)}."
+        f"Of {cards:,} cards one fails every {_time(between)}. Saving takes {_share(parts[0])}, computing again after "
+        f"failures {_share(parts[1])}. The two are equal at the best interval, √(2 · {_time(saving)} · "
+        f"{_time(between)}) = {_time(best)}."
     )
     if best > saving * 2 and interval <= saving:
         finding += " An interval shorter than a save is all saving."
     return Picture(title, drawing, finding)
+
+
+def _share(lost: float) -> str:
+    return f"{lost:.2g} times the useful time" if lost >= 1 else f"{100 * lost:.2g}% of the time"
 
 
 def _time(seconds: float) -> str:
