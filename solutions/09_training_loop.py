@@ -1675,14 +1675,6 @@ causes together. Their storage sustains 2 TB/s, with peaks of 7 TB/s: The Llama 
 TB/s, 12 bytes for each of 405 billion parameters take 2.4 seconds.) That's why people work on *fast* checkpoints: each
 GPU saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
 
-### What a more careful version adds (optional)
-
-`course_utils.checkpoint` does what yours does, and a few things that you only need on a bad day. It also restores
-NumPy's, Python's and the GPUs' generators. It makes sure that the bytes are on the disk before the rename (`fsync`),
-because at first they may only be in the *operating system's* memory. It verifies checksums, which `torch.load` doesn't.
-And it checks that everything fits *before* it changes anything. The last point matters: `load_state_dict` raises an
-error for a wrong model, but by then it has already copied whatever did fit.
-
 Drag the interval. How much is lost with 8 cards if you save once an hour, and with 131,072? How short must a save be
 for 131,072 cards to lose less than a tenth?
 """
@@ -1691,6 +1683,17 @@ for 131,072 cards to lose less than a tenth?
 from course_utils.explorers import checkpointing
 
 checkpointing.explore(16_384)
+
+# %% [markdown]
+r"""
+### What a more careful version adds (optional)
+
+`course_utils.checkpoint` does what yours does, and a few things that you only need on a bad day. It also restores
+NumPy's, Python's and the GPUs' generators. It makes sure that the bytes are on the disk before the rename (`fsync`),
+because at first they may only be in the *operating system's* memory. It verifies checksums, which `torch.load` doesn't.
+And it checks that everything fits *before* it changes anything. The last point matters: `load_state_dict` raises an
+error for a wrong model, but by then it has already copied whatever did fit.
+"""
 
 
 # %%

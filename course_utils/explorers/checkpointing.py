@@ -75,7 +75,9 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
         drawing.text(x(at), level, label, anchor=anchor, look="quiet", key=f"{label} text")
     drawing.line([(x(s), y(sum(lost(s, saving, between)))) for s in grid], "compute", width=3, key="sum")
     drawing.line([(x(best), y(least)), (x(best), y.start)], "context", dashes="3 4", key="best")
-    drawing.text(x(best) + 5, y.start - 6, f"best: {_time(best)}", key="best text")
+    late = x(best) > (left + right) / 2
+    at = x(best) - 5 if late else x(best) + 5
+    drawing.text(at, y.start - 6, f"best: {_time(best)}", anchor="end" if late else "start", key="best text")
     drawing.line([(x(interval), y(total)), (x(interval), y.start)], "highlight", width=1, key="drop")
     drawing.handle(
         x(interval), y(total), sets="point", within=(left, 0, right, _HEIGHT), label="drag to another interval"
