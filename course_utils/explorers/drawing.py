@@ -152,7 +152,7 @@ class Drawing:
         self._active = True
         state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
         self._front.append(
-            f'<g role="button" tabindex="0" aria-label="{html.escape(label)}"{state} '
+            f'<g role="button" tabindex="0" data-lm-suppress-shortcuts="true" aria-label="{html.escape(label)}"{state} '
             f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" '
             f'data-key="{html.escape(key or label)}">'
         )
