@@ -43,7 +43,6 @@ SLOW = [
     "grading/test_gradebook.py",
     "unit/test_progress.py",
     "unit/test_widgets_stride_walk.py",
-    "unit/test_widgets_float_bits.py",
     "browser/test_formgrader.py",
     "unit/test_plots.py",
     "grading/test_folder.py",

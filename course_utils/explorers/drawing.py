@@ -21,7 +21,12 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def power(value: float) -> str:
     """A power of ten in words: 1, 10, 100, and 10ᵏ from there."""
     exponent = round(math.log10(value))
-    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + f"{exponent}".translate(_RAISED)
+    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + raised(exponent)
+
+
+def raised(exponent: int | str) -> str:
+    """Digits and signs as superscripts: ``raised(-14)`` is ``"⁻¹⁴"``."""
+    return f"{exponent}".translate(_RAISED)
 
 
 def wide(text: str, size: float = SIZE) -> float:
