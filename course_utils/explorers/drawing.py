@@ -157,8 +157,9 @@ class Drawing:
         self._active = True
         state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
         self._front.append(
-            f'<g role="button" tabindex="0" aria-label="{html.escape(label)}"{state} data-name="{html.escape(sets[0])}" '
-            f'data-value="{html.escape(sets[1])}" data-key="{html.escape(key or label)}">'
+            f'<g role="button" tabindex="0" aria-label="{html.escape(label)}"{state} '
+            f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" '
+            f'data-key="{html.escape(key or label)}">'
         )
         self.rect(x, y, width, height, look)
         self.text(x + width / 2, y + height / 2 + 0.36 * size, text, anchor="middle", size=size, bold=bool(pressed))
@@ -178,10 +179,10 @@ class Drawing:
 
     def svg(self, label: str) -> str:
         """The drawing as one ``<svg>`` element; ``label`` says for screen readers what it shows."""
-        role = "group" if self._active else "img"
+        role, width, height = "group" if self._active else "img", _number(self.width), _number(self.height)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_number(self.width)} {_number(self.height)}" '
-            f'width="{_number(self.width)}" height="{_number(self.height)}" role="{role}" aria-label="{html.escape(label)}">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+            f'role="{role}" aria-label="{html.escape(label)}">'
             f'<g class="course-back">{"".join(self._back)}</g><g class="course-front">{"".join(self._front)}</g></svg>'
         )
 
@@ -223,9 +224,9 @@ class Axis:
             return [10.0**k for k in range(first, last + 1, step)]
         span = (self.high - self.low) / most
         power = 10.0 ** math.floor(math.log10(span))
-        step = next(power * n for n in (1, 2, 5, 10) if power * n >= span - 1e-12 * power)
-        first = math.ceil(self.low / step - 1e-9)
-        return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        apart = next(power * n for n in (1, 2, 5, 10) if power * n >= span - 1e-12 * power)
+        first, last = math.ceil(self.low / apart - 1e-9), math.floor(self.high / apart + 1e-9)
+        return [k * apart for k in range(first, last + 1)]
 
 
 def axes(

@@ -29,7 +29,7 @@ def _widget() -> Any:
     import anywidget
     import traitlets
 
-    class Live(anywidget.AnyWidget):  # type: ignore[misc]
+    class Live(anywidget.AnyWidget):
         """The page's half is `explorer.js`."""
 
         _esm = text("explorer.js")
