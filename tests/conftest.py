@@ -42,7 +42,6 @@ SLOW = [
     "unit/test_ranks_failures.py",
     "grading/test_gradebook.py",
     "unit/test_progress.py",
-    "unit/test_widgets_stride_walk.py",
     "browser/test_formgrader.py",
     "unit/test_plots.py",
     "grading/test_folder.py",
