@@ -48,7 +48,6 @@ SLOW = [
     "grading/test_sandbox.py",
     "course/test_execution.py",
     "setup/test_cli.py",
-    "unit/test_widgets_patterns.py",
     "grading/test_feedback.py",
     "unit/test_napkin_modules.py",
     "grading/test_pool.py",
