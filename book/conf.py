@@ -7,10 +7,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "Every Byte, Every FLOP"
+author = "the authors of Every Byte, Every FLOP"
 project_copyright = ""
 language = "en"
 
-extensions = ["myst_nb", "native"]
+extensions = ["myst_nb", "sphinx_copybutton", "native"]
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4

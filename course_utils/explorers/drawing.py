@@ -264,5 +264,7 @@ def axes(
         drawing.line([(x.start, place), (x.end, place)], "grid", width=1, behind=True)
         drawing.text(x.start - 6, place + 4, ywords(value), anchor="end", size=11, behind=True)
     drawing.line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "ink", width=1, behind=True)
-    drawing.text((x.start + x.end) / 2, y.start + 34, xlabel, anchor="middle", behind=True)
-    drawing.text(4, y.end - 10, ylabel, behind=True)
+    if xlabel:
+        drawing.text((x.start + x.end) / 2, y.start + 34, xlabel, anchor="middle", behind=True)
+    if ylabel:
+        drawing.text(4, y.end - 10, ylabel, behind=True)

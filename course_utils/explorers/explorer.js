@@ -76,6 +76,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       drawn = asked.width;
       note.textContent = "";
       show(answer, asked.moved);
+      root.dispatchEvent(new CustomEvent("course-frame", { detail: { asked, answer } }));
     } catch (error) {
       note.textContent = error.message;
     } finally {

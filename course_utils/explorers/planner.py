@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -20,7 +21,7 @@ from course_utils.units import counted, duration, parse, readable
 OWN = "one of your own"
 _Default = Callable[[str, str], str]
 _ZERO = {"no": 0, "optimizer state": 1, "and gradients": 2, "and parameters": 3}
-_HEIGHT = 330.0
+_HEIGHT = 340.0
 
 
 def explore(settings: Mapping[str, str | bool] | None = None) -> Explorer:
@@ -124,12 +125,14 @@ def _count(panel: Panel, name: str, default: str, label: str) -> int:
 
 def _control(problem: str, panel: Panel) -> str:
     """The control that a message of the planner is about: the one that it names first, or the first one."""
-    named = [(problem.find(name), name) for name in panel.controls if problem.find(name) >= 0]
-    return min(named)[1] if named else ("cards" if "card" in problem else "task")
+    places = {name: re.search(rf"\b{name}\b", problem) for name in panel.controls}
+    named = [(found.start(), name) for name, found in places.items() if found]
+    return min(named)[1] if named else "task"
 
 
-def _values(found: Plan, group: str) -> dict[str, float]:
-    return {line.what: float(line.value) for line in found.lines if line.group == group}
+def _values(found: Plan, group: str, unit: str = "", *, without: str = "") -> dict[str, float]:
+    lines = [line for line in found.lines if line.group == group and unit in ("", line.unit) and line.what != without]
+    return {line.what: float(line.value) for line in lines}
 
 
 def _title(found: Plan) -> str:
@@ -159,7 +162,7 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
     left, right = 12.0, panel.width - 16.0
     drawing.text(left, 16, "bytes on each card", bold=True, behind=True)
     x = Axis(0, 1.5 * memory, left, right)
-    kinds = {what: size for what, size in _values(found, "bytes on each card").items() if what in _KINDS}
+    kinds = _values(found, "bytes on each card", "B", without="in all")
     at, bar = 0.0, (28.0, 34.0)
     limit = x(memory)
     for number, (what, size) in enumerate(kinds.items()):
@@ -182,16 +185,16 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
     else:
         drawing.text(right, 16, f"{total} in all", anchor="end", key="total")
 
-    times = {what: seconds for what, seconds in _values(found, "time").items() if what in _TIMES and seconds > 0}
+    times = {what: seconds for what, seconds in _values(found, "time", "s", without="a step").items() if seconds > 0}
     longest = max(times, key=lambda what: times[what]) if times else ""
     top, label = 124.0, 0.0 if panel.narrow else 190.0
     drawing.text(left, top, "seconds, on a logarithmic axis", bold=True, behind=True)
     t = Axis(1e-6, 1e5, left + label, right, log=True)
     rows = list(times.items())
-    pitch = 26.0 if not panel.narrow else 32.0
+    pitch = 24.0 if not panel.narrow else 30.0
     base = _HEIGHT - 22
     axes(drawing, t, Axis(0, 1, base, top + 14), xlabel="", ylabel="", xwords=power, ywords=str, yticks=[])
-    for number, (what, seconds) in enumerate(rows[:6]):
+    for number, (what, seconds) in enumerate(rows[:7]):
         y = top + 22 + pitch * number
         look = "compute" if "comput" in what or "prompt" in what else "data"
         drawing.rect(
@@ -207,20 +210,3 @@ def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
         else:
             drawing.text(left + label - 8, y + 11, what, anchor="end", key=f"n {what}")
     return drawing
-
-
-_KINDS = (
-    "parameters",
-    "frozen parameters",
-    "gradients",
-    "master copy",
-    "optimizer state",
-    "activations",
-    "weights",
-    "KV cache",
-)
-_TIMES = (
-    "a step's computing", "a step's least computing", "a step's memory", "a step's gradients", "a step's parameters",
-    "a step's pipeline", "a step's matrices", "a step's experts", "to the first token",
-    "a token", "a request",
-)  # fmt: skip

@@ -58,9 +58,7 @@ for (const still of document.querySelectorAll("[data-explorer]")) {
       const cold = !python;
       python ??= start();
       if (cold) live.say(LOADING);
-      const text = await python(explorer, setting);
-      still.answer = text; // as Python wrote it, for tests
-      const frame = JSON.parse(text);
+      const frame = JSON.parse(await python(explorer, setting));
       if (addressed && !frame.problem) write(first.state, frame.state);
       return frame;
     },
