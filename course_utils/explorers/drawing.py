@@ -21,7 +21,12 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def power(value: float) -> str:
     """A power of ten in words: 1, 10, 100, and 10ᵏ from there."""
     exponent = round(math.log10(value))
-    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + f"{exponent}".translate(_RAISED)
+    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + raised(exponent)
+
+
+def raised(exponent: int | str) -> str:
+    """Digits and signs as superscripts: ``raised(-14)`` is ``"⁻¹⁴"``."""
+    return f"{exponent}".translate(_RAISED)
 
 
 def wide(text: str, size: float = SIZE) -> float:
@@ -132,6 +137,21 @@ class Drawing:
             font_size=None if size == SIZE else size, class_=f"t-{look}", font_weight="bold" if bold else None,
             transform=f"rotate(-90 {_number(x)} {_number(y)})" if turned else None, data_key=key,
         )  # fmt: skip
+
+    def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
+        """A box with a text in it that travels as one, slowly enough for the eye to follow it to its new place."""
+        size = f'width="{_number(width)}" height="{_number(height)}"'
+        self._front.append(
+            f'<g class="course-glide" data-key="{html.escape(key)}" '
+            f'style="transform:translate({_number(x)}px,{_number(y)}px)"><rect {size} class="f-paper"/>'
+            f'<rect {size} class="{_fills(look)} f-edged"/>'
+            f'<text x="{_number(width / 2)}" y="{_number(height / 2 + 4)}">{html.escape(text)}</text></g>'
+        )
+
+    def numbers(self, places: Iterable[tuple[float, float, str]], *, behind: bool = False) -> None:
+        """Many short texts, each in the middle of its place."""
+        texts = "".join(f'<text x="{_number(x)}" y="{_number(y)}">{html.escape(text)}</text>' for x, y, text in places)
+        (self._back if behind else self._front).append(f'<g class="course-numbers">{texts}</g>')
 
     def button(
         self,

@@ -267,12 +267,14 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     } else {
       input.type = "text";
       input.maxLength = 200;
-      input.size = Math.min(Math.max(control.value.length + 1, 6), 30);
+      input.size = 6;
+      const fit = () => { input.size = Math.max(input.size, Math.min(input.value.length + 1, 30)); };
       input.spellcheck = false;
       input.autocomplete = "off";
       box.append(label, input);
       made.set = (to, mine) => {
         if (!mine && input.value !== to.value) input.value = to.value;
+        fit();
       };
       input.addEventListener("input", () => ask(control.name, { [control.name]: input.value }));
     }
