@@ -153,7 +153,8 @@ class Drawing:
         state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
         self._front.append(
             f'<g role="button" tabindex="0" aria-label="{html.escape(label)}"{state} '
-            f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" data-key="{html.escape(key or label)}">'
+            f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" '
+            f'data-key="{html.escape(key or label)}">'
         )
         self.rect(x, y, width, height, look)
         self.text(x + width / 2, y + height / 2 + 0.36 * size, text, anchor="middle", size=size, bold=bool(pressed))
@@ -243,5 +244,7 @@ def axes(
         drawing.line([(x.start, place), (x.end, place)], "grid", width=1, behind=True)
         drawing.text(x.start - 6, place + 4, ywords(value), anchor="end", size=11, behind=True)
     drawing.line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "ink", width=1, behind=True)
-    drawing.text((x.start + x.end) / 2, y.start + 34, xlabel, anchor="middle", behind=True)
-    drawing.text(4, y.end - 10, ylabel, behind=True)
+    if xlabel:
+        drawing.text((x.start + x.end) / 2, y.start + 34, xlabel, anchor="middle", behind=True)
+    if ylabel:
+        drawing.text(4, y.end - 10, ylabel, behind=True)

@@ -76,6 +76,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       drawn = asked.width;
       note.textContent = "";
       show(answer, asked.moved);
+      root.dispatchEvent(new CustomEvent("course-frame", { detail: { asked, answer } }));
     } catch (error) {
       note.textContent = error.message;
     } finally {
@@ -120,6 +121,27 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     if (title.textContent !== answer.title) title.textContent = answer.title;
     if (finding.textContent !== answer.finding) finding.textContent = answer.finding;
     draw(answer.svg);
+    tell(answer.lines);
+  }
+
+  /** The table of a plan below the drawing; whether it is open is the reader's affair. */
+  function tell(table) {
+    let lines = root.querySelector(":scope > .course-lines");
+    if (!table) {
+      lines?.remove();
+      return;
+    }
+    if (!lines) {
+      lines = document.createElement("details");
+      lines.className = "course-lines";
+      lines.innerHTML = "<summary>Every number, with its formula and its sources</summary><div></div>";
+      finding.after(lines);
+    }
+    const inside = lines.lastElementChild;
+    if (inside.shown !== table) {
+      inside.shown = table;
+      inside.innerHTML = table;
+    }
   }
 
   function draw(text) {
@@ -150,7 +172,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   function build(answer, moved) {
     const wanted = new Set(answer.controls.map((control) => control.name));
     for (const [name, { box }] of controls) {
-      if (!wanted.has(name)) {
+      if (!wanted.has(name) && !answer.problem) {
         box.remove();
         controls.delete(name);
       }
@@ -242,6 +264,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     } else {
       input.type = "text";
       input.maxLength = 200;
+      input.size = Math.min(Math.max(control.value.length + 1, 6), 30);
       input.spellcheck = false;
       input.autocomplete = "off";
       box.append(label, input);

@@ -13,7 +13,7 @@ from course_utils.flops import arithmetic_intensity, attainable_flops
 from course_utils.hardware import ACCELERATORS, Accelerator, dtype_bytes
 from course_utils.units import readable
 
-SIZES = [2**k for k in range(16)]
+SIZES: list[int] = [2**k for k in range(16)]
 _NAMES = {"tf32": "float32 on tensor cores (tf32)"}
 
 
