@@ -133,6 +133,16 @@ class Drawing:
             transform=f"rotate(-90 {_number(x)} {_number(y)})" if turned else None, data_key=key,
         )  # fmt: skip
 
+    def letters(
+        self, places: Sequence[float], y: float, letters: str, *, size: float = 11, look: str = "ink", key: str = ""
+    ) -> None:
+        """Letters, each in the middle of its place: one shape, because a text for each would take far more bytes."""
+        if letters:
+            self.shape(
+                "text", letters, x=" ".join(map(_number, places)), y=y, text_anchor="middle", font_size=size,
+                class_=f"t-{look}", data_key=key,
+            )  # fmt: skip
+
     def button(
         self,
         x: float,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 from course_utils import napkin
 from course_utils.cards import ACCELERATORS
@@ -34,7 +35,7 @@ def explore(
         latency: the initial seconds that a message takes besides its bytes, one of `LATENCIES`.
         after: how many rounds are over at first.
     """
-    arguments = {"ranks": ranks, "size": size, "link": link, "latency": latency, "after": after}
+    arguments: dict[str, Any] = {"ranks": ranks, "size": size, "link": link, "latency": latency, "after": after}
     return Explorer("ring", partial(show, **arguments), arguments)
 
 
@@ -78,14 +79,14 @@ def show(panel: Panel, *, ranks: int, size: float, link: str, latency: float, af
     sent, past = whole * done / rounds, seconds * done / rounds
     drawing = Drawing(panel.width, 336 if panel.narrow else 312)
     _ring(drawing, panel.narrow, ranks, done)
-    drawing.text(
-        4, drawing.height - 4, "a, b, …: pieces; number and height: how many ranks are in the sum", size=11, look="quiet", behind=True
-    )
+    said = "number, height: ranks in the sum" if panel.narrow else "number and height: how many ranks are in the sum"
+    drawing.text(4, drawing.height - 4, f"a, b, …: pieces; {said}", size=11, look="quiet", behind=True)
     _middle(drawing, panel.narrow, ranks, done, (sent, whole, size), (past, seconds))
 
-    title = f"After {done} of {rounds} rounds, each of {ranks} ranks has sent {readable(sent, 'B')}, in {readable(past, 's')}"
+    took = f"{readable(sent if done else whole, 'B')}, in {readable(past if done else seconds, 's')}"
+    title = f"After {done} of {rounds} rounds, each of {ranks} ranks has sent {took}"
     if done == 0:
-        title = f"To all-reduce {readable(size, 'B')}, each of {ranks} ranks sends {readable(whole, 'B')}, in {readable(seconds, 's')}"
+        title = f"To all-reduce {readable(size, 'B')}, each of {ranks} ranks sends {took}"
     piece, more = readable(size / ranks, "B"), done - ranks + 2
     if done == 0:
         finding = f"Each rank has its own vector, in {ranks} pieces of {piece}: all it knows of the sum."
@@ -95,9 +96,9 @@ def show(panel: Panel, *, ranks: int, size: float, link: str, latency: float, af
             f"a sum over {done + 1} of the {ranks} ranks."
         )
     elif done == ranks - 1:
-        finding = f"The reduce-scatter is over: each rank has one piece of the complete sum, a different one each."
+        finding = "The reduce-scatter is over: each rank has one piece of the complete sum, a different one each."
     elif done < rounds:
-        finding = f"Each rank sent a complete piece of {piece} to the next rank: by now, each rank has {more} of the {ranks}."
+        finding = f"Each rank sent a complete piece of {piece} to the next rank: each has {more} of the {ranks} by now."
     else:
         finding = f"Each rank has the whole sum, and has sent {whole / size:.3g} times the vector's bytes."
     share = f", {latency * rounds / seconds:.0%} of it latency" if latency else ""
@@ -141,8 +142,9 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
         centers = [left + cell * (piece + 0.5) for piece in range(ranks)]
         for look in ("ink", "paper"):
             mine = [piece for piece in range(ranks) if (held[piece] == ranks) == (look == "paper")]
-            _spread(drawing, [f"{held[piece]}" for piece in mine], [centers[piece] for piece in mine], top + 16, look)
-        _spread(drawing, list("abcdefgh"[:ranks]), centers, top - 4, "quiet")
+            counts = "".join(f"{held[piece]}" for piece in mine)
+            drawing.letters([centers[piece] for piece in mine], top + 16, counts, look=look, key=f"{look} {rank}")
+        drawing.letters(centers, top - 4, "abcdefgh"[:ranks], look="quiet")
         drawing.text(x, top + tall + 13, f"rank {rank}", anchor="middle", size=11)
         if sent:
             drawing.shape(
@@ -151,17 +153,13 @@ def _ring(drawing: Drawing, narrow: bool, ranks: int, done: int) -> None:
             )  # fmt: skip
 
 
-def _spread(drawing: Drawing, letters: list[str], places: list[float], y: float, look: str) -> None:
-    """Letters at their places, as one shape."""
-    if letters:
-        drawing.shape(
-            "text", "".join(letters), x=" ".join(f"{x:g}" for x in places), y=y, text_anchor="middle", font_size=11,
-            class_=f"t-{look}",
-        )  # fmt: skip
-
-
 def _middle(
-    drawing: Drawing, narrow: bool, ranks: int, done: int, nbytes: tuple[float, float, float], seconds: tuple[float, float]
+    drawing: Drawing,
+    narrow: bool,
+    ranks: int,
+    done: int,
+    nbytes: tuple[float, float, float],
+    seconds: tuple[float, float],
 ) -> None:
     """Which half it is, the bytes that a rank has sent on a scale of two vectors, and the time."""
     sent, whole, size = nbytes
@@ -183,4 +181,5 @@ def _middle(
     drawing.rect(left, y + 34, broad * sent / size / 2, 12, "data", key="sent")
     drawing.rect(left, y + 34, broad * whole / size / 2, 12, "none edged", key="to send")
     past, total = (readable(each, "s") for each in seconds)
-    drawing.text(center, y + 84, f"{past} of {total}" if 0 < done < last else f"time: {total}", anchor="middle", size=11)
+    time = f"{past} of {total}" if 0 < done < last else f"time: {total}"
+    drawing.text(center, y + 84, time, anchor="middle", size=11)

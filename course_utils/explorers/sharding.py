@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from course_utils import napkin
 from course_utils.cards import ACCELERATORS
@@ -24,7 +25,7 @@ def explore(model: str = "Llama 3.1 8B", card: str = "H100 SXM", cards: int = 8)
         card: the initial card, a key of `cards.ACCELERATORS`.
         cards: the initial number of cards, a power of two up to 1,024.
     """
-    arguments = {"model": model, "card": card, "cards": cards}
+    arguments: dict[str, Any] = {"model": model, "card": card, "cards": cards}
     return Explorer("sharding", partial(show, **arguments), arguments)
 
 
@@ -90,7 +91,7 @@ def show(panel: Panel, *, model: str, card: str, cards: int) -> Picture:
     drawing.line([(x - 24, 12), (x, 12)], "highlight", width=2, dashes="6 3", behind=True)
 
     fitting = [stage for stage, total in totals.items() if total <= memory]
-    of_cards = f"each of {cards:,} cards of {readable(memory, 'B')}" if cards > 1 else f"a card of {readable(memory, 'B')}"
+    of_cards = f"{f'each of {cards:,} cards' if cards > 1 else 'a card'} of {readable(memory, 'B')}"
     if not fitting:
         title = f"{model} fits at no stage: at best {readable(totals[3], 'B')} on {of_cards}"
     else:
@@ -100,6 +101,7 @@ def show(panel: Panel, *, model: str, card: str, cards: int) -> Picture:
     each = f": {cards:,} cards hold {readable(totals[3], 'B')} each" if cards > 1 else ""
     finding = (
         f"However many cards there are, ZeRO 1 leaves at least {readable(parameters + gradients, 'B')} on each, and "
-        f"ZeRO 2 at least {readable(parameters, 'B')}. Only ZeRO 3 divides everything{each}. Activations aren't counted."
+        f"ZeRO 2 at least {readable(parameters, 'B')}. Only ZeRO 3 divides everything{each}. "
+        "Activations aren't counted."
     )
     return Picture(title, drawing, finding)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
+from typing import Any
 
 from course_utils import napkin
 from course_utils.explorers.drawing import Drawing, wide
@@ -23,7 +24,7 @@ def explore(stages: int = 4, microbatches: int = 6) -> Explorer:
     Args:
         stages, microbatches: the initial numbers, up to 6 and up to 10.
     """
-    arguments = {"stages": stages, "microbatches": microbatches}
+    arguments: dict[str, Any] = {"stages": stages, "microbatches": microbatches}
     return Explorer("timetable", partial(show, **arguments), arguments)
 
 
@@ -51,8 +52,8 @@ def show(panel: Panel, *, stages: int, microbatches: int) -> Picture:
     gpipe, f1b1 = (napkin.kept(lines[0]) for lines in tables.values())
     if 0 < time < ticks:
         finding = (
-            f"After tick {time} of {ticks}, stage 0 keeps the activations of {_several(gpipe[time - 1])} with all forward "
-            f"passes first, and of {f1b1[time - 1]} with 1F1B."
+            f"After tick {time} of {ticks}, stage 0 keeps the activations of {_several(gpipe[time - 1])} with all "
+            f"forward passes first, and of {f1b1[time - 1]} with 1F1B."
         )
     else:
         first = f"up to {max(f1b1)}, the last stage 1" if stages > 1 else "1"
@@ -88,11 +89,7 @@ def _table(drawing: Drawing, narrow: bool, lines: list[list[str]], time: int, ea
             done = [(job, left + cell * (tick + 0.5)) for tick, job in enumerate(line[:time]) if job[0] == kind]
             words = "".join(job[1:] if narrow else job for job, _ in done)
             places = [x + shift for _, x in done for shift in ([-0.5] if narrow else [-4.5, 3.5])]
-            if words:  # one text for each row, because one for each job would take most of the drawing's bytes
-                drawing.shape(
-                    "text", words, x=" ".join(f"{x:g}" for x in places), y=y + 12, text_anchor="middle", font_size=11,
-                    class_=f"t-{look}", data_key=f"{early:d}{stage}{kind}",
-                )  # fmt: skip
+            drawing.letters(places, y + 12, words, look=look, key=f"{early:d}{stage}{kind}")
         keeps = [0, *napkin.kept(line)[:time]]
         drawing.rect(bars, y + 3, unit * keeps[-1], _ROW - 6, "data half", key=f"{early:d}{stage}now")
         drawing.rect(bars, y + 3, unit * max(keeps), _ROW - 6, "none edged", key=f"{early:d}{stage}most")
@@ -101,9 +98,7 @@ def _table(drawing: Drawing, narrow: bool, lines: list[list[str]], time: int, ea
         drawing.text(most, y + 12, f"{max(keeps)}", anchor="end", size=11)
 
 
-def _boxes(
-    drawing: Drawing, lines: list[list[str]], time: int, name: str, place: tuple[float, float, float]
-) -> None:
+def _boxes(drawing: Drawing, lines: list[list[str]], time: int, name: str, place: tuple[float, float, float]) -> None:
     """The boxes of all jobs and of all waiting, as one shape for each kind."""
     left, top, cell = place
     boxes: dict[str, str] = dict.fromkeys(_LOOKS, "")
@@ -133,8 +128,7 @@ def _boxes(
 
 
 def _legend(drawing: Drawing, narrow: bool) -> None:
-    left, y = (28.0, drawing.height - 8) if narrow else (54.0, drawing.height - 8)
-    x = left
+    x, y = 28.0 if narrow else 54.0, drawing.height - 8
     for kind, words in (("F", "forward"), ("B", "backward"), (IDLE, "waits")):
         drawing.shape(
             "rect", behind=True, x=x, y=y - 10, width=12.0, height=12.0, class_=_LOOKS[kind],
@@ -142,4 +136,5 @@ def _legend(drawing: Drawing, narrow: bool) -> None:
         )  # fmt: skip
         drawing.text(x + 18, y, words, size=11, behind=True)
         x += 18 + wide(words, 11) + 14
-    drawing.text(x, y, "one tick a pass →" if narrow else "time, one tick for each pass →", size=11, look="quiet", behind=True)
+    said = "one tick a pass →" if narrow else "time, one tick for each pass →"
+    drawing.text(x, y, said, size=11, look="quiet", behind=True)
