@@ -149,14 +149,14 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all-reduce cost? The classic implementation is a *ring*. (NCCL has others too, such as trees.) Cut the
-vector into as many equal pieces as there are ranks. In each round, every rank sends one piece to its neighbor on one
-side, receives one from the other side, and adds it to its own copy of that piece. With $n$ ranks, each of them holds
-one piece of the complete sum after $n - 1$ rounds. That is a **reduce-scatter**: each rank ends up with its own part of
-the sum. In another $n - 1$ rounds, the finished pieces travel around the ring until every rank has all of them, which
-is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends up with the whole sum.
+What does an all-reduce cost? The classic implementation, one of several, is a *ring*. Cut the vector into as many equal
+pieces as there are ranks. In each round, every rank sends one piece to the next rank, and adds the one that it receives
+to its own copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete sum. That is a
+**reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces
+travel on until every rank has all of them, which is an **all-gather**. Do one after the other and you have an
+**all-reduce**: every rank ends up with the whole sum.
 
-Press ▶, and then add ranks. What happens to the number of rounds, and to the bytes that each rank sends?
+Press ▶, then add ranks. How do the rounds change, and the bytes that each rank sends?
 """
 
 # %%
@@ -218,12 +218,11 @@ check("ring_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be passed on until all four ranks have had it?</details>
+<details><summary>Hint 1</summary>In the explorer, how many times is a piece passed on until all four ranks have had it?</details>
 <details><summary>Hint 2</summary>You need three numbers: the bytes of a piece, how many pieces a rank sends in a round, and how many rounds there are. Which of the three collectives has more rounds than the others, and why? And how long is one round?</details>
 
-**Why it matters.** Every kind of parallelism in this lecture except the pipeline is built from these three collectives,
-and you'll need `ring_bytes` for each of them. Let's check it first: the operating system counts the bytes that pass
-between our two processes.
+**Why it matters.** Every kind of parallelism in this lecture except the pipeline is built from these three collectives.
+Let's check your `ring_bytes`: the operating system counts the bytes that pass between our two processes.
 """
 
 
@@ -284,7 +283,7 @@ assert ring_seconds("all_reduce", 4 * llama.parameters, 1_024, 10e-6, 50e9) < 1.
 # %% [markdown]
 r"""
 For a large vector, the number of bytes sets the time, and more ranks hardly change it. For a small one, the number of
-rounds does, and every rank you add brings two more rounds. That's why gradients aren't sent one by one: PyTorch's
+rounds does, and each extra rank adds two. That's why gradients aren't sent one by one: PyTorch's
 `DistributedDataParallel`, which you'll use below, packs many of them into a *bucket*, and starts sending it as soon as
 the backward pass has filled it.
 
@@ -440,14 +439,13 @@ for stage in range(4):
 gigabytes = [
     sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
 ]
-print("Llama 3.1 8B on eight cards, GB:", ", ".join(f"{value:.1f}" for value in gigabytes))
 reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
 assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-At stage 1, each of eight cards still holds 44.2 of the 128.5 GB, because the weights and gradients aren't divided. How
-many H100s does Llama 3.1 70B need, and at which stage?
+At stage 1, each card still holds 44.2 GB, because the weights and gradients aren't divided. How many H100s does Llama
+3.1 70B need, and at which stage?
 """
 
 # %%
@@ -683,8 +681,7 @@ then gathered. With float32 weights it's one copy too many; with bfloat16 weight
 anyway (lecture 10), and it is divided too. At stage 3 the weights have to arrive in time: while one layer computes, the
 next one's weights must already be on their way. (FSDP2 requests them that early, which is called *prefetching*.)
 
-*Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
-left?
+*Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
 
 ## 4 · Tensor parallelism: half a matrix each
 

@@ -32,18 +32,12 @@ def test_the_title_says_where_it_fits() -> None:
                 totals = [sum(sharding.held(model, int(cards.replace(",", "")), z).values()) for z in range(4)]
                 title = explorer.frame({"model": model, "card": card, "cards": cards})["title"]
                 fits = [z for z, total in enumerate(totals) if total <= memory]
-                where = (
-                    ["without ZeRO", "from ZeRO 1 on", "from ZeRO 2 on", "only with ZeRO 3"][fits[0]]
-                    if fits
-                    else "at no stage"
-                )
+                words = {0: "without ZeRO", 1: "from ZeRO 1 on", 2: "from ZeRO 2 on", 3: "only with ZeRO 3"}
+                where = words[fits[0]] if fits else "at no stage"
                 assert title.startswith(f"{model} fits {where}: ")
                 assert readable(totals[fits[0] if fits else 3], "B") in title and readable(memory, "B") in title
-    asked = (
-        explorer.frame({"model": "Llama 3.1 70B", "cards": "16"})["title"],
-        explorer.frame({"model": "Llama 3.1 70B", "cards": "8"})["title"],
-    )
-    assert "only with ZeRO 3: 70.6 GB on each of 16" in asked[0] and "at no stage" in asked[1]
+    many, few = (explorer.frame({"model": "Llama 3.1 70B", "cards": cards})["title"] for cards in ("16", "8"))
+    assert "only with ZeRO 3: 70.6 GB on each of 16" in many and "at no stage" in few
 
 
 def test_bars_are_to_scale_and_the_axis_stays_for_any_number_of_cards() -> None:
