@@ -36,6 +36,9 @@ def _widget() -> Any:
         _css = text("explorer.css")
         frame = traitlets.Dict().tag(sync=True)
 
+        def __repr__(self) -> str:
+            return "an explorer"  # not where it is in memory: a second run of a notebook shows the same
+
     return Live
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -124,8 +125,9 @@ def _count(panel: Panel, name: str, default: str, label: str) -> int:
 
 def _control(problem: str, panel: Panel) -> str:
     """The control that a message of the planner is about: the one that it names first, or the first one."""
-    named = [(problem.find(name), name) for name in panel.controls if problem.find(name) >= 0]
-    return min(named)[1] if named else ("cards" if "card" in problem else "task")
+    places = {name: re.search(rf"\b{name}\b", problem) for name in panel.controls}
+    named = [(found.start(), name) for name, found in places.items() if found]
+    return min(named)[1] if named else "task"
 
 
 def _values(found: Plan, group: str, unit: str = "", *, without: str = "") -> dict[str, float]:
