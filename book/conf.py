@@ -11,7 +11,7 @@ author = "the authors of Every Byte, Every FLOP"
 project_copyright = ""
 language = "en"
 
-extensions = ["myst_nb", "native"]
+extensions = ["myst_nb", "sphinx_copybutton", "native"]
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4

@@ -198,7 +198,7 @@ class Explorer:
             f'<div class="course-panel"></div><p class="course-title">{html.escape(wide["title"])}</p>'
             f'<div class="course-drawing course-wide">{wide["svg"]}</div>'
             f'<div class="course-drawing course-narrow">{narrow["svg"]}</div>'
-            f'<figcaption class="course-finding">{html.escape(wide["finding"])}</figcaption>'
+            f'<p class="course-finding">{html.escape(wide["finding"])}</p>'
             + (f"{_LINES}<div>{wide['lines']}</div></details>" if wide["lines"] else "")
             + f'<p class="course-wake">{ASLEEP}</p></figure>'
         )

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import explorers
 import nbformat
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page
 
@@ -239,6 +240,18 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
         assert len(changed) > seen / 3, f"{described['name']}: {seen} moves, {len(changed)} drawings"
     assert problems == []
     page.close()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_an_explorer(scheme: str, site: Path, address: str, browser: Browser) -> None:
+    for path in [site / "planner.html", *(lecture_page(site, name) for name in EXPLORED)]:
+        page = browser.new_page(color_scheme=scheme)
+        page.goto(f"{address}/{path.relative_to(site).as_posix()}")
+        page.locator(".course-control").first.wait_for()
+        found = Axe().run(page, context={"include": [["figure.course-explorer"]]}).response["violations"]
+        assert not [(each["id"], each["nodes"][0]["failureSummary"]) for each in found], path.name
+        page.close()
 
 
 @pytest.mark.parametrize("how", ["without JavaScript", "from a file"])
