@@ -76,9 +76,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-A tensor doesn't have to start at slot 0. A tensor that contains only part of a matrix starts wherever the first element
-of that part is. The slot of a tensor's first element is its **storage offset**. Here's the complete rule, for any
-tensor:
+A tensor doesn't have to start at slot 0. If it contains only part of a matrix, it starts wherever the first element of
+that part is. The slot of a tensor's first element is its **storage offset**. Here's the complete rule, for any tensor:
 
 $$\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$$
 
@@ -627,10 +626,9 @@ stride_walk.explore("x.T")
 
 # %% [markdown]
 r"""
-*Try it yourself:* let `out = torch.randn(2, 3, 5, 4)` be `[batch, heads, tokens, features]`. The next operation
-needs `[batch, tokens, heads · features]`. Try `out.transpose(1, 2).view(2, 5, 12)`. Do you see why so much
-code says `.transpose(1, 2).contiguous().view(…)`? Now try the same with `heads` in place of `out`. Why does that
-work?
+*Try it yourself:* let `out = torch.randn(2, 3, 5, 4)` be `[batch, heads, tokens, features]`. The next operation needs
+`[batch, tokens, heads · features]`. Try `out.transpose(1, 2).view(2, 5, 12)`. Do you see why so much code says
+`.transpose(1, 2).contiguous().view(…)`? Now try the same with `heads` instead of `out`. Why does that work?
 
 ### Exercise 3.5 · Will `view` work? &nbsp; ★★★ &nbsp; 30 minutes
 
