@@ -212,7 +212,7 @@ matter: in tests, and in functions that run only a few times per step.
 
 How can a program enforce names? It keeps a dictionary. Write `bind_names(names, shape, sizes)`, which matches one shape
 against its names. `sizes` contains the sizes known so far, from other tensors. Return a *new* dictionary with all sizes
-known afterwards, and don't change `sizes`. A name that is a number, such as `12` or `0`, requires that size and isn't
+known afterward, and don't change `sizes`. A name that is a number, such as `12` or `0`, requires that size and isn't
 added to the dictionary. The first name, and no other, may be `...`: it stands for any number of dimensions (including
 none) of any sizes. A scalar's shape `()` has no names, so `""` fits it. Raise `ValueError` if the number of dimensions
 is wrong, if one name would get two sizes, or if a dimension doesn't have the size that a number requires.

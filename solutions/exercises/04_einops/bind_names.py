@@ -194,7 +194,7 @@ exercise.requirement(
     hint="sizes belongs to the caller: work on a copy of it.",
 )
 two_sizes_at_once = "One name would have two sizes: raise a ValueError, and don't overwrite what is known."
-all_known = "The result contains all sizes known afterwards: those in `sizes` and the new ones."
+all_known = "The result contains all sizes known afterward: those in `sizes` and the new ones."
 another = "You raised a different error: a caller has to be able to tell a ValueError from a fault in your code."
 exercise.mistake(all_known, "known = dict(sizes) → known = {}")
 exercise.mistake(
