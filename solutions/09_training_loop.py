@@ -1274,9 +1274,9 @@ number of equally likely choices that would give this loss: here 256 at first. *
 logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
 Now, where does the time of a step go? A **profiler** records when each operation of a program begins and ends.
-`torch.profiler.profile` does this for everything that PyTorch runs in its block. It automatically labels PyTorch's
-operations (which it calls *operators*), the backward pass and the optimizer; `record_function` labels other parts of
-your program.
+`torch.profiler.profile` does this for everything that PyTorch runs in its `with` block. It automatically labels
+PyTorch's operations (which it calls *operators*), the backward pass and the optimizer; `record_function` labels other
+parts of your program.
 
 The two linear layers multiply matrices: once each in the forward pass, and twice in the backward pass. These six
 products do all the FLOPs that lecture 06 counts. The rest (looking up vectors, GELU, dropout, softmax, AdamW) doesn't

@@ -459,8 +459,9 @@ assert costs["bfloat16 alone"] == 2 + 2 + (2 + 2) == 8
 
 # %% [markdown]
 r"""
-It's sixteen, the same as `float32` throughout. Mixed precision makes training *faster* and, except with small batches,
-makes the activations smaller (section 4). But the weights, gradients and optimizer state take as much memory as before.
+It's sixteen, the same as with `float32` throughout. Mixed precision makes training *faster* and, except with small
+batches, makes the activations smaller (section 4). But the weights, gradients and optimizer state take as much memory
+as before.
 
 > **Trap: the gradient that's stored twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
 > long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
@@ -698,7 +699,7 @@ else:
 r"""
 It keeps two and a half times as *much*! The activations did halve. But to pass a gradient back through a layer, you
 multiply by its weights, and the forward pass used 16-bit *copies* of them, which have to be kept for the backward pass.
-(The first layer's copy isn't kept, since nobody needs the gradient of the input. A copy of the input is kept, for the
+(The first layer's copy isn't kept, since the gradient of the input isn't needed. A copy of the input is kept, for the
 gradient of the weights.)
 
 The copies of the weights don't grow with the batch size $B$, but the activations do. So above some batch size autocast
