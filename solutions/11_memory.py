@@ -714,8 +714,7 @@ below, needs no counter.
 # %% [markdown]
 r"""
 For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product. Here's a function
-that computes the size of the state, including counters, for a model with parameters of the given shapes (in lecture 08
-you wrote it for six optimizers):
+that computes the size of the state, including counters, for parameters of the given shapes:
 """
 
 
