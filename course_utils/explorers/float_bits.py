@@ -330,8 +330,8 @@ def _bits(drawing: Drawing, form: Format, code: int, narrow: bool) -> float:
 def _range(drawing: Drawing, form: Format, value: float, x: Axis, line: float) -> float | None:
     """Where the number's size is among the powers of two. Returns its place, if it is between two of them."""
     narrow = drawing.width < 500
-    words = f"{form.name}: sizes from {_power(form.smallest)} to {plain(form.largest)}"
-    words += "" if narrow else "; subnormal where the bar is light"
+    words = f"{form.name}: {'' if narrow else 'sizes from '}{_power(form.smallest)} to {plain(form.largest)}, "
+    words += "subnormal where light" if narrow else "subnormal where the bar is light"
     drawing.text(x.start, line - 12, words, key="range")
     drawing.line([(x.start, line), (x.end, line)], "context", behind=True)
     for power in range(-128, 129, 64 if narrow else 32):
@@ -367,7 +367,7 @@ def _mantissa(drawing: Drawing, form: Format, code: int, ends: tuple[float, floa
         power = math.ldexp(0.5, math.frexp(value)[1])
         low, high = f"{sign}{_power(power)}", 2 * power
     names, share = [low, f"{sign}{_power(high)}"], step / count
-    words = f"step {step:,} of {count:,}" + ("" if drawing.width < 500 else f" from {names[0]} to {names[1]}")
+    words = f"from {names[0]} to {names[1]}: step {step:,} of {count:,}"
     drawing.text(left, line - 12, words, key="between")
     if sign:  # more lies to the left
         names, share = names[::-1], 1 - share
