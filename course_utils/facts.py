@@ -787,9 +787,10 @@ _CHECKED = (
 )
 
 _TORCHAO = Source(
-    "torchao, torchao/quantization/README.md, benchmarks",
-    "https://github.com/pytorch/ao/blob/main/torchao/quantization/README.md",
+    "torchao v0.13.0, torchao/quantization/README.md, benchmarks",
+    "https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md",
     "measured",
+    "2025-09",
     "2026-11",
 )
 _TENSORRT = Source(

@@ -11,20 +11,20 @@ r"""
 Welcome to *Every Byte, Every FLOP*. Engineers answer questions like these on the back of a napkin, a minute before
 somebody spends ten million dollars, and in this lecture you'll answer both. You don't need to know anything about
 language models or PyTorch yet: we explain parameters, tokens and H100s as they come up. Two formulas, three constants
-and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have written one
-function and tested it against published figures for nine training runs.
+and careful units are enough. By the end you'll also know how far to trust such answers, because you'll have tested a
+function of your own against published figures for nine training runs.
 
 **How this course works.** Each lecture is a notebook. Run its cells in order (<kbd>Shift</kbd> + <kbd>Enter</kbd>).
-Wherever code can check a claim, a cell after it does so with an `assert`, a line that stops with an error if the claim
+Wherever code can check a claim, a cell below it does so with an `assert`, a line that stops with an error if the claim
 is false, so you rarely have to take our word for it. Where the text says *predict*, replace `None` with a number, even
-a rough one, and keep going: the next cell puts it beside the result. A guess that is far off shows you what to look at.
-Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see them
-all in one picture.
+a rough one, and keep going: the next cell puts it next to the result. A guess that is far off shows you what to look
+at. Your guesses stay on your machine, in a file called `predictions.json`, and at the end of the lecture you'll see
+them all in one picture.
 
 Exercises are rated ★ to ★★★, with a rough time in minutes for each. Write your code where it says `# YOUR CODE HERE`.
-The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake; the grader
-tries many more. *Validate* in the toolbar runs all the checks at once. Everything runs on a laptop, and the same
-notebooks use a GPU if you have one.
+The cell below it tries your code on a few cases and tells you what went wrong if it recognizes the mistake; if you
+submit the notebook, an automatic grader tries many more. *Validate* in the toolbar runs all the checks at once.
+Everything runs on a laptop, and the same notebooks use a GPU if you have one.
 """
 
 # %%
@@ -51,14 +51,14 @@ r"""
 
 Training a model takes two resources, and this course keeps track of both.
 
-- *Memory*, counted in bytes (B). Every number that the training needs has to be stored somewhere. If there isn't enough
-  room, the training doesn't run at all. A gigabyte, 1 GB, is $10^9$ bytes.
+- *Memory*, counted in bytes (B). Every number that training needs has to be stored somewhere. If there isn't enough
+  room, training doesn't run at all. A gigabyte, 1 GB, is $10^9$ bytes.
 - *Compute*, counted in FLOPs. A **FLOP**, or *floating-point operation*, is one addition or one multiplication of two
-  numbers. If there are too many, the training doesn't finish in your lifetime.
+  numbers. If it takes too many, training won't finish in your lifetime.
 
 The name hides a trap. *FLOPs* is a count: how much work there is. **FLOP/s** is a rate: how many FLOPs a machine does
 per second. Many texts write "FLOPS" for both; in this course a rate always has its "/s". Divide a count by a rate and
-you get seconds. Write the units beside the numbers and cancel them as you would in physics, and many mistakes become
+you get seconds. Write the units next to the numbers and cancel them as you would in physics, and many mistakes become
 visible.
 
 How many FLOPs is a lot? Here are some published counts. The published numbers that our code uses come from one table,
@@ -85,17 +85,17 @@ facts.table(
 
 # %% [markdown]
 r"""
-GPT-3, OpenAI's model of 2020, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published the figure for GPT-4;
-$2 \cdot 10^{25}$ is an outside estimate. A US executive order of 2023 required companies to report any training run
-above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's AI Act of 2024 sets its threshold for "systemic
+Training GPT-3, OpenAI's 2020 model, took $3.14 \cdot 10^{23}$ FLOPs. OpenAI never published a figure for GPT-4; the
+table's $2 \cdot 10^{25}$ is an outside estimate. A 2023 US executive order required companies to report any training
+run above $10^{26}$ FLOPs, until it was revoked in January 2025. The EU's 2024 AI Act sets its threshold for "systemic
 risk" at $10^{25}$. A law can use such a count because, as you'll see, anybody can compute it.
 
 Now we need a rate. An *H100* is a *GPU* (graphics processing unit), a card that NVIDIA makes for this work. A card's
 **peak** is the highest rate, in FLOP/s, that its maker promises. The H100's data sheet lists $1{,}979 \cdot 10^{12}$
 FLOP/s for 16-bit numbers, with a footnote: *with sparsity*. That number applies only to multiplying two matrices when
-half of the numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in
-which any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$
-FLOP/s), or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
+half the numbers in one of them are zeros, arranged in a fixed pattern. A **dense** matrix is an ordinary one, in which
+any number may be nonzero; for dense matrices the peak is half as high: 989.5 TFLOP/s (one TFLOP/s is $10^{12}$ FLOP/s),
+or about $10^{15}$ FLOP/s. (Lecture 05 explains the footnote. Until then, always ask whether a peak is dense.)
 
 **Predict.** You rent eight H100s for two weeks and run them at that dense peak, which real programs never reach. How
 many such two-week rentals would it take to train GPT-3?
@@ -124,7 +124,7 @@ runs = {
     "Llama 3.1 405B (2024)": FACTS["Llama 3.1 405B training FLOPs"].value,
 }
 ours = "eight H100s for two weeks, at peak"
-finding = f"GPT-3 took {gpt3 / budget:.0f} times what eight H100s can do in two weeks"
+finding = f"Training GPT-3 took {gpt3 / budget:.0f} times what eight H100s can do in two weeks"
 plots.show(
     plots.magnitudes(
         {ours: budget, **runs},
@@ -147,8 +147,8 @@ assert gpt4 > FACTS["EU systemic-risk threshold"].value > runs["Chinchilla (2022
 
 # %% [markdown]
 r"""
-Each step on this axis is a factor of ten. That's the right scale for napkin math: the question is rarely whether the
-answer is 30 or 33, but whether it's 3, 30 or 300.
+Each step on the axis of this figure is a factor of ten. That's the right scale for napkin math: the question is rarely
+whether the answer is 30 or 33, but whether it's 3, 30 or 300.
 
 What about your own machine? The cell after your guess spends a second measuring how fast your machine multiplies
 matrices.
@@ -172,9 +172,8 @@ assert math.isclose(year, math.pi * 1e7, rel_tol=0.005)
 
 # %% [markdown]
 r"""
-*Try it yourself:* `facts.table()` shows everything in the table, and
-`facts.table("A100 SXM 80GB bfloat16 peak", "B200 bfloat16 peak")` shows two cards. How many of the older cards would
-you need to replace one of the newer ones?
+*Try it yourself:* `facts.table()` shows all of `FACTS`, and `facts.table("A100 SXM 80GB bfloat16 peak", "B200 bfloat16
+peak")` compares two cards. How many of the older cards would you need to replace one of the newer ones?
 
 ## 2 · How long does it take?
 
@@ -188,7 +187,7 @@ predictions, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
-Lecture 05 derives the 2 and lecture 06 the 4, each exact to the last FLOP, and both show where the rule breaks down.
+Lecture 05 derives the 2 and lecture 06 derives the 4, exact to the last FLOP, and both show where the rule breaks down.
 The formula knows nothing about the model except its size. Does it still give the right answer?
 """
 
@@ -203,7 +202,7 @@ for name in ("GPT-3", "Chinchilla", "Llama 3.1 405B"):
 # %% [markdown]
 r"""
 All three are within 3% of the published number. (That's less of a test than it looks: the GPT-3 paper computed its
-figure by the same rule. Section 7 tests it against published GPU-hours.)
+figure by the same rule. Section 7 tests the rule on nine runs, against the GPU time that was published for each.)
 
 *The rate.* If every GPU did useful arithmetic all the time, the rate would be the number of GPUs times their peak. In
 practice they also wait: for data, for each other, for the next piece of work. The **model FLOPs utilization**, or
@@ -212,7 +211,7 @@ measure the MFU of your own machine.) So
 
 $$\text{seconds} = \frac{6 \, N \, D}{\text{GPUs} \cdot \text{peak} \cdot \text{MFU}} .$$
 
-An MFU of 0.4 to 0.5 is good. Here is what professional teams reached:
+An MFU of 0.4 to 0.5 is good. Here's what professional teams have reached:
 """
 
 # %%
@@ -299,8 +298,9 @@ assert 24 * 3600 == 86_400
 # %% [markdown]
 r"""
 The napkin says 126 days instead of 144. It's an eighth too low, almost entirely because a day has 86,400 seconds and
-not 100,000. That's good enough for most purposes, since you rarely know the MFU any better. Three constants are worth
-remembering: *an H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5.*
+not 100,000. That's good enough for most purposes, since you rarely know the MFU any more precisely than that. Three
+constants are worth remembering: *an H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to
+0.5.*
 
 How much does the answer depend on the assumptions?
 """
@@ -322,9 +322,10 @@ assert round(training_days(70e9, 15e12, 1024, 2 * h100, 0.5)) == 72
 # %% [markdown]
 r"""
 > **Trap: words that hide a factor of two.** "An H100 does 2 PFLOP/s" ($2 \cdot 10^{15}$ FLOP/s) quotes the sparse peak
-> and gives 72 days instead of 144. "At full speed" forgets the MFU and gives 72 as well. A text that counts a
-> multiplication and an addition together as one "FLOP" gives 72 once more. Make two of these mistakes and the plan is
-> off by a factor of four. When an answer surprises you by a factor of two, go through this list.
+> and gives 72 days instead of 144. A plan "at full speed" leaves out the MFU and gives 72 as well. A text that counts a
+> multiplication and an addition together as one "FLOP" halves the work, and you get 72 yet again. Make two of these
+> mistakes and the plan is off by a factor of four. When an answer surprises you by a factor of two, go through this
+> list.
 
 *Try it yourself:* how many days would 16,384 H100s need? Would the MFU stay the same?
 
@@ -332,9 +333,10 @@ r"""
 
 The formula has two unknowns, $N$ and $D$. With a given budget of FLOPs you can train a large model on little text or a
 small model on a lot of it. Which choice gives the best model? In 2022 a group at DeepMind trained more than 400 models
-to find out (Hoffmann and others, the *Chinchilla* paper). A formula like theirs, which predicts how good a model will
-be from its size, its training data and the compute spent on it, is called a **scaling law**. Their result is roughly
-this: use *20 tokens per parameter*, so that the model and the data both grow with the *square root* of the budget.
+to find out (Hoffmann and others, the *Chinchilla* paper). They fitted a formula to the results. A **scaling law** is a
+formula that predicts how good a model will be from its size, its training data and the compute spent on it. According
+to theirs, it's best to use roughly *20 tokens per parameter*, so the model and the data should both grow with the
+*square root* of the budget.
 
 ### Exercise 0.2 · Model and data for a budget &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -358,7 +360,7 @@ check("compute_optimal")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Put D = ratio · N into 6 · N · D. What is left is one unknown, squared.</details>
+<details><summary>Hint 1</summary>Put D = ratio · N into 6 · N · D. Only one unknown is left, and it's squared.</details>
 <details><summary>Hint 2</summary>Solve for N², then take the square root of the whole right-hand side. D follows from N.</details>
 
 **Why it matters.** With a hundred times the budget, you should train a model ten times as large on ten times the data.
@@ -424,6 +426,17 @@ that a mistake? No: a model is trained once and used for years, and a small one 
 "Compute-optimal" means the best model for a given number of training FLOPs, so it considers only the *training* bill.
 Know what a rule optimizes before you follow it.
 
+A later fit to Chinchilla's data predicts the loss at any ratio (Besiroglu and others, 2024). How much of the budget
+does it call wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before a tenth is wasted?
+"""
+
+# %%
+from course_utils.explorers import model_or_data
+
+model_or_data.explore(5e23, ratio=20)
+
+# %% [markdown]
+r"""
 *Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does that much
 text exist?
 
@@ -436,7 +449,7 @@ The second question is about memory. Training has to keep three things for each 
 - the **optimizer state**, which is whatever the optimizer remembers from one step to the next. (The optimizer is the
   algorithm that changes the parameters.) Plain stochastic gradient descent (SGD) remembers nothing. With *momentum* it
   keeps one number per parameter. *AdamW*, the usual choice for language models, keeps two: running averages of the
-  gradient and of its square. You'll build it in lecture 08.
+  gradient and of its square, called the *first* and the *second moment*. You'll build it in lecture 08.
 
 Each number takes 4 bytes in the format `float32`, 2 bytes in `bfloat16` or `float16`, and 1 byte in an 8-bit format.
 (Lecture 02 explains the bits.) So with everything in `float32`, training with AdamW takes $4 + 4 + 4 + 4 = 16$ bytes
@@ -463,7 +476,7 @@ r"""
 Can we get by with less? In the common recipe, **mixed precision**, most of the arithmetic is done in a 16-bit format,
 because an H100's peak in `bfloat16` is 15 times its peak in `float32`; the rest is done in `float32`. The version of
 the recipe that we count here also stores parameters and gradients in `bfloat16`, in 2 bytes each. But `bfloat16` has
-only two to three significant digits, so small updates get rounded away (lecture 10 shows it). The recipe therefore
+only two to three significant digits, so small updates get rounded away (as lecture 10 shows). The recipe therefore
 keeps a second, more precise copy of each parameter in `float32`, the *master copy*, and the optimizer state in
 `float32` as well.
 
@@ -523,8 +536,8 @@ r"""
 <details><summary>Hint 1</summary>Use two small dictionaries: how many bytes each dtype takes, and how many numbers each optimizer keeps.</details>
 <details><summary>Hint 2</summary>For each parameter you store the parameter itself, its gradient, zero to two numbers of optimizer state, and perhaps a copy. Each of these has a dtype of its own.</details>
 
-**Why it matters.** "How large a model fits?" has no answer until somebody says which recipe. You'll find 16 bytes per
-parameter in the ZeRO paper (Rajbhandari and others, 2019, arXiv:1910.02054) and 18 in Hugging Face's documentation
+**Why it matters.** "How large a model fits?" has no answer until somebody specifies the recipe. You'll find 16 bytes
+per parameter in the ZeRO paper (Rajbhandari and others, 2019, arXiv:1910.02054) and 18 in Hugging Face's documentation
 ("Anatomy of Model's Memory"); a recipe without a master copy takes 12. All of them are correct:
 """
 
@@ -538,8 +551,9 @@ r"""
 ### GB, GiB and the label on the box
 
 A **gigabyte** (GB) is $10^9$ bytes. A **gibibyte** (GiB) is $2^{30} = 1{,}073{,}741{,}824$ bytes, 7% more. GPU makers
-quote memory in GB; many tools count in GiB, and some of them call it GB. An H100 is sold with 80 GB. You may read that
-it has "100 GB" (it doesn't) or see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it really have?
+quote memory in GB; many tools count in GiB, and some of those label the result GB. An H100 is sold with 80 GB. You may
+read that it has "100 GB" (it doesn't) or see $80 \cdot 1024^3$ in code (that's 80 GiB, or 85.9 GB). How much does it
+really have?
 """
 
 # %% tags=["error-22"]
@@ -558,17 +572,16 @@ if memory is not None:
 
 # %% [markdown]
 r"""
-It has a little more than the label says, but the driver and PyTorch keep some of it for themselves. Plan with the
-label, in GB, and treat the extra 7% as your reserve.
+The H100 has about 7% more memory than the label says, but the driver and PyTorch keep some of that for themselves. Plan
+with the label, in GB, and treat whatever is left of the extra 7% as your reserve.
 
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
 
-Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit; rounding
-the result to a whole number is optional. `memory_gb` is the memory of *one* device as printed on its label, such as 80,
-and it's at least 1. A parameter takes at most 100 bytes, so the result is at least ten million, and being off by a few
-doesn't matter. If the model is `sharded` (the default is `True`), each device keeps an equal share of all the numbers.
-If it isn't, *every* device keeps all of them, and more devices make training faster but don't make room for a larger
-model.
+Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. In every
+test that's more than ten million, so you may round the result to a whole number or leave it as it is. `memory_gb` is
+the memory of *one* device as printed on its label, such as 80. If the model is `sharded` (the default is `True`), each
+device keeps an equal share of all the numbers. If it isn't, *every* device keeps all of them, and more devices make
+training faster but don't make room for a larger model.
 """
 
 
@@ -594,8 +607,8 @@ r"""
 **Why it matters.** This function answers the second question. Notice what that question did *not* ask about: the
 training data and the time.
 
-**Predict.** How large a model can you train on eight H100s with AdamW, if it is sharded, everything is in `float32` and
-nothing else is in memory? Answer in billions of parameters.
+**Predict.** How large a model can you train on eight H100s with AdamW, if the model is sharded, everything is in
+`float32` and nothing else is in memory? Answer in billions of parameters.
 """
 
 # %%
@@ -645,13 +658,12 @@ assert 4 * model == 2 * 80e9
 # %% [markdown]
 r"""
 The answer is 40 billion, or 53 billion if you store parameters and gradients in `bfloat16` and dare to do without a
-master copy. Always say which recipe you mean.
+master copy. Both answers are correct, so always say which recipe you mean.
 
-This course follows a lecture of Stanford's CS336 that has given both answers: 40 billion in
-[2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py), 53 billion in
-[2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py). Both editions calculated correctly. In 2025
-every number was in `float32`; in 2026 parameters and gradients were in `bfloat16`, and there was no master copy. Your
-functions give both:
+This course follows a lecture from Stanford's CS336, which has given both: 40 billion in
+[2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py), with every number in `float32`,
+and 53 billion in [2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py), with the second recipe.
+Your functions agree:
 """
 
 # %% tags=["item-2", "item-88"]
@@ -668,7 +680,7 @@ assert answers[2026] == 8 * 80e9 / 12 and round(answers[2026] / 1e9) == 53
 # %% [markdown]
 r"""
 And don't forget the *eight*. You may read that one H100 can train a model of 40 billion parameters; in fact one holds 5
-billion. And even eight hold 40 billion only if the model is sharded: a **sharded** model is split among the GPUs, and
+billion. And even eight hold 40 billion only if the model is sharded. A **sharded** model is split among the GPUs, and
 each keeps only its share (lecture 12). If each GPU keeps everything, the limit stays at 5 billion.
 """
 
@@ -709,8 +721,8 @@ for tokens_at_once in (8, 16, 32):
 # %% [markdown]
 r"""
 Each time, the number of parameters stayed the same and the activations doubled. What does this mean for GPT-3? It has
-96 layers, and between them each token is a vector of 12,288 numbers. Suppose that each layer remembers its input and
-nothing else, at two bytes per number:
+96 layers, and each token travels from one layer to the next as a vector of 12,288 numbers. Suppose that each layer
+remembers its input and nothing else, at two bytes per number:
 """
 
 # %%
@@ -755,12 +767,10 @@ stricter one counts.
 ### Exercise 0.5 · How many cards &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter)`. It returns the smallest
-number of cards, as an `int`, that finishes the training within `days` *and* holds the model, sharded. `peak_flops` (in
+number of cards, as an `int`, that can finish the training within `days` *and* hold the model, sharded. `peak_flops` (in
 FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
-arguments are positive, and you can rent any number of cards, not only whole servers of eight. The model has at least a
-million parameters, and each takes at most 100 bytes. You needn't worry about floating-point error when you round up:
-each number that you round is either at least 0.0001 away from a whole number or comes out as exactly a whole number, in
-whichever order you multiply and divide.
+arguments are positive, and you can rent any number of cards, not only whole servers of eight. You needn't worry about
+rounding errors in the arithmetic: in no test can they change the answer, in whichever order you multiply and divide.
 """
 
 
@@ -851,9 +861,9 @@ assert math.isclose(gpu_hours, 24 * training_days(70e9, 15e12, 1, h100, 0.5))  #
 
 # %% [markdown]
 r"""
-One run costs 14 million dollars, if it works. At the lowest price in the table it would be 9.5 million, at the highest
-24 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6 million is a number
-of this kind, and their report says so: it's the rent for the final run.)
+One run costs 14 million dollars, if it works. At the table's lowest price for an H100 it would be 9.5 million; at the
+highest, 24 million. Failed runs, earlier experiments and salaries add to this. (DeepSeek's much-quoted 5.6 million is a
+number of this kind, as their report says: it's only the rent for the final run.)
 
 We can put a price on each resource:
 """
@@ -889,10 +899,10 @@ vice versa. That's why this whole course is about making full use of both.
 ## 6 · Find the error
 
 People copy napkin math from slides to notes to blog posts, and they copy the errors too. Here are three claims of the
-kind that results:
+kind you'll run into:
 
-> "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them, 1,024, at an MFU of 0.5, do $4.4 \cdot
-> 10^{19}$ FLOPs per day. And a single H100 trains a model of 43 billion parameters, at 16 bytes for each."
+> "Eight H100s do $4.8 \cdot 10^{21}$ FLOPs in two weeks. A thousand of them (1,024, to be exact) do $4.4 \cdot 10^{19}$
+> FLOPs per day at an MFU of 0.5. And a single H100 trains a model of 43 billion parameters, at 16 bytes per parameter."
 
 Before you look at the code, decide how many of the three contradict something you computed above: one, two or all of
 them? Then read the code below, which prints these numbers.
@@ -931,7 +941,7 @@ There are four mistakes in these three functions. Write corrected versions of al
 - `two_weeks(devices, peak_tflops)`: the FLOPs that the devices do in two weeks at their peak;
 - `one_day(devices, peak_tflops, mfu)`: the FLOPs that they do in a day;
 - `on_one_card(memory_gb, bytes_per_parameter)`: how many parameters fit on *one* card. `memory_gb` is the number on its
-  label, at least 1. A parameter takes at most 100 bytes, and rounding the result to a whole number is optional.
+  label. As in exercise 0.4, you may round the result to a whole number.
 
 `peak_tflops` is the dense peak of one device in TFLOP/s, $10^{12}$ FLOP/s.
 """
@@ -969,8 +979,9 @@ r"""
 <details><summary>Hint 1</summary>Compare the two weeks with your result in section 1, and the one card with your result in section 4. For the day: GPT-3's training took 3.14e23 FLOPs. Would 1,024 H100s really need seven thousand days, nearly twenty years, for that?</details>
 <details><summary>Hint 2</summary>How many days are there in two weeks? What does "tera" mean? How many cards does the name of the function mention? How many bytes is a GB on a label?</details>
 
-**Why it matters.** All of this code runs without an error. To catch such mistakes, write the units beside each number,
-and compute it a second time in a different way.
+**Why it matters.** All three claims are wrong: the FLOPs in two weeks by a factor of 2, the FLOPs in a day by a factor
+of 1,000, and the model on one card by a factor of nearly 9. Yet all of this code runs without an error. To catch such
+mistakes, write the units next to each number, and compute it a second time in a different way.
 """
 
 # %% tags=["error-1", "error-23"]
@@ -979,9 +990,12 @@ print(f"a day of 1,024 at an MFU of 0.5: {one_day(1024, h100 / 1e12, 0.5):.2e} F
 print(f"one H100: {on_one_card(80, 16) / 1e9:.0f} billion parameters")
 
 assert math.isclose(two_weeks(8, h100 / 1e12), budget)
+assert two_weeks(8, 989.5) / noted_two_weeks(8, 989.5) == 2
+assert round(one_day(1024, 989.5, 0.5) / noted_day(1024, 989.5, 0.5)) == 1_000
+assert round(noted_one_card(80, 16) / on_one_card(80, 16), 1) == 8.6
 assert f"{one_day(1024, h100 / 1e12, 0.5):.2e}" == "4.38e+22"
 assert on_one_card(80, 16) == largest_model(1, 80, 16)
-# The number of days, computed the other way round:
+# The number of days, computed in another way:
 assert math.isclose(work / one_day(1024, h100 / 1e12, 0.5), days)
 
 # %% [markdown]
@@ -1036,7 +1050,7 @@ assert round(ratios["Llama 3.1 8B"], 1) == 2.9 and round(ratios["Llama 3.1 70B"]
 finding = f"One formula and one MFU: {len(close)} of 9 published runs within a factor of 1.25"
 plots.show(
     plots.predicted_vs_measured(rows, title=finding),
-    alt=f"{finding}. Predicted beside published GPU-hours, from 180 thousand to 31 million. Seven pairs lie "
+    alt=f"{finding}. Predicted next to published GPU-hours, from 180 thousand to 31 million. Seven pairs lie "
     "close together; Llama 3.1 70B took 1.6 and Llama 3.1 8B 2.9 times the prediction.",
 )
 
@@ -1047,15 +1061,17 @@ assert round(lowest) == 184 and round(highest) == 30_840
 r"""
 The largest run took about 170 times as many GPU-hours as the smallest. Over that whole range, a formula that fits on a
 napkin predicts seven of nine to within a factor of 1.25. That's how far you can trust it for well-run training. The
-test says little about badly run training, since teams rarely publish a low MFU. Four of the runs have more to teach us:
+test says little about badly run training, since a team with a low MFU has little reason to publish it. Five of the runs
+have more to teach us:
 
-- *Llama 3.1 8B took 2.9 times as long as predicted*, as if it had an MFU of 0.14. The model card (the page published
-  with the model) doesn't say why; perhaps these hours include more than one run, but we don't know.
-- *The first two rows* are 34 days for GPT-3 and 84 for a model of a trillion parameters, from a 2021 paper (Narayanan
-  and others, arXiv:2104.04473). Its authors saved memory by computing activations a second time instead of keeping
-  them. This adds a forward pass, so training takes 8 FLOPs per parameter per token instead of 6, and their speed (140
-  TFLOP/s per GPU for GPT-3) counts all 8. MFU counts only 6, and rightly so: the extra work didn't make the model any
-  better.
+- *Llama 3.1 8B took 2.9 times as many GPU-hours as predicted, and Llama 3.1 70B took 1.6 times as many*, as if their
+  MFUs had been 0.14 and 0.25. The model card (the page published with the models) doesn't say why; perhaps these hours
+  include more than one run, but we don't know.
+- *The first two rows* come from a 2021 paper (Narayanan and others, arXiv:2104.04473): 34 days for GPT-3 and 84 days
+  for a model of a trillion parameters. Its authors saved memory by computing activations a second time instead of
+  keeping them. This adds a forward pass, so training takes 8 FLOPs per parameter per token instead of 6, and their
+  speed (140 TFLOP/s per GPU for GPT-3) counts all 8. MFU counts only 6, and rightly so: the extra work didn't make the
+  model any better.
 - *DeepSeek-V3* has 671 billion parameters but uses only 37 billion of them for each token, so only these count as work.
   (It was trained on the H800, an H100 with slower connections between cards, and largely in 8 bits, where the peak is
   twice as high.)
@@ -1071,7 +1087,7 @@ assert round(seconds / 86_400) == FACTS["GPT-3 on A100s duration"].value == 34
 implied = {run: 0.4 / ratio for run, ratio in ratios.items()}
 for run, mfu in implied.items():
     print(f"{mfu:.2f}  {run}")
-assert round(implied["Llama 3.1 8B"], 2) == 0.14
+assert round(implied["Llama 3.1 8B"], 2) == 0.14 and round(implied["Llama 3.1 70B"], 2) == 0.25
 assert round(highest / lowest, -1) == 170
 
 # With all of DeepSeek-V3's parameters instead of the active ones, the prediction would be 18 times as long.
@@ -1084,9 +1100,9 @@ assert max(implied.values()) < 0.5 < round(FACTS["MaxText 32B MFU on TPU v5e"].v
 r"""
 The number at the start of each line is the most useful one here. It's that run's **implied MFU**, the MFU at which the
 prediction would have been right. Put any paper's parameters, tokens and GPU-hours into your formula and see what MFU
-comes out. Between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted: it may be
-right (Google's training library MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e chips, Google's
-counterpart to GPUs), but no run in this table comes close.
+comes out. A value between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why. Above 0.6, ask what was counted. Such a
+number may be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e
+chips, Google's counterpart to GPUs. But none of these nine runs comes close.
 
 Here's the whole formula with sliders, set to the first question. Choose a published run and its card (an A100 for Llama
 2), and move the MFU until your GPU-hours match the published ones. Do you get the implied MFUs printed above? And which
@@ -1131,15 +1147,15 @@ of $C$ FLOPs, the compute-optimal size is $N = \sqrt{C / 120}$ with $D = 20 N$. 
 either all in `float32` or in `bfloat16` with a master copy, and 12 in `bfloat16` without one. Activations add to this
 and grow with the batch. A GB is $10^9$ bytes.
 
-**Mindset.** Write the unit beside the number. State your assumptions with the answer: dense or sparse, which MFU, which
-recipe, sharded or not. Ask which resource is the limit. Compute the number a second time in another way, and if it's
-off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP, or for a forgotten week. Give a source
-and a date for every number that isn't your own.
+**Mindset.** Write the unit next to the number. State your assumptions with the answer: dense or sparse, which MFU,
+which recipe, sharded or not. Ask which resource is the limit. Compute the number a second time in another way, and if
+it's off by a factor of two, look for sparsity, for multiply-adds counted as one FLOP, or for a forgotten week. Give a
+source and a date for every number that isn't your own.
 
-**Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. GPT-3 took
-$3 \cdot 10^{23}$ FLOPs; Llama 3.1 405B, in 2024, took $4 \cdot 10^{25}$. In our first plan, 14 of the 1,024 GPUs would
-hold the model; the others are there to finish in time. A compute-optimal model ten times as large costs a hundred times
-as much to train. And this arithmetic was right to within a factor of 1.25 for seven of nine published runs.
+**Intuitions.** An H100 does $10^{15}$ FLOP/s, a day has $10^5$ seconds, and a good MFU is 0.4 to 0.5. Training GPT-3
+took $3 \cdot 10^{23}$ FLOPs; Llama 3.1 405B, in 2024, took $4 \cdot 10^{25}$. In our first plan, 14 of the 1,024 GPUs
+would hold the model; the others are there to finish in time. A compute-optimal model ten times as large costs a hundred
+times as much to train. And this arithmetic was right to within a factor of 1.25 for seven of nine published runs.
 
 Next: [01 · Tensors](../01_tensors/01_tensors.ipynb). Every byte you counted here belongs to a tensor. How many bytes
 does one take, and where are they?

@@ -37,7 +37,7 @@ r"""
 ## 1 · Making tensors
 
 A **tensor** is an array of numbers, all of the same type, with any number of dimensions. There are several ways to make
-one, and they differ in what the memory contains afterwards.
+one, and they differ in what the memory contains afterward.
 """
 
 # %% tags=["item-5"]
@@ -53,9 +53,8 @@ print(noise)
 # %% [markdown]
 r"""
 `torch.empty` reserves memory and writes nothing, so the tensor shows whatever was there before. That's useful when
-you're about to fill it yourself, for instance with samples from a distribution other than the one that `randn` draws
-from. A common choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight
-starts out huge.
+you're about to fill it yourself, for instance with samples from a distribution that `randn` doesn't offer. A common
+choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out huge.
 """
 
 # %% tags=["item-6"]
@@ -135,9 +134,10 @@ assert (
 # %% [markdown]
 r"""
 > **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. You may see "2.3 GB" for this matrix, which is 2,304 MiB
-> divided by 1,000: half one unit and half the other. (You may also see 2.3 GB for a matrix of 2,048 × 8,192, which
-> takes 64 MiB. That's no mixup of units; it's off by a factor of more than 30.) Always write the unit, and check the
-> order of magnitude. Labels are only approximate, too: an "80 GB" H100 has 81,559 MiB, which is 85.5 GB.
+> (a MiB is $2^{20}$ bytes, and a KiB is $2^{10}$) divided by 1,000: half one unit and half the other. (You may also see
+> 2.3 GB for a matrix of 2,048 × 8,192, which takes 64 MiB. That isn't a mixup of units; it's off by a factor of more
+> than 30.) Always write the unit, and check the order of magnitude. Labels are only approximate, too: an "80 GB" H100
+> has 81,559 MiB, which is 85.5 GB.
 """
 
 # %% tags=["error-6", "error-24"]
@@ -177,8 +177,9 @@ r"""
 <details><summary>Hint 2</summary>The two methods are in the cell under <i>Counting bytes</i>; multiply what they return. A dtype knows its size, too: <code>dtype.itemsize</code>.</details>
 
 **Why it matters.** Every memory budget in this course, up to a 70-billion-parameter model on a thousand cards, is a sum
-of such products. The dtype is half of each: you may read that the training data of LLaMA, Meta's model of 2023, takes
-2.8 TB. That's true of its 1.4 trillion tokens if each of them is stored as an integer of 16 bits.
+of such products. The dtype supplies one of the two factors, so no size means much without it. You may read, for
+instance, that the training data of LLaMA, Meta's 2023 model, takes 2.8 TB. That's true of its 1.4 trillion tokens if
+each of them is stored as a 16-bit integer.
 """
 
 # %% tags=["item-101"]
@@ -195,10 +196,10 @@ r"""
 
 By default a tensor is stored in the CPU's memory, the *host memory*. A **GPU**, or graphics processing unit, is a chip
 with thousands of small cores; the card that carries it is called a GPU, too. A card such as the H100 has its own
-memory, the *device memory*, and PyTorch computes on the card only with what is stored there. (An Apple GPU shares the
-CPU's memory, but PyTorch still copies tensors.) So tensors have to be copied to it, and the path is narrow: they travel
-over a link called *PCIe*, which is much slower than the GPU's own memory. The **bandwidth** of a memory or of a
-connection is the number of bytes per second that it can move.
+memory, the *device memory*, and PyTorch can compute on the card only with tensors that are stored there. (An Apple GPU
+shares the CPU's memory, but PyTorch still copies tensors.) So tensors have to be copied to the card, and the path is
+narrow: they travel over a link called *PCIe*, which is much slower than the GPU's own memory. The **bandwidth** of a
+memory or of a connection is the number of bytes per second that it can move.
 """
 
 # %% [markdown]
@@ -208,7 +209,7 @@ flowchart LR
   accTitle: The way from disk to a GPU's cores
   accDescr: Data passes from disk through the memory of the CPU and a narrow link to the memory of the GPU, which feeds its cores at terabytes a second.
   D[(disk)] --> R["CPU memory<br/>tens to hundreds of GB/s"]
-  R -- "PCIe 5 ×16: up to 64 GB/s each way" --> H["GPU memory (HBM)<br/>H100 SXM: 80 GB"]
+  R -- "PCIe 5 ×16: up to 64 GB/s each way" --> H["GPU memory<br/>H100 SXM: 80 GB"]
   H -- "3.35 TB/s" --> S["GPU cores"]
 ```
 """
@@ -234,9 +235,9 @@ There are two ways to get a tensor onto a device. `x.to(device)` copies an exist
 watch the memory as we do both. The matrices `y` and `z` below are 32 × 32, in `float32`, so together they take 2 · 32 ·
 32 · 4 = 8,192 bytes.
 
-**Predict.** PyTorch evaluates `z = (y + moved) * 2` one operation at a time (`moved` is `x.to(device)`). `y` is made
-directly on the device, as above. Count `y` and every tensor that this line makes, but not `moved`. What is the largest
-number of bytes that they take at any one moment?
+**Predict.** The next cell makes `y` directly on the device. Then PyTorch evaluates `z = (y + moved) * 2` one operation
+at a time (`moved` is `x.to(device)`). What's the largest number of bytes that `y` and the tensors made by that line
+take at any one moment? Don't count `moved`.
 """
 
 # %%
@@ -257,15 +258,14 @@ print(f"in use at the end: {used.live:,} B; at the peak: {used.peak:,} B")
 
 # %% [markdown]
 r"""
-Both numbers are exact to the byte. `used.peak`, the most memory in use at any moment, is larger than `used.live`, the
-memory still in use at the end, because the intermediate result `y + moved` needed room too. In later lectures it's this
-peak that decides whether a model fits.
+`used.peak`, the most memory in use at any moment, is larger than `used.live`, the memory still in use at the end,
+because the intermediate result `y + moved` needed room too. In later lectures it's this peak that decides whether a
+model fits.
 
 On a GPU, `torch.cuda.memory_allocated()` also reports how much memory tensors take, but its numbers can be larger than
 those above: PyTorch's *allocator*, the code that hands out GPU memory, rounds each tensor up to a multiple of 512
-bytes. Our matrices take 4,096 bytes each, which happens to be a multiple of 512 already, but even a tensor with a
-single element costs 512 bytes there. `memory.track`, which measured the memory above, counts only the bytes that were
-asked for.
+bytes. Even a tensor with a single element costs 512 bytes there. (Our matrices take 4,096 bytes each, a multiple of 512
+already.) `memory.track`, which measured the memory above, counts only the bytes that were asked for.
 """
 
 # %%
@@ -293,10 +293,10 @@ r"""
 ### Exercise 1.2 · What does `.to` copy? &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `bytes_copied(x, device, dtype)`. It returns how many bytes of *new* memory `x.to(device, dtype)` fills: zero if
-it returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even where
-`x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since `device` may
-be one that this machine doesn't have. `device` is written the way `x.device` is, with its number (`cuda:0`), and it's
-`meta` only if `x` is already on the meta device.
+`.to` returns `x` itself; otherwise enough for every element of `x`, since the copy stores each one separately even
+where `x` is a view that repeats a row. Work it out without making that copy or another tensor of its size, since
+`device` may be one that this machine doesn't have. `device` is written the way `x.device` is, with its number
+(`cuda:0`), and it's `meta` only if `x` is already on the meta device.
 """
 
 
@@ -340,8 +340,8 @@ r"""
 
 A copy's time has two parts. The **latency** is the fixed time before the first byte arrives, however small the copy is.
 After that, the time grows in proportion to the bytes: $\text{seconds} = \text{latency} + \text{bytes} /
-\text{bandwidth}$. Let's measure it. If you have a GPU, we copy 4 KiB to 64 MiB from the CPU's memory to the GPU's;
-otherwise we copy 64 bytes to 1 MiB from one place in memory to another.
+\text{bandwidth}$. Let's measure it. If you have a GPU, we copy blocks of between 4 KiB and 64 MiB from the CPU's memory
+to the GPU's; otherwise we copy blocks of between 64 bytes and 1 MiB from one place in memory to another.
 
 **Predict.** The largest copy has 16,384 times as many bytes as the smallest. How many times as long does it take?
 (Assume a latency of 10 µs and $10^{10}$ B/s to a GPU, or half a microsecond and $3 \cdot 10^{10}$ B/s within a CPU's
@@ -376,16 +376,15 @@ reconcile(
 r"""
 Small copies reach only a fraction of the bandwidth that large ones do, because most of their time is latency. That's
 why a good program copies tensors in a few large pieces. (On a CPU the rate may fall again for the largest copies, which
-no longer fit in the fastest part of the processor's cache. If other programs are using the CPU, individual rows may be
-far off; if so, run the cell again.)
+fit only in a slower cache. If other programs are running, individual rows may be far off; if so, run the cell again.)
 
 Two techniques make copies to a GPU cheaper:
 
 - **Pinned memory** is host memory that the operating system promises not to move. The operating system may move
   ordinary memory, so a copy from ordinary memory takes a detour through a buffer; from pinned memory the GPU fetches
   the data directly.
-- An **asynchronous** operation returns at once and finishes in the background. From pinned memory,
-  `x.to(device, non_blocking=True)` is asynchronous: Python goes on at once, and the copy can run while the GPU computes
+- An **asynchronous** operation returns immediately and finishes in the background. From pinned memory,
+  `x.to(device, non_blocking=True)` is asynchronous: Python doesn't wait, and the copy can run while the GPU computes
   something else (if the two are in different streams, which we'll get to right after the next cell).
 """
 
@@ -405,8 +404,8 @@ else:
 r"""
 A *stream* is a queue of work for the GPU. Within one stream the GPU does the work in order, but it can work on several
 streams at the same time. The next cell puts the copies of four batches into one stream and four multiplications into
-another, and it records when the GPU starts and finishes each of them. In the picture (only with a GPU), time runs from
-left to right, and bars that lie one above the other ran at the same time:
+another, and it records when the GPU starts and finishes each of them. In the picture (which you'll see only if you have
+a GPU), time runs from left to right, and where one bar is above another, both pieces of work ran at the same time:
 """
 
 # %% tags=["timed"]
@@ -484,8 +483,8 @@ r"""
 <details><summary>Hint 2</summary>Ordinary least squares subtracts the mean from every x and every y. The best slope is the sum of the products of the x and y differences, divided by the sum of the squared x differences, and the line passes through the point (mean of x, mean of y). Here every copy has a weight in each of these sums and in both means: which weight turns a squared error into a squared relative error? (<code>torch.linalg.lstsq</code> can do it too, if you divide each equation by its own seconds.)</details>
 
 **Why it matters.** The same two numbers describe a disk, a network and a GPU's memory. Lecture 05 combines the
-bandwidth with a processor's peak FLOPs per second into the *roofline model*, which shows whether memory or arithmetic
-limits a program.
+bandwidth with a processor's peak, in FLOP/s, into the *roofline model*, which shows whether memory or arithmetic limits
+a program.
 """
 
 # %% tags=["timed"]
@@ -520,9 +519,8 @@ plots.show(
 # %% [markdown]
 r"""
 The hollow markers lie on your line; the filled ones are measurements. On a GPU one line should fit all sizes. On a CPU
-the largest copy may take longer than the line says, because it fits only in a slower cache, which has a bandwidth of
-its own. A fit gives you the best line, but it doesn't tell you whether a line is the right model. To see that, look at
-the picture.
+the largest copy may take longer than the line says, because the slower cache has a bandwidth of its own. A fit gives
+you the best line, but only the picture tells you whether a line is the right model.
 
 *Try it yourself:* on a CPU, set `smallest` to 12, so that the largest copies go to main memory. Does one line still
 fit?
@@ -571,7 +569,7 @@ dimension. The small $\varepsilon$ under the root keeps a vector of zeros from b
 of 0 / 0; lecture 02 says more). Write `rms_normalize(x, eps)` for any number of leading dimensions, including none,
 each of any size, including 0; by default `eps` is 1e-6. Don't change `x`. The result has the dtype of `x`, whether you
 compute in that dtype or in float32. Training will send gradients back through it, so compute it with PyTorch's
-operations only. You may assume that a vector's squares and their sum never overflow in the dtype of `x`. PyTorch
+operations only. You may assume that a vector's squares and their sum are never too large for the dtype of `x`. PyTorch
 already has this function (`rms_norm`); here you write your own. (`Float[Tensor, "... d"]` is a type annotation for the
 reader: it stands for a tensor of floats with a last dimension called d and any dimensions in front of it.)
 """
@@ -615,8 +613,8 @@ r"""
 
 ## 5 · Triangles and the causal mask
 
-`triu` returns a copy of a matrix that keeps only the upper triangle, `tril` one that keeps only the lower, and both
-have zeros elsewhere.
+`triu` returns a copy of a matrix that keeps only the upper triangle, and `tril` returns one that keeps only the lower;
+all other entries are zero.
 """
 
 # %% tags=["item-32"]
@@ -628,19 +626,19 @@ assert torch.equal(x.triu(diagonal=1), torch.tensor([[0.0, 1, 1], [0, 0, 1], [0,
 
 # %% [markdown]
 r"""
-What would you need that for? Remember that a language model learns to predict the next token at each position. Position
-$q$ has to predict token $q + 1$ from tokens 0 to $q$, and it mustn't see any later ones, or it would simply copy the
-answer. A **causal mask** is a matrix that says which positions each position may see: its entry `[query, key]` is true
-if the *query* (the position that predicts) may see the *key* (the position that is read), that is, if
+What would you need a triangle for? Remember that a language model learns to predict the next token at each position.
+Position $q$ has to predict token $q + 1$ from tokens 0 to $q$, and it mustn't see any later ones, or it would simply
+copy the answer. A **causal mask** is a matrix that says which positions each position may see: its entry `[query, key]`
+is true if the *query* (the position that predicts) may see the *key* (the position that is read), that is, if
 $\text{key} \le \text{query}$. (Lecture 04 explains these two names and uses the mask in attention.)
 
-> **Trap: the wrong triangle.** You may see `triu` introduced as "how to make a causal mask". If there is one row per
-> query, it makes the transpose of one: the first position then sees the whole text, and the last only itself. A model
-> trained that way reaches a wonderfully low *loss* (the error that training minimizes) and is useless, because it
-> copies the answer from the future. (`triu` is right for a matrix laid out as `[key, query]`, and `triu(diagonal=1)` is
-> right for marking what is *forbidden*.)
+> **Trap: the wrong triangle.** You may see `triu` introduced as "how to make a causal mask". With one row per query,
+> `triu` gives you the transpose of a causal mask: the first position sees the whole text, and the last sees only
+> itself. A model trained that way reaches a wonderfully low *loss* (the error that training minimizes) and is useless,
+> because it copies the answer from the future. (`triu` is right for a matrix laid out as `[key, query]`, and
+> `triu(diagonal=1)` is right for marking what is *forbidden*.)
 
-Suppose that each position takes the average of what it sees:
+Suppose that each position takes the average of the positions it sees:
 """
 
 # %% tags=["error-12"]
@@ -699,7 +697,7 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 **Why it matters.** With this mask, a model can learn to predict the next token at every position in a single pass. In a
 long text nearly half of the entries are never needed, and a good program skips them.
 
-Here are the averages again with your mask. What fraction of the entries does a longer text actually need?
+Here are the averages again with your mask, followed by the exact fraction of the entries that a longer text needs:
 """
 
 # %%
@@ -773,7 +771,7 @@ check("batched_linear")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Matrix multiplication in PyTorch already treats leading dimensions as a batch.</details>
-<details><summary>Hint 2</summary>Broadcasting aligns shapes from the right. Where does the vector `b` (called the *bias*), of shape [d_out], end up?</details>
+<details><summary>Hint 2</summary>Broadcasting aligns shapes from the right. Where does the vector <code>b</code> (called the <i>bias</i>), of shape [d_out], end up?</details>
 
 **Why it matters.** Language models spend most of their time in this operation; lecture 05 counts its FLOPs. And it
 matters that you compute it as one product:
@@ -802,7 +800,7 @@ r"""
 GPT-3 has 96 layers and works with vectors of 12,288 numbers. Each layer has four 12,288 × 12,288 matrices for
 *attention* (the part in which positions read from each other, lecture 04) and two for the feed-forward block, one
 12,288 × 49,152 and one 49,152 × 12,288. In addition there is a table with a vector for each of 50,257 tokens, the
-*token embedding*, and one with a vector for each of 2,048 positions, the *position embedding*. (The token embedding
+*token embedding*, and one with a vector for each of 2,048 positions, the *positional embedding*. (The token embedding
 also serves as the output layer, the last matrix, which scores every possible next token, so it counts once. Biases and
 normalizations add less than 0.01%.)
 
@@ -861,6 +859,8 @@ rates = {  # B/s
     "PCIe 5 ×16": 64e9,
     "an H100's own memory": FACTS["H100 SXM bandwidth"].value,
 }
+assert round(total / 1e9) == 349 and total > 4 * 80e9
+assert [round(total / rate, 1) for rate in list(rates.values())[1:]] == [5.5, 0.1]
 for way, rate in rates.items():
     print(
         f"moving all of it at {readable(rate, 'B/s')} ({way}) takes {readable(total / rate, 's')}"
@@ -868,6 +868,10 @@ for way, rate in rates.items():
 
 # %% [markdown]
 r"""
+So here's the answer to the opening question, for GPT-3. At two bytes each, its weights take 349 GB: they fill four 80
+GB cards and reach into a fifth. The feed-forward blocks are to blame for two thirds of that. Moving all the weights
+takes 5.5 seconds over PCIe, at 64 GB/s, but only a tenth of a second at the bandwidth of an H100's own memory.
+
 ## Takeaways
 
 **Mechanics.** A tensor takes `numel × element_size` bytes. It's made on the CPU unless you pass `device=`; `.to` copies
@@ -879,9 +883,9 @@ batch.
 **Mindset.** Before you make a tensor, say what its shape, dtype, size in bytes and device will be. Write these
 predictions down, and let the machine check them with `assert`.
 
-**Intuitions.** One matrix of a large model can take gigabytes. About two thirds of GPT-3's weights are in its
-feed-forward blocks. Its weights alone already need several cards, before any gradients or activations. A few large
-copies are faster than many small ones.
+**Intuitions.** One matrix of a large model can take gigabytes. GPT-3's weights alone need several cards, before you
+store any gradients or activations; about two thirds of them are in its feed-forward blocks. A few large copies are
+faster than many small ones.
 
 Next: [02 · Dtypes](../02_dtypes/02_dtypes.ipynb). What do the bits inside an element mean?
 """

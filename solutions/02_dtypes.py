@@ -66,7 +66,7 @@ r"""
 Read the three fields the way you read 1.5 · 10⁻⁸, but in base two. The **exponent** says roughly how large the number
 is; the **mantissa**, also called the *fraction* (and, loosely, the *significand*), holds its digits:
 
-$$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent} - 127}$$
+$$(-1)^{\text{sign}} \cdot \left(1 + \frac{\text{mantissa}}{2^{23}}\right) \cdot 2^{\,\text{exponent field} - 127}$$
 
 Two ideas are at work here. In base-two scientific notation the first digit of any number except zero is 1, so the
 format doesn't store it. The leading 1 that isn't stored is the **implicit one**. The exponent field itself is never
@@ -205,8 +205,8 @@ r"""
 > **Trap: what's standard?** You may read that fp8 "was standardized in 2022". In fact, NVIDIA, Arm and Intel only
 > *proposed* it in 2022 ([arXiv:2209.05433](https://arxiv.org/abs/2209.05433)), and the Open Compute Project published
 > its specification of 8-bit floating point in 2023. There are other 8-bit formats too; PyTorch has some, with `fnuz` in
-> their names. You may also see fp8, or E5M2 alone, called "BF8". Don't expect a small bfloat16: even E5M2 has only the
-> exponent bits of `float16`, and so its range.
+> their names. You may also see fp8, or E5M2 alone, called "BF8". Don't expect a small bfloat16: even E5M2 has only as
+> many exponent bits as `float16`, and therefore only about the range of `float16`.
 
 The 8-bit formats are meant for *storing* numbers, and for matrix multiplications on hardware that supports them. In
 PyTorch you can't even add two such tensors. Instead, you convert, compute, and convert back.
@@ -231,13 +231,14 @@ assert not hasattr(torch, "bfloat8")  # PyTorch has no such name
 
 # %% [markdown]
 r"""
-Now flip the bits yourself. Each button is a bit; you can also type a number, or change the format. Flip the lowest
-exponent bit of 0.1: what happens to the number, and to the distance to its neighbors? And which single bit turns 448
-in E4M3 into NaN?
+Now flip the bits yourself: press one, type a number, or change the format. The three lines show where the number is
+among all powers of two, between two of them, and between its neighbors. Flip the lowest exponent bit of 0.1: which
+of the three markers moves, and what happens to the distance to the neighbors? And which single bit turns 448 in E4M3
+into NaN?
 """
 
 # %%
-from course_utils.widgets import float_bits
+from course_utils.explorers import float_bits
 
 float_bits.explore("0.1", "float16")
 
@@ -304,8 +305,8 @@ E4M3, 1 1111 100     normal:    -1.5  · 2^(15 - 7)  = -384
 
 </details>
 
-**Why it matters.** New formats keep appearing in published models, data sheets and papers, and most follow this layout
-or change just one of its rules. You can now read them.
+**Why it matters.** New formats keep appearing in published models, data sheets and papers. If one follows this layout,
+or changes just one rule as E4M3 does, you can now read it.
 
 ### Exercise 2.2 · The limits of a format &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -407,17 +408,17 @@ assert round(x[0].item() / 1e-8 - 1, 4) == 0.0012
 
 # %% [markdown]
 r"""
-That's the point of `bfloat16` (Kalamkar and others, 2019, arXiv:1905.12322).
+In `bfloat16` both numbers survive, which is the point of the format (Kalamkar and others, 2019, arXiv:1905.12322).
 
-> **Trap: survived isn't exact.** `x != 0` shows only that the number hasn't become 0. It's now 1.0012e-08
-> instead of 1e-8, 0.12% too large, and 70,000 has become 70,144.
+> **Trap: a number can survive and still change.** `x != 0` shows only that the number hasn't become 0. It's now
+> 1.0012e-08 instead of 1e-8, 0.12% too large, and 70,000 has become 70,144.
 
-Where exactly is the edge? A conversion
-rounds to the nearest number that the format can represent, and for rounding, infinity counts as the number that would
-come right after the largest one. So a number is lost only if it rounds to 0 or to infinity. In `float16`, $2^{-25}$
-lies halfway between 0 and the smallest subnormal number, and it becomes 0; anything larger survives. At the other end,
-65,520 lies halfway between the largest number, 65,504, and the one that would come next, 65,536. It becomes infinite,
-while 65,519 still rounds down. (Section 4 has the rule by which one halfway case goes down and the other up.)
+Where exactly is the edge? A conversion rounds to the nearest number that the format can represent, and for rounding,
+infinity counts as the number that would come right after the largest one. So a number is lost only if it rounds to 0 or
+to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal number, and it becomes 0;
+anything larger survives. At the other end, 65,520 lies halfway between the largest number, 65,504, and the one that
+would come next, 65,536. It becomes infinite, while 65,519 still rounds down. (Section 4 explains why one halfway case
+rounds down and the other up.)
 """
 
 # %%
@@ -430,9 +431,8 @@ assert torch.tensor(65_520.0, dtype=torch.float16) == math.inf
 
 # %% [markdown]
 r"""
-One infinity soon causes more damage. The difference of two infinities is NaN, and almost all arithmetic with a NaN
-gives another NaN. So when the loss of a `float16` run turns into NaN, the cause is often a number beyond 65,504 some
-steps earlier.
+One infinity soon causes more damage. Infinity minus infinity is NaN, and almost all arithmetic with a NaN gives another
+NaN. So when the loss of a `float16` run turns into NaN, look for a number that got too large some steps earlier.
 """
 
 # %%
@@ -444,7 +444,7 @@ assert shifted.sum().isnan()
 
 # %% [markdown]
 r"""
-> **Trap: bfloat16 can overflow.** It's often said that converting `float32` to `bfloat16` never overflows, because both
+> **Trap: bfloat16 can overflow.** You may read that converting `float32` to `bfloat16` never overflows, because both
 > have the same range. They do have the same *exponents*, but the mantissa of `bfloat16` is shorter, so the very largest
 > numbers of `float32` round up to infinity.
 
@@ -547,10 +547,10 @@ r"""
 ### Exercise 2.4 · Mind the gap &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `gap(x, dtype)`. Round `x` to the nearest number that `dtype` can represent, and return the distance from there to
-the next larger one. `x` is a Python float, 0 or positive, and it rounds to something below the largest number of the
-dtype. The function must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (PyTorch can't
-subtract those, so convert first), and its result must be exact. You can assume that no `x` lies exactly halfway between
-two numbers, or so close to halfway that rounding it to `float32` first would change the answer.
+the next larger one. `x` is a Python float, 0 or positive, and it rounds to a number below the largest one of the dtype.
+The function must work for `float64`, `float32`, `float16`, `bfloat16` and both 8-bit formats (PyTorch can't subtract
+those, so convert first), and its result must be exact. You can assume that no `x` lies exactly halfway between two
+numbers, or so close to halfway that rounding it to `float32` first would change the answer.
 """
 
 
@@ -659,7 +659,7 @@ nearer to zero, and the lower 16 bits say how far beyond it the number lies:
 ```
 lower 16 bits    below 0x8000, which is 1000 0000 0000 0000 in base two:    the upper bits stay
                  above:                                                     the upper bits go up by 1
-                 exactly that, a tie:                                       up by 1 only if they are odd
+                 exactly 0x8000, a tie:                                     up by 1 only if they are odd
 ```
 
 If rounding up overflows the mantissa, the carry goes into the exponent. As you saw above, that's correct.
@@ -719,9 +719,9 @@ negative; <code>.long() & 0xFFFFFFFF</code> gives the same 32 bits as a nonnegat
 ones are above 0x8000, and only then? And what changes on a tie, if the upper part is odd? Handle NaN last, with
 <code>torch.where</code>.</details>
 
-**Why it matters.** On processors without an instruction for this conversion, software does it this way, with two
-additions, two shifts and a mask. Once you know the trick, you can build other kinds of rounding, which many processors
-have no instruction for. Section 7 does that.
+**Why it matters.** On processors without an instruction for this conversion, software can do it this way, with two
+additions, two shifts and a mask. Once you know the trick, you can build other kinds of rounding, too, as section 7
+does.
 """
 
 # %%
@@ -734,9 +734,9 @@ r"""
 ## 6 · What it means for training
 
 Here's a small network in `float32`. On its way to the first layer's weights, the backward pass computes the gradient of
-the loss with respect to the output of the first tanh, one number for each element. These gradients are small. The loss
-is a mean over the batch, so each example's contribution is divided by the batch size: 16,384 here. (In a language model
-each *token* is an example, and DeepSeek-V3's batches have up to 63 million of them; arXiv:2412.19437.)
+the loss with respect to the output of the first tanh, one number for each element of that output. These gradients are
+small. The loss is a mean over the batch, so each example's contribution is divided by the batch size: 16,384 here. (In
+a language model each *token* is an example, and DeepSeek-V3's batches have up to 63 million of them; arXiv:2412.19437.)
 """
 
 # %%
@@ -807,15 +807,14 @@ plots.show(
 # %% [markdown]
 r"""
 So training in `float16` needs *loss scaling*: multiply the loss by such a factor, and by the chain rule every gradient
-is multiplied by it too. Before the update you divide the gradients by the factor again, in `float32`. With `bfloat16`
-you don't need this. (In lecture 10 you'll build both kinds of training.)
+is multiplied by it too. Before the update you undo this by dividing the gradients by the same factor, in `float32`.
+With `bfloat16` you don't need this. (In lecture 10 you'll build both kinds of training.)
 
 ### Why deep learning can afford low precision
 
-Engineers usually do the calculations for orbits and bridges in `float64`. Why don't we do that for networks? Because
-the gradient itself is only an estimate: a different batch gives a different one. Let's compare three sources of error
-in one gradient: computing it in `float32`, computing it in `bfloat16`, and computing it on a different batch of 256
-examples.
+For an orbit or a bridge you'd want `float64`. Why don't we use it for networks? Because the gradient itself is only an
+estimate: a different batch gives a different one. Let's compare three sources of error in one gradient: computing it in
+`float32`, computing it in `bfloat16`, and computing it on a different batch of 256 examples.
 """
 
 
@@ -849,9 +848,9 @@ assert errors["another batch"] > 50 * errors["bfloat16"]
 # %% [markdown]
 r"""
 The noise from sampling is more than fifty times as large as the rounding error of `bfloat16`, and training averages
-over noise anyway. `float64` would take twice the bytes of `float32`, and so at least twice the time wherever memory is
-the limit, to reduce an error that doesn't matter. But be careful: noise averages out only if it's different each time.
-An error that has the same sign at every step keeps adding up, and here's an example.
+such noise out anyway. `float64` would take twice the bytes of `float32`, and so at least twice the time wherever memory
+is the limit, to reduce an error that doesn't matter. But be careful: noise averages out only if it's different each
+time. An error that has the same sign at every step keeps adding up, and here's an example.
 
 ### A thousand small steps
 
@@ -881,12 +880,12 @@ assert gap(1.0, torch.bfloat16) == 8 * gap(1.0, torch.float16)
 
 # %% [markdown]
 r"""
-The weight never moved. Nothing warns you; the loss just stops falling. The gradient was fine, and so was the update
-computed from it (the gradient times a small number, the *learning rate*). The update was rounded away in the *sum*.
-There are two remedies. The usual one is to keep a `float32` copy of the weights, the *master weights*, add the updates
-there, and compute with a `bfloat16` copy of them. The other remedy changes how the sum is rounded.
-**Stochastic rounding** rounds a number to one of its two neighbors at random, with probabilities that make the result
-right *on average*. An update of a tenth of a gap then moves the weight by a whole gap one time in ten.
+The weight never moved. In training, nothing would warn you; the loss would just stop falling. The gradient would be
+fine, and so would the update computed from it (the gradient times a small number, the *learning rate*). The update is
+rounded away in the *sum*. There are two remedies. The usual one is to keep a `float32` copy of the weights, the *master
+weights*, add the updates there, and compute with a `bfloat16` copy of them. The other remedy changes how the sum is
+rounded. **Stochastic rounding** rounds a number to one of its two neighbors at random, with probabilities that make the
+result right *on average*. An update of a tenth of a gap then moves the weight by a whole gap one time in ten.
 
 So this is what each format means for training:
 
@@ -895,7 +894,7 @@ So this is what each format means for training:
 | `float32` | ample | ample | nothing special, but it takes four bytes per number |
 | `bfloat16` | same as `float32` | small updates vanish | keep weights and sums in `float32` |
 | `float16` | gradients underflow, activations overflow | eight times as fine as `bfloat16`'s | scale the loss; keep weights and sums in `float32` |
-| `float8_e4m3fn` | ±448 | very coarse | use one scale factor per tensor or block; suits weights and activations |
+| `float8_e4m3fn` | ±448 | very coarse | use one scale factor per tensor or block (section 9); suits weights and activations |
 | `float8_e5m2` | ±57,344 | coarser still | the same; suits gradients (if each small block has its own scale factor, E4M3 works for these too; lecture 10) |
 
 *Try it yourself:* let the weight be 0.1 instead of 1, with the same step. Where does it get stuck now? `gap` tells you
@@ -997,9 +996,10 @@ r"""
 
 ## 8 · Every number there is
 
-There are only 256 patterns of eight bits and 65,536 of sixteen, few enough to look at *all* of them. Your
-decoder will read every pattern of four formats, and we'll compare each result with PyTorch's. Then we go the other way:
-PyTorch converts your number back into the format, and the bits must be the ones that you started with.
+There are only 256 patterns of eight bits and 65,536 of sixteen, few enough to look at *all* of them. Your decoder will
+read every pattern of four formats, and we'll compare each result with PyTorch's. Then we go the other way: PyTorch
+converts your number back into the format, and the bits must be the ones that you started with. (We leave out NaN: all
+its patterns become the same Python `nan`, so there's no way back.)
 
 **Predict.** How many of the 65,536 patterns of `float16` are NaN?
 """
@@ -1078,12 +1078,13 @@ You could do the same for a format that's published next year. All you need is i
 
 NVIDIA's Blackwell GPUs, such as the B200, also multiply 4-bit numbers in their *tensor cores*, units that multiply
 small matrices (lecture 05). **FP4** is the 4-bit format E2M1: one sign bit, two exponent bits and one mantissa bit,
-with a bias of 1. Since there are only 16 patterns, its designers gave up every special case: there's no infinity and no
-NaN, and the highest exponent is an ordinary one. The two zeros are still there.
+with a bias of 1. Since there are only 16 patterns, its designers gave up the special case at the top: there's no
+infinity and no NaN, and the highest exponent is an ordinary one. The other special case is still there: exponent field
+0 means zero or a subnormal number.
 
-Your decoder would take the highest exponent for a special one or, with `finite=True`, the largest number for NaN. But a
-trick helps: put a 0 in front of the two exponent bits. That makes a field of three bits whose highest value never
-occurs. With three exponent bits the bias is 3 instead of 1, so each number comes out as a quarter of the right one.
+Your decoder would treat the highest exponent as special or, with `finite=True`, the largest number as NaN. But a trick
+helps: put a 0 in front of the two exponent bits. That makes a field of three bits whose highest value never occurs.
+With three exponent bits the bias is 3 instead of 1, so each number comes out as a quarter of its true value.
 """
 
 
@@ -1118,11 +1119,12 @@ assert ratio == 12 and len(set(fp4)) == 15  # 0 and −0 are the same number
 r"""
 FP4's fifteen numbers cover hardly any range: the largest, 6, is only 12 times the smallest positive one. If a whole
 tensor shares one scale factor, then a single large element can turn most of the others into 0. **Block scaling** splits
-a tensor into small blocks of neighboring elements and stores one scale factor for each block. An element is
-approximately its code's number times the scale of its block, so a large element costs range only in its own block. For
-example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05 gives 6, −0.4 and 2, and −0.4 is rounded to −0.5.
+a tensor into small blocks of neighboring elements and stores one scale factor for each block. Each element is stored as
+a bit pattern, its *code*, and is approximately the number that this code represents times the scale of its block. So a
+large element pushes others toward 0 only in its own block. For example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05
+gives 6, −0.4 and 2, and −0.4 is rounded to −0.5, the nearest number in FP4.
 
-| format | elements | block | scale of each block | of the whole tensor |
+| format | elements | block | scale of each block | scale of the whole tensor |
 |---|---|---|---|---|
 | MXFP8 | E4M3 or E5M2 | 32 | E8M0 | |
 | MXFP4 | E2M1 | 32 | E8M0 | |
@@ -1130,10 +1132,10 @@ example, dividing 0.3, −0.02 and 0.1 by a scale of 0.05 gives 6, −0.4 and 2,
 
 The first two are *microscaling* (MX) formats ([arXiv:2310.10537](https://arxiv.org/abs/2310.10537)), which the Open
 Compute Project specified in 2023. **E8M0** is an 8-bit format for scales: it's all exponent, with no sign and no
-mantissa, and the code $n$ means $2^{n - 127}$. It has neither 0 nor infinity, and 255 means NaN. NVFP4
-([arXiv:2509.25149](https://arxiv.org/abs/2509.25149)) is NVIDIA's. Its scales have three bits of mantissa, so they can
-fit a block more closely than a power of two, but much less range than E8M0. That's why the whole tensor has another
-scale, in `float32`.
+mantissa, and the code $n$ means $2^{n - 127}$. It has neither 0 nor infinity, and the code 255 means NaN. NVFP4
+([arXiv:2509.25149](https://arxiv.org/abs/2509.25149)) is NVIDIA's. Its scales have three mantissa bits, so they can fit
+a block more closely than powers of two can, but they have much less range than E8M0. That's why the whole tensor has
+another scale, in `float32`.
 """
 
 # %% tags=["item-89"]
@@ -1183,7 +1185,7 @@ assert round(gigabytes["NVFP4"], 1) == 39.4 and weights_of_70b * 2 / 1e9 == 140
 r"""
 With blocks of 32, the scales add a quarter of a bit per value; with blocks of 16, half a bit. (The four bytes for the
 whole tensor are negligible.) In lecture 10 you'll write the code for the other direction, from numbers to codes and
-scales, and see how many elements smaller blocks save from becoming 0.
+scales, and see how many elements smaller blocks keep from becoming 0.
 
 *Try it yourself:* how many bits per value would blocks of 8 take, or blocks of 128?
 

@@ -44,8 +44,8 @@ show_progress()
 r"""
 ## 1 · One gradient, and who keeps it
 
-Let's start with a very small model: a vector of three weights and one example, whose output should be 5. The *loss* is
-a number that says how wrong the output is:
+Let's start with a very small model: a vector $w$ of three weights. There's a single example $x$, and the output for it,
+$x \cdot w$, should be 5. The *loss* is a number that says how wrong the output is:
 
 $$\text{loss} = \tfrac12 (x \cdot w - 5)^2 .$$
 
@@ -89,8 +89,8 @@ r"""
 path it followed. As you computed the loss, PyTorch recorded each operation that had an input requiring a gradient. This
 record is the **computational graph**: a node for each operation, with links to the operations that produced its inputs.
 **Autograd** is the part of PyTorch that records the graph and computes gradients along it. You reach the graph through
-the result's `grad_fn`; from there, follow the links from each node to the nodes of the operations that produced its
-inputs. (They come *next* on the way back, so the attribute is called `next_functions`.)
+the result's `grad_fn`. From there, each node's links are in its attribute `next_functions`: on the way back, the
+operations that produced the inputs come *next*.
 """
 
 
@@ -183,10 +183,10 @@ away?
 Write `who_keeps_grad(loss, tensors)`. For each name in `tensors`, it returns `True` if `loss.backward()` would store a
 gradient in that tensor's `.grad`, and `False` otherwise. It must not change anything: afterward, every `.grad` must be
 what it was before, even for tensors that aren't in `tensors`, and `loss.backward()` must still work and fill the same
-`.grad` attributes as it would have without your function. A `.grad` that exists already, from an earlier step, proves
-nothing. `tensors` may be empty. `loss` is the result of a recorded operation and may itself be among `tensors`. Each
-operation in the graph is one of PyTorch's own and produces one tensor. There are at most a few hundred operations, and
-none of them uses activation checkpointing (section 5).
+`.grad` attributes as it would have without your function. A `.grad` may exist already, from an earlier step, so its
+presence proves nothing. `tensors` may be empty. `loss` is the result of a recorded operation and may itself be among
+`tensors`. Each operation in the graph is one of PyTorch's own and produces one tensor. There are at most a few hundred
+operations, and none of them uses activation checkpointing (section 5).
 """
 
 
@@ -219,16 +219,16 @@ check("who_keeps_grad")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>print_graph</code> above already walks the graph. Collect the nodes that it meets, each once, instead of printing them.</details>
-<details><summary>Hint 2</summary>How do you get from a node to its leaf, and from an intermediate tensor to its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And each tensor says whether it <code>retains_grad</code>.</details>
+<details><summary>Hint 2</summary>How do you get from a node to its leaf, and from an intermediate tensor to its node? Only AccumulateGrad nodes have a <code>variable</code> (compare it with <code>is</code>). And a tensor's <code>retains_grad</code> says whether it was asked to keep its gradient.</details>
 
 ### Why is `.grad` None? (optional)
 
 **Why it matters.** "Why is `.grad` None?" is a question you'll ask yourself late one night. If `backward()` has run and
 nothing has cleared the gradients since, there are four usual answers: the tensor doesn't require a gradient, it isn't a
 leaf, the loss doesn't depend on it, or an operation between it and the loss wasn't recorded. You can now tell which one
-applies. (An operation such as `split` needs care: it makes several tensors with one node, so the graph reaches that
-node even if the loss depends on only some of those tensors. The others get no gradient.) Here's one tensor for each of
-the four answers, and one that gets its gradient:
+applies. (An operation such as `split` needs care: it returns several tensors that share one node, so the graph reaches
+that node even if the loss depends on only some of those tensors. The others get no gradient.) Here's one tensor for
+each of the four answers, and one that gets its gradient:
 """
 
 # %%
@@ -326,8 +326,8 @@ shrinks in proportion to $h^2$, while that of the forward difference shrinks in 
 is so small that the two values agree in nearly all their digits, and what's left after the subtraction is mostly
 rounding error. So use *central differences in float64 with $h$ around $10^{-5}$* (for values of magnitude around 1).
 
-*Try it yourself:* in `slope_error`, take the slope at 1,000 instead of 1 (in `one` and in `math.cos`). Which
-side of the V moves, and why?
+*Try it yourself:* in `slope_error`, take the slope at 1,000 instead of 1 (in `one` and in `math.cos`). Which side of
+the V-shaped curves moves, and why?
 
 ### Exercise 6.2 · A gradient without autograd &nbsp; ★★☆ &nbsp; 10 minutes
 
@@ -365,8 +365,8 @@ r"""
 **Why it matters.** If you write a backward pass by hand, this is how you find out whether it's right. PyTorch's
 `torch.autograd.gradcheck` works the same way. You'll use your own version in the next section.
 
-It also shows how much work autograd spares you. Central differences need two evaluations *per parameter*. How much
-would the gradient of a small model cost this way?
+The exercise also shows how much work autograd saves you. Central differences need two evaluations *per parameter*. How
+much would the gradient of a small model cost this way?
 """
 
 # %%
@@ -384,8 +384,9 @@ assert step_work == 3 * forward
 
 # %% [markdown]
 r"""
-That's 11,264 forward passes, two for each of the 4,608 parameters and 1,024 input numbers, against 3. For a model with
-8 billion parameters it would be 16 billion against the same 3. But why 3? Let's count.
+That's 11,264 forward passes, two for each of the 4,608 parameters and 1,024 input numbers. Autograd computes the same
+gradients for the price of 3. For a model with 8 billion parameters, it would be 16 billion against the same 3. But why
+3? Let's count.
 
 ## 3 · Two layers, product by product
 
@@ -449,8 +450,8 @@ assert torch.allclose(grads["h2"], 2 * h2 / (b * k))
 
 # %% [markdown]
 r"""
-The backward pass starts at $h_2$, where the gradient is elementwise: $2 h_2 / BK$, since the mean divides by the number
-of elements. A gradient always has the shape and the dtype of its tensor.
+The backward pass starts at $h_2$. Its gradient is $2 h_2 / BK$, since the mean divides by the number of elements. A
+gradient always has the shape and the dtype of its tensor.
 
 **The weights $w_2$.** The number $w_2[j, k]$ is used once for each token $i$: it multiplies $h_1[i, j]$, and the
 product is added to $h_2[i, k]$. So it changes the loss through each of the $B$ tokens, and these contributions add up.
@@ -481,7 +482,7 @@ number is multiplied by $K$ weights, one for each output of its own token:
 
 $$\nabla h_1[i, j] = \sum_k w_2[j, k] \; \nabla h_2[i, k]$$
 
-These are the same triples, summed over a different index. Again it takes $2BDK$ FLOPs.
+These are the same triples, but now the sum runs over a different index. Again it takes $2BDK$ FLOPs.
 """
 
 # %% tags=["item-65"]
@@ -501,8 +502,8 @@ r"""
 $\nabla w_1[j, l] = \sum_i x[i, j] \, \nabla h_1[i, l]$, with triples of a token, an input and an output. It takes
 $2BDD$ FLOPs.
 
-So each layer needs *three products of the same size*, one forward and two backward. Written with `einsum`, all three
-products use the same three indices, and each sums over a different one:
+So the second layer needs *three products of the same size*, one forward and two backward. Written with `einsum`, all
+three use the same three indices, and each sums over a different one:
 
 | product | sums over | einsum | FLOPs |
 |---|---|---|---|
@@ -562,7 +563,7 @@ check("gradients_by_hand")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Go forward and keep h1 and h2. The backward pass starts with the gradient of h2, elementwise: 2 · h2 / (B · K). Then come w2, h1, w1, in that order.</details>
+<details><summary>Hint 1</summary>Go forward and keep h1 and h2. The backward pass starts with the gradient of h2, which is 2 · h2 / (B · K). Then come w2, h1, w1, in that order.</details>
 <details><summary>Hint 2</summary>Let the shapes guide you. The gradient of w2 is [H, K]; you have h1, [B, H], and the gradient of h2, [B, K]. Over which index do you have to sum?</details>
 
 **Why it matters.** This is the backward pass of every linear layer. When you define an operation that needs its own
@@ -587,8 +588,8 @@ for name, mine, checked in zip(
 r"""
 ## 4 · Two, four, six
 
-Each layer computes one product forward and two backward, all of the same size. So the backward pass costs twice as much
-as the forward pass. With 2 FLOPs per parameter per token for the forward pass, that gives
+If every layer computes one product forward and two backward, all of the same size, the backward pass costs twice as
+much as the forward pass. With 2 FLOPs per parameter per token for the forward pass, that gives
 
 $$\underbrace{2}_{\text{forward}} + \underbrace{2}_{\nabla w} + \underbrace{2}_{\nabla h} = 6
 \qquad\qquad \text{FLOPs of a training step} \approx 6 \cdot \text{tokens} \cdot \text{parameters}$$
@@ -647,7 +648,7 @@ assert with_x - backward == 2 * B * D * D
 # %% [markdown]
 r"""
 It skips $\nabla x$. The data isn't a parameter, so nobody needs its gradient, and no gradient further back is computed
-from it. Autograd computes *a product for each gradient that's needed, and no others*.
+from it. Autograd computes *one product for each gradient that's needed, and nothing else*.
 
 How much does that matter? For two equal layers it's a sixth of what the rule says, and with more layers it's less. In a
 language model it doesn't matter at all: the input of the first linear layer comes from the *embedding table*, which
@@ -678,7 +679,8 @@ r"""
 Does the clock agree with the count? The next cell times such a chain of layers on your device, with an input that
 requires a gradient: first the forward pass alone, then the forward and backward passes together.
 
-**Predict.** On *your* clock, what's the ratio of the time for both passes to the time for the forward pass alone?
+**Predict.** By the count, both passes together are exactly 3 times the work of the forward pass alone. On *your* clock,
+what's the ratio of the times?
 """
 
 # %%
@@ -721,17 +723,17 @@ assert flops["step"] == 3 * flops["forward"]
 
 # %% [markdown]
 r"""
-The count is exactly 3. On an idle machine, the ratio of the times is about the same or slightly higher, because the
-backward products read their matrices in a different order and memory has to be allocated for the gradients. (If your
-ratio is 2 or 6, something disturbed the measurement: compare the spreads.) Since count and time agree, you can plan a
-training run by counting.
+On an idle machine, the ratio of the times is about 3 or slightly higher, because the backward products read their
+matrices in a different order and memory has to be allocated for the gradients. (If your ratio is 2 or 6, something
+disturbed the measurement: compare the spreads.) For matrix products, then, the count predicts the time. A real model
+also spends time on elementwise operations, which aren't in the count (lecture 05), so its ratio may differ.
 
 *Try it yourself:* put an `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
 ### Find the mistake: another way to get six
 
 You'll also meet this derivation: "For each parameter and token, 2 FLOPs forward, 2 backward, and 2 for the update of
-the parameter." The sum is right, so no calculation with the sum will show the mistake. As code:
+the parameter." The sum is right, so no calculation with the sum will show the mistake. Here it is as code:
 """
 
 
@@ -751,8 +753,9 @@ r"""
 Write `step_parts(parameters, micro_batches, update_flops)`. It returns three integers, the exact FLOPs of the forward
 passes, of the backward passes, and of the update in *one* training step. The batch is processed in parts:
 `micro_batches` is a list with the number of tokens in each, at least one. Each part goes through the model forward and
-backward, and the gradients add up (section 1). Then the optimizer updates each parameter once, with `update_flops`
-FLOPs. All of the `parameters` are trained weights of linear layers, and the input's gradient is needed.
+backward, and the gradients add up (section 1; leave out these additions). Then the optimizer updates each parameter
+once, with `update_flops` FLOPs per parameter. All of the `parameters` are trained weights of linear layers, and the
+input's gradient is needed.
 """
 
 
@@ -772,12 +775,12 @@ check("step_parts")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>How many products of what size does a layer compute backward? And how often is a parameter updated in a step with a million tokens?</details>
-<details><summary>Hint 2</summary>Forward and backward, only the sum of the tokens matters. The update doesn't know how many there were.</details>
+<details><summary>Hint 1</summary>How many products does a layer compute in the backward pass, and of what size? And how often is a parameter updated in a step with a million tokens?</details>
+<details><summary>Hint 2</summary>For the forward and backward passes, only the total number of tokens matters. The update doesn't depend on it.</details>
 
 **Why it matters.** The wrong derivation gets the 6 right and everything else wrong: how long the backward pass takes,
-what freezing or recomputing saves or costs, and what happens to the update in a larger batch. PyTorch's counter agrees
-with you:
+what you save by training only part of a model (exercise 6.5), what it costs to compute activations twice (section 5),
+and what happens to the update in a larger batch. PyTorch's counter agrees with you:
 """
 
 # %% tags=["error-30"]
@@ -810,7 +813,7 @@ linear layers without biases. Layer $i$ turns `widths[i]` numbers into `widths[i
 weights require a gradient, and `input_needs_grad` says whether the chain's input does. Count the products that are
 *needed*, as autograd does, and nothing else. If no gradient is needed anywhere, the answer is 0. There are at most a
 few hundred layers. Your count must be exact, even for sizes that wouldn't fit in any machine's memory; floats, with
-their 53 bits, can't represent every whole number that large.
+their 53 bits, can't represent every integer that large.
 """
 
 
@@ -982,10 +985,11 @@ itself. In a **mixture of experts** (MoE), a layer has many feed-forward blocks,
 only a few of them. A small linear layer, the **router**, gives each expert a score for each token. Only the experts
 with the highest scores process the token, and their outputs are added up, weighted by the scores.
 
-So such a model has two sizes. Its *total* is the number of all its parameters. A model's **active parameters** are
-those that take part in computing one token. An expert that a token doesn't use takes no part in that token's products,
-forward or backward, so the rule becomes *6 × active parameters* per token. Memory depends on the total: the next token
-may need any expert, so all of them have to be there. Here's such a layer with 8 experts, 2 for each token, counted:
+So such a model has two sizes. Its *total* counts all of its parameters. A model's **active parameters** are those that
+take part in computing one token. An expert that a token doesn't use takes no part in that token's products, forward or
+backward, so the rule becomes *6 × active parameters* per token. Memory depends on the total: the next token may need
+any expert, so all of them have to be there. Let's count the FLOPs of such a layer, with 8 experts, of which each token
+uses 2:
 """
 
 
@@ -1059,15 +1063,15 @@ reconcile("Llama 3 405B's training", guess, times, "times the FLOPs of DeepSeek-
 
 assert round(times, 1) == 11.6
 assert f"{work['DeepSeek-V3']:.1e}" == "3.3e+24"
-assert round(held["DeepSeek-V3"] / held["Llama 3 405B"], 2) == 1.65
+assert round(held["DeepSeek-V3"] / held["Llama 3 405B"], 1) == 1.7
 assert round(held["DeepSeek-V3"] / 1e12, 2) == 1.34
 
 # %% [markdown]
 r"""
 The larger model took less than a tenth of the work. The price is memory: 1.34 TB for the weights alone, at two bytes
-each, 1.65 times as much as Llama's weights take. And each expert sees only some of the tokens, in our layer a quarter
-of them on average. So its matrix products have fewer rows, and fewer rows mean a lower arithmetic intensity (lecture
-05).
+each, about 1.7 times as much as Llama's weights take. And each expert sees only some of the tokens, in our layer a
+quarter of them on average. So its matrix products have fewer rows, and fewer rows mean a lower arithmetic intensity
+(lecture 05).
 
 What else is there? Biases and normalization layers have parameters, too, but only a few, and these take part in no
 matrix product. An optimizer such as SGD or AdamW does a handful of operations for each parameter, but only once per
@@ -1075,8 +1079,8 @@ matrix product. An optimizer such as SGD or AdamW does a handful of operations f
 product, so they add nothing to our count, although they take time.
 
 *Try it yourself:* how many tokens does each expert of `layer` get? Print
-`layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would set the
-time of a step?
+`layer.router(x).topk(2).indices.flatten().bincount()`. If each expert were on a GPU of its own, which one would
+determine how long a step takes?
 
 ### Exercise 6.6 · Better than 6N &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1131,9 +1135,10 @@ When you compare two MFUs, check whether both include the second term, and which
 
 Now let's count a real model. This is Llama 3, with the shapes from its paper (*The Llama 3 Herd of Models*, 2024, table
 3; the released vocabulary has 128,256 tokens). On the meta device it takes no memory, even with 405 billion parameters.
-Two things are new, and neither changes our formula. Several heads share their keys and values, so those matrices are
-smaller, but each head still computes its own scores. And the feed-forward block has three matrices. (We left out the
-rotary position embeddings, RoPE; they're elementwise and have no parameters.)
+Two things are new, and neither changes our formula. Several heads share their keys and values, so the matrices that
+compute these are smaller, but each head still computes its own scores. And the feed-forward block has three matrices.
+(We left out the rotary positional embeddings, RoPE, which encode where each token is; they're elementwise and have no
+parameters.)
 """
 
 
@@ -1164,7 +1169,7 @@ class Layer(nn.Module):
 
 
 class Llama(nn.Module):
-    """Llama 3 on one sequence, without position embeddings."""
+    """Llama 3 on one sequence, without positional embeddings."""
 
     def __init__(
         self, layers: int, d: int, heads: int, kv_heads: int, hidden: int, vocab: int
@@ -1206,8 +1211,8 @@ print(
 
 # %% [markdown]
 r"""
-The rule makes two errors in opposite directions: it counts the table, which makes it too high, and ignores attention,
-which makes it too low. At one context length they cancel, and $6N$ is exactly right for the wrong reasons.
+The two errors from the trap in section 5 (counting the table, ignoring attention) have opposite signs. At one context
+length they cancel, and $6N$ is exactly right for the wrong reasons.
 
 **Predict.** At how many tokens of context does this happen? (The rule charges 6 FLOPs for each of the table's
 `vocab · d` weights.)
@@ -1352,8 +1357,8 @@ $12\,L\,d\,T$ equal to 6 FLOPs for each weight that multiplies, then check with 
 ## Takeaways
 
 **Mechanics.** `backward()` fills the `.grad` of the leaves that require a gradient and that the graph reaches; use
-`retain_grad()` for intermediate tensors. Each linear layer needs three products of $2BDK$ FLOPs: forward,
-$\nabla w = h^\top \nabla y$, $\nabla h = \nabla y\, w^\top$. A training step takes
+`retain_grad()` for intermediate tensors. Each linear layer $y = h\,w$ needs three products of $2BDK$ FLOPs: the forward
+one, $\nabla w = h^\top \nabla y$, and $\nabla h = \nabla y\, w^\top$. A training step takes
 $6 \cdot \text{tokens} \cdot \text{parameters}$ FLOPs, with five corrections. For each token, add $12\,L\,d\,T$ for
 attention in $L$ layers, and subtract 6 for each weight of a table that's only looked up. (In a mixture of experts,
 count only the active parameters.) If the first layer's input is data, subtract the product for its gradient.
@@ -1364,10 +1369,11 @@ float64.
 thumb works. At one context length, two errors cancel, and a wrong rule looks correct. When you quote an MFU, say what
 was counted.
 
-**Intuitions.** The gradient for all parameters costs as much as two forward passes, not one or two forward passes per
-parameter. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of the 8B model's work.
-The wider the model, the longer the context at which attention takes over. Freezing spares you the gradients of the
-frozen weights and the whole backward pass through the layers in front of the first trained one, but not the rest.
+**Intuitions.** The gradient for all parameters together costs as much as two forward passes; with differences, it would
+be one or two *per parameter*. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of
+the 8B model's work. The wider the model, the longer the context at which attention takes over. Freezing saves you the
+gradients of the frozen weights and the whole backward pass through the layers in front of the first trained one, but
+not the rest.
 
 Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs. How
 do you build one, and what values should its weights start with?

@@ -172,9 +172,9 @@ assert torch.allclose(grad, grad[:1].expand(6, 8))  # six outputs, one gradient
 
 # %% [markdown]
 r"""
-So we draw them at random. The obvious choice is `torch.randn`, with mean 0 and standard deviation 1. The **standard
-deviation** (we'll write *std*) says how far from the mean a number typically is; its square is the **variance**. Take
-one layer with 16,384 inputs, which have std 1 as well. Each output is a sum over all inputs:
+So we draw the weights at random. The obvious choice is `torch.randn`, with mean 0 and standard deviation 1. The
+**standard deviation** (we'll write *std*) says how far from the mean a number typically is; its square is the
+**variance**. Take one layer with 16,384 inputs, which have std 1 as well. Each output is a sum over all inputs:
 
 $$y_j = \sum_{i=1}^{d_\text{in}} x_i \, w_{ij}$$
 
@@ -249,14 +249,14 @@ assert widths[-1] / widths[0] == 1_024 and wide / narrow == 32
 
 # %% [markdown]
 r"""
-You may read that the outputs are "linear in the number of inputs". Their *variance* is. From 16 inputs to 16,384, 1,024
-times as many, the outputs themselves become only 32 times as large.
+You may read that the outputs are "linear in the number of inputs". Their *variance* is. With 16,384 inputs instead of
+16, which is 1,024 times as many, the outputs themselves are only 32 times as large.
 
 A single layer that multiplies by 128 would be no problem. But its outputs are the inputs of the next layer, which
 multiplies again. Two such layers give 16,384, and with the third you're beyond the limit of `float16`, 65,504.
 
 *Try it yourself:* take inputs that are all positive, `torch.rand`. Is the std of the outputs still proportional to the
-*std* of `x`, or to the square root of the mean of its squares? (Section 3 needs the answer.)
+*std* of `x`, or to the square root of the mean of its squares? (You'll need the answer in section 3.)
 
 ## 3 · Three initializers
 
@@ -273,12 +273,12 @@ $$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operat
 
 - **LeCun initialization** (LeCun and others, 1998) keeps the std of the outputs at 1: the weights get variance
   $1/\text{fan\_in}$. This is the rule of section 2.
-- **Glorot initialization** (Glorot and Bengio, 2010) also considers the gradients, which keep their std if the weights
-  have variance $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it takes the mean of the two
-  fans: variance $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's first name.)
-- **Kaiming initialization** (He and others, 2015; Kaiming is He's first name) considers the function *between* layers.
-  A **ReLU** sets negative numbers to 0 and keeps the others. This halves the mean of the squares, and the weights
-  compensate for it: variance $2/\text{fan\_in}$.
+- **Glorot initialization** (Glorot and Bengio, 2010) also takes the gradients into account, which keep their std if the
+  weights have variance $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it takes the mean of
+  the two fans: variance $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's first name.)
+- **Kaiming initialization** (He and others, 2015; Kaiming is He's first name) takes into account the function *between*
+  layers. A **ReLU** sets negative numbers to 0 and keeps the others. This halves the mean of the squares, and the
+  weights compensate for it: variance $2/\text{fan\_in}$.
 """
 
 # %%
@@ -294,7 +294,8 @@ r"""
 Be careful with the second number printed above, the variance. After a ReLU the mean is no longer 0, so the variance and
 the mean square differ. What matters for the next sum is the *mean square*: the terms of that sum are $x_i w_{ij}$, and
 the weights are independent and have mean 0, so each term has mean 0 and variance
-$\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$. Whether the mean of $x$ is 0 doesn't matter.
+$\mathbb{E}[(x_i w_{ij})^2] = \mathbb{E}[x_i^2]\,\sigma^2$, where $\mathbb{E}$ stands for the mean. Whether the mean of
+$x$ is 0 doesn't matter.
 
 Here are all three rules applied to a matrix with four times as many outputs as inputs, forward and backward.
 """
@@ -411,7 +412,7 @@ r"""
 
 **Why it matters.** A factor of $\sqrt2$ looks like a detail, but across 50 layers it's applied 50 times.
 
-Here's your function beside PyTorch's initializers, which expect `[fan_out, fan_in]`:
+Here's your function next to PyTorch's initializers, which expect `[fan_out, fan_in]`:
 """
 
 # %%
@@ -433,7 +434,7 @@ r"""
 
 A normal distribution has no largest value. Of a hundred million weights, you should expect 57 to be more than five
 standard deviations from 0, by chance alone. That's why many initializers use the *truncated normal* (lecture 01), in
-which nothing lies beyond, say, three standard deviations. In PyTorch, `a` and `b` say where to cut:
+which nothing is beyond, say, three standard deviations. In PyTorch, `a` and `b` say where to cut:
 """
 
 # %% tags=["item-72"]
@@ -470,8 +471,9 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 # %% [markdown]
 r"""
 Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the standard normal
-distribution and $P$ the probability that a number lies within $\pm c$ standard deviations. Then the std after the cut
-is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
+distribution and $P$ the probability that a number is within $\pm c$ standard deviations. (A **probability** is a number
+from 0 to 1 that says how likely something is.) Then the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what
+it was.
 """
 
 
@@ -494,7 +496,7 @@ assert round(kept(2), 2) == 0.88
 
 # %% [markdown]
 r"""
-Cutting at ±3 costs 1.3%. That sounds like nothing, but remember the number 0.9866.
+Cutting at ±3 costs 1.3% of the std. That sounds like nothing, but remember the number 0.9866.
 
 *Try it yourself:* which cut halves the std? (Use `kept`, with values below 1.)
 
@@ -505,9 +507,9 @@ the CPU. You may assume that nobody has changed PyTorch's default dtype and devi
 distribution with mean 0 and std `std`, *given that* each lies within ±3 · `std`. (So the std of the result is 0.9866 ·
 `std`.) `shape` is a tuple or list of one or more sizes, which may be 0, and `std` is positive. All randomness comes
 from `generator`, a `torch.Generator`: the same state gives the same numbers, two calls in a row give different ones,
-and PyTorch's global generator isn't changed. Draw many numbers at a time, since a matrix has millions, and then redraw *only* those that
-lie outside: if you redrew the whole tensor until none did, you'd wait forever. Write the redrawing yourself: nothing
-from `torch.nn.init` may be called.
+and PyTorch's global generator isn't changed. Draw many numbers at a time, since a matrix has millions, and then redraw
+*only* those outside: redrawing the whole tensor until all are inside would take forever. Write the redrawing yourself:
+nothing from `torch.nn.init` may be called.
 """
 
 
@@ -532,8 +534,9 @@ r"""
 <details><summary>Hint 1</summary>Draw all numbers. While any of them are outside, draw those again, and only those.</details>
 <details><summary>Hint 2</summary>With a mask of bools, <code>numbers[mask] = …</code> replaces only those that it marks; how many is that? It's simplest to work with std 1 and multiply at the end.</details>
 
-**Why it matters.** With a generator of its own, an initialization is reproducible, whatever else draws random
-numbers in the same program. And you now know that a truncated normal is neither clamped nor cut at the value 3.
+**Why it matters.** With a generator of its own, an initialization is reproducible, whatever else draws random numbers
+in the same program. And you now know two things about a truncated normal: numbers outside are redrawn, not clamped, and
+the cut is at three standard deviations, not at the value 3.
 
 ## 5 · A model
 
@@ -731,33 +734,32 @@ assert Suspicious(256, 6)(torch.randn(1, 256)).shape == ()
 
 # %% [markdown]
 r"""
-The first backward pass works. The second one fails because of the shift, which was computed once, in `__init__`, and
-the error message doesn't say so. Without the shift there's no error at all: only the last layer is trained, on top of
-six random ones, and the loss still goes down. So before any training, *look at what's registered*: names, shapes, and
-the total number of parameters. If a model is wrong, that number usually is, too.
+The first backward pass works. The second one fails because of the shift, which was computed once, in `__init__`, but
+the error message doesn't mention it. Without the shift there's no error at all: only the last layer is trained, on top
+of six random ones, and the loss still goes down. So before any training, *look at what's registered*: names, shapes,
+and the total number of parameters. If a model is wrong, that number usually is, too.
 
 *Try it yourself:* repair `Suspicious` until it has eight parameters and one buffer, and accepts a batch of one.
 
 ## 6 · How large is a model?
 
 In the next lectures we'll work out bytes and FLOPs from the number of parameters. That number isn't always clear, so
-let's look at a real model, the smallest GPT-2. It's a Transformer with these parts:
+let's look at a real model, the smallest GPT-2. It's a Transformer with these parts, which later lectures use, too:
 
 - The *vocabulary* is the set of all tokens. An **embedding** is a vector that represents a token; the embedding table
   has one for each token of the vocabulary.
 - A **positional embedding** is a vector that represents a position in the text. It's added to the token's embedding,
-  since attention alone can't tell positions apart.
+  because the scores of attention depend only on what the tokens contain, not on where they are.
 - Each layer has an attention block (lecture 04) and a **feed-forward block**: two linear layers with a nonlinear
   function between them. The first makes each vector four times as wide, and the second restores the width.
-- **GELU**, GPT-2's nonlinear function, is a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the probability
-  that a standard normal random variable is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
+- **GELU**, GPT-2's nonlinear function, is a smooth relative of the ReLU that multiplies $x$ by $\Phi(x)$, the
+  probability that a standard normal random variable is below $x$: $\operatorname{GELU}(x) = x \, \Phi(x)$.
 - A **residual connection** adds a block's input to its output, so each block only has to compute a change.
 - A **norm**, such as LayerNorm or RMSNorm, rescales each vector to a standard size before a block reads it.
 - **Dropout** sets randomly chosen numbers to zero during training and scales up the others, so that the model doesn't
   rely on any single one; in evaluation it does nothing.
 - The output layer computes the logits. A **logit** is the score of one token of the vocabulary before softmax; softmax
-  turns all logits into probabilities. (A **probability** is a number from 0 to 1 that says how likely something is;
-  those of all tokens add up to 1.)
+  turns all logits into probabilities, which add up to 1.
 
 Three things make "the number of parameters" ambiguous: tensors with two
 names, parameters that aren't trained, and tensors that aren't parameters.
@@ -844,12 +846,12 @@ check("count_parameters")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>model.parameters()</code> yields all of them, each once.</details>
-<details><summary>Hint 2</summary>Each parameter knows how many numbers it has, and whether it requires a gradient. Remember that you can go through a generator only once.</details>
+<details><summary>Hint 2</summary>You can ask each parameter for its number of elements, and whether it requires a gradient. Remember that you can go through a generator only once.</details>
 
 **Why it matters.** The number of parameters is the first entry in every memory and FLOP budget. Whether the smallest
 GPT-2 has 124 or 163 million parameters depends only on whether you count the table once or twice.
 
-### A model of 70 billion parameters, in no memory
+### A model of 70 billion parameters that takes no memory
 
 To count a model's parameters, you don't need to hold them in memory. On the *meta* device a tensor has a shape and a
 dtype but no storage (lectures 01 and 06). If you use `torch.device("meta")` as a context manager, every tensor created
@@ -908,7 +910,7 @@ r"""
 ### Exercise 7.5 · Bytes of a model &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `model_bytes(model)`. It returns how many bytes the elements of the model's parameters and buffers take, whether
-they're trained or frozen, saved or not. Each has a dtype of its own. A parameter or a buffer with several names counts
+they're trained or frozen, saved or not. Their dtypes may differ. A parameter or a buffer with several names counts
 once, and for one that's part of a larger storage, only its own elements count. The function must work on the meta
 device, where every tensor's address is 0. (No tensor is both a parameter and a buffer.)
 """
@@ -1180,8 +1182,8 @@ assert 4.5 + 4 * (31 - 1) < 128 < 4.5 + 4 * (32 - 1)
 
 # %% [markdown]
 r"""
-The result is NaN, although the only thing wrong with this model is the scale of its weights. (bfloat16 has the same
-range. In float16, it would have failed in layer 4.)
+The result is NaN, because sums in the next layers contain infinities of both signs (lecture 02). All that's wrong with
+this model is the scale of its weights. (bfloat16 has the same range. In float16, it would have failed in layer 4.)
 
 Now all four. Some of these numbers don't fit into `float32`, so we measure in `float64`, on the CPU. The predictions
 come from your functions and account for the cut: they use `kept(3)` times the std.
@@ -1276,7 +1278,7 @@ logarithmic. And in a network whose outputs vanish toward the last layer, the gr
 in the middle of such a network gets inputs near 0, and its gradient is nearly 0 too.
 
 Which rule is right depends on what's between the layers. Your `Cruncher` has no ReLUs. There LeCun's rule keeps the std
-at 1, and with Kaiming's it explodes.
+at 1, and Kaiming's makes it explode.
 """
 
 # %%
@@ -1289,10 +1291,10 @@ assert f"{math.sqrt(1 / 2) ** 50:.0e}" == "3e-08"  # LeCun's with ReLUs
 
 # %% [markdown]
 r"""
-Now try other networks of this kind; the widget shows each measurement beside its prediction. (*Gain* multiplies the
+Now try other networks of this kind; the widget shows each measurement next to its prediction. (*Gain* multiplies the
 weights. With a *residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1
-can the gain be before fifty layers make a difference? And which initialization vanishes without residual connections
-but not with them?
+can the gain be before the std after fifty layers is off by more than a factor of 10? And with ReLUs, for which
+initialization do the outputs vanish without residual connections, but stay within a factor of 10 of 1 with them?
 """
 
 # %%
@@ -1304,11 +1306,11 @@ initialization.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
 r"""
 ### The last 1.3% (optional)
 
-On the logarithmic axis of that plot of the four initializations, Kaiming's line looks flat. Look closer. It starts at
-$\sqrt2$ (the first layer doesn't need the factor 2), and the cut leaves each layer with 0.9866 of the std that you
-asked for.
+(This section uses your `truncated_normal` from exercise 7.2.) In the plot of the four initializations, with its
+logarithmic axis, Kaiming's line looks flat. Look closer. It starts at $\sqrt2$ (the first layer doesn't need the factor
+2), and the cut leaves each layer with 0.9866 of the std that you asked for.
 
-**Predict.** With a factor of 0.9866 per layer, what fraction is left after 50 layers?
+**Predict.** With a factor of 0.9866 per layer, what fraction is left after 50 layers? (Guess before you calculate.)
 """
 
 # %%
@@ -1322,7 +1324,7 @@ assert round(kept(3) ** depth, 2) == 0.51
 r"""
 About half is left. Can we see that in a measurement? Not clearly in a single network, because its scale also depends on
 which weights it happened to draw, and varies along the way by tens of percent. The prediction is about the mean square
-over many draws. So let's draw eight, with your `truncated_normal` from exercise 7.2.
+over many draws. So let's draw eight, with your `truncated_normal`.
 """
 
 # %%
@@ -1422,11 +1424,12 @@ scale. Now you can work that out.
 
 ### The residual stream
 
-Let's do it for the residual connections of a Transformer. In GPT-2 each block, attention or feed-forward, computes
-`x + f(norm(x))`: it reads a normalized copy of `x` and adds its result to `x` itself. (In this section we count each of
-these blocks as a layer.) The **residual stream** is the vector to which all blocks of a Transformer add, one after the
-other, from the embedding to the last norm. No layer multiplies it, so it doesn't vanish. And thanks to the norm, what a
-layer adds doesn't depend on how large the stream already is. Let's suppose that what each layer adds has std 1.
+Let's work it out for the residual connections of a Transformer. In GPT-2 each block, attention or feed-forward,
+computes `x + f(norm(x))`: it reads a normalized copy of `x` and adds its result to `x` itself. (In this section we
+count each of these blocks as a layer.) The **residual stream** is the vector to which all blocks of a Transformer add,
+one after the other, from the embedding to the last norm. No layer multiplies it, so it doesn't vanish. And thanks to
+the norm, what a layer adds doesn't depend on how large the stream already is. Let's suppose that what each layer adds
+has std 1.
 
 **Predict.** The stream starts with std 1, and each of 100 layers adds something of std 1, independent of what's already
 there. What's the std of the stream at the end?
@@ -1479,8 +1482,8 @@ assert math.isclose(math.sqrt(2.0**100), 2.0**50)  # if each layer doubled the v
 # %% [markdown]
 r"""
 It's about 10. Variances add up, as in section 2, so after $n$ layers the std is $\sqrt{1 + n}$. That's far less than
-$2^{50}$, which you'd get if each layer *doubled* the variance. Still, the stream grows with depth, and the layers share
-it unevenly: the first adds as much as is already there, while the last changes the stream by only a tenth.
+$2^{50}$, which you'd get if each layer *doubled* the variance. Still, the stream grows with depth, so the layers don't
+contribute equally: the first adds as much as is already there, while the last changes the stream by only a tenth.
 
 GPT-2 (Radford and others, 2019) therefore multiplies the initial weights of each matrix that writes to the stream by
 $1/\sqrt{N}$, where $N$ is the number of such matrices. In each of its $L$ Transformer layers there are two, one at the
@@ -1524,9 +1527,10 @@ assert round(0.02 * gpt2_factor, 4) == 0.0041
 # %% [markdown]
 r"""
 With the factor, the std of the stream stays between 1 and $\sqrt2$ *at any depth*, and every layer changes it by about
-the same fraction. The gradient benefits as well. On its way back from layer 100 to layer 1, it grows by as much as the
-stream does in between: about sevenfold without the factor (from $\sqrt2$ to 10, for the stream), but only 1.4-fold with
-it. The matrices that read from the stream need no such factor, since a norm precedes them.
+the same fraction. The gradient benefits as well. On its way back through a layer, it grows by the same factor as the
+stream did on the way forward, because the norm divides by the size of the stream. From layer 100 back to layer 1,
+that's about sevenfold without the factor $1/\sqrt N$ (the stream grows from $\sqrt2$ to 10), but only 1.4-fold with it.
+The matrices that read from the stream need no such factor, since a norm precedes them.
 
 *Try it yourself:* in `Deep`, replace the ReLU with `torch.tanh`. Which of the four work now? (`tanh` keeps numbers
 within ±1. What about the gradients?)
@@ -1536,9 +1540,9 @@ within ±1. What about the gradients?)
 **Mechanics.** An `nn.Parameter` assigned to a module is trained, moved and saved; a buffer is moved and saved; a plain
 tensor or list is neither trained nor moved nor saved. In the forward pass,
 $\operatorname{std}(y) = \sqrt{\text{fan\_in}}\,\sigma\,\operatorname{std}(x)$ if $x$ has mean 0; for the gradient,
-fan_out takes the place of fan_in. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$,
-Kaiming $2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. `trunc_normal_` cuts at values, so write `±3 * std`;
-this leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` lists each name, and `to_empty`
+fan_out replaces fan_in. Variances: LeCun $1/\text{fan\_in}$, Glorot $2/(\text{fan\_in}+\text{fan\_out})$, Kaiming
+$2/\text{fan\_in}$, `nn.Linear` $1/(3\,\text{fan\_in})$. `trunc_normal_` cuts at values, so write `±3 * std`; this
+leaves 0.9866 of the std. `parameters()` counts a tied weight once, `state_dict()` lists each name, and `to_empty`
 breaks the tie.
 
 **Mindset.** Before you train a model, print the names, shapes and total number of its parameters. Before you build it,

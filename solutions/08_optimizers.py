@@ -8,11 +8,11 @@ r"""
 > **What does an optimizer do with a gradient, and what does it have to remember?**
 
 The backward pass gives us a gradient for each parameter. An **optimizer** is the algorithm that turns gradients into
-changes to the parameters. All optimizers but the simplest remember something about earlier gradients. This memory can
-be larger than the model itself. In this lecture you'll write optimizers, AdamW among them, see what their memory is
-good for, and account for what they cost in bytes and FLOPs. By the end you'll have predicted every byte that a training
-step of a small Transformer needs, trained that Transformer with your own AdamW, and measured the same number of bytes
-in memory.
+changes to the parameters. All optimizers but the simplest remember something about earlier gradients. This optimizer
+state can be larger than the model itself. In this lecture you'll write optimizers, AdamW among them, see what their
+state is good for, and account for what they cost in bytes and FLOPs. By the end you'll have predicted every byte that a
+training step of a small Transformer needs, trained that Transformer with your own AdamW, and measured the same number
+of bytes in memory.
 """
 
 # %%
@@ -205,10 +205,11 @@ parameters and two curvatures:
 
 $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 
-This is a long, narrow valley, curved a hundred times more across than along. One learning rate has to work for *both*
-directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with that rate covers only
-a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and count the steps
-until the loss is a ten-thousandth of its initial value, which means that the distance has shrunk to a hundredth.
+This is a long, narrow valley, whose curvature across is a hundred times its curvature along. One learning rate has to
+work for *both* directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with that
+rate covers only a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and
+count the steps until the loss is a ten-thousandth of its initial value, which means that the distance has shrunk to a
+hundredth.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
@@ -223,7 +224,7 @@ GIVE_UP = 2_000
 Path = list[tuple[float, float]]
 
 
-def turn(point: tuple[float, float], angle: float) -> tuple[float, float]:
+def rotate(point: tuple[float, float], angle: float) -> tuple[float, float]:
     """A point rotated about the origin."""
     c, s = math.cos(angle), math.sin(angle)
     return c * point[0] - s * point[1], s * point[0] + c * point[1]
@@ -237,7 +238,7 @@ def go_down(
     c, s = math.cos(angle), math.sin(angle)
     axes = torch.tensor([[c, s], [-s, c]], dtype=torch.float64)  # along, across
     curvatures = torch.tensor([FLAT, STEEP], dtype=torch.float64)
-    p = nn.Parameter(torch.tensor(turn(START, angle), dtype=torch.float64))
+    p = nn.Parameter(torch.tensor(rotate(START, angle), dtype=torch.float64))
     optimizer = make([p])
     path: Path = []
     enough = 0.0
@@ -282,20 +283,20 @@ number per parameter.
 
 
 # %% tags=["item-80"]
-def momentum_direction(g: Tensor, memory: dict[str, Tensor], mu: float) -> Tensor:
-    """The direction of momentum's step, given a gradient and its memory."""
-    memory["m"] = mu * memory.get("m", torch.zeros_like(g)) + g
-    return memory["m"]
+def momentum_direction(g: Tensor, state: dict[str, Tensor], mu: float) -> Tensor:
+    """The direction of momentum's step, given a gradient and the state."""
+    state["m"] = mu * state.get("m", torch.zeros_like(g)) + g
+    return state["m"]
 
 
-memory_of: dict[str, Tensor] = {}
+state_of: dict[str, Tensor] = {}
 for _ in range(200):
-    direction = momentum_direction(torch.tensor(1.0), memory_of, mu=0.9)
+    direction = momentum_direction(torch.tensor(1.0), state_of, mu=0.9)
 assert math.isclose(direction.item(), 1 / (1 - 0.9), rel_tol=1e-5)  # it builds up, tenfold
 
-memory_of = {}
+state_of = {}
 for k in range(200):
-    direction = momentum_direction(torch.tensor((-1.0) ** k), memory_of, mu=0.9)
+    direction = momentum_direction(torch.tensor((-1.0) ** k), state_of, mu=0.9)
 assert math.isclose(
     abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5
 )  # it cancels to about half
@@ -318,11 +319,11 @@ print(f"without momentum: {plain_steps / momentum_steps:.1f} times as many")
 assert plain_steps > 5 * momentum_steps
 
 # PyTorch's momentum is the formula above.
-p, memory_of = torch.tensor(START, dtype=torch.float64), {}
+p, state_of = torch.tensor(START, dtype=torch.float64), {}
 for point in with_momentum[:10]:
     assert torch.allclose(p, torch.tensor(point, dtype=torch.float64))
     slopes = p * torch.tensor([FLAT, STEEP], dtype=torch.float64)
-    p = p - best_lr * momentum_direction(slopes, memory_of, best_mu)
+    p = p - best_lr * momentum_direction(slopes, state_of, best_mu)
 
 # %% [markdown]
 r"""
@@ -331,7 +332,7 @@ of steps is proportional to $\sqrt\kappa$, not to $\kappa$. (Here the factor is 
 path is short, and momentum first has to build up.)
 
 *Try it yourself:* in a new cell, set `STEEP = 400.0`, compute the best settings again, and count the steps. What's the
-ratio now? (Set it back to 100 afterwards.)
+ratio now? (Set it back to 100 afterward.)
 """
 
 # %% [markdown]
@@ -348,8 +349,8 @@ rate becomes small; if a parameter rarely gets a gradient, it takes large steps 
 $\varepsilon$ prevents a division by zero.
 
 > **Trap: sum or average?** You may read that AdaGrad divides by the root of the *average* of the squared gradients,
-> beside code that says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with a sum, and how
-> long with an average? Which of the two slows down over time? Decide before you run the next cell.
+> next to code that says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with a sum, and
+> how long with an average? Which of the two slows down over time? Decide before you run the next cell.
 """
 
 # %% tags=["error-9"]
@@ -366,19 +367,18 @@ assert math.isclose(
 # %% [markdown]
 r"""
 AdaGrad *sums*, and that's essential: if the gradients keep their size, step $k$ scales as $1/\sqrt{k}$, so the steps
-shorten by themselves. (With an average in which older squares fade, you get a different optimizer, RMSProp, which we'll
-meet below.)
+shorten by themselves. (With an average in which older squares fade, you get RMSProp, which we'll meet below.)
 
 > **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are in use
 > under the same name: PyTorch's Adagrad puts it outside, Keras's inside. Inside the root, $\varepsilon$ is added to a
 > *square*.
 
-**Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. How many times as long is the first
-step with $\varepsilon$ outside the root as with $\varepsilon$ inside?
+**Predict.** Let $\varepsilon = 10^{-5}$, and let the first gradient be $10^{-4}$. What's the ratio of the first step
+with $\varepsilon$ outside the root to the first step with $\varepsilon$ inside?
 """
 
 # %%
-guess = None  # times as long
+guess = None  # times
 
 
 # %% tags=["error-9"]
@@ -450,8 +450,8 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1, and start each parameter's update with <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
-**Why it matters.** AdaGrad is an early member of a family, and the worked example in lecture 2 of Stanford's CS336.
-You can put yours in place of PyTorch's in the next cell.
+**Why it matters.** AdaGrad is an early member of a family, and the worked example in lecture 2 of Stanford's CS336. You
+can use yours instead of PyTorch's in the next cell.
 
 ### AdaGrad in the valley, and RMSProp
 
@@ -475,15 +475,15 @@ $$v \leftarrow \beta\, v + (1 - \beta)\, g^2 \qquad\qquad p \leftarrow p - \text
 
 # %% tags=["item-80"]
 def rmsprop_direction(
-    g: Tensor, memory: dict[str, Tensor], beta: float = 0.99, eps: float = 1e-8
+    g: Tensor, state: dict[str, Tensor], beta: float = 0.99, eps: float = 1e-8
 ) -> Tensor:
-    """The direction of RMSProp's step, given a gradient and its memory."""
-    memory["v"] = beta * memory.get("v", torch.zeros_like(g)) + (1 - beta) * g**2
-    return g / (memory["v"].sqrt() + eps)
+    """The direction of RMSProp's step, given a gradient and the state."""
+    state["v"] = beta * state.get("v", torch.zeros_like(g)) + (1 - beta) * g**2
+    return g / (state["v"].sqrt() + eps)
 
 
-memory_of = {}
-moves = [rmsprop_direction(torch.tensor(1.0), memory_of).item() for _ in range(2_000)]
+state_of = {}
+moves = [rmsprop_direction(torch.tensor(1.0), state_of).item() for _ in range(2_000)]
 print(f"RMSProp, all gradients 1: step 1 is {moves[0]:.1f}, step 2,000 is {moves[-1]:.1f}")
 assert math.isclose(moves[0], 10, rel_tol=1e-4)  # 1 / √(1 − β): the average began at 0
 assert math.isclose(moves[-1], 1, rel_tol=1e-4)  # and it does not slow down
@@ -497,7 +497,7 @@ gradients. RMSProp ignores this problem. The next optimizer corrects it.
 
 ## 4 · Adam and AdamW
 
-**Adam** (Kingma and Ba, 2014) combines both memories. Its **first moment** $m$ is a running average of the gradients,
+**Adam** (Kingma and Ba, 2014) combines both ideas. Its **first moment** $m$ is a running average of the gradients,
 similar to momentum; its **second moment** $v$ is a running average of their squares, as in RMSProp. Both start at zero.
 After $t$ steps the coefficients in each average add up to $1 - \beta^t$ instead of 1, so Adam divides by that; this is
 called **bias correction**.
@@ -535,14 +535,14 @@ add up to only 0.63.
 
 ### Weight decay, and the W
 
-A model with large weights can react strongly to small changes of its input, so we often want weights to stay small.
+A model with large weights can react strongly to small changes in its input, so we often want weights to stay small.
 **Weight decay** shrinks weights a little in each step. There are two ways to do it. *L2 regularization* adds
 $\tfrac{\lambda}{2} p^2$ to the loss, which adds $\lambda p$ to the gradient. *Decoupled* weight decay doesn't touch the
 gradient and multiplies $p$ by $1 - \text{lr} \cdot \lambda$. For plain SGD these are the same. For Adam they aren't:
 Adam divides by the size of the gradient, and with L2 the decay is part of the gradient.
 
-**Predict.** A weight is 1 and its gradient is zero. Take one step with a decay of 0.1 and one with a decay of 0.001.
-How many times as far does *Adam*, with L2, move with the larger decay?
+**Predict.** A weight is 1 and its gradient is zero. *Adam* with L2 takes one step from there, once with a decay of 0.1
+and once with a decay of 0.001. What's the ratio of the two steps, larger decay to smaller?
 """
 
 # %%
@@ -647,7 +647,7 @@ r"""
 **Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, and none of
 them raises an error.
 
-### Yours beside PyTorch's (optional)
+### Your AdamW and PyTorch's (optional)
 
 Let's compare your AdamW with PyTorch's on a model in which only the matrices decay:
 """
@@ -694,15 +694,14 @@ You can think of these as one optimizer with parts switched on or off:
 
 # %% [markdown]
 r"""
-### What the memory is good for, in a picture (optional)
+### What the state is good for, in a picture (optional)
 
-We'll run four optimizers, two of them yours, in the narrow valley. Then we turn *the same* valley by 45° and start
+We'll run four optimizers, two of them yours, in the narrow valley. Then we rotate *the same* valley by 45° and start
 from the same place in it. For SGD and momentum that makes no difference, because nothing in their formulas refers to
 the axes. AdaGrad and AdamW have a learning rate for each parameter, which means for each *axis*.
 
-**Predict.** AdaGrad needs 26 steps in the valley that runs along an axis. How many does it need in the turned one?
-(There, the steep direction dominates the gradients of both parameters, so both get about the same learning rate.
-Gradient descent needs 231 steps.)
+**Predict.** AdaGrad needs 26 steps in the valley that runs along an axis. How many does it need in the rotated one?
+(There, the steep direction dominates the gradients of *both* parameters.)
 """
 
 # %%
@@ -715,7 +714,7 @@ racers: dict[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
     "AdaGrad": lambda p: torch.optim.Adagrad(p, lr=2.0),
     "AdamW": lambda p: AdamW(p, lr=0.5, weight_decay=0.0),
 }
-valleys = {"along an axis": 0.0, "turned by 45°": math.pi / 4}
+valleys = {"along an axis": 0.0, "rotated by 45°": math.pi / 4}
 paths = {
     label: {name: go_down(make, angle) for name, make in racers.items()}
     for label, angle in valleys.items()
@@ -727,12 +726,12 @@ steps_taken = {
 for label, counts in steps_taken.items():
     listed = ", ".join(f"{name} {count:,}" for name, count in counts.items())
     print(f"steps {label}: {listed}")
-straight, turned = steps_taken["along an axis"], steps_taken["turned by 45°"]
-reconcile("AdaGrad in the turned valley", guess, turned["AdaGrad"], "steps")
+straight, rotated = steps_taken["along an axis"], steps_taken["rotated by 45°"]
+reconcile("AdaGrad in the rotated valley", guess, rotated["AdaGrad"], "steps")
 
-assert straight["AdaGrad"] == 26 and turned["AdaGrad"] > 10 * straight["AdaGrad"]
-assert turned["AdamW"] > 2 * straight["AdamW"]
-assert turned["SGD"] == straight["SGD"] and turned["momentum"] == straight["momentum"]
+assert straight["AdaGrad"] == 26 and rotated["AdaGrad"] > 10 * straight["AdaGrad"]
+assert rotated["AdamW"] > 2 * straight["AdamW"]
+assert rotated["SGD"] == straight["SGD"] and rotated["momentum"] == straight["momentum"]
 
 
 # %%
@@ -753,21 +752,22 @@ rows = {
 plots.show(
     plots.descent(rows, reach=11, title=finding),
     alt=f"{finding}. Two rows of four panels, drawn up to the 60th point. Along an axis SGD and momentum jump from "
-    "slope to slope, AdaGrad and AdamW turn into the valley and follow it. Turned by 45°, AdaGrad and "
-    f"AdamW are slow: {turned['AdaGrad']} and {turned['AdamW']} steps, against {straight['AdaGrad']} and {straight['AdamW']}.",
+    "slope to slope, AdaGrad and AdamW turn into the valley and follow it. Rotated by 45°, AdaGrad and "
+    f"AdamW are slow: {rotated['AdaGrad']} and {rotated['AdamW']} steps, against {straight['AdaGrad']} and {straight['AdamW']}.",
 )
 
 # %% [markdown]
 r"""
-(Only the first 60 points of each path are drawn.) In the turned valley AdaGrad and AdamW are much slower. Is that only
-because the learning rate doesn't suit this valley? Let's give each the best of four learning rates in the turned
-valley, and also run AdamW without its memory of the direction ($\beta_1 = 0$):
+(Only the first 60 points of each path are drawn.) In the rotated valley AdaGrad and AdamW are much slower: both
+parameters get about the same learning rate there. Is that only because the rate doesn't suit this valley? Let's give
+each optimizer the best of four learning rates in the rotated valley, and also run AdamW without its first moment
+($\beta_1 = 0$):
 """
 
 
 # %%
 def fewest(make: Callable[[list[nn.Parameter], float], torch.optim.Optimizer]) -> int:
-    """Steps down the turned valley, with the best of four learning rates."""
+    """Steps down the rotated valley, with the best of four learning rates."""
     paths = [
         go_down(lambda p, lr=lr: make(p, lr), math.pi / 4)  # type: ignore[misc]
         for lr in (0.5, 1.0, 2.0, 3.0)
@@ -781,7 +781,7 @@ at_best = {
     "AdamW": fewest(lambda p, lr: AdamW(p, lr, weight_decay=0.0)),
 }
 listed = ", ".join(f"{name} {count:,}" for name, count in at_best.items())
-print(f"steps turned by 45°, at the best rate: {listed}")
+print(f"steps rotated by 45°, at the best rate: {listed}")
 assert at_best["AdaGrad"] > 200 and at_best["AdamW, β₁ = 0"] > 150
 assert at_best["AdamW"] < 1.5 * straight["AdamW"]
 
@@ -793,14 +793,20 @@ learning rates. Momentum does help, and AdamW has both. Dividing helps a great d
 conclude too much from such a picture. Each optimizer needs its own learning rate, comparing optimizers at a single
 learning rate proves nothing, and none of this says which one trains *your* model best.
 
-*Try it yourself:* turn the valley by only 5° (`math.radians(5)`). How much of AdaGrad's advantage is left?
+Now rotate the valley yourself, and drag the start. At a ratio of 15, from which learning rate on does SGD diverge? How
+much of AdaGrad's advantage is left when you rotate the valley by only 6°?
 """
+
+# %%
+from course_utils.explorers import valley
+
+valley.explore("AdaGrad", rate=1.0)
 
 # %% [markdown]
 r"""
 ## 5 · What optimizers store
 
-The optimizer state is in `optimizer.state`, which holds a dict for each parameter, from names to tensors and plain
+The optimizer state is in `optimizer.state`, which holds, for each parameter, a dict that maps names to tensors or plain
 numbers. Here's the state of PyTorch's own AdamW, for one matrix and its bias:
 """
 
@@ -893,17 +899,18 @@ assert kept_for(lambda p: torch.optim.RMSprop(p), rows, columns) == 4 * n + 4
 r"""
 ### Optimizers that store less (optional)
 
-AdamW stores eight bytes for each four-byte parameter: its state is twice as large as the model. Two optimizers get by
-with less.
+AdamW stores eight bytes for each four-byte parameter: its state is twice as large as the model. Here are two more
+optimizers that get by with less.
 
 - **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
   parameter moves by exactly lr, so Lion doesn't need a second average to determine how far. Its state is half of
   AdamW's.
-- **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients, and of the averages of the squares it keeps
-  only the *mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of
-  $n \cdot k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates
-  the entry in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if the matrix has rank 1, and otherwise an
-  estimate with the right row and column means.
+- **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients. It doesn't keep the matrix of averaged
+  squares either, only *the mean of each of its rows and of each of its columns*. For an $n \times k$ matrix that's
+  $n + k$ numbers instead of $n \cdot k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the
+  row means, it estimates the entry in row $i$ and column $j$ as $r_i c_j / \bar r$. This is exact if all rows of the
+  matrix are multiples of a single row (its *rank* is then 1); otherwise it's an estimate that has the right row and
+  column means.
 """
 
 
@@ -1001,7 +1008,8 @@ r"""
 
 ### Llama 3 8B on one card (optional)
 
-Here's Llama 3 8B, with the shapes from lecture 06, in float32, on an 80 GB card and on a 141 GB card:
+Let's apply your `room_left` to Llama 3 8B, with the shapes from lecture 06, in float32, on an 80 GB card and on a 141
+GB card:
 """
 
 # %%
@@ -1097,8 +1105,9 @@ r"""
 > formula forget? Go through the forward pass, operation by operation, and ask for each: *which of its inputs will the
 > backward pass need?*
 
-**Predict.** How many bytes do the four kinds really take? (Count only what the pass itself allocates, not the batch of
-data, and ignore step counters. For activations, `saved_bytes` adds up what autograd keeps.)
+**Predict.** How many bytes do the four kinds really take? (Leave out the batch of data and the step counters. The
+activations are whatever else autograd keeps for the backward pass, apart from the parameters; `saved_bytes` will
+measure them.)
 """
 
 # %%
@@ -1158,7 +1167,7 @@ for name, activation in (
 r"""
 *Try it yourself:* `nn.SiLU`, `nn.Sigmoid`, `nn.Dropout(0.5)`. Guess first: what does the derivative of each need?
 
-### Exercise 8.6 · Four kinds &nbsp; ★★☆ &nbsp; 15 minutes
+### Exercise 8.6 · Four kinds of memory &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `training_bytes(batch, width, layers, moments, counter)`. It returns the bytes of each kind in a training step of
 the chain above (`layers` layers of `width` × `width`, possibly none; a head of `width` × 1; no biases, no activation
@@ -1201,7 +1210,7 @@ r"""
 Now let's run this step, with your AdamW: build the model, run the forward and backward passes, and update the
 parameters. `track` reports how many bytes the tensors take at each moment, and your `training_bytes` should predict
 each of these numbers exactly. (On a GPU, the first multiplication allocates a few megabytes for a library, so the cell
-runs one step before it measures.)
+runs one forward and one backward pass before it measures.)
 """
 
 # %% tags=["item-82"]
@@ -1234,20 +1243,21 @@ for moment, (bytes_held, expected) in held.items():
 
 # %% [markdown]
 r"""
-Every line agrees. Activations appear in the forward pass and *disappear* in the backward pass, while the
-gradients appear. The optimizer state appears at the first `step()` and stays.
+Prediction and measurement agree in every line. Activations appear in the forward pass and *disappear* in the backward
+pass, while the gradients appear. The optimizer state appears at the first `step()` and stays.
 
 On a GPU, `torch.cuda.memory_allocated()` would report a little more, because the allocator rounds sizes up (lecture
 01). (PyTorch keeps AdamW's counters in the CPU's memory, unless you set `fused=True` or `capturable=True`.)
 
 ### The sum isn't the peak (optional)
 
-A step doesn't need all four kinds at once. What it needs is enough memory for its *peak*, the moment at which it holds
-the most. That can be less than the sum, since activations disappear while gradients appear. It can also be more, since
-an optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three implementations
-of AdamW. A loop over the parameters creates temporaries for one tensor at a time; `foreach` processes all tensors
-together, in fewer and larger operations, with temporaries for all of them; and `fused` is a single operation without
-temporaries. Here's how much extra memory a step of each needs, for a model of 8 matrices of the same size:
+A step doesn't need all four kinds at the same time. What it needs is enough memory for its *peak*, the moment at which
+it holds the most. That can be less than the sum, since activations disappear while gradients appear. It can also be
+more, since an optimizer's formula creates temporary tensors, such as the root and the quotient. PyTorch has three
+implementations of AdamW. A loop over the parameters creates temporaries for one tensor at a time; `foreach` processes
+all tensors together, in fewer and larger operations, with temporaries for all of them; and `fused` is a single
+operation without temporaries. Here's how much extra memory a step of each needs, for a model of 8 matrices of the same
+size:
 """
 
 # %%
@@ -1316,10 +1326,10 @@ for form in ("fused", "foreach"):
 
 # %% [markdown]
 r"""
-With a small batch the implementation of AdamW decides where the peak is: the temporaries of `foreach` make `step()` the
-peak, above the sum of the four kinds; with `fused` the peak is in the backward pass, below the sum. With a large batch
-the peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of the four
-kinds, exist there for a while. So budget for the sum, and leave some room.
+With a small batch, where the peak is depends on the implementation of AdamW: the temporaries of `foreach` make `step()`
+the peak, above the sum of the four kinds; with `fused` the peak is in the backward pass, below the sum. With a large
+batch the peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of
+the four kinds, exist there for a while. So budget for the sum, and leave some room.
 
 *Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
 
@@ -1368,12 +1378,11 @@ optimizer.
 running average of the gradients, but it treats this average as a matrix rather than as separate numbers. The average
 takes 4 bytes per parameter in float32, half of AdamW's state. The **singular values** of a matrix are the amounts by
 which it stretches vectors in different directions. If a few of them are much larger than the others, a step along this
-matrix follows a few directions and neglects the rest. So Muon keeps the directions, but brings all singular values
-roughly to 1.
+matrix follows a few directions and neglects the rest. So Muon keeps the directions and evens out the singular values.
 
-Computing the singular values would be slow. Instead, Muon takes five **Newton–Schulz iterations**, each a few matrix
-products, which together bring the singular values roughly to 1. Muon divides the average by its norm (here, the square
-root of the sum of its squared entries), which gives $X$, and then repeats
+Computing the singular values would be slow. Instead, Muon runs five **Newton–Schulz iterations**, each of which
+consists of a few matrix products; together, they bring all singular values roughly to 1. Muon divides the average by
+its norm (here, the square root of the sum of its squared entries), which gives $X$, and then repeats
 
 $$A = X X^\top \qquad\qquad X \leftarrow a X + (b A + c A A)\, X$$
 
@@ -1444,12 +1453,12 @@ except ValueError as refusal:
 
 # %% [markdown]
 r"""
-### Exercise 8.7 · The optimizer's share &nbsp; ★★☆ &nbsp; 10 minutes
+### Exercise 8.7 · The optimizer's work &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `optimizer_share(shapes, tokens)`. A model's parameters have these shapes, one or more; each belongs to a matrix or
-a vector, so it has two sizes or one, and every size is at least 1. A step trains the model on `tokens` tokens (at least
-1), and its forward and backward passes take $6N$ FLOPs per token, where $N$ is the number of parameters, vectors
-included. Return the FLOPs of the optimizer in this step, *divided by* those of the two passes, as a dict with the keys
+Write `optimizer_share(shapes, tokens)`. `shapes` has one entry for each parameter of a model, and at least one entry:
+two sizes for a matrix, one for a vector, each at least 1. A step trains the model on `tokens` tokens (at least 1), and
+its forward and backward passes take $6N$ FLOPs per token, where $N$ is the number of parameters, vectors included.
+Return the FLOPs of the optimizer in this step, *divided by* those of the two passes, as a dict with the keys
 
 - `"AdamW"`: 15 FLOPs for each parameter;
 - `"Muon"`: for each matrix, only the matrix products of the five iterations described above (with the transposition;
@@ -1484,10 +1493,10 @@ check("optimizer_share")
 r"""
 <details><summary>Hint 1</summary>Write down the shapes of X, A and AA for an n × m matrix with n ≤ m. What are i, j and k in each product?</details>
 
-<details><summary>Hint 2</summary>Two of the three products have an n, an n and an m in them; AA doesn't have an m. If the matrix has more rows than columns, exchange the two sizes first.</details>
+<details><summary>Hint 2</summary>In two of the three products, i, j and k are n, n and m in some order; in AA, all three are n. If the matrix has more rows than columns, swap the two sizes first.</details>
 
-**Why it matters.** You may hear that an optimizer's FLOPs are negligible: your function tells you when that's true.
-Here it is for one layer of Llama 3 8B:
+**Why it matters.** You may hear that an optimizer's FLOPs are negligible. Your function shows when that's true. Here it
+is for one layer of Llama 3 8B:
 """
 
 # %%
@@ -1509,10 +1518,9 @@ assert math.isclose(optimizer_share([(d, d)], 8_192)["Muon"], 5 * d / 8_192)  # 
 
 # %% [markdown]
 r"""
-AdamW's share is negligible with thousands of tokens in the batch. Muon's isn't: with 8,192 tokens it does more work than
-the forward and backward passes together, and it takes a batch of two million tokens to bring its share below 1%. For a
-square matrix the share is $30\,n / (6 \cdot \text{tokens})$, so it's small only if the batch has far more than $5\,n$
-tokens.
+With thousands of tokens in the batch, AdamW's work is negligible. Muon's isn't: with 8,192 tokens it exceeds that of
+the two passes, and it takes a batch of two million tokens to bring the ratio below 1%. For a square matrix the ratio is
+$30\,n / (6 \cdot \text{tokens})$, so it's small only if the batch has far more than $5\,n$ tokens.
 
 ### A small share of the work, a larger share of the time
 
@@ -1624,8 +1632,9 @@ def next_token_loss(model: nn.Module, ids: Tensor, targets: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-*Parameters.* The two embedding tables and the head have $2 V d + T d$. Each block has $d \cdot 3d + d \cdot d + d \cdot
-4d + 4d \cdot d = 12 d^2$, and two norms of $2d$ each. The last norm has $2d$.
+*Parameters.* With a vocabulary of $V$ tokens, a context of $T$ and a width of $d$, the two embedding tables and the
+head have $2 V d + T d$ parameters. Each block has $d \cdot 3d + d \cdot d + d \cdot 4d + 4d \cdot d = 12 d^2$, and two
+norms of $2d$ each. The last norm has $2d$.
 
 *Activations*, for $N = B \cdot T$ tokens ($N$ counts tokens here, not parameters), $h$ heads, and $L$ blocks. All
 tensors are float32.
@@ -1641,12 +1650,11 @@ tensors are float32.
 | before and after GELU | GELU, `down` | $8 N d$ |
 | *total* | | $16 N d + 4 N + B h T^2$ |
 
-Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$; the head's
-input, $N d$; and, for the loss (minus the logarithm of the probability of the correct token, averaged over all tokens),
-the logarithm of the probability of *each entry of the vocabulary* for each token, $N V$, plus one number. Three things
-don't count here: the masks, which are constants; the embedding tables, which are parameters; and the token ids, which
-are data. Compared with the chain, the new terms are those without $d$: the statistics, attention's $T^2$, and the
-vocabulary.
+Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$, and the head's
+input, $N d$. The loss is minus the logarithm of the probability of the correct token, averaged over all tokens. It
+keeps, for each token, the logarithm of the probability of *each entry of the vocabulary*, $N V$ numbers, and the number
+of tokens, by which the mean divides. Masks (constants), embedding tables (parameters) and token ids (data) don't count.
+Compared with the chain, the new terms are those without $d$: the statistics, attention's $T^2$, and the vocabulary.
 """
 
 
@@ -1688,8 +1696,7 @@ ids, targets = (part.contiguous().to(device) for part in (text[:, :-1], text[:, 
 
 # %% [markdown]
 r"""
-How much of this does autograd keep *for the loss alone*? (On a CPU our model has $V =
-512$, $T = 64$, $d = 64$, 4 heads and 2 layers. On a GPU: 4096, 256, 256, 8 and 4.)
+The next cell lists what autograd keeps, by source. Look at *the loss*.
 """
 
 # %% tags=["item-84"]
@@ -1807,8 +1814,8 @@ With these formulas you can also ask about models that you can't run. Take the s
 12{,}288$, 96 heads, a vocabulary of 50,257, and one sequence of 2,048 tokens, all in float32 and with attention written
 out as here.
 
-**Predict.** Take the parameters, gradients and optimizer state (AdamW) together. How many times as large are they as
-the activations of this *one* sequence? (If you think they're smaller, give a number below 1.)
+**Predict.** Take the parameters, gradients and optimizer state (AdamW) together. What's the ratio of their bytes to the
+bytes of the activations of this *one* sequence? (If you think they're smaller, give a number below 1.)
 """
 
 # %%
@@ -1844,16 +1851,17 @@ assert (
 
 # %% [markdown]
 r"""
-The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; it would fill 36 cards of 80 GB.
+The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; holding it takes 36 cards of 80 GB.
 Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half of the activations are
 the attention weights, the $T^2$ term; at 32,768 tokens, nearly all of the activations are attention weights. That's why
-fused attention kernels don't keep them but compute them again in the backward pass, as *activation checkpointing* does
-with whole layers (lecture 11). The *accounting* shows you where saving memory is worthwhile.
+fused attention kernels, which do all of attention in one operation, don't keep them but compute them again in the
+backward pass, as *activation checkpointing* does with whole layers (lecture 11). The *accounting* shows you where
+saving memory is worthwhile.
 
-Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
-(splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit.
-Recomputing each layer isn't enough: where do most of the activations come from then? Which other *single* control makes
-it fit?
+Now do the accounting yourself in the widget below. It has three additions: lecture 00's bytes per parameter, fused
+attention, and sharding (splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight
+H100s, doesn't fit. Recomputing each layer isn't enough: where do most of the activations come from then? Which other
+*single* control makes it fit?
 """
 
 # %%
@@ -1863,7 +1871,7 @@ memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=
 
 # %% [markdown]
 r"""
-*Try it yourself:* in `Block`, replace scores, mask, softmax and weighted sum by
+*Try it yourself:* in `Block`, replace the scores, mask, softmax and weighted sum with
 `nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)`. By how much do the bytes that autograd keeps
 (`saved_bytes`) shrink?
 
@@ -1871,10 +1879,10 @@ r"""
 
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
 AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a running average; Adam also averages the
-gradient and corrects both averages; AdamW adds decoupled weight decay. Settings are in groups, memory is in `state[p]`,
-and a parameter without a gradient is skipped. In float32, each parameter takes 4 bytes, its gradient 4, and its state 0
-(SGD), 4 (momentum, AdaGrad, RMSProp, Lion, Muon), or 8 (AdamW). Adafactor keeps one number per row and one per column of a
-matrix. For activations, ask of each operation what its gradient needs.
+gradient and corrects both averages; AdamW adds decoupled weight decay. Settings are in groups, the optimizer state is
+in `state[p]`, and a parameter without a gradient is skipped. In float32, each parameter takes 4 bytes, its gradient 4,
+and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Lion, Muon), or 8 (AdamW). Adafactor keeps one number per row and
+one per column of a matrix. For activations, ask of each operation what its gradient needs.
 
 **Mindset.** Predict the memory first, by kind, to the byte; then measure it. If the two differ by 4 bytes per tensor,
 suspect a counter; if by a multiple of the batch size, the loss. When you copy a formula,
@@ -1882,10 +1890,9 @@ check $\varepsilon$, the bias correction, the weight decay, and whether it sums 
 raises no error.
 
 **Intuitions.** The optimizer state is often twice as large as the model. With momentum, the number of steps grows with
-the square root of the condition number. AdamW takes
-almost no FLOPs but noticeable time; Muon takes $30\,n$ FLOPs per parameter of an $n \times n$ matrix, which only a
-batch of far more than $5\,n$ tokens makes negligible. The sum of the four kinds is not the peak, and with a long context the $T^2$ of
-attention dominates.
+the square root of the condition number. AdamW takes almost no FLOPs but noticeable time; Muon takes $30\,n$ FLOPs per
+parameter of an $n \times n$ matrix, which only a batch of far more than $5\,n$ tokens makes negligible. The sum of the
+four kinds of memory isn't the peak. With a long context, the $T^2$ term of attention dominates the activations.
 
 Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an
 optimizer. Now you need data, a loop around them, and a checkpoint that loses nothing.

@@ -1668,7 +1668,6 @@ assert round(lost(by_formula, 60, one_failure), 3) == 0.104
 assert round(1 - FACTS["Llama 3.1 405B effective training time"].value, 3) == 0.1
 assert round(12 * FACTS["Llama 3.1 405B parameters"].value / 2e12, 1) == 2.4  # s at 2 TB/s
 
-
 # %% [markdown]
 r"""
 Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
@@ -1676,6 +1675,17 @@ causes together. Their storage sustains 2 TB/s, with peaks of 7 TB/s: The Llama 
 TB/s, 12 bytes for each of 405 billion parameters take 2.4 seconds.) That's why people work on *fast* checkpoints: each
 GPU saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
 
+Drag the interval. How much is lost with 8 cards if you save once an hour, and with 131,072? How short must a save be
+for 131,072 cards to lose less than a tenth?
+"""
+
+# %%
+from course_utils.explorers import checkpointing
+
+checkpointing.explore(16_384)
+
+# %% [markdown]
+r"""
 ### What a more careful version adds (optional)
 
 `course_utils.checkpoint` does what yours does, and a few things that you only need on a bad day. It also restores
@@ -1684,6 +1694,7 @@ because at first they may only be in the *operating system's* memory. It verifie
 And it checks that everything fits *before* it changes anything. The last point matters: `load_state_dict` raises an
 error for a wrong model, but by then it has already copied whatever did fit.
 """
+
 
 # %%
 other = NextByte(hidden=96)

@@ -8,7 +8,7 @@ r"""
 
 In lecture 11, you made a training step fit in less memory on a single device. When that isn't enough, or isn't fast
 enough, you divide the work among several devices. You can divide the batch, the optimizer state, the matrices or the
-layers. Each choice saves different kinds of memory, and you pay for each one in bytes sent or in waiting.
+layers. Each choice saves different kinds of memory, and you pay for it in bytes sent or in time spent waiting.
 
 In this lecture you'll write the pieces and run them in two real processes on your machine. By the end, two processes
 train one model together, each keeping half of the AdamW state. They arrive at the same weights as one process that does
@@ -17,7 +17,6 @@ takes longer than computation.
 """
 
 # %%
-import itertools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -132,7 +131,7 @@ to call, in the same order:
 
 (If you have two GPUs or more, each rank gets its own GPU, and they communicate through NCCL, NVIDIA's library of
 collectives. Otherwise they are CPU processes that use gloo, a library that does the same on CPUs. The numbers are the
-same. Each rank computes with one thread, so don't expect anything here to be fast.)
+same.)
 """
 
 
@@ -150,14 +149,23 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 
 # %% [markdown]
 r"""
-What does an all-reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees, and chooses
-among them based on the message's size and the network.) Cut the vector into as many equal pieces as there are ranks. In
-each round, every rank sends one piece to its neighbor on one side, receives one from the other side, and adds it to its
-own copy of that piece. With $n$ ranks, each of them holds one piece of the complete sum after $n - 1$ rounds. That is a
-**reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the finished pieces
-travel around the ring until every rank has all of them, which is an **all-gather**. Do one after the other and you have
-an **all-reduce**: every rank ends up with the whole sum.
+What does an all-reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees.) Cut the
+vector into as many equal pieces as there are ranks. In each round, every rank sends one piece to the next rank, and
+adds the one that it receives to its own copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete
+sum. That is a **reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the
+finished pieces travel on until every rank has all of them, which is an **all-gather**. Do one after the other and you
+have an **all-reduce**: every rank ends up with the whole sum.
 
+Press ▶, then add ranks. How do the rounds change, and the bytes that each rank sends?
+"""
+
+# %%
+from course_utils.explorers import ring
+
+ring.explore()
+
+# %% [markdown]
+r"""
 **Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
 ranks, how many times as many?)
 """
@@ -210,12 +218,11 @@ check("ring_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be passed on until all four ranks have had it?</details>
+<details><summary>Hint 1</summary>In the explorer, how many times is a piece passed on until all four ranks have had it?</details>
 <details><summary>Hint 2</summary>You need three numbers: the bytes of a piece, how many pieces a rank sends in a round, and how many rounds there are. Which of the three collectives has more rounds than the others, and why? And how long is one round?</details>
 
-**Why it matters.** Every kind of parallelism in this lecture except the pipeline is built from these three collectives,
-and you'll need `ring_bytes` for each of them. Let's check it first: the operating system counts the bytes that pass
-between our two processes.
+**Why it matters.** Data parallelism, ZeRO and tensor parallelism are all built from these three collectives. Let's check
+your `ring_bytes`: the operating system counts the bytes that pass between our two processes.
 """
 
 
@@ -253,8 +260,9 @@ assert ring_bytes("all_reduce", 4_000_000, 1_000) < 2 * 4_000_000
 # %% [markdown]
 r"""
 Apart from a percent or so for message headers, the measured bytes match your count: each of two ranks sends 4 MB in an
-all-reduce of 4 MB. (An all-gather of a million numbers on *each* of two ranks gives two million: 8 MB.) And however
-many ranks there are, none of them ever sends more than twice the vector's bytes.
+all-reduce of 4 MB. (If each of two ranks puts a million numbers into an all-gather, the whole vector has two million,
+or 8 MB, of which each rank sends half.) And however many ranks there are, none of them ever sends more than twice the
+vector's bytes.
 
 But bytes aren't everything. Suppose that a message has a latency of 10 µs, and that its bytes then pass at 50 GB/s:
 """
@@ -276,7 +284,7 @@ assert ring_seconds("all_reduce", 4 * llama.parameters, 1_024, 10e-6, 50e9) < 1.
 # %% [markdown]
 r"""
 For a large vector, the number of bytes sets the time, and more ranks hardly change it. For a small one, the number of
-rounds does, and every rank you add brings two more rounds. That's why gradients aren't sent one by one: PyTorch's
+rounds does, and each extra rank adds two. That's why gradients aren't sent one by one: PyTorch's
 `DistributedDataParallel`, which you'll use below, packs many of them into a *bucket*, and starts sending it as soon as
 the backward pass has filled it.
 
@@ -327,13 +335,13 @@ enter_wire(
 # %% [markdown]
 r"""
 Each of the two processes saw half of the rows, and both ended up with the same gradients as one process that saw them
-all. PyTorch's `DistributedDataParallel` does the same, but starts sending while the backward pass is still running.
+all. So did PyTorch's `DistributedDataParallel`.
 
 What happens if one rank *doesn't* call what the others call? The others wait for it without printing anything, until
 they reach a *timeout*: by default 10 minutes with NCCL and 30 with other libraries. A GPU that waits inside a
 collective looks busy, so a job that hangs can look like one that works. `launch` gives up after a time limit, ends all
 processes, and says where each rank was. The exercise checks use `simulate` instead: there, the ranks are threads of one
-process and take turns. `simulate` needs no network, and notices at once when a rank will never arrive.
+process and take turns. `simulate` needs no network, and notices immediately when a rank will never arrive.
 """
 
 
@@ -364,8 +372,8 @@ arXiv:1910.02054). It comes in three stages:
 
 - **Stage 1.** The optimizer state and the master weights are divided, or *sharded*. Each rank updates its own part of
   the weights, and an all-gather distributes the result.
-- **Stage 2.** The gradients are divided as well. Each rank needs only its own part of the average, so a reduce-scatter
-  is enough.
+- **Stage 2.** The gradients are divided as well. Once a gradient has been reduce-scattered (as it can be in stage 1,
+  too), each rank keeps only its own part of the average.
 - **Stage 3.** The parameters are divided as well. Before a layer computes, its weights are gathered, and afterwards
   they are dropped. PyTorch calls this FSDP, *fully sharded data parallel*; its current version is the function
   `torch.distributed.fsdp.fully_shard`, also known as FSDP2.
@@ -432,15 +440,22 @@ for stage in range(4):
 gigabytes = [
     sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
 ]
-print("Llama 3.1 8B on eight cards, GB:", ", ".join(f"{value:.1f}" for value in gigabytes))
 reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
 assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-So at stage 3, each of eight cards holds 16.1 GB, an eighth of the 128.5 GB of stage 0. At stage 1 it still holds 44.2
-GB, because the weights and gradients aren't divided.
+At stage 1, each card still holds 44.2 GB: weights and gradients aren't divided. How many H100s does Llama 3.1 70B need,
+and at which stage?
+"""
 
+# %%
+from course_utils.explorers import sharding
+
+sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8)
+
+# %% [markdown]
+r"""
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
 Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
@@ -452,7 +467,7 @@ In `step`:
    gradient, and all of them are contiguous);
 2. get this rank's part of the *average* over the ranks, as `self.part.grad`;
 3. let `self.adamw` take its step;
-4. get everybody's parts, and copy the numbers back into the parameters, in place.
+4. get all ranks' parts, and copy the numbers back into the parameters, in place.
 
 Leave the parameters' own `.grad` as they are. Every rank has to end up with the same parameters, and may send no more
 in a step than a ring sends for an all-reduce of the vector.
@@ -495,7 +510,7 @@ check("ShardedAdamW")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Which collective gives a rank its part of the <em>sum</em> of all vectors, and no more? What turns that into the average?</details>
-<details><summary>Hint 2</summary>What comes back is the whole vector, with the padding at its end. It holds the parameters in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
+<details><summary>Hint 2</summary>Step 4 gives you the whole vector, with the padding at its end. It holds the parameters in the order of <code>self.params</code>, with <code>p.numel()</code> numbers each. <code>p.copy_(…)</code> wants them in the shape of p.</details>
 
 **Why it matters.** Stage 1 takes no extra communication: since a reduce-scatter and an all-gather are the two halves of
 an all-reduce, it sends exactly what plain data parallelism sends.
@@ -505,8 +520,8 @@ an all-reduce, it sends exactly what plain data parallelism sends.
 Stage 2 also divides the gradients, and stage 3 the weights as well. Here are both stages, with each matrix divided
 separately. In stage 2, a hook takes each gradient as soon as it is complete, keeps this rank's part and drops the rest.
 In stage 3 no rank *keeps* a whole weight: a layer gathers its weight, uses it, and drops it, once in the forward pass
-and once in the backward pass. Your checkpoint in lecture 11 did something similar with activations: it dropped them,
-and computed them again in the backward pass. The folded code after that trains three steps at every stage.
+and once in the backward pass. (Your checkpoint in lecture 11 did something similar with activations.) The folded cell
+trains for three steps at each stage.
 """
 
 
@@ -661,14 +676,14 @@ assert sends == 1.5 * ring_bytes("all_reduce", 4 * weights, 2)
 
 # %% [markdown]
 r"""
-Each of the four ways led to the same weights as one process alone, and each rank held exactly the bytes that your
-formula predicts. The *master copy* is the part that each rank updates in stages 1 and 2, and from which the weights are
-then gathered. With float32 weights it's one copy too many; with bfloat16 weights it is the float32 copy that you need
-anyway (lecture 10), and it is divided too. At stage 3 the weights have to arrive in time: while one layer computes, the
-next one's weights must already be on their way. (FSDP2 requests them that early, which is called *prefetching*.)
+All four stages led to the same weights as one process alone, and each rank held exactly the bytes that your formula
+predicts, apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which
+the whole weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16
+weights, it's the float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. At stage 3 the
+weights have to arrive in time: while one layer computes, the next one's weights must already be on their way. (FSDP2
+requests them that early, which is called *prefetching*.)
 
-*Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
-left?
+*Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
 
 ## 4 · Tensor parallelism: half a matrix each
 
@@ -765,10 +780,10 @@ r"""
 <details><summary>Hint 1</summary><code>chunk(group.size, dim=…)</code> cuts a tensor into equal views. Outputs are the rows of a weight, inputs its columns.</details>
 <details><summary>Hint 2</summary>Which values are the same on all ranks, and which are only one of several terms of a sum? In the forward pass the terms appear after <code>down</code>; in the backward pass, before <code>up</code>. And should the bias be added before that sum or after it?</details>
 
-**Why it matters.** Attention is divided the same way, by its heads: the query, key and value matrices by outputs, the
-output projection by inputs. So a whole Transformer layer needs just two sums in each direction.
+**Why it matters.** Attention is divided the same way, by its heads: the query, key and value matrices are sliced by
+outputs, and the output projection by inputs. So a whole Transformer layer needs just two sums in each direction.
 
-Now let two processes do it, and compare what they hold, compute and send.
+Now let two processes do it.
 
 **Predict.** All $B$ rows pass forward and backward through one block of width $d$ that is divided between two ranks.
 How many bytes does each rank send? ($B = 128$, $d = 128$, float32.)
@@ -827,9 +842,9 @@ pay with two all-reduces in *every* block, one of activations and one of their g
 travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism
 belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had **NVLink**,
 NVIDIA's direct connection between GPUs, within each server of eight, and a network of 400 Gbit/s for each GPU between
-servers (The Llama 3 Herd of Models, section 3.3.1). That network was Ethernet. **InfiniBand**, which the smaller Llama
-3 models used, is a kind of network between servers, with a fraction of NVLink's bandwidth. (In a GB200 NVL72, NVLink
-joins the 72 GPUs of a whole rack.)
+servers (The Llama 3 Herd of Models, section 3.3.1). That network was Ethernet. **InfiniBand**, on which the smaller
+Llama 3 models were trained, is another kind of network between servers, and like Ethernet it has only a fraction of
+NVLink's bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
@@ -839,46 +854,24 @@ joins the 72 GPUs of a whole rack.)
 activations at the boundary between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But
 the second stage has to wait for the first, and later the first for the second. So, as in gradient accumulation, the
 batch is cut into **microbatches**, which follow one another through the stages as on an assembly line (GPipe; Huang and
-others, 2018, arXiv:1811.06965). The next cell draws two schedules for four stages and six microbatches: F2 is the
-forward pass of microbatch 2, B2 its backward pass, and, for simplicity, each takes one tick.
+others, 2018, arXiv:1811.06965). The explorer runs two schedules tick by tick: F2 is the forward pass of microbatch 2,
+B2 its backward pass, and, for simplicity, each takes one tick. The ticks in which a stage waits are the **bubble** of a
+pipeline. Which slider changes how many there are?
 """
 
-# %% tags=["folded"]
-FORWARD_FIRST = """
-F0 F1 F2 F3 F4 F5  .  .  .  .  .  . B0 B1 B2 B3 B4 B5
- . F0 F1 F2 F3 F4 F5  .  .  .  . B0 B1 B2 B3 B4 B5  .
- .  . F0 F1 F2 F3 F4 F5  .  . B0 B1 B2 B3 B4 B5  .  .
- .  .  . F0 F1 F2 F3 F4 F5 B0 B1 B2 B3 B4 B5  .  .  .
-"""
-ONE_FORWARD_ONE_BACKWARD = """
-F0 F1 F2 F3  .  .  . B0 F4 B1 F5 B2  . B3  . B4  . B5
- . F0 F1 F2  .  . B0 F3 B1 F4 B2 F5 B3  . B4  . B5  .
- .  . F0 F1  . B0 F2 B1 F3 B2 F4 B3 F5 B4  . B5  .  .
- .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5  .  .  .
-"""
-drawn = {
-    name: [line.split() for line in text.strip().splitlines()]
-    for name, text in (
-        ("all forward passes first", FORWARD_FIRST),
-        ("1F1B: one forward, one backward", ONE_FORWARD_ONE_BACKWARD),
-    )
-}
-finding = "Every stage waits for six ticks, in both schedules"
-plots.show(
-    plots.pipeline_schedule(drawn, title=finding),
-    alt=f"{finding}. Four rows of 18 ticks. In the first schedule all six forward passes come before the backward "
-    "passes; in the second they alternate as soon as the first microbatch has passed the last stage.",
-)
-assert all(line.count(".") == 6 for lines in drawn.values() for line in lines)
+# %%
+from course_utils.explorers import timetable
+
+timetable.explore(stages=4, microbatches=6)
 
 # %% [markdown]
 r"""
-The empty ticks are the **bubble** of a pipeline, the time during which a stage waits. Counted in ticks, the bubble
-doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
+Counted in ticks, the bubble doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
 
 A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all six, the whole
-batch. The second one, *1F1B* (short for *one forward, one backward*), starts the backward passes as early as it can.
-Once a stage is full, it takes in a new microbatch only when an old one is done.
+batch. The second one, *1F1B* (short for *one forward, one backward*; Narayanan and others, 2021, arXiv:2104.04473),
+starts the backward passes as early as it can. Once a stage is full, it takes in a new microbatch only when an old one
+is done.
 
 **Predict.** With four stages, how many microbatches does it take to bring the bubble below a tenth of the time?
 """
@@ -922,73 +915,28 @@ r"""
 
 **Why it matters.** These three numbers tell you how to cut a model: you want enough microbatches to keep the bubble
 small, and a schedule in which no stage has to keep the activations of all of them. And since a stage sends so little,
-the interconnect need not be fast. (Narayanan and others, 2021, arXiv:2104.04473, divide the bubble by the time
-*without* it, and get $(p - 1)/m$ for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
+the interconnect need not be fast. (Narayanan and others divide the bubble by the time *without* it, and get $(p - 1)/m$
+for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
 
-Here are the same two schedules, computed from the dependencies alone: which pass has to wait for which.
+The explorer's schedules come from `napkin.schedule`, which starts each pass as soon as the pass that it waits for is
+done. Your formulas should agree with it.
 """
 
-
 # %%
-Job = tuple[str, int]  # forward or backward, and the number of the microbatch
-
-
-def orders(stages: int, microbatches: int, early: bool) -> list[list[Job]]:
-    """What each stage does, one after the other: all forward passes first, or backward as early as it can."""
-    result = []
-    for stage in range(stages):
-        first = min(stages - stage, microbatches) if early else microbatches
-        order = [("F", m) for m in range(first)]
-        for m in range(microbatches):
-            order.append(("B", m))
-            order += [("F", first + m)] if first + m < microbatches else []
-        result.append(order)
-    return result
-
-
-def schedule(stages: int, microbatches: int, early: bool = False) -> list[list[str]]:
-    """The same, tick by tick: a job waits for the stage before it (backward: after it). Each takes one tick."""
-    waiting = orders(stages, microbatches, early)
-    lines: list[list[str]] = [[] for _ in range(stages)]
-    done: set[tuple[int, Job]] = set()
-    while any(waiting):
-        now = []
-        for stage, order in enumerate(waiting):
-            needed = stage - 1 if order and order[0][0] == "F" else stage + 1
-            if order and (needed not in range(stages) or (needed, order[0]) in done):
-                now.append((stage, order.pop(0)))
-                lines[stage].append("{}{}".format(*now[-1][1]))
-            else:
-                lines[stage].append(".")
-        done.update(now)
-    return lines
-
-
-def idle_share(lines: list[list[str]]) -> float:
-    """The share of all ticks in which a stage has nothing to do."""
-    return sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
-
-
-def kept_at_most(line: list[str]) -> int:
-    """Microbatches that have passed forward and not yet backward, at the worst moment."""
-    change = [{"F": 1, "B": -1, ".": 0}[job[0]] for job in line]
-    return max(itertools.accumulate(change))
-
-
 for stages in (1, 2, 4, 8):
     for microbatches in (1, 3, 8, 32):
         plan = pipeline_plan(stages, microbatches, stream=0)
         for early in (False, True):
-            lines = schedule(stages, microbatches, early)
-            assert math.isclose(idle_share(lines), plan["bubble"])
-        assert [kept_at_most(line) for line in lines] == plan["kept"]  # the early one's
+            lines = napkin.schedule(stages, microbatches, early)
+            idle = sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
+            assert math.isclose(idle, plan["bubble"])
+        assert [max(napkin.kept(line)) for line in lines] == plan["kept"]  # the early one's
 
 enough = next(m for m in range(1, 1_000) if pipeline_plan(4, m, stream=0)["bubble"] < 0.1)
 reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
-assert [schedule(4, 6, early) for early in (False, True)] == list(drawn.values())
 assert enough == 28
-assert [kept_at_most(line) for line in schedule(4, 28)] == [28, 28, 28, 28]
-assert [kept_at_most(line) for line in schedule(4, 28, early=True)] == [4, 3, 2, 1]
+assert [max(napkin.kept(line)) for line in napkin.schedule(4, 28)] == [28, 28, 28, 28]
+assert [max(napkin.kept(line)) for line in napkin.schedule(4, 28, early=True)] == [4, 3, 2, 1]
 
 # %% [markdown]
 r"""
@@ -1050,8 +998,8 @@ assert plan["bubble"] == 1 / 5
 # %% [markdown]
 r"""
 Again we get the same gradients as one process alone, and the least traffic of all: 4 · $B$ · $d$ bytes in each
-direction, however many layers a stage has. That's why Narayanan and others (2021, arXiv:2104.04473) run pipelines
-between machines, where the interconnect is slowest, and tensor parallelism within one.
+direction, however many layers a stage has. That's why Narayanan and others run pipelines between machines, where the
+interconnect is slowest, and tensor parallelism within one.
 
 *Try it yourself:* comment out rank 1's `send`. What does `launch` tell you, and when? (Give it `seconds=10`.)
 """
@@ -1062,10 +1010,9 @@ r"""
 
 A step is **communication-bound** if sending takes longer than computing. Then even perfect overlap can't hide the
 communication. You can find out in advance, by counting both. Take a model of $L$ layers and width $d$ in bfloat16, with
-$N$ parameters, of which $A$ are active for a token (lecture 06; except in a mixture of experts, that's all). On $n$
-cards:
+$N$ parameters, of which $A$ are active for a token (lecture 06; $A = N$ except in a mixture of experts). On $n$ cards:
 
-| | each card sends in a step | beside it, each card computes |
+| | each card sends in a step | meanwhile, each card computes |
 |---|---|---|
 | `"data"` | an all-reduce of the gradients, $2N$ bytes | the backward pass, $4A$ FLOPs per token |
 | `"sharded"`: ZeRO 3, FSDP2 | two all-gathers and a reduce-scatter, $2N$ bytes each | the whole step, $6A$ FLOPs per token |
@@ -1074,29 +1021,30 @@ cards:
 | `"expert"` | 4 all-to-alls in each layer, $2kd$ bytes per token each | the whole step, $6A$ FLOPs per token |
 
 A Transformer layer has two divided blocks, attention and feed-forward, so tensor parallelism needs four all-reduces.
-**Expert parallelism** divides a mixture of experts: each card has its own tokens, as in data parallelism, and a share
-of every layer's experts. A token's vector travels to the $k$ experts that it uses, and their outputs come back. In the
+**Expert parallelism** divides a mixture of experts: each card has its own tokens, as in data parallelism, and some of
+every layer's experts. A token's vector travels to the $k$ experts that it uses, and their outputs come back. In the
 backward pass, the gradients make the same two trips. Each trip is an **all-to-all**, in which every card cuts what it
-has into $n$ parts, keeps one, and sends one to each other card. (Gradients of what isn't an expert are left out:
-they're data parallelism.)
+has into $n$ parts, keeps one, and sends one to each other card. (We leave out the gradients of all parameters outside
+the experts: they are averaged as in plain data parallelism.)
 
 ### Exercise 12.6 · How fast must the link be? &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write two functions. `kind` is a name from the table, and `model` is a dict with $N$, $A$, $L$, $d$ and $k$ as
-`"parameters"`, `"active"`, `"layers"`, `"width"` and `"used"`. `tokens` are those that a card processes in a step. Each
-kind is used alone. Collectives are rings, and in an all-to-all all parts have the same size.
+`"parameters"`, `"active"`, `"layers"`, `"width"` and `"used"`. `tokens` is the number of tokens that a card processes
+in a step. Each kind is used alone. Collectives are rings, and in an all-to-all all parts have the same size.
 
-`sent_bytes(kind, model, cards, tokens)` returns the bytes that a card sends in a step. In a pipeline, count for the
-card that sends most: cards in the middle have two neighbors, those at the ends have one. A single card sends nothing.
+`sent_bytes(kind, model, cards, tokens)` returns the bytes that a card sends in a step. In a pipeline, count the bytes
+of the card that sends the most: cards in the middle have two neighbors, and those at the ends have one. A single card
+sends nothing.
 
 `needed_bandwidth(kind, model, cards, tokens, rate)` returns the bandwidth, in bytes per second, at which sending takes
-exactly as long as the computing beside it. A card computes at `rate` FLOP/s.
+exactly as long as the computation in the table's last column. A card computes at `rate` FLOP/s.
 """
 
 
 # %% nbgrader={"grade": false, "grade_id": "sent_bytes", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def sent_bytes(kind: str, model: dict[str, int], cards: int, tokens: int) -> float:
-    """Bytes that each card sends in a step, or the one that sends most."""
+    """Bytes that each card sends in a step, or the one that sends the most."""
     ### BEGIN SOLUTION
     others = (cards - 1) / cards  # the part of a vector that leaves a card in a ring
     weights = 2 * model["parameters"]
@@ -1116,7 +1064,7 @@ def sent_bytes(kind: str, model: dict[str, int], cards: int, tokens: int) -> flo
 def needed_bandwidth(
     kind: str, model: dict[str, int], cards: int, tokens: int, rate: float
 ) -> float:
-    """Bytes per second at which sending takes as long as the computing beside it."""
+    """Bytes per second at which sending takes as long as the computation."""
     ### BEGIN SOLUTION
     part = cards if kind in ("tensor", "pipeline") else 1
     passes = 4 if kind == "data" else 6
@@ -1130,8 +1078,8 @@ check("sent_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Your <code>ring_bytes</code> has all collectives but the all-to-all. Which part of its data doesn't leave a card?</details>
-<details><summary>Hint 2</summary>The bandwidth is the bytes, divided by the seconds of computing. Which kinds divide the computing among the cards?</details>
+<details><summary>Hint 1</summary>Your <code>ring_bytes</code> covers every collective here except the all-to-all. Which part of its data doesn't leave a card?</details>
+<details><summary>Hint 2</summary>The bandwidth is the bytes, divided by the seconds of computation. Which kinds divide the computation among the cards?</details>
 
 **Why it matters.** Compare the result with the links that you have, and you know what to divide, and where.
 
@@ -1227,9 +1175,9 @@ for kind in ("data", "sharded", "tensor", "pipeline", "expert"):
 
 # %% [markdown]
 r"""
-They are, to the byte. Now take Llama 3.1 8B on eight H100s, each computing at 40% of its peak. In one server, NVLink
-carries 450 GB/s in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For the experts we take
-DeepSeek-V3, in which 58 of the 61 layers have some.
+All counts are right, to the byte. Now take Llama 3.1 8B on eight H100s, each computing at 40% of its peak. In one
+server, NVLink carries 450 GB/s in each direction. Between servers, a network of 400 Gbit/s carries 50 GB/s. For expert
+parallelism we take DeepSeek-V3 (arXiv:2412.19437), in which 58 of the 61 layers have experts.
 """
 
 # %% tags=["folded"]
@@ -1283,13 +1231,14 @@ assert round(needs["expert"] / nvlink.bandwidth, 2) == 0.09
 
 # %% [markdown]
 r"""
-With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card below which a
-step is communication-bound: about 770 over NVLink and 6,900 over the network. Sharding has the same limits, because it
-sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
+With *data parallelism*, only the computation grows with the number of tokens. So there's a number of tokens per card
+below which a step is communication-bound: about 770 over NVLink and 6,900 over the network. Sharding has the same
+limits, because it sends 1.5 times as much but can hide it behind 1.5 times the FLOPs.
 
-For the other three, both grow with the tokens, and a larger batch doesn't help. *Tensor parallelism* takes 27% of the
-computation time over NVLink, but 2.4 times as long over the network, so it stays within a server. A
-*pipeline* takes 2% even over the network. DeepSeek-V3's *experts* take 9% over NVLink, and 83% over the network.
+For the other three, the bytes grow with the tokens, too, so a larger batch doesn't help. With *tensor parallelism*,
+sending takes 27% of the computation time over NVLink, but 2.4 times the computation time over the network, so it stays
+within a server. In a *pipeline*, it takes 2% even over the network. For DeepSeek-V3's *experts*, it's 9% over NVLink,
+and 83% over the network.
 
 You can also combine them, as Narayanan and others (2021, arXiv:2104.04473) do: tensor parallelism within a server, a
 pipeline through several servers, and data parallelism across many such pipelines.
@@ -1299,10 +1248,10 @@ FLOPs per token? Why does selective checkpointing change less?
 
 ## 7 · The result: two processes train one model
 
-Now we combine methods from this lecture and the last, in two processes. The batch is divided (section 2), each half
-passes through the model in four parts, each block is recomputed in the backward pass (both as in lecture 11), and each
-rank keeps half of the optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both
-runs take twenty steps.
+Now we combine methods from this lecture and lecture 11, in two processes. The batch is divided (section 2), each half
+passes through the model in four parts, each block is recomputed in the backward pass, and each rank keeps half of the
+optimizer state (your `ShardedAdamW`). For comparison, one process trains with none of this. Both runs take twenty
+steps.
 """
 
 
@@ -1426,6 +1375,7 @@ for kind in kinds:
     enter(f"each of two: {kind}", plan_together[kind], together[0][kind])
 times = sum(plan_alone.values()) / sum(plan_together.values())
 reconcile("one alone", guess, times, "times the bytes of each of two")
+assert round(times, 1) == 1.5
 
 drift = max(abs(a - b) for a, b in zip(one["losses"], together[0]["losses"], strict=True))
 print(
@@ -1453,8 +1403,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-After twenty steps, the losses agree, the weights agree up to rounding, and the two ranks agree bit for bit. The
-predictions in this lecture were right as well:
+The factor is only 1.5, because stage 1 leaves the weights and gradients whole and adds a master copy. After twenty
+steps, the losses agree, the weights agree up to rounding, and the two ranks agree bit for bit. The predictions in this
+lecture were right as well:
 """
 
 # %% tags=["folded"]
@@ -1513,14 +1464,14 @@ parameters; stage 3 sends 1.5 times as many bytes as plain data parallelism. Ten
 by its outputs and the second by its inputs, with one sum in each direction. A pipeline of $p$ stages and $m$
 microbatches has a bubble of $\tfrac{p-1}{m+p-1}$. Expert parallelism sends every token to its experts and back.
 
-**Mindset.** Whatever you divide, the results have to be put together again. When two processes don't get the result of
-one, look for a sum that should be a mean, or a term that was never added; when they hang, look for a rank that never
-arrives.
+**Mindset.** Whatever you divide, the results have to be put together again. When two processes don't get the same
+result as one, look for a sum that should be a mean, or a term that was never added; when they hang, look for a rank
+that never arrives.
 
 **Intuitions.** Divide matrices where the interconnect is fast, layers where it is slow, and batches wherever each card
 has enough tokens: about as many as its FLOP/s divided by its link's B/s. For large vectors the number of bytes sets the
-time, for small ones the number of rounds.
+time; for small ones, the number of rounds does.
 
-Next: [13 · Inference](../13_inference/13_inference.ipynb). How fast does a trained model write, and what is it
+Next: [13 · Inference](../13_inference/13_inference.ipynb). How fast does a trained model generate text, and what is it
 waiting for?
 """

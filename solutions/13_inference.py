@@ -5,16 +5,16 @@ r"""
 [← 12 · Scale](../12_scale/12_scale.ipynb) · [14 · Capstone: train a small Transformer
 →](../14_capstone/14_capstone.ipynb)
 
-> **How many tokens per second can a model write, and what is it waiting for?**
+> **How many tokens per second can a model generate, and what is it waiting for?**
 
 So far, this course has been about training. Once a model is trained, people use it: they send a prompt, and the model
-writes an answer, one token at a time. Using a trained model without changing it is called **inference**, and its
+generates an answer, one token at a time. Using a trained model without changing it is called **inference**, and its
 arithmetic looks different. A card that easily holds a model can spend almost all of its time waiting for memory.
 
 In this lecture you'll write the cache that makes generation affordable, and count its bytes exactly. Then you'll work
-out how fast a model can write, how many users can share a card, and what you gain by storing weights in fewer bits. By
-the end you'll have predicted how many tokens per second a small model writes on *your* machine, with your own cache,
-and measured it.
+out how fast a model can generate text, how many users can share a card, and what you gain by storing weights in fewer
+bits. By the end you'll have predicted how many tokens per second a small model generates on *your* machine, with your
+own cache, and measured it.
 """
 
 # %%
@@ -51,8 +51,8 @@ r"""
 A language model predicts one token. To get a whole answer, you call it in a loop: the logits at the last position say
 which token should come next, you append that token to the text, and you call the model again. In this lecture we always
 take the token with the largest logit, which is called **greedy decoding**. It involves no randomness, so two correct
-programs write the same text (unless two logits are so close that rounding decides between them). Lecture 09 drew the
-next token at random instead, with a temperature.
+programs generate the same text (unless two logits are so close that rounding decides between them). In lecture 09, we
+drew the next token at random instead, with a temperature.
 
 Here's the model. It's the Transformer of lecture 08, with two additions: query heads can share keys and values (section
 2), and you can pass it a cache for each layer (section 3). You can ignore both for now.
@@ -132,9 +132,8 @@ def make_model(kv_heads: int = 2, width: int = 64) -> Transformer:
 
 # %% [markdown]
 r"""
-Its weights are random, so it will write nonsense; but the cost of writing doesn't depend on what is written. Here's the
-loop in its simplest form. It passes the whole text through the model each time, and counts the tokens that it
-processes.
+Its weights are random, so it will generate nonsense; but the cost is the same, whatever the text. Here's the loop in
+its simplest form. It passes the whole text through the model each time, and counts the tokens that it processes.
 """
 
 
@@ -163,8 +162,8 @@ That's wasteful. Attention is causal, so a token never sees the tokens after it:
 the computation for the earlier ones. It would be enough to process each token *once*, as long as the later tokens can
 still attend to it. The very last token needn't be processed at all, since nobody asks what comes after it.
 
-**Predict.** The loop wrote 64 tokens after a prompt of 64. What's the ratio of the tokens that it processed to those
-that it needed to process?
+**Predict.** The loop generated 64 tokens after a prompt of 64. What's the ratio of the tokens that it processed to
+those that it needed to process?
 """
 
 # %%
@@ -189,14 +188,14 @@ grows with the square of the length. If every token is processed only once, gene
 Both use the same weights. But in prefill, each weight is used for hundreds or thousands of tokens at once, and in
 decode for just one token of each sequence. You know from lecture 05 what such a difference can do.
 
-*Try it yourself:* how does the factor of 48 change if the prompt has 1 token and the model writes 127? And with a
+*Try it yourself:* how does the factor of 48 change if the prompt has 1 token and the model generates 127? And with a
 prompt of 127 and 1 new token?
 
 ## 2 · The cache, to the byte
 
-What do later tokens need from an earlier one? In each layer, they compare their queries with its key and average its
-value. Nothing else from that token is used again, not even its query. So it's enough to keep keys and values: that's
-the KV cache of lecture 04. In each layer, one token of one sequence adds
+What do later tokens need from an earlier one? In each layer, they compare their queries with its key, and its value
+goes into their weighted averages. Nothing else from that token is used again, not even its query. So it's enough to
+keep keys and values: that's the KV cache of lecture 04. In each layer, one token of one sequence adds
 
 $$2 \cdot h_{kv} \cdot e \text{ numbers,}$$
 
@@ -330,8 +329,8 @@ assert lines["multi-head"][0] == 4 * lines["grouped-query"][0] == 32 * lines["mu
 # %% [markdown]
 r"""
 DeepSeek-V3 itself has 61 layers and 128 heads. With multi-head attention and vectors of length 128, each token would
-take 4 MB. Its latent vectors take 70 kB, a 57th of that. It has 84 times as many parameters as Llama 3.1 8B, but a
-token takes about half as much cache.
+take 4 MB. Its latent vectors take 70 kB, a 57th of that. The model has 84 times as many parameters as Llama 3.1 8B, but
+a token takes about half as much cache.
 """
 
 # %%
@@ -353,7 +352,7 @@ r"""
 ## 3 · A cache that works
 
 Now write the cache. A simple one would append to its tensors with `torch.cat`, but that copies the whole cache for each
-new token. Instead, you'll reserve the memory first, and write each token into the next free place.
+new token. Instead, you'll reserve the memory first, and write each token into the next free slot.
 
 ### Exercise 13.2 · The cache, and attention through it &nbsp; ★★★ &nbsp; 25 minutes
 
@@ -435,8 +434,8 @@ text. The Transformer above can already use it: given a list of caches, it passe
 begin where the cache ends.
 
 Does it compute the same logits as it does without a cache? We process 64 tokens, then 1, then 7, and compare all of
-them with those of a single pass without a cache. (In `float64`, so that a real difference can't hide behind rounding.)
-We do this with 8, 2 and 1 key-value heads, and compare the bytes with your formula.
+them with those of a single pass without a cache. (We use `float64`, so that a real difference can't hide behind
+rounding.) We do this with 8, 2 and 1 key-value heads, and compare the bytes with your formula.
 """
 
 # %%
@@ -462,7 +461,7 @@ for groups, kind in ((8, "multi-head"), (2, "grouped-query"), (1, "multi-query")
 # %% [markdown]
 r"""
 > **Trap: every token is the first.** Position information has to continue where the cache ends. If the model gives each
-> new token position 0, it still runs and still writes something. Only the comparison with a model without a cache
+> new token position 0, it still runs and still generates something. Only the comparison with a model without a cache
 > reveals it:
 """
 
@@ -484,14 +483,15 @@ r"""
 ### Exercise 13.3 · Generate with the cache &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `generate_cached(model, ids, count)`, which returns the ids `[b, t]`, followed by `count` more in each row by
-greedy decoding, `[b, t + count]`. It should write what `generate_plainly` writes, but process each token only once.
+greedy decoding, `[b, t + count]`. It should return the tokens that `generate_plainly` returns, but process each token
+only once.
 
 `model.new_caches(batch, capacity)` makes the caches. Ask for exactly as much room as you need, and no more: with large
 caches, every token counts. `model(ids, caches)` returns the logits `[b, t, vocabulary]` of the ids that you pass,
 stores their keys and values, and works out their positions from the caches. So first pass the whole prompt, and then
 each new token alone, as `[b, 1]`, for all rows at once. Don't process the last one, because nothing follows it. Nothing
 is recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may
-be 0; then the model isn't called. (The model is in eval mode already.)
+be 0, and then you shouldn't call the model at all. (The model is in eval mode already.)
 """
 
 
@@ -519,8 +519,8 @@ r"""
 <details><summary>Hint 1</summary>How many times do you call the model for <code>count</code> new tokens? And how many tokens does it process in all?</details>
 <details><summary>Hint 2</summary>Prefill and decode can be the same line in a loop: what you pass is the prompt in the first round, and the newest column in all later ones. <code>keepdim=True</code> keeps that column a column.</details>
 
-**Why it matters.** This loop is the core of an inference server. Here it is beside the plain one: the same tokens, for
-a fraction of the FLOPs.
+**Why it matters.** This loop is the core of an inference server. Compared with the plain loop, it generates the same
+tokens for a fraction of the FLOPs:
 """
 
 # %%
@@ -539,7 +539,7 @@ assert ratio > 48  # as many as there are fewer tokens; attention saves even mor
 
 # %% [markdown]
 r"""
-*Try it yourself:* give the caches room for one token less than your function asks for. Which call fails?
+*Try it yourself:* give the caches room for one token fewer than your function asks for. Which call fails?
 
 ## 4 · What a step waits for
 
@@ -550,8 +550,8 @@ things take time:
 - *Arithmetic.* Each new token takes 2 FLOPs for each weight that multiplies something (all except the embeddings).
   Attention takes another $4 \cdot L \cdot d \cdot \text{context}$ for each new token, for $L$ layers whose heads have
   $d$ numbers altogether (lecture 05). By the usual convention, we count what the causal mask hides, too.
-- *Memory.* All weights are read once, no matter how many tokens there are. So is the cache of each sequence, with all
-  of its `context` tokens.
+- *Memory.* All weights are read once, no matter how many tokens there are. Each sequence's cache is read once, too,
+  with all of its `context` tokens.
 
 Arithmetic and memory work at the same time, so the slower one determines how long the pass takes. This is the roofline
 of lecture 05 again. There it was an upper bound on the speed; here it's a lower bound on the time.
@@ -657,10 +657,11 @@ The prompt has 2,048 times as many tokens, and takes only 7.3 times as long. Pre
 decode step, but uses each weight 2,048 times, so it's compute-bound. The decode step does about one FLOP per byte, so
 it's memory-bound.
 
-What do real systems achieve? Here are three published measurements for a single sequence. Two are from
-[torchao](https://github.com/pytorch/ao), a PyTorch library for quantization: decoding with little context, on an H100
-(we assume the SXM card; torchao doesn't say) and on an A100. The third is a prefill of 2,048 tokens with NVIDIA's
-[TensorRT-LLM](https://github.com/NVIDIA/TensorRT-LLM) on an A100.
+What do real systems achieve? Here are three published measurements for a single sequence. Two are from the
+documentation of [torchao](https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md), a PyTorch library
+for quantization: decoding with little context, on an H100 (the documentation doesn't say which; we assume the SXM card)
+and on an A100. The third is a prefill of 2,048 tokens with NVIDIA's
+[TensorRT-LLM](https://github.com/NVIDIA/TensorRT-LLM/blob/v0.5.0/docs/source/performance.md) on an A100.
 """
 
 # %%
@@ -704,8 +705,8 @@ r"""
 The published times are 1.4 to 1.8 times the bound: a formula that knows nothing about the software is right to within a
 factor of two.
 
-*Try it yourself:* for which prompt length does the prefill on the H100 take as long as one decode step? Compare with
-the ridge point of lecture 05.
+*Try it yourself:* at which prompt length does the prefill on the H100 take as long as one decode step? Compare with the
+ridge point of lecture 05.
 
 ## 5 · Batching, and its limits
 
@@ -713,8 +714,8 @@ If one decode step for one sequence leaves the arithmetic units idle, let it ser
 serves many sequences, and the weights are read once for all of them. But each sequence has its own cache, and no other
 sequence can use it.
 
-**Predict.** Every sequence has 2,048 tokens of context. How many times as many tokens per second does the H100 write
-with 64 sequences as with one? (Llama 3.1 8B as before; a step takes 4.56 ms for one sequence, and reads 15.0 GB of
+**Predict.** Every sequence has 2,048 tokens of context. With 64 sequences, how many times as many tokens per second
+does the H100 generate as with one? (Llama 3.1 8B as before; a step takes 4.56 ms for one sequence, and reads 15.0 GB of
 weights and 0.27 GB of cache.)
 """
 
@@ -742,10 +743,10 @@ assert round(card[0] / card[1], -2) == 300
 
 # %% [markdown]
 r"""
-The whole batch gets 30 times as many tokens, but each user waits 2.1 times as long for the next one: you pay for
-*throughput* (tokens per second, over all users) with *latency* (here, the time that a user waits for the next token).
-And there's a ceiling: with very many sequences the weights hardly matter, but each token still takes 0.27 GB of its own
-sequence's cache, and 3.35 TB/s is enough to read 12,500 such caches per second.
+The whole batch generates 30 times as many tokens per second, but each user waits 2.1 times as long for the next one:
+you pay for *throughput* (tokens per second, over all users) with *latency* (here, the time that a user waits for the
+next token). And there's a ceiling: with very many sequences the weights hardly matter, but each token still takes 0.27
+GB of its own sequence's cache, and 3.35 TB/s is enough to read 12,500 such caches per second.
 
 You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true
 of the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the
@@ -757,7 +758,7 @@ There's another limit: all those caches have to fit on the card.
 
 Write `largest_batch(model, context, room, seconds, peak, bandwidth)`, which returns the largest number of sequences,
 each with `context` tokens, whose caches fit into `room` bytes (what the weights leave free) and whose decode step takes
-at most `seconds` according to the formula of exercise 13.4. If even one sequence is too many, that's 0. `model`, `peak`
+at most `seconds` according to the formula of exercise 13.4. If even one sequence is too many, return 0. `model`, `peak`
 and `bandwidth` are as in that exercise. `room` is an integer; caches that take exactly `room` bytes still fit.
 `seconds`, `peak` and `bandwidth` may be infinite (`math.inf`). No batch's time is so close to `seconds` that rounding
 would matter. The answer may be in the billions, so don't try batch sizes one by one.
@@ -830,7 +831,7 @@ axes.minorticks_off()
 axes.set_xlim(4, 40)
 more, longer = ends[2_048][2:]
 finding = (
-    f"A full batch with 2,048 tokens each writes {more:.0f} times as much as one sequence,\n"
+    f"A full batch with 2,048 tokens each gets {more:.0f} times as many tokens per second as one sequence,\n"
     f"and a step takes {longer:.1f} times as long"
 )
 figure.suptitle(finding, x=0.01, ha="left", size=11, weight="bold")
@@ -846,17 +847,28 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 # %% [markdown]
 r"""
 With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
-and only 68 users can share the card.
+and only 68 users can share the card. Drag the batch below: how many sequences fit with 32,768 tokens each? And which
+model gains least from a larger batch?
+"""
+
+# %%
+from course_utils.explorers import decoding
+
+decoding.explore("Llama 3.1 8B", "H100 SXM", batch=8, context=2_048)
+
+# %% [markdown]
+r"""
 
 In practice, two problems remain. Answers end at different times, so a server shouldn't wait for the longest one: in
-*continuous batching*, a new request takes the free place right away (Orca; Yu and others, 2022). And nobody knows in
-advance how long an answer will be, so reserving the full capacity, as your cache does, wastes memory. PagedAttention
-therefore hands out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
+*continuous batching*, a new request takes the freed slot right away
+([Orca](https://www.usenix.org/conference/osdi22/presentation/yu); Yu and others, 2022). And nobody knows in advance how
+long an answer will be, so reserving the full capacity, as your cache does, wastes memory. PagedAttention therefore
+hands out memory in small blocks, as they are needed (Kwon and others, 2023, arXiv:2309.06180).
 
 What if there's only one user? Then the idle arithmetic units can do something else. In **speculative decoding**, a
 small model quickly guesses the next few tokens, and the large model checks all of them in a single pass and keeps those
 before the first that it disagrees with (Leviathan and others, 2022, arXiv:2211.17192). Checking five tokens takes no
-longer than writing one:
+longer than generating one:
 """
 
 # %%
@@ -866,14 +878,14 @@ assert checking == decode
 
 # %% [markdown]
 r"""
-*Try it yourself:* for which context does decoding on the H100 become compute-bound in a large enough batch? (Start with
-256.)
+*Try it yourself:* at which context lengths does decoding on the H100 become compute-bound if the batch is large enough?
+(Start with 256.)
 
 ## 6 · Fewer bytes per weight (optional)
 
-A memory-bound step gets faster if there are fewer bytes to read. While a model is trained, its weights have to be
-precise, because the updates are small (lecture 10). Afterwards, 8 bits may be enough, or even 4. That's quantization
-again, now with integers: each weight becomes an integer *code*, and a group of codes shares a scale, so that
+A memory-bound step gets faster if there are fewer bytes to read. During training, a model's weights have to be precise,
+because the updates are small (lecture 10). Afterwards, 8 bits may be enough, or even 4. That's quantization again, now
+with integers: each weight becomes an integer *code*, and a group of codes shares a scale, so that
 $w \approx \text{code} \cdot \text{scale}$. The products are still computed in 16 bits: the kernel reads codes and
 converts them on the fly.
 
@@ -999,7 +1011,8 @@ With 64 sequences, more than half of the bytes are cache, and these haven't shru
 waiting for arithmetic, and the products are the same as before. (A card that multiplies 8-bit numbers faster can speed
 up prefill too, but then the activations have to be in 8 bits as well.)
 
-What do published measurements say? For Llama 3 8B on an A100, with a single sequence, torchao compares three formats:
+What do published measurements show? For Llama 3 8B on an A100, with a single sequence, the documentation of
+[torchao](https://github.com/pytorch/ao/blob/v0.13.0/torchao/quantization/README.md) compares three formats:
 """
 
 # %%
@@ -1039,14 +1052,16 @@ Now look at the differences between the bound and the published time. They're al
 by a factor of 3.6. It seems that part of a step doesn't depend on the bytes at all: the *overhead* of the next section.
 The fewer bytes you read, the more it matters.
 
-*Try it yourself:* what do 3 and 2 bits do to the error, with groups of 32?
+*Try it yourself:* how large is the error with 3 or 2 bits, in groups of 32?
 
 ## 7 · The result: your machine
 
-Everything is ready for the prediction. We need four numbers, and the model doesn't have to write anything for them:
+Everything is ready for the prediction. We need four numbers, and we can get all of them without letting the model
+generate a single token:
 
 - the *bytes* of the model, from its shape and your `kv_cache_bytes`;
-- your machine's *bandwidth* for reading weights, from the time to multiply each of the model's matrices by one vector;
+- your machine's *bandwidth* for reading weights, from the time that it takes to multiply each of the model's matrices
+  by one vector;
 - its *peak*: the measured ceiling (lecture 05);
 - the *overhead* of a step. A step consists of many small operations, one after another, and each of them takes a little
   time to start and to finish, whatever the size of the model. To measure it, we time a model that has just as many
@@ -1156,7 +1171,7 @@ done. On a GPU, the next operations are queued while it's still busy (lecture 05
 
 Now it's your turn. Your machine's numbers are above.
 
-**Predict.** The model writes 48 tokens after a prompt of 128, for one sequence. How many tokens per second is that?
+**Predict.** The model generates 48 tokens after a prompt of 128, for one sequence. How many tokens per second is that?
 (The time includes the prefill.)
 """
 
@@ -1195,9 +1210,9 @@ assert 1 / 50 < took / plan < 50  # a machine may be busy; a wrong unit is a fac
 r"""
 On an idle machine, the prediction should be off by no more than a third.
 
-Last, the batch: the same step serves 1, 2, 4, 8 or 16 sequences, and each of them gets a token. We compare the measured
-rate with two predictions. One is your formula with the overhead, as before. For the other, the products are measured
-with as many vectors as there are sequences, and the overhead is added.
+Finally, let's try batching: the same step serves 1, 2, 4, 8 or 16 sequences, and each of them gets a token. We compare
+the measured rate with two predictions. One is your formula with the overhead, as before. For the other, the products
+are measured with as many vectors as there are sequences, and the overhead is added.
 """
 
 # %% tags=["timed"]
@@ -1233,7 +1248,7 @@ assert max(ratios) < 50  # a machine may be busy
 # %% [markdown]
 r"""
 If the formula promises more than you measured, the products show why: on a CPU, multiplying a `float32` matrix by a few
-vectors may reach neither the bandwidth nor the peak. A lower bound is only a bound.
+vectors may reach neither the bandwidth nor the peak.
 
 So what is the model waiting for? Mostly for its weights. A batch shares that wait, until the caches, the arithmetic or
 the overhead take over.
@@ -1248,13 +1263,13 @@ pass takes at least the larger of two times: FLOPs over peak, with $2N + 4 L d \
 token; and bytes over bandwidth, with all weights once and every sequence's cache. Prefill is compute-bound unless the
 prompt is short; decode is memory-bound unless the batch is large and the contexts are short.
 
-**Mindset.** Test a cache by comparing it with a model that has none, token for token. Ask of each speedup which bytes
-or FLOPs it removes, and in which phase. Then you'll know where it can't help.
+**Mindset.** Test a cache by comparing the output with that of the same model without a cache, token for token. Ask of
+each speedup which bytes or FLOPs it removes, and in which phase. Then you'll know where it can't help.
 
 **Intuitions.** The sequences of a batch share the weights, but each has a cache of its own. Long contexts limit how
 many users a card can serve. Quantized weights make decoding faster, but not prefill. And the faster a step gets, the
 more its overhead counts.
 
 Next: [14 · Capstone: train a small Transformer](../14_capstone/14_capstone.ipynb). You'll plan a whole Transformer,
-then build it, train it, compare it with the plan, and let it write with your cache.
+then build it, train it, compare it with the plan, and let it generate text with your cache.
 """

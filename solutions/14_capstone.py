@@ -57,10 +57,9 @@ r"""
 ## 1 · The task
 
 First, how much do you want to spend? There are four presets, and the notebook picks one that suits your device.
-`default` is for a CPU and takes a few
-minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is for testing this notebook and learns
-little. The environment variable `COURSE_PRESET` overrides the choice. You can also unfold the next cell and change any
-of the numbers; everything below adapts.
+`default` is for a CPU and takes a few minutes; `large` is for a GPU, and `huge` for one with 64 GB or more; `small` is
+for testing this notebook, and its model learns little. The environment variable `COURSE_PRESET` overrides the choice.
+You can also unfold the next cell and change any of the numbers; everything below adapts.
 """
 
 
@@ -146,8 +145,8 @@ A loss means little without something to compare it with. A model that knows not
 probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
 with base-2 logarithms.) You can do better by counting how often each byte occurs, and better still by counting which
 byte follows each byte, or each *pair* of bytes. Such a table needs no training, and a model that sees no more bytes can
-hardly beat it. Our baseline is the table that looks back as many bytes as `preset.look_back` says: none, or two. Your
-model's validation loss has to be lower than the baseline's.
+hardly beat it. Our baseline is the table that looks back `preset.look_back` bytes: none, or two. Your model's
+validation loss has to be lower than the baseline's.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -183,8 +182,8 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 
 # %% [markdown]
 r"""
-(The folded code adds 0.1 to every count, for sequences that were never seen: without it, a single surprise would make
-the loss infinite.)
+(The code adds 0.1 to every count, for sequences that were never seen: without it, a single surprise would make the loss
+infinite.)
 
 *Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. How many bytes is that?
 
@@ -241,8 +240,8 @@ r"""
 <details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the number of layers, and add the rows that occur once.</details>
 <details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it multiplies; the first row does, at the output. The text above has attention's FLOPs for one layer, forward.</details>
 
-**Why it matters.** The rest builds on these two numbers: three of the four kinds of bytes on the first, the seconds on
-the second.
+**Why it matters.** The rest builds on these two numbers: three of the four kinds of bytes follow from the first, and
+the seconds from the second.
 """
 
 # %%
@@ -340,7 +339,7 @@ r"""
 
 **Why it matters.** This decides which batch size fits, and what to change if none does.
 
-**Predict.** From a look at the tables alone: for your preset, how many times as many bytes do the *activations* take in
+**Predict.** Just by looking at the tables: for your preset, how many times as many bytes do the *activations* take in
 `float32` as under autocast?
 """
 
@@ -404,7 +403,7 @@ for dtype, rate in ceilings.items():
 # %% [markdown]
 r"""
 These times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything between
-the matrix products takes time without counting as FLOPs. The share of the ceiling that the run reaches is its MFU
+the matrix products takes time without counting as FLOPs. The fraction of the ceiling that the run reaches is its MFU
 (relative to the measured ceiling instead of a promised peak). Like the ceiling, it's a number that no formula gives.
 (Lecture 00's good MFU, 0.4 to 0.5, is a fraction of the promised peak, and for much larger models.) Guess it now; in
 section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two formats.
@@ -493,8 +492,7 @@ r"""
 separately.
 
 You know the rest of a layer from lecture 08. It normalizes `x`, applies attention, and adds the result to `x`. Then it
-normalizes that sum, applies the feed-forward block, and adds the result to the sum: `up` turns a token's $d$ numbers
-into four times as many, then come the GELU and `down`, which turns them back into $d$.
+normalizes that sum, applies the feed-forward block, and adds the result to the sum.
 """
 
 
@@ -575,8 +573,8 @@ encoding, nonlinearity and output layer, and fewer heads for keys and values, bu
 r"""
 ### The assembled model
 
-Here's what you've put together. The dashed arrows lead through one layer; the model has $L$ such layers, one after the
-other. The top line is the residual stream.
+The dashed arrows lead through one layer; the model has $L$ such layers, one after the other. The top line is the
+residual stream.
 
 ```mermaid
 flowchart LR
@@ -597,7 +595,7 @@ flowchart LR
 ### The model against the plan
 
 Before you train a model, check everything that's cheap to check. Parameters and FLOPs come first. Neither needs any
-memory: on the meta device tensors have shapes but no data (lecture 05).
+memory on the meta device (lecture 05).
 """
 
 
@@ -632,8 +630,8 @@ r"""
 product of $d$ normalized numbers with weights whose standard deviation is 0.02. Its variance is $0.02^2 d$, which
 raises the loss above $\ln 256$ by about half that much.)
 
-**The future.** If you change a token, the logits at all earlier positions must stay the same. (We use `float64`, so
-that rounding stays far below $10^{-9}$, and count anything above that as a change.)
+**The future.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`, rounding
+stays far below $10^{-9}$; we count anything above that as a change.)
 """
 
 # %% tags=["folded"]
@@ -676,8 +674,8 @@ r"""
 **Bytes.** We run one step and measure the memory after each part of it, as in lecture 08. The optimizer is PyTorch's
 AdamW in its fused version, which makes no temporaries. Weight decay applies to matrices but not to vectors.
 
-**Predict.** The two tables of activations lack a row: for the backward pass, the loss keeps one more tensor. Its
-numbers aren't floating-point. How many bytes per token does it add?
+**Predict.** The two tables of activations lack a row: for the backward pass, the loss keeps one more tensor. How many
+bytes per token does it add?
 """
 
 # %%
@@ -737,9 +735,9 @@ if device.type == "cpu":
 
 # %% [markdown]
 r"""
-The plan is almost exact. AdamW has step counters, 4 bytes for each tensor. And the loss keeps the *targets*: a batch is
-cut from longer rows, so flattening the targets copies them, as `int64`. Only a byte-for-byte comparison reveals that.
-It's far below our two percent, so we leave the plan as it is.
+The plan is almost exact; it leaves out two things. AdamW has step counters, 4 bytes for each tensor. And the loss keeps
+the *targets*: a batch is cut from longer rows, so flattening the targets copies them, as `int64`. Only a byte-for-byte
+comparison reveals that. It's far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
 
@@ -748,8 +746,8 @@ It's far below our two percent, so we leave the plan as it is.
 The loop is your `train` from lecture 09 with three additions. The forward pass and the loss run under `torch.autocast`
 if `mixed` is true; `bfloat16` needs no loss scaling (lecture 10). `clip_grad_norm_` clips the gradient to a norm of at
 most 1, so that one unusual batch can't ruin the run. With `error_if_nonfinite`, it also raises an error, before the
-update, if the norm is NaN or infinite; this takes the place of the check of the loss in `train`. And the loop saves a
-checkpoint at regular intervals and after the last step.
+update, if the norm is NaN or infinite; this replaces the check of the loss in `train`. And the loop saves a checkpoint
+at regular intervals and after the last step.
 """
 
 
@@ -802,8 +800,9 @@ its slow steps too.
 We do it in both formats and choose the faster one, since mixed precision may gain less in this model than in one large
 product.
 
-One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time, forward
-only: a third of a step's FLOPs each (lecture 06), so in all it takes as long as $5 \cdot 16 / 3 \approx 27$ steps.
+One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time. Each
+batch takes only a forward pass, a third of a step's FLOPs (lecture 06), so in all it takes as long as
+$5 \cdot 16 / 3 \approx 27$ steps.
 
 **Predict.** Compared with `float32`, how many times as fast is a step in mixed precision? (Section 2 has the ratio for
 one large product.)
@@ -875,7 +874,7 @@ print(
 r"""
 Most likely the gain is smaller than for a single large product: norms, GELU, softmax and the loss aren't matrix
 products, and autocast adds conversions. The smaller the model, the more they count. In a small model, or on a CPU
-without instructions for `bfloat16`, mixed precision may even be slower. Then we train in `float32`, which takes more
+without instructions for `bfloat16`, mixed precision may even be slower. If so, we train in `float32`, which takes more
 memory; but our limit is time, not memory.
 
 Now the plan is complete. *From here on we don't change it.*
@@ -1004,7 +1003,8 @@ means = {
     end: statistics.fmean(losses[end - window : end])
     for end in range(window, preset.steps + 1, window)
 }
-finding = f"From {losses[0]:.1f} to {final_loss:.2f} nats per byte; the seam in the middle does not show"
+assert means[window] < losses[0]
+finding = f"From {losses[0]:.1f} to {final_loss:.2f} nats per byte; the restart leaves no trace"
 plots.show(
     plots.loss_curves(
         {"training": means, "validation": held_out_losses},
@@ -1019,7 +1019,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-(The first marker of the training loss is a mean over the first steps, when the loss fell quickly.)
+(The title begins with the loss of the very first step. The first marker of the training loss is lower, because it's a
+mean over the first steps, in which the loss fell quickly.)
 
 What has the model learned? Let's have it write.
 
@@ -1032,15 +1033,15 @@ with a cache in each layer.
 Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one after
 the other, and returns the old and new ids together, `[b, t + count]`. It computes what your `Transformer` computes,
 from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in each block from `norm_1`, `attention.qkv`,
-`attention.out`, `norm_2`, `up` and `down`. (The model, its blocks and their attention can't be called as a whole.)
-`heads` is the number of attention heads. The logits at the *last* position predict what comes next: for each new token,
-`pick` is called once with these, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
+`attention.out`, `norm_2`, `up` and `down`. (Call only these parts, never the model, a block or its attention as a
+whole.) `heads` is the number of attention heads. The logits at the *last* position predict what comes next: for each
+new token, `pick` is called once with these logits, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
 
-Every token passes through every layer only once, and the last one not at all, because nobody asks what follows it. For
-that, replace the class below by your `KVCache` from exercise 13.2, or keep the keys and values in some other way. The
-cache is on the model's device and in its floating-point dtype, whatever they are. $t$ + `count` − 1 is at most the
-number of positions. Nothing is recorded for a backward pass. `ids` is `int64`, has at least one row and one column, and
-isn't changed. `count` may be 0.
+Every token passes through every layer only once, and the last token not at all, because nobody asks what follows it. To
+make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys and values in some
+other way. The cache is on the model's device and in its floating-point dtype, whatever they are. $t$ + `count` − 1 is
+at most the number of positions. Nothing is recorded for a backward pass, and afterwards recording is as it was before.
+`ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0.
 """
 
 
@@ -1175,17 +1176,17 @@ print(columns(samples))
 
 # %% [markdown]
 r"""
-Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and
-it learned that in a few minutes on your own machine.
+Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and it learned
+that in a few minutes on your own machine.
 
-*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try other starts. (All rows need the same length.)
+*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try other starts. (All of them must have the same length.)
 
-### How fast does it write?
+### How fast does it generate text?
 
 As in lecture 13, the text must be the same with and without a cache. The folded code has the loop without one, which
 passes the whole text through the model for each new token. It compares both in `float64`, where rounding can't decide
-between two bytes, and then times two passes: over a single token, which is about what a step with the cache takes, and
-over the whole context, the longest that the loop without a cache needs.
+between two bytes, and then times two passes: one over a single token, which takes about as long as a step with the
+cache, and one over the whole context, which takes about as long as the last step without a cache.
 """
 
 
@@ -1228,8 +1229,8 @@ print(f"over {preset.context} tokens {readable(whole, 's')}")
 
 # %% [markdown]
 r"""
-**Predict.** A prompt fills half of the context or more, and the model writes until the context is full. How many times
-as many tokens per second does it write with the cache?
+**Predict.** A prompt fills half of the context or more, and the model generates text until the context is full. How
+many times as many tokens per second does it generate with the cache as without?
 """
 
 # %%
@@ -1261,14 +1262,15 @@ for way, rate in rates.items():
 r"""
 Your cache adds a few small operations to each layer, so expect a bit less than planned. In a model this small, even a
 pass over one token is mostly overhead (lecture 13): the larger the model and the longer its context, the more the cache
-gains. But it ends where the context ends. A loop without a cache could go on with only the last tokens. Then each of
-them moves to another position, so its keys and values change, and everything in the cache is out of date.
+gains. But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the
+last $T$ tokens. With each new token, all the others then move to another position, so their keys and values change, and
+everything in a cache would be out of date.
 
-*Try it yourself:* how many sequences at once write the most tokens per second? (Pass `prompt.expand(n, -1)`.)
+*Try it yourself:* which batch size gives the most tokens per second? (Pass `prompt.expand(n, -1)`.)
 
 ## 6 · Everything, planned and measured
 
-All the numbers in the plan were written down before the first step of the run. Here they are beside the measurements.
+All the numbers in the plan were written down before the first step of the run. Here they are next to the measurements.
 """
 
 # %% tags=["timed", "folded"]
@@ -1335,9 +1337,9 @@ plots.show(
 # %% [markdown]
 r"""
 So yes: you can know what a training run takes before it starts, most of it on paper and the rest after a rehearsal of a
-few seconds. The one thing you had to run it for is the result, the loss. (Scaling laws predict even that, by
-extrapolating from many small runs to a large one: Kaplan et al. 2020, arXiv:2001.08361, and Hoffmann et al. 2022,
-arXiv:2203.15556.)
+few seconds. The one thing that you couldn't know without the run is its result, the loss. (Scaling laws predict even
+that, by extrapolating from many small runs to a large one: Kaplan and others, 2020, arXiv:2001.08361, and Hoffmann and
+others, 2022, arXiv:2203.15556.)
 
 *Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
 much? Then run from the top.
@@ -1408,11 +1410,12 @@ change after another, each in addition to those before it:
 | `float32` | where we start |
 | `tf32` | products of `float32` use tensor cores, with 10 bits of mantissa (lecture 05; only on CUDA) |
 | `bfloat16` | autocast: faster products, and half the bytes for most of the tensors that pass between them (lecture 10) |
-| compiled | `torch.compile` fuses what's between the products (lecture 11; here only on CUDA) |
-| twice the batch | larger products, and a smaller share of time for the optimizer |
+| compiled | `torch.compile` fuses the operations between the products (lecture 11; here only on CUDA) |
+| twice the batch | larger products, and a smaller fraction of the time for the optimizer |
 
-Attention isn't in this table because it's been one fused operation from the start. All fractions refer to the same
-rate, the peak of `bfloat16` (or, if it's unknown, the higher ceiling), so they're proportional to speed.
+Attention isn't in this table because it's been one fused operation from the start. For each row, the code prints what
+fraction of a single rate the step reaches: the peak of `bfloat16` or, if it's unknown, the higher ceiling. So the
+fractions are proportional to speed.
 
 **Predict.** In tokens per second, how many times as fast as plain `float32` is the fastest of these?
 """
@@ -1496,16 +1499,16 @@ plots.show(
 # %% [markdown]
 r"""
 We didn't change a single line of the model. For an A100, an H100 or a B200, the data sheets promise more than a factor
-of ten between the first row of the table and the third (lecture 05). How much of it you get depends on the width: what
-can be fused grows with $d$, the products with $d^2$. On a CPU there's little to gain, and a step in `bfloat16` may even
-be slower than one in `float32`, although the ceiling of `bfloat16` is higher. All fractions are relative to that higher
-ceiling, so they're then small.
+of ten between the first row of the table and the third (lecture 05). How much of it you get depends on the width: the
+work that can be fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to
+gain, and a step in `bfloat16` may even be slower than one in `float32`, although the ceiling of `bfloat16` is higher.
+All fractions are relative to that higher ceiling, so on such a device they're small.
 
-*Try it yourself:* which of the fractions falls if you halve `d`, and which doesn't?
+*Try it yourself:* which of the fractions fall if you halve `d`, and which don't?
 
 ## How well do you guess?
 
-For the last time, here are all the numbers that you wrote into *predict* cells in this course, beside the results. Did
+For the last time, here are all the numbers that you wrote into *predict* cells in this course, next to the results. Did
 you get better?
 """
 
@@ -1525,9 +1528,9 @@ layers.
 the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
 compare the plan with the result. If they differ, one of the two is wrong, and you'll learn something.
 
-**Intuitions.** With batches like these, most of a step's bytes are activations; most of its FLOPs are matrix products.
-A small model is far from the ceiling, because the other operations count for more. You can measure two small models and
-extrapolate. And counting gets you far without any GPU at all.
+**Intuitions.** With batches like these, most of a step's bytes are activations. A small model is far from the ceiling,
+because the other operations count for more. You can measure two small models and extrapolate. And counting gets you far
+without any GPU at all.
 
 ## What to do next (optional)
 

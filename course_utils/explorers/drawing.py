@@ -21,7 +21,12 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 def power(value: float) -> str:
     """A power of ten in words: 1, 10, 100, and 10ᵏ from there."""
     exponent = round(math.log10(value))
-    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + f"{exponent}".translate(_RAISED)
+    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + raised(exponent)
+
+
+def raised(exponent: int | str) -> str:
+    """Digits and signs as superscripts: ``raised(-14)`` is ``"⁻¹⁴"``."""
+    return f"{exponent}".translate(_RAISED)
 
 
 def wide(text: str, size: float = SIZE) -> float:
@@ -133,6 +138,31 @@ class Drawing:
             transform=f"rotate(-90 {_number(x)} {_number(y)})" if turned else None, data_key=key,
         )  # fmt: skip
 
+    def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
+        """A box with a text in it that travels as one, slowly enough for the eye to follow it to its new place."""
+        size = f'width="{_number(width)}" height="{_number(height)}"'
+        self._front.append(
+            f'<g class="course-glide" data-key="{html.escape(key)}" '
+            f'style="transform:translate({_number(x)}px,{_number(y)}px)"><rect {size} class="f-paper"/>'
+            f'<rect {size} class="{_fills(look)} f-edged"/>'
+            f'<text x="{_number(width / 2)}" y="{_number(height / 2 + 4)}">{html.escape(text)}</text></g>'
+        )
+
+    def numbers(self, places: Iterable[tuple[float, float, str]], *, behind: bool = False) -> None:
+        """Many short texts, each in the middle of its place."""
+        texts = "".join(f'<text x="{_number(x)}" y="{_number(y)}">{html.escape(text)}</text>' for x, y, text in places)
+        (self._back if behind else self._front).append(f'<g class="course-numbers">{texts}</g>')
+
+    def letters(
+        self, places: Sequence[float], y: float, letters: str, *, size: float = 11, look: str = "ink", key: str = ""
+    ) -> None:
+        """Letters, each in the middle of its place: one shape, because a text for each would take far more bytes."""
+        if letters:
+            self.shape(
+                "text", letters, x=" ".join(map(_number, places)), y=y, text_anchor="middle", font_size=size,
+                class_=f"t-{look}", data_key=key,
+            )  # fmt: skip
+
     def button(
         self,
         x: float,
@@ -152,8 +182,9 @@ class Drawing:
         self._active = True
         state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
         self._front.append(
-            f'<g role="button" tabindex="0" aria-label="{html.escape(label)}"{state} data-name="{html.escape(sets[0])}" '
-            f'data-value="{html.escape(sets[1])}" data-key="{html.escape(key or label)}">'
+            f'<g role="button" tabindex="0" data-lm-suppress-shortcuts="true" aria-label="{html.escape(label)}"{state} '
+            f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" '
+            f'data-key="{html.escape(key or label)}">'
         )
         self.rect(x, y, width, height, look)
         self.text(x + width / 2, y + height / 2 + 0.36 * size, text, anchor="middle", size=size, bold=bool(pressed))
@@ -173,10 +204,10 @@ class Drawing:
 
     def svg(self, label: str) -> str:
         """The drawing as one ``<svg>`` element; ``label`` says for screen readers what it shows."""
-        role = "group" if self._active else "img"
+        role, width, height = "group" if self._active else "img", _number(self.width), _number(self.height)
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_number(self.width)} {_number(self.height)}" '
-            f'width="{_number(self.width)}" height="{_number(self.height)}" role="{role}" aria-label="{html.escape(label)}">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+            f'role="{role}" aria-label="{html.escape(label)}">'
             f'<g class="course-back">{"".join(self._back)}</g><g class="course-front">{"".join(self._front)}</g></svg>'
         )
 
@@ -218,9 +249,9 @@ class Axis:
             return [10.0**k for k in range(first, last + 1, step)]
         span = (self.high - self.low) / most
         power = 10.0 ** math.floor(math.log10(span))
-        step = next(power * n for n in (1, 2, 5, 10) if power * n >= span - 1e-12 * power)
-        first = math.ceil(self.low / step - 1e-9)
-        return [k * step for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+        apart = next(power * n for n in (1, 2, 5, 10) if power * n >= span - 1e-12 * power)
+        first, last = math.ceil(self.low / apart - 1e-9), math.floor(self.high / apart + 1e-9)
+        return [k * apart for k in range(first, last + 1)]
 
 
 def axes(
@@ -243,5 +274,7 @@ def axes(
         drawing.line([(x.start, place), (x.end, place)], "grid", width=1, behind=True)
         drawing.text(x.start - 6, place + 4, ywords(value), anchor="end", size=11, behind=True)
     drawing.line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "ink", width=1, behind=True)
-    drawing.text((x.start + x.end) / 2, y.start + 34, xlabel, anchor="middle", behind=True)
-    drawing.text(4, y.end - 10, ylabel, behind=True)
+    if xlabel:
+        drawing.text((x.start + x.end) / 2, y.start + 34, xlabel, anchor="middle", behind=True)
+    if ylabel:
+        drawing.text(4, y.end - 10, ylabel, behind=True)

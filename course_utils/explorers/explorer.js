@@ -23,8 +23,11 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   };
   root.classList.remove("course-still");
   root.classList.add("course-explorer");
-  // JupyterLab has shortcuts of its own for arrows and letters; a control that has the focus wants them itself.
-  root.setAttribute("data-lm-suppress-shortcuts", "true");
+  // JupyterLab takes arrows and letters for shortcuts of its own, also from what has the focus, unless that says no
+  // (https://github.com/jupyter-widgets/ipywidgets/issues/3912). Buttons in a drawing come with the attribute.
+  root.addEventListener("focusin", ({ target }) => {
+    if (target.matches("input, select, button")) target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
   const panel = part("panel", "div");
   const title = part("title", "p");
   root.querySelector(":scope > .course-narrow")?.remove();
@@ -76,6 +79,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       drawn = asked.width;
       note.textContent = "";
       show(answer, asked.moved);
+      root.dispatchEvent(new CustomEvent("course-frame", { detail: { asked, answer } }));
     } catch (error) {
       note.textContent = error.message;
     } finally {
@@ -120,6 +124,27 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     if (title.textContent !== answer.title) title.textContent = answer.title;
     if (finding.textContent !== answer.finding) finding.textContent = answer.finding;
     draw(answer.svg);
+    tell(answer.lines);
+  }
+
+  /** The table of a plan below the drawing; whether it is open is the reader's affair. */
+  function tell(table) {
+    let lines = root.querySelector(":scope > .course-lines");
+    if (!table) {
+      lines?.remove();
+      return;
+    }
+    if (!lines) {
+      lines = document.createElement("details");
+      lines.className = "course-lines";
+      lines.innerHTML = "<summary>Every number, with its formula and its sources</summary><div></div>";
+      finding.after(lines);
+    }
+    const inside = lines.lastElementChild;
+    if (inside.shown !== table) {
+      inside.shown = table;
+      inside.innerHTML = table;
+    }
   }
 
   function draw(text) {
@@ -150,7 +175,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   function build(answer, moved) {
     const wanted = new Set(answer.controls.map((control) => control.name));
     for (const [name, { box }] of controls) {
-      if (!wanted.has(name)) {
+      if (!wanted.has(name) && !answer.problem) {
         box.remove();
         controls.delete(name);
       }
@@ -242,11 +267,14 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     } else {
       input.type = "text";
       input.maxLength = 200;
+      input.size = 6;
+      const fit = () => { input.size = Math.max(input.size, Math.min(input.value.length + 1, 30)); };
       input.spellcheck = false;
       input.autocomplete = "off";
       box.append(label, input);
       made.set = (to, mine) => {
         if (!mine && input.value !== to.value) input.value = to.value;
+        fit();
       };
       input.addEventListener("input", () => ask(control.name, { [control.name]: input.value }));
     }
@@ -378,7 +406,7 @@ function patch(old, fresh) {
 }
 
 // JupyterLab, Notebook, VS Code and Colab: the kernel answers, unless it is busy or another one by now.
-const ASLEEP = "No answer yet. If the kernel was restarted, run this cell again to wake the controls.";
+const ASLEEP = "No answer from the kernel. If it was restarted, run this cell again to wake the controls.";
 
 export default {
   render({ model, el }) {
@@ -397,7 +425,11 @@ export default {
       new Promise((resolve, reject) => {
         number += 1;
         asked.set(number, [resolve, reject]);
-        model.send({ number, ...setting });
+        try {
+          model.send({ number, ...setting });
+        } catch {
+          reject(new Error(ASLEEP)); // its connection is closed
+        }
       });
     const { stop } = mount(root, model.get("frame"), request, ASLEEP);
     return () => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -10,11 +11,14 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from course_utils.explorers.drawing import Drawing
+from course_utils.napkin.lines import Line
+from course_utils.sources import Source, sources_of
 
 T = TypeVar("T")
 
 WIDE, NARROW = 760, 380  # CSS pixels; a page narrower than `WIDE` shows the narrow drawing
-State = dict[str, str | bool]
+_LINES = '<details class="course-lines"><summary>Every number, with its formula and its sources</summary>'
+ASLEEP = "This is a picture of the first setting. Run this cell to wake the controls."
 
 
 class Impossible(ValueError):
@@ -30,11 +34,15 @@ class Impossible(ValueError):
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing, the ``title`` that states its result in numbers, and the ``finding``: what follows, in a sentence."""
+    """A drawing, the ``title`` that states its result in numbers, and the ``finding``: what follows, in a sentence.
+
+    ``lines`` of a plan are shown below it, each with its formula and its sources.
+    """
 
     title: str
     drawing: Drawing
     finding: str
+    lines: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Panel:
         self._row += 1
 
     def choice(
-        self, name: str, options: Mapping[str, T] | Sequence[str], default: str, *, label: str = "", hint: str = ""
+        self, name: str, options: Mapping[str, Any] | Sequence[str], default: str, *, label: str = "", hint: str = ""
     ) -> Any:
         """One of ``options``: their words, or what these stand for in a mapping. ``default`` is given in words."""
         words = tuple(options)
@@ -164,35 +172,59 @@ class Explorer:
         have no picture, the ``problem`` and the control ``at`` which it is.
         """
         panel = Panel(state or {}, moved, NARROW if width < WIDE else WIDE)
-        frame = {"title": "", "svg": "", "finding": "", "problem": "", "at": ""}
+        frame: dict[str, Any] = {"title": "", "svg": "", "finding": "", "lines": "", "problem": "", "at": ""}
         try:
             picture = self.show(panel)
         except Impossible as problem:
             frame |= {"problem": f"{problem}", "at": problem.control}
         else:
             frame |= {"title": picture.title, "finding": picture.finding, "svg": picture.drawing.svg(picture.finding)}
+            frame["lines"] = _table(picture.lines)
         shown = [asdict(control) for control in panel.controls.values() if control.kind != "memory"]
         for control in shown:
             control["options"] = list(control["options"])
-        return frame | {"controls": shown, "state": {name: c.value for name, c in panel.controls.items()}}
+        found = {name: control.value for name, control in panel.controls.items()}
+        if frame["problem"]:  # what was not asked any more is as it was
+            found = {name: value for name, value in (state or {}).items() if isinstance(value, str | bool)} | found
+        return frame | {"controls": shown, "state": found}
 
     def still(self) -> str:
         """The first picture as HTML, complete without a script. The book's script makes it live where it stands."""
         wide, narrow = self.frame(), self.frame(width=NARROW)
-        data = json.dumps({"name": self.name, "arguments": dict(self.arguments)})
+        described = html.escape(json.dumps({"name": self.name, "arguments": dict(self.arguments)}))
+        first = html.escape(json.dumps({**wide, "svg": "", "lines": ""}))  # the page has both
         return (
-            f'<figure class="course-explorer course-still" data-explorer="{html.escape(data)}">'
+            f'<figure class="course-explorer course-still" data-explorer="{described}" data-frame="{first}">'
             f'<div class="course-panel"></div><p class="course-title">{html.escape(wide["title"])}</p>'
             f'<div class="course-drawing course-wide">{wide["svg"]}</div>'
             f'<div class="course-drawing course-narrow">{narrow["svg"]}</div>'
-            f'<figcaption class="course-finding">{html.escape(wide["finding"])}</figcaption>'
-            '<p class="course-wake">A picture of its first setting: run this cell to wake the controls.</p></figure>'
+            f'<p class="course-finding">{html.escape(wide["finding"])}</p>'
+            + (f"{_LINES}<div>{wide['lines']}</div></details>" if wide["lines"] else "")
+            + f'<p class="course-wake">{ASLEEP}</p></figure>'
         )
 
     def _ipython_display_(self) -> None:
         from course_utils.explorers import live
 
-        live.display(self)
+        live.display(self.still(), self.frame)
+
+
+def _table(lines: Sequence[Line]) -> str:
+    """The lines of a plan as an HTML table; "" without lines."""
+    rows = []
+    for group, members in itertools.groupby(lines, key=lambda line: line.group):
+        rows.append(f'<tr><th colspan="4" scope="rowgroup">{html.escape(group)}</th></tr>')
+        for line in members:
+            texts = "".join(f"<td>{html.escape(text)}</td>" for text in (line.what, line.shown, line.formula))
+            found = "; ".join(map(_source, dict.fromkeys((line.source, *sources_of(line.value)))))
+            rows.append(f"<tr>{texts}<td>{found}</td></tr>")
+    return f"<table>{''.join(rows)}</table>" if rows else ""
+
+
+def _source(source: Source | str) -> str:
+    if isinstance(source, str):
+        return html.escape(source)
+    return f'<a href="{html.escape(source.url)}">{html.escape(str(source))}</a> ({html.escape(source.kind)})'
 
 
 def load(name: str, arguments: Mapping[str, Any]) -> Explorer:

@@ -13,7 +13,7 @@ from course_utils.flops import arithmetic_intensity, attainable_flops
 from course_utils.hardware import ACCELERATORS, Accelerator, dtype_bytes
 from course_utils.units import readable
 
-SIZES = [2**k for k in range(16)]
+SIZES: list[int] = [2**k for k in range(16)]
 _NAMES = {"tf32": "float32 on tensor cores (tf32)"}
 
 
@@ -36,7 +36,7 @@ def explore(
     if isinstance(card, Accelerator):
         peak = {f"{dtype}".removeprefix("torch."): rate for dtype, rate in card.peak.items()}
         card = {"name": card.name, "peak": peak, "bandwidth": card.bandwidth}
-    arguments = {"measured": [list(each) for each in measured], "card": card, "m": m, "k": k, "n": n}
+    arguments: dict[str, Any] = {"measured": [list(each) for each in measured], "card": card, "m": m, "k": k, "n": n}
     return Explorer("roofline", partial(show, **arguments), arguments)
 
 
@@ -44,15 +44,18 @@ def show(
     panel: Panel, *, measured: list[tuple[str, float, float]], card: str | Mapping[str, Any], m: int, k: int, n: int
 ) -> Picture:
     """The card's roofline, with ``[m, k] @ [k, n]`` on it if each matrix is moved once."""
+    cards: dict[str, tuple[Mapping[Any, float], float]]
     cards = {name: (known.peak, known.bandwidth) for name, known in ACCELERATORS.items()}
-    if not isinstance(card, str):
-        cards = {card["name"]: (card["peak"], card["bandwidth"])} | cards
-        card = card["name"]
+    if isinstance(card, str):
+        first = card
+    else:
+        first = card["name"]
+        cards = {first: (card["peak"], card["bandwidth"])} | cards
     sizes = []
     for name, value in {"m": m, "k": k, "n": n}.items():
         sizes.append(panel.slider(name, SIZES, value, "{:,}".format))
     panel.row()
-    chosen = panel.choice("card", list(cards), card)
+    chosen = panel.choice("card", list(cards), first)
     peaks, bandwidth = cards[chosen]
     dtype = panel.choice("dtype", {_NAMES.get(d, d): d for d in map(str, peaks)}, "bfloat16")
     place = panel.memory("point", "")
@@ -90,7 +93,7 @@ def show(
     drawing.line([(x(intensity), y(rate)), (x(intensity), y.start)], "highlight", width=1, key="drop")
     drawing.handle(
         x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
-    )  # noqa: E501
+    )
 
     promised = chosen in ACCELERATORS  # what is promised of a card of your own is not known here
     flat = "the peak" if promised else "the roof"
@@ -108,9 +111,10 @@ def show(
     return Picture(title, drawing, finding)
 
 
-def _rows(intensity: float, k: int, n: int, size: int) -> int:
+def _rows(intensity: float, k: int, n: int, size: float) -> int:
     """The m of `SIZES` whose product ``[m, k] @ [k, n]`` comes closest to an intensity."""
-    return min(
-        SIZES,
-        key=lambda m: abs(math.log(arithmetic_intensity(2 * m * k * n, size * (m * k + k * n + m * n)) / intensity)),
-    )
+
+    def away(m: int) -> float:
+        return abs(math.log(arithmetic_intensity(2 * m * k * n, size * (m * k + k * n + m * n)) / intensity))
+
+    return min(SIZES, key=away)

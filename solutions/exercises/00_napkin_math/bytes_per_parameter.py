@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("One number each for the parameter and its gradient, those of the optimizer, and the master copy.")
+exercise = Exercise("Count one number for the parameter, one for its gradient, the optimizer's numbers, and the master copy.")
 
 dtypes = any_of("float32", "bfloat16", "float16", "float8")
 stateful = any_of("momentum", "AdamW")
@@ -43,7 +43,7 @@ exercise.requirement(
     domain=st.builds(given, dtypes, dtypes, stateful, dtypes) | st.builds(given, dtypes, dtypes, stateful),
 )
 exercise.requirement(
-    "with momentum or AdamW, too, the master copy comes on top, and nothing where master is None",
+    "with momentum or AdamW, too, the master copy is added, unless master is None",
     points=0.5,
     visible=[
         given("bfloat16", "bfloat16", "AdamW", "float32", "float32"),
@@ -61,7 +61,7 @@ exercise.requirement(
 
 exercise.mistake("AdamW keeps two numbers for each parameter, not one.", '"AdamW": 2 → "AdamW": 1')
 exercise.mistake(
-    "Three is too many: AdamW keeps two numbers for each parameter; its gradient is counted already.",
+    "Three is too many: AdamW keeps two numbers for each parameter; its gradient is already counted.",
     '"AdamW": 2 → "AdamW": 3',
 )
 exercise.mistake("Plain SGD keeps nothing but parameters and gradients.", '"SGD": 0 → "SGD": 1')
@@ -69,11 +69,11 @@ exercise.mistake("Momentum keeps one number for each parameter.", '"momentum": 1
 exercise.mistake("Momentum keeps one number for each parameter, not two.", '"momentum": 1 → "momentum": 2')
 exercise.mistake("The numbers that the optimizer keeps are missing.", " + numbers[optimizer] * size[state] → ")
 exercise.mistake(
-    "What the optimizer keeps is in the dtype `state`, whatever the parameters are in.",
+    "The optimizer's numbers have the dtype `state`, whatever dtype the parameters have.",
     "* size[state] → * size[parameters]",
 )
 exercise.mistake(
-    "What the optimizer keeps is in the dtype `state`, whatever the gradients are in.",
+    "The optimizer's numbers have the dtype `state`, whatever dtype the gradients have.",
     "* size[state] → * size[gradients]",
 )
 exercise.mistake(
@@ -81,27 +81,27 @@ exercise.mistake(
     "* size[state] → * 4",
 )
 exercise.mistake(
-    "What the optimizer keeps is in the dtype `state`, whatever the master copy is in.",
+    "The optimizer's numbers have the dtype `state`, whatever dtype the master copy has.",
     "* size[state] → * size[master or state]",
 )
 exercise.mistake("By default the state is in float32.", 'state: str = "float32" → state: str = "bfloat16"')
 exercise.mistake("The gradients are missing: there is one for each parameter.", " + size[gradients] → ")
 exercise.mistake("The gradients have a dtype of their own.", "size[gradients] → size[parameters]")
 exercise.mistake("The parameters themselves are missing.", "size[parameters] + size → size")
-exercise.mistake("The master copy is missing: it is kept beside the parameters.", "total += size[master] → pass")
+exercise.mistake("The master copy is missing: it's kept in addition to the parameters.", "total += size[master] → pass")
 exercise.mistake("The master copy has a dtype of its own.", "total += size[master] → total += size[parameters]")
 exercise.mistake("The master copy isn't always in float32.", "total += size[master] → total += 4")
 exercise.mistake(
-    "The master copy is kept beside the parameters, not in their place.",
+    "The master copy is kept in addition to the parameters, not in their place.",
     "total += size[master] → total += size[master] - size[parameters]",
 )
 exercise.mistake(
-    "There is no master copy where master is None.",
+    "There is no master copy if master is None.",
     "if master is not None: → if True:",
     'total += size[master] → total += size[master or "float32"]',
 )
 exercise.mistake(
-    "There is no master copy where master is None.",
+    "There is no master copy if master is None.",
     "if master is not None: → if True:",
     "total += size[master] → total += size[master or parameters]",
 )
@@ -110,7 +110,7 @@ exercise.mistake(
     "return total → return 8 * total",
 )
 exercise.mistake("There are four dtypes: one is missing.", '"float16": 2, "float8": 1 → "float16": 2')
-exercise.mistake("A float8 is one byte.", '"float8": 1 → "float8": 2')
+exercise.mistake("A float8 takes one byte.", '"float8": 1 → "float8": 2')
 
 # %% wrong: SGD is never in mixed precision
 SIZE = {"float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, None: 0}

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("It has to be fast enough and large enough: find the cards for each, and see which counts.")
+exercise = Exercise("The cards must be fast enough and have enough memory. Find the number for each, and see which one decides.")
 
 
 def short(a):
@@ -41,7 +41,7 @@ few = st.integers(1, 4_000).map(lambda k: k / 1_000 + 0.0005)
 many = st.integers(5_000, 90_000).map(lambda k: k / 1_000 + 0.0005) | st.integers(1_000, 9_000).map(lambda k: k + 0.5)
 
 exercise.requirement(
-    "enough cards to finish within the days, where time is what counts",
+    "enough cards to finish within the days, if time is the limit",
     points=0.75,
     visible=[ask(70e9, 15e12, 90, 9.895e14, 0.5, 80, 16), ask(13e9, 1.37e11, 30, 3.12e14, 0.4, 80, 2)],
     edges={
@@ -53,7 +53,7 @@ exercise.requirement(
     domain=plans(many, few),
 )
 exercise.requirement(
-    "enough cards to hold the model, sharded, where memory is what counts",
+    "enough cards to hold the model, sharded, if memory is the limit",
     points=0.75,
     visible=[ask(13e9, 1e10, 30, 3.12e14, 0.4, 40, 12), ask(4.06e11, 1e9, 30, 9.895e14, 0.5, 80, 16)],
     edges={
@@ -88,22 +88,22 @@ exercise.requirement(
 )
 
 exercise.mistake(
-    "Your result is enough to be in time, but it doesn't hold the model.", "max(for_compute, for_memory) → for_compute"
+    "That many cards finish in time, but they don't hold the model.", "max(for_compute, for_memory) → for_compute"
 )
-exercise.mistake("Your code holds the model, but isn't in time.", "max(for_compute, for_memory) → for_memory")
+exercise.mistake("That many cards hold the model, but they don't finish in time.", "max(for_compute, for_memory) → for_memory")
 exercise.mistake(
-    "The same cards do both, compute and hold: not the sum.", "max(for_compute, for_memory) → for_compute + for_memory"
+    "The same cards compute and hold the model, so don't add the two numbers.", "max(for_compute, for_memory) → for_compute + for_memory"
 )
 part = "You can't rent a part of a card: round up."
 exercise.mistake(part, "math.ceil(6 → int(6", "math.ceil(parameters → int(parameters")
 exercise.mistake(part, "math.ceil(6 → round(6", "math.ceil(parameters → round(parameters")
-exercise.mistake("You can't rent a part of a card: round up what it takes to be in time.", "math.ceil(6 → int(6")
-exercise.mistake("You can't rent a part of a card: round up what it takes to be in time.", "math.ceil(6 → round(6")
+exercise.mistake("You can't rent a part of a card: round up the number needed to finish in time.", "math.ceil(6 → int(6")
+exercise.mistake("You can't rent a part of a card: round up the number needed to finish in time.", "math.ceil(6 → round(6")
 exercise.mistake(
-    "You can't rent a part of a card: round up what it takes to hold the model.", "math.ceil(parameters → int(parameters"
+    "You can't rent a part of a card: round up the number needed to hold the model.", "math.ceil(parameters → int(parameters"
 )
 exercise.mistake(
-    "You can't rent a part of a card: round up what it takes to hold the model.",
+    "You can't rent a part of a card: round up the number needed to hold the model.",
     "math.ceil(parameters → round(parameters",
 )
 exercise.mistake(
@@ -119,32 +119,32 @@ exercise.mistake(
 )
 exercise.mistake("The MFU is missing: the cards reach only a fraction of their peak.", "peak_flops * mfu → peak_flops")
 exercise.mistake(
-    "The MFU makes it slower: with a lower one it takes more cards.", "peak_flops * mfu → peak_flops / mfu"
+    "With a lower MFU, training is slower and takes more cards, not fewer.", "peak_flops * mfu → peak_flops / mfu"
 )
-exercise.mistake("Days have 24 · 3,600 seconds: the peak is in FLOP/s.", "days * 24 * 3600 → days")
-exercise.mistake("Days have 24 · 3,600 seconds, not 3,600.", "days * 24 * 3600 → days * 3600")
+exercise.mistake("A day has 24 · 3,600 seconds, and the peak is in FLOP/s.", "days * 24 * 3600 → days")
+exercise.mistake("A day has 24 · 3,600 seconds, not 3,600.", "days * 24 * 3600 → days * 3600")
 exercise.mistake(
-    "The days are missing: what a card does in a single day isn't enough to know.", "days * 24 * 3600 → 24 * 3600"
-)
-exercise.mistake(
-    "Training takes 6 FLOPs per parameter and token, not 2.", "6 * parameters * tokens → 2 * parameters * tokens"
+    "The days are missing: your code counts what a card does in a single day.", "days * 24 * 3600 → 24 * 3600"
 )
 exercise.mistake(
-    "Training takes 6 FLOPs per parameter and token, not 1.", "6 * parameters * tokens → parameters * tokens"
+    "Training takes 6 FLOPs per parameter per token, not 2.", "6 * parameters * tokens → 2 * parameters * tokens"
+)
+exercise.mistake(
+    "Training takes 6 FLOPs per parameter per token, not 1.", "6 * parameters * tokens → parameters * tokens"
 )
 exercise.mistake("A GB is 10⁹ bytes, not 2³⁰.", "(memory_gb * 1e9) → (memory_gb * 2**30)")
-exercise.mistake("memory_gb is in GB; the bytes of the model are bytes.", "(memory_gb * 1e9) → memory_gb")
+exercise.mistake("memory_gb is in GB, but the model's size is in bytes.", "(memory_gb * 1e9) → memory_gb")
 exercise.mistake(
     "The bytes per parameter are missing: that compares parameters with bytes.",
     "ceil(parameters * bytes_per_parameter → ceil(parameters",
 )
 exercise.mistake(
-    "The bytes per parameter are an argument: not always 16.",
+    "The bytes per parameter are an argument; they aren't always 16.",
     "ceil(parameters * bytes_per_parameter → ceil(parameters * 16",
 )
 
 # %% mistake: the smaller
-# says: Both have to be enough, and the smaller number is enough for one of them.
+# says: The smaller number of cards meets only one of the two conditions.
 def cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_per_parameter):
     compute = math.ceil(6 * parameters * tokens / (days * 86_400 * peak_flops * mfu))
     return min(compute, math.ceil(parameters * bytes_per_parameter / (memory_gb * 1e9)))

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("6 · parameters · tokens has to give the budget, and tokens / parameters the ratio.")
+exercise = Exercise("6 · parameters · tokens must equal the budget, and tokens / parameters must equal the ratio.")
 
 
 def short(a):
@@ -85,7 +85,7 @@ exercise.mistake(
 )
 exercise.mistake("The 6 is missing: each parameter takes 6 FLOPs for each token, not 1.", "(6 * tokens → (tokens")
 exercise.mistake(
-    "Your code takes 2 FLOPs per parameter and token, the forward pass alone; training takes 6.", "(6 * tokens → (2 * tokens"
+    "Your code takes 2 FLOPs per parameter per token, the forward pass alone; training takes 6.", "(6 * tokens → (2 * tokens"
 )
 exercise.mistake(
     "The 6 and the tokens per parameter belong under the root, too.", "flops / (6 * tokens_per_parameter) → flops"
@@ -106,11 +106,11 @@ exercise.mistake(
     "tokens_per_parameter * parameters → 20 * parameters",
 )
 exercise.mistake(
-    "The budget is for 20 tokens per parameter there, whatever the second argument says.",
+    "Your code spends the budget as if there were always 20 tokens per parameter, whatever the second argument says.",
     "(6 * tokens_per_parameter) → 120",
 )
 exercise.mistake(
-    "The tokens are 20 for each parameter there, whatever the second argument says.",
+    "Your code always returns 20 tokens for each parameter, whatever the second argument says.",
     "tokens_per_parameter * parameters → 20 * parameters",
 )
 exercise.mistake("By default there are 20 tokens for each parameter.", "float = 20.0 → float = 10.0")
@@ -133,7 +133,7 @@ exercise.mistake(
     "return parameters, tokens_per_parameter * parameters"
     " → return parameters / 1e9, tokens_per_parameter * parameters / 1e9",
 )
-rounded = "Don't round: in a toy budget you would see it."
+rounded = "Don't round: with a small budget it makes a difference."
 exercise.mistake(
     rounded,
     "return parameters, tokens_per_parameter * parameters"
@@ -154,7 +154,7 @@ def compute_optimal(flops, tokens_per_parameter=20.0):
     return tokens / tokens_per_parameter, tokens
 
 # %% mistake: the budget split evenly
-# says: Your result is the same number twice: there are more tokens than parameters, or fewer, as the ratio says.
+# says: Your result is the same number twice; tokens and parameters differ, as the ratio says.
 def compute_optimal(flops, tokens_per_parameter=20.0):
     return math.sqrt(flops / 6), math.sqrt(flops / 6)
 

@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Which bytes are there for the model, and how many of them does each parameter take?")
+exercise = Exercise("How many bytes of memory can the model use, and how many does each parameter take?")
 
 counts = st.integers(1, 20_000)
 memories = st.integers(8, 1_000).map(lambda n: n / 2)
@@ -24,7 +24,7 @@ exercise.requirement(
     domain=st.builds(given, counts, memories, sizes) | st.builds(given, counts, memories, sizes, st.just(True)),
 )
 exercise.requirement(
-    "not sharded: every device holds all of it, and more devices hold no larger model",
+    "not sharded: every device holds the whole model, and more devices don't make room for a larger one",
     points=0.5,
     tolerance=1e-8,
     visible=[given(8, 80, 16, False), given(3, 24, 8, sharded=False)],
@@ -39,28 +39,28 @@ exercise.requirement(
 )
 
 every = "Without sharding every device keeps the whole model: the number of devices doesn't count."
-exercise.mistake("Your code takes a GB for 2³⁰ bytes; the label means 10⁹.", "memory_gb * 1e9 → memory_gb * 2**30")
-exercise.mistake("A GB is 10⁹ bytes; that takes it for 1024².", "memory_gb * 1e9 → memory_gb * 1024**2")
-exercise.mistake("A GB is 10⁹ bytes; that takes it for 10⁶.", "memory_gb * 1e9 → memory_gb * 1e6")
+exercise.mistake("Your code counts 2³⁰ bytes for a GB; the label means 10⁹.", "memory_gb * 1e9 → memory_gb * 2**30")
+exercise.mistake("A GB is 10⁹ bytes; your code counts 1024².", "memory_gb * 1e9 → memory_gb * 1024**2")
+exercise.mistake("A GB is 10⁹ bytes; your code counts 10⁶.", "memory_gb * 1e9 → memory_gb * 1e6")
 exercise.mistake("Your result is in billions; return the plain number of parameters.", "memory_gb * 1e9 → memory_gb")
-exercise.mistake("Your result is the bytes; each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9")
+exercise.mistake("Your result is a number of bytes; each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9")
 exercise.mistake(
     "More bytes for each parameter make the model smaller: divide by them.",
     "1e9 / bytes_per_parameter → 1e9 * bytes_per_parameter",
 )
 exercise.mistake("Your result is in bits: memory_gb and bytes_per_parameter both count bytes.", "* 1e9 / → * 8e9 /")
-exercise.mistake("The bytes per parameter are an argument: not always 16.", "1e9 / bytes_per_parameter → 1e9 / 16")
-exercise.mistake("Your result is one device; sharded, they hold the model together.", "devices if sharded else 1 → 1")
+exercise.mistake("The bytes per parameter are an argument; they aren't always 16.", "1e9 / bytes_per_parameter → 1e9 / 16")
+exercise.mistake("Your result is for one device; if the model is sharded, the devices hold it together.", "devices if sharded else 1 → 1")
 exercise.mistake(every, "devices if sharded else 1 → devices")
 exercise.mistake(
-    "It's the wrong way round: sharded, the devices' memory adds up; otherwise it doesn't.",
+    "It's the other way around: if the model is sharded, the devices' memory adds up; otherwise it doesn't.",
     "devices if sharded else 1 → 1 if sharded else devices",
 )
 exercise.mistake(
     "More devices hold more: multiply by their number.", "devices if sharded else 1 → 1 / devices if sharded else 1"
 )
 exercise.mistake(
-    "Not sharded, a device holds the whole model, not a share of it; but it has all of its own memory for that.",
+    "If the model isn't sharded, each device holds all of it, and has all of its own memory for that.",
     "devices if sharded else 1 → devices if sharded else 1 / devices",
 )
 
@@ -70,7 +70,7 @@ def largest_model(devices, memory_gb, bytes_per_parameter, sharded=False):
     return (devices if sharded else 1) * memory_gb * 1e9 / bytes_per_parameter
 
 # %% mistake: forgets what is not sharded
-# says: Nothing is returned where the model isn't sharded.
+# says: Your function returns nothing if the model isn't sharded.
 def largest_model(devices, memory_gb, bytes_per_parameter, sharded=True):
     if sharded:
         return devices * memory_gb * 1e9 / bytes_per_parameter

@@ -67,10 +67,10 @@ exercise.requirement(
 
 exercise.mistake("The MFU is missing: the devices reach only a fraction of their peak.", "* peak_flops * mfu → * peak_flops")
 exercise.mistake("A lower MFU makes it take longer: divide by it.", "* peak_flops * mfu → * peak_flops / mfu")
-exercise.mistake("Your result is the forward pass alone, 2 FLOPs per parameter and token; it takes 6 in all.", "= 6 * → = 2 *")
+exercise.mistake("Your result is the forward pass alone, 2 FLOPs per parameter per token; it takes 6 in all.", "= 6 * → = 2 *")
 exercise.mistake("Your result is the backward pass alone; the forward pass adds 2.", "= 6 * → = 4 *")
-exercise.mistake("Your result is one FLOP per parameter and token; training takes 6.", "= 6 * → = 1 *")
-exercise.mistake("Your result is 8 FLOPs per parameter and token; training takes 2 + 4 = 6.", "= 6 * → = 8 *")
+exercise.mistake("Your result is one FLOP per parameter per token; training takes 6.", "= 6 * → = 1 *")
+exercise.mistake("Your result is 8 FLOPs per parameter per token; training takes 2 + 4 = 6.", "= 6 * → = 8 *")
 exercise.mistake("The number of tokens is missing.", "6 * parameters * tokens → 6 * parameters")
 exercise.mistake(
     "peak_flops is in FLOP/s already, not in TFLOP/s.", "devices * peak_flops → devices * peak_flops * 1e12"
@@ -82,7 +82,7 @@ exercise.mistake("A day has 24 · 60 · 60 seconds.", "(24 * 3600) → (24 * 60)
 exercise.mistake("Your result is in seconds; return days.", "/ (24 * 3600) → / 1")
 exercise.mistake("Your result is in weeks; return days.", "(24 * 3600) → (7 * 24 * 3600)")
 exercise.mistake("Brackets: a / b * c divides by b, but multiplies by c.", "rate / (24 * 3600) → rate / 24 * 3600")
-exercise.mistake("Your result is for one device: they share the work.", "devices * peak_flops → peak_flops")
+exercise.mistake("Your result is for one device; all devices share the work.", "devices * peak_flops → peak_flops")
 exercise.mistake("More devices make it faster: divide by their number.", "devices * peak_flops → peak_flops / devices")
 exercise.mistake(
     "Brackets: a / b * c divides by b, but multiplies by c.", "work / rate → work / devices * peak_flops * mfu"
@@ -110,7 +110,7 @@ exercise.mistake(
 )
 
 # %% mistake: the sparse peak
-# says: Your result is half of it: the peak given is the dense one, and a multiply-add counts as two FLOPs.
+# says: Your result is half the right number: the peak given is the dense one, and a multiply-add counts as two FLOPs.
 def training_days(parameters, tokens, devices, peak_flops, mfu):
     return 6 * parameters * tokens / (devices * 2 * peak_flops * mfu) / 86_400
 
@@ -143,7 +143,7 @@ from datetime import timedelta
 def training_days(
     parameters: float, tokens: float, devices: int, peak_flops: float, mfu: float
 ) -> float:
-    """Days to train: 6 FLOPs per parameter and token, on devices that reach the share mfu of their peak."""
+    """Days to train: 6 FLOPs per parameter per token, on devices that reach the share mfu of their peak."""
     seconds = 6 * parameters * tokens / (devices * peak_flops * mfu)
     return timedelta(seconds=seconds) / timedelta(days=1)
 
@@ -151,7 +151,7 @@ def training_days(
 def training_days(
     parameters: float, tokens: float, devices: int, peak_flops: float, mfu: float
 ) -> float:
-    """Days to train: 6 FLOPs per parameter and token, on devices that reach the share mfu of their peak."""
+    """Days to train: 6 FLOPs per parameter per token, on devices that reach the share mfu of their peak."""
     flops = 6 * parameters * tokens
     per_second = devices * peak_flops * mfu
     return (flops // per_second) / (24 * 60 * 60)
@@ -160,7 +160,7 @@ def training_days(
 def training_days(
     parameters: float, tokens: float, devices: int, peak_flops: float, mfu: float
 ) -> float:
-    """Days to train: 6 FLOPs per parameter and token, on devices that reach the share mfu of their peak."""
+    """Days to train: 6 FLOPs per parameter per token, on devices that reach the share mfu of their peak."""
     if mfu >= 1:  # somebody wrote 40 for 40 %
         mfu = mfu / 100
     return 6 * parameters * tokens / (devices * peak_flops * mfu) / 86_400

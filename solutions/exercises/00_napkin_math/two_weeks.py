@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("What does the name of each unit mean, and whose numbers are they? Compute one case by hand.")
+exercise = Exercise("What does each unit mean, and how many devices does each number describe? Compute one case by hand.")
 
 
 def one_day(student, devices, peak_tflops, mfu):
@@ -56,13 +56,13 @@ exercise.requirement(
     hint="What is a GB on a label, and how many cards are meant?",
 )
 
-half = "Your result is half of it: two weeks have fourteen days."
-dense = "The peak is the dense one of one device: take it as it is."
-tera = "The peak comes in TFLOP/s; tera is 10¹²."
+half = "Your result is half the right number: two weeks have fourteen days."
+dense = "The peak is the dense peak of one device: use it as it is."
+tera = "The peak is in TFLOP/s; tera is 10¹²."
 day = "A day has 24 hours of 60 minutes of 60 seconds."
-everyone = "Your result is one device; they all work."
+everyone = "Your result is for one device; all of them work."
 exercise.mistake(half, "24 * 14 → 24 * 7")
-exercise.mistake("No MFU comes into two_weeks: it is at the peak.", "1e12 * seconds → 1e12 * 0.4 * seconds")
+exercise.mistake("There is no MFU in two_weeks: the devices work at their peak.", "1e12 * seconds → 1e12 * 0.4 * seconds")
 exercise.mistake(tera, "1e12 * seconds → 1e9 * seconds")
 exercise.mistake(tera, "1e12 * seconds → 1e15 * seconds")
 exercise.mistake(tera, "1e12 * seconds → 1 * seconds")
@@ -70,20 +70,20 @@ exercise.mistake("Tera is 10¹², not 2⁴⁰.", "1e12 * seconds → 2**40 * sec
 exercise.mistake(everyone, "devices * peak_tflops * 1e12 * seconds → peak_tflops * 1e12 * seconds")
 exercise.mistake(day, "60 * 60 * 24 * 14 → 60 * 24 * 14")
 exercise.mistake("Your result is in hours; the peak is in FLOP/s, so the time is in seconds.", "60 * 60 * 24 * 14 → 24 * 14")
-exercise.mistake("Your code takes TFLOP/s for 10⁹ FLOP/s in one_day; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
-exercise.mistake("The peak of one_day comes in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e15 * mfu")
-exercise.mistake("The peak of one_day comes in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1 * mfu")
+exercise.mistake("In one_day your code counts 10⁹ FLOP/s for a TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e9 * mfu")
+exercise.mistake("In one_day the peak is in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1e15 * mfu")
+exercise.mistake("In one_day the peak is in TFLOP/s; tera is 10¹².", "1e12 * mfu → 1 * mfu")
 exercise.mistake("Tera is 10¹² in one_day too, not 2⁴⁰.", "1e12 * mfu → 2**40 * mfu")
-exercise.mistake("The MFU is missing: in a day they reach a share of the peak.", "1e12 * mfu → 1e12")
+exercise.mistake("The MFU is missing: in a day the devices reach only a fraction of their peak.", "1e12 * mfu → 1e12")
 exercise.mistake("A lower MFU means less work done: multiply by it.", "1e12 * mfu → 1e12 / mfu")
 exercise.mistake(
-    "one_day takes one device; they all work.", "devices * peak_tflops * 1e12 * mfu → peak_tflops * 1e12 * mfu"
+    "one_day counts one device; all of them work.", "devices * peak_tflops * 1e12 * mfu → peak_tflops * 1e12 * mfu"
 )
 exercise.mistake(
-    "The GB are right, but that is eight cards; the notes say a single one.", "return memory_gb → return 8 * memory_gb"
+    "The GB are right, but that's eight cards; the claim is about a single one.", "return memory_gb → return 8 * memory_gb"
 )
 exercise.mistake(
-    "Eight cards have become one, but a GB is still 1024³ bytes there; the label means 10⁹.",
+    "Eight cards have become one, but your code still counts 1024³ bytes for a GB; the label means 10⁹.",
     "memory_gb * 1e9 → memory_gb * 1024**3",
 )
 exercise.mistake(
@@ -92,7 +92,7 @@ exercise.mistake(
 )
 exercise.mistake("Your result is in billions; return the plain number.", "memory_gb * 1e9 → memory_gb")
 exercise.mistake(
-    "Your result is the bytes of the card: each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9"
+    "Your result is the card's bytes; each parameter takes several of them.", "1e9 / bytes_per_parameter → 1e9"
 )
 exercise.mistake(
     "More bytes for each parameter leave room for fewer of them.",
@@ -103,7 +103,7 @@ exercise.mistake(
 )
 
 # %% mistake: as noted
-# says: These are the notes as they stand: every one of the three functions has a mistake.
+# says: These are the functions as they were: each of the three has a mistake.
 def two_weeks(devices, peak_tflops):
     return devices * peak_tflops * 1e12 * 60 * 60 * 24 * 7
 
@@ -114,7 +114,7 @@ def on_one_card(memory_gb, bytes_per_parameter):
     return 8 * memory_gb * 1024**3 / bytes_per_parameter
 
 # %% mistake: halves the peak, as if it were the sparse one
-# says: The peak is the dense one already: take it as it is.
+# says: The peak is already the dense one: use it as it is.
 def two_weeks(devices, peak_tflops):
     return devices * peak_tflops / 2 * 1e12 * 60 * 60 * 24 * 14
 

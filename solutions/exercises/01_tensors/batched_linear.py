@@ -125,7 +125,7 @@ exercise.requirement(
     domain=layers(),
 )
 exercise.requirement(
-    "one product of matrices does it: no loop, no sum of elementwise products",
+    "one matrix product: no loop, no sum of elementwise products",
     points=0.5,
     probe=products,
     visible=[shaped((6, 5), 4, 3), shaped((4,), 3, 2), shaped((2, 3, 2), 5, 4)],
@@ -155,7 +155,7 @@ exercise.requirement(
         "no vectors": given(torch.zeros(0, 3), torch.ones(3, 2), torch.ones(2), [True, True, True]),
     },
     domain=numbers(),
-    hint="Make a new tensor with PyTorch's operations: an operation that ends in _ writes into somebody else's.",
+    hint="Make a new tensor with PyTorch's operations: an operation that ends in _ writes into a tensor of the caller's.",
 )
 
 exercise.mistake("b isn't added.", "x @ w + b → x @ w")
@@ -169,7 +169,7 @@ exercise.mistake("The order of a product matters: x comes first.", "x @ w + b �
 exercise.mistake("* multiplies element by element; the layer takes the matrix product.", "x @ w + b → x * w + b")
 exercise.mistake("b is added to x before the product; it belongs to the result.", "x @ w + b → (x + b) @ w")
 exercise.mistake(
-    "b is added along the wrong dimension: there is one number per output feature.",
+    "b is added along the wrong dimension: it has one number per output feature.",
     "x @ w + b → x @ w + b.unsqueeze(-1)",
 )
 exercise.mistake(
@@ -182,10 +182,10 @@ exercise.mistake(
 )
 exercise.mistake("Leading dimensions of size 1 stay: the result is [..., d_out].", "x @ w + b → (x @ w + b).squeeze()")
 exercise.mistake(
-    "Your code works for matrices alone: x may have any number of leading dimensions.", "x @ w + b → torch.mm(x, w) + b"
+    "Your code works only for matrices; x may have any number of leading dimensions.", "x @ w + b → torch.mm(x, w) + b"
 )
 exercise.mistake(
-    "Your code works for x with three dimensions alone.", "x @ w + b → torch.bmm(x, w.expand(x.shape[0], -1, -1)) + b"
+    "Your code works only if x has three dimensions.", "x @ w + b → torch.bmm(x, w.expand(x.shape[0], -1, -1)) + b"
 )
 exercise.mistake(
     "The arguments belong to the caller: b += … writes into it.",
@@ -205,7 +205,7 @@ def batched_linear(x, w, b):
     return torch.stack([batched_linear(row, w, b) for row in x])
 
 # %% mistake: products by hand
-# says: Your code makes no product of matrices: it writes all the elementwise products down and sums them up.
+# says: Your code makes no matrix product: it computes all the elementwise products and sums them up.
 def batched_linear(x, w, b):
     return (x.unsqueeze(-1) * w).sum(-2) + b
 
@@ -216,7 +216,7 @@ def batched_linear(x, w, b):
     return x @ w + b
 
 # %% mistake: the last size inferred
-# says: With no vectors at all, -1 says nothing: give the last size.
+# says: If there are no vectors at all, -1 can't be inferred: give the last size.
 def batched_linear(x, w, b):
     return (x.reshape(-1, x.shape[-1]) @ w).reshape(*x.shape[:-1], -1) + b
 

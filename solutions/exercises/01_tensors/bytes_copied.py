@@ -5,7 +5,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
 exercise = Exercise(
-    "In which case is nothing copied? Otherwise: how many elements, and how large is each of them then?"
+    "In which case is nothing copied? Otherwise, how many elements does the copy have, and how large is each?"
 )
 
 cpu, meta = torch.device("cpu"), torch.device("meta")
@@ -116,7 +116,7 @@ exercise.requirement(
     hint="A copy has as many elements, but each of them takes as many bytes as the new dtype says.",
 )
 exercise.requirement(
-    "another device, also one that isn't in this machine: all elements, and nothing is copied to find out",
+    "another device, even one that isn't in this machine: all elements, and nothing is copied to find out",
     points=0.5,
     probe=moved,
     visible=[
@@ -139,7 +139,7 @@ exercise.requirement(
 )
 permuted = torch.zeros(4, 8)
 exercise.requirement(
-    "0 where both the device and the dtype are as asked, whatever the layout of x; and only there",
+    "0 if both the device and the dtype are as requested, whatever the layout of x, and only then",
     points=0.5,
     visible=[
         zeros((4, 8), torch.float32, cpu, torch.float32),
@@ -158,10 +158,10 @@ exercise.requirement(
         "x requires a gradient": given(torch.zeros(3, requires_grad=True), cpu, torch.float32),
     },
     domain=layouts(),
-    hint="Two things have to be as asked already. The layout of x isn't one of them.",
+    hint="Two properties must already be as requested. The layout of x isn't one of them.",
 )
 exercise.requirement(
-    "of a view: the elements that it shows, each with a place of its own in the copy",
+    "for a view: the elements that it shows, each stored separately in the copy",
     points=0.5,
     visible=[
         given(
@@ -189,7 +189,7 @@ exercise.requirement(
 )
 
 same = "if x.device == device and x.dtype == dtype:"
-needless = "Nothing is copied if it is there already, with that dtype: .to returns x itself."
+needless = "Nothing is copied if x is already on that device and has that dtype: .to returns x itself."
 exercise.mistake(needless, f"{same} → if False:")
 exercise.mistake(
     "Your code counts the elements at their old size; the copy holds them at the new one.",
@@ -197,7 +197,7 @@ exercise.mistake(
 )
 exercise.mistake("The device is the same, but the dtype isn't: that takes a copy.", f"{same} → if x.device == device:")
 exercise.mistake("The dtype is the same, but the device isn't: that takes a copy.", f"{same} → if x.dtype == dtype:")
-exercise.mistake("Both have to be as asked, not one of them.", "device and x.dtype → device or x.dtype")
+exercise.mistake("Both must be as requested, not just one of them.", "device and x.dtype → device or x.dtype")
 exercise.mistake(
     "The size is the same, but the dtype isn't: that takes a copy.",
     "x.dtype == dtype: → x.dtype.itemsize == dtype.itemsize:",
@@ -215,7 +215,7 @@ exercise.mistake(
     "x.numel() * dtype.itemsize → x.untyped_storage().nbytes() // x.element_size() * dtype.itemsize",
 )
 exercise.mistake(
-    "Every element of the result has a place of its own in the copy.",
+    "Every element of the result is stored separately in the copy.",
     "x.numel() * dtype.itemsize → min(x.numel(), x.untyped_storage().nbytes() // x.element_size()) * dtype.itemsize",
 )
 exercise.mistake("Your code counts elements; each of them takes several bytes.", "x.numel() * dtype.itemsize → x.numel()")
@@ -230,7 +230,7 @@ exercise.mistake(
 )
 
 # %% mistake: what it takes more than x
-# says: All of the copy is new memory, not only what it takes more than x.
+# says: The whole copy is new memory, not only the part by which it's larger than x.
 def bytes_copied(x, device, dtype):
     return 0 if (x.device, x.dtype) == (device, dtype) else x.numel() * (dtype.itemsize - x.element_size())
 

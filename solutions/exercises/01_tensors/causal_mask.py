@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Entry [query, key] is True where key ≤ query, and with a window not too far before it, for any t.")
+exercise = Exercise("Entry [query, key] is True if key ≤ query and, with a window, if the key isn't too far back.")
 
 
 def entries(student, t, *window):
@@ -48,7 +48,7 @@ exercise.requirement(
     domain=st.builds(given, st.integers(1, 60)) | st.builds(given, st.integers(1, 60), st.none()),
 )
 exercise.requirement(
-    "with a window it sees at most that many keys, the nearest, itself included",
+    "with a window a query sees at most that many keys: the nearest ones, itself included",
     points=0.75,
     probe=entries,
     visible=[case(5, 2), case(4, 3), case(3, 1), case(3, 7)],
@@ -61,7 +61,7 @@ exercise.requirement(
         "thousands": given(2_050, 100),
     },
     domain=windows(),
-    hint="How far back is the farthest of them? Try it with a window of 1.",
+    hint="How far back is the farthest key? Try it with a window of 1.",
 )
 exercise.requirement(
     "the entries are truth values, as masked_fill and where take them, in a new tensor each time",
@@ -76,13 +76,13 @@ exercise.requirement(
 numbers = "Your entries are numbers; masked_fill and where take truth values."
 exercise.mistake("Your result is the transpose: query 0 would see the whole text, the future included.", "tril() → triu()")
 exercise.mistake("A token may see itself: the diagonal is True.", "tril() → tril(diagonal=-1)")
-exercise.mistake("It's the wrong way round: True means that the query may see.", "tril() → triu(diagonal=1)")
+exercise.mistake("It's the other way around: True means that the query may see the key.", "tril() → triu(diagonal=1)")
 exercise.mistake("Your code lets every query look one token ahead.", "tril() → tril(diagonal=1)")
-exercise.mistake("Every query sees every key there, including the future.", ".tril() → ")
+exercise.mistake("In your mask every query sees every key, including the future.", ".tril() → ")
 exercise.mistake("Your result is the diagonal alone: a query may see what came before, too.", "tril() → tril().triu()")
 exercise.mistake("The window is ignored: it is an argument, use it.", "window is not None → False")
-exercise.mistake("A token itself is one of the keys in its window: that is one too many.", "1 - window → -window")
-exercise.mistake("Your result is one key too few: the token itself counts, and no more.", "1 - window → 2 - window")
+exercise.mistake("The token itself is one of the keys in its window: your mask has one too many.", "1 - window → -window")
+exercise.mistake("Your mask has one key too few in each window.", "1 - window → 2 - window")
 exercise.mistake("Your code cuts off the near keys and keeps the far ones.", "mask.triu(diagonal=1 - window) → mask.tril(diagonal=-window)")
 exercise.mistake("The window lies before the token, not after it: the other diagonal.", "mask.triu(diagonal=1 - window) → mask.triu(diagonal=window - 1)")
 exercise.mistake(numbers, "dtype=torch.bool → dtype=torch.int64")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 
 exercise = Exercise(
-    "Is it the straight line through all the points, not through the origin? A slope is seconds per byte."
+    "Is your line fitted to all the points, without being forced through the origin? Its slope is in seconds per byte."
 )
 
 
@@ -67,7 +67,7 @@ points = ask([1_000_000, 2_000_000, 5_000_000], [0.0015, 0.002, 0.0035])
 below = ask([10, 20, 30], [5.0, 20.0, 35.0])
 slow = ask([10, 30, 20], [25.0, 65.0, 45.0])
 exercise.requirement(
-    "latency, first in the result: the seconds at 0 bytes, even where the line starts below 0",
+    "latency, first in the result: the seconds at 0 bytes, even if the line starts below 0",
     points=0.5,
     probe=look,
     tolerance=1e-4,
@@ -77,7 +77,7 @@ exercise.requirement(
     domain=on_a_line((1, 1, -0.1)),
 )
 exercise.requirement(
-    "bandwidth, second in the result: bytes per second, even where it is a fraction",
+    "bandwidth, second in the result: bytes per second, even if that's a fraction",
     points=0.5,
     probe=look,
     tolerance=1e-4,
@@ -87,7 +87,7 @@ exercise.requirement(
     domain=on_a_line(),
 )
 exercise.requirement(
-    "where the points are on no line: the one whose relative differences have the smallest sum of squares",
+    "if the points aren't on a line: the line whose relative errors have the smallest sum of squares",
     points=0.5,
     probe=look,
     tolerance=1e-4,
@@ -105,10 +105,10 @@ exercise.requirement(
         "a hundred": ask([k * 10**6 for k in range(1, 101)], [20.0 + k + (k * k) % 7 for k in range(1, 101)]),
     },
     domain=measured(),
-    hint="The best line looks at every point; a small copy that is missed by a tenth of its time counts as much as a large one.",
+    hint="Every point counts: an error of a tenth of its time counts as much for a small copy as for a large one.",
 )
 exercise.requirement(
-    "computed in float64: also right for large sizes that are close together",
+    "computed in float64: right even for large sizes that are close together",
     points=0.5,
     probe=look,
     tolerance=1e-7,
@@ -122,39 +122,39 @@ exercise.requirement(
     hint="In float32 these sizes are nearly equal, and so are the seconds: compute in float64.",
 )
 
-exercise.mistake("This is plain least squares: each difference counts as a share of its copy's own time.",
+exercise.mistake("This is ordinary least squares; each error should be relative to its copy's own time.",
                  "weight = 1 / y**2 → weight = torch.ones_like(y)")  # fmt: skip
-exercise.mistake("It is the share that is squared, its time too: that weights by the time, not its square.",
+exercise.mistake("Divide each error by its time before you square it: your code divides the square by the time only once.",
                  "1 / y**2 → 1 / y")  # fmt: skip
-exercise.mistake("Your code gives most to the slowest copies: a difference is divided by its time.", "1 / y**2 → y**2")
-exercise.mistake("The relative errors are those of the copy's own time, not of its bytes.", "1 / y**2 → 1 / x.clamp(min=1) ** 2")
+exercise.mistake("Your code gives the slowest copies the most weight; an error is divided by its time.", "1 / y**2 → y**2")
+exercise.mistake("Each error is relative to the copy's own time, not to its bytes.", "1 / y**2 → 1 / x.clamp(min=1) ** 2")
 exercise.mistake("The slope of the line is seconds per byte; the bandwidth is bytes per second.", "1 / slope.item() → slope.item()")
 exercise.mistake("The order is (latency, bandwidth).",
                  "return latency.item(), 1 / slope.item() → return 1 / slope.item(), latency.item()")  # fmt: skip
 exercise.mistake("Your result is in GB/s; the bandwidth is in bytes per second.", "1 / slope.item() → 1 / slope.item() / 1e9")
 exercise.mistake("Your result is in milliseconds; the latency is in seconds.", "latency.item() → latency.item() * 1e3")
-exercise.mistake("The latency is the time of a copy of 0 bytes, not of the quickest one measured.",
+exercise.mistake("The latency is the time of a copy of 0 bytes, not that of the fastest copy measured.",
                  "latency = y_mean - slope * x_mean → latency = y.min()")  # fmt: skip
 exercise.mistake("The latency is where the line starts, not the mean of the times.",
                  "latency = y_mean - slope * x_mean → latency = y_mean")  # fmt: skip
-exercise.mistake("The line passes through the point of means: the sign of what the bytes take is wrong.",
+exercise.mistake("The line passes through the point (mean of x, mean of y): look at the sign in your latency.",
                  "latency = y_mean - slope * x_mean → latency = y_mean + slope * x_mean")  # fmt: skip
 exercise.mistake("The best line may start below 0: leave its latency as it is.",
                  "latency = y_mean - slope * x_mean → latency = (y_mean - slope * x_mean).clamp(min=0)")  # fmt: skip
-exercise.mistake("Your result is a line through the origin: it has no room for the latency.",
+exercise.mistake("Your slope is that of a line forced through the origin, without a latency.",
                  "dx, dy = x - x_mean, y - y_mean → dx, dy = x, y")  # fmt: skip
-exercise.mistake("The means have weights as well.",
+exercise.mistake("The means need weights as well.",
                  "x_mean, y_mean = (weight * x).sum(), (weight * y).sum() → x_mean, y_mean = x.mean(), y.mean()")  # fmt: skip
 SLOPE = "slope = (weight * dx * dy).sum() / (weight * dx * dx).sum()"
 LATENCY = "latency = y_mean - slope * x_mean"
-exercise.mistake("That joins the first and the last point; the best line looks at all of them.",
+exercise.mistake("Your line joins the first and the last point; the best line depends on all of them.",
                  f"{SLOPE} → slope = (y[-1] - y[0]) / (x[-1] - x[0])", f"{LATENCY} → latency = y[0] - slope * x[0]")
-exercise.mistake("That joins the smallest and the largest copy; the best line looks at all of them.",
+exercise.mistake("Your line joins the smallest and the largest copy; the best line depends on all of them.",
                  f"{SLOPE} → i, j = x.argmin(), x.argmax(); slope = (y[j] - y[i]) / (x[j] - x[i])",
                  f"{LATENCY} → latency = y[i] - slope * x[i]")  # fmt: skip
-exercise.mistake("Your code uses the first two points; the best line looks at all of them.",
+exercise.mistake("Your code uses the first two points; the best line depends on all of them.",
                  f"{SLOPE} → slope = (y[1] - y[0]) / (x[1] - x[0])", f"{LATENCY} → latency = y[0] - slope * x[0]")
-exercise.mistake("That fits bytes by seconds: the squares to be small are those of the seconds.",
+exercise.mistake("Your code fits bytes as a function of seconds; the errors to minimize are those of the seconds.",
                  f"{SLOPE} → slope = (weight * dy * dy).sum() / (weight * dx * dy).sum()")  # fmt: skip
 exercise.mistake("In float32 these numbers are nearly equal: compute in float64.",
                  "torch.tensor(sizes, dtype=torch.float64) → torch.tensor(sizes, dtype=torch.float32)",
@@ -165,12 +165,12 @@ exercise.mistake("The sizes, too, need float64.",
                  "torch.tensor(sizes, dtype=torch.float64) → torch.tensor(sizes, dtype=torch.float32)")  # fmt: skip
 
 # %% mistake: no latency
-# says: Your code divides bytes by seconds and leaves no room for the latency.
+# says: Your code divides bytes by seconds and leaves out the latency.
 def copy_cost(sizes, seconds):
     return 0.0, sum(sizes) / sum(seconds)
 
 # %% mistake: sorts sizes and seconds apart from each other
-# says: sizes[i] belongs to seconds[i]: sorting them apart from each other mixes the copies up.
+# says: sizes[i] belongs to seconds[i]: sorting them separately mixes the copies up.
 def copy_cost(sizes, seconds):
     import numpy as np
 
@@ -179,7 +179,7 @@ def copy_cost(sizes, seconds):
     return latency, 1 / slope
 
 # %% mistake: the right line, and the lists are sorted by then
-# says: Both lists belong to somebody else: leave them as they are.
+# says: Both lists belong to the caller: leave them as they are.
 def copy_cost(sizes, seconds):
     import numpy as np
 

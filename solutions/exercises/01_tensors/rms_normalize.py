@@ -109,7 +109,7 @@ exercise.requirement(
         "said": given(torch.tensor([1e-3, 1e-3]), 1e-6),
     },
     domain=short(),
-    hint="Where does eps stand in the formula, and what is its default?",
+    hint="Where is eps in the formula, and what is its default?",
 )
 exercise.requirement(
     "written out; x stays as it is, the result has its dtype, and gradients flow back to x",
@@ -124,14 +124,14 @@ exercise.requirement(
         "zero": vector(0.0, requires_grad=True),
     },
     domain=numbers(),
-    hint="Make a new tensor, with PyTorch's operations alone: an operation that ends in _ writes into x.",
+    hint="Make a new tensor, with PyTorch's operations only: an operation that ends in _ writes into x.",
 )
 
 each = "each vector along the last dimension has its own"
 last = "mean(dim=-1, keepdim=True)"
 exercise.mistake("Your code divides by the root of the sum of squares; the formula takes their mean.", "mean(dim → sum(dim")
-exercise.mistake("The divisors are laid along the wrong dimension: look at keepdim.", f"{last} → mean(dim=-1)")
-exercise.mistake(f"That takes one mean over the whole tensor; {each}.", f"{last} → mean()")
+exercise.mistake("The divisors are aligned with the wrong dimension: look at keepdim.", f"{last} → mean(dim=-1)")
+exercise.mistake(f"Your code takes one mean over the whole tensor; {each}.", f"{last} → mean()")
 exercise.mistake(
     "Your code averages over the first dimension; the vectors lie along the last.", f"{last} → mean(dim=0, keepdim=True)"
 )
@@ -142,23 +142,23 @@ exercise.mistake(
     f"That averages over all dimensions but the first; {each}.",
     f"{last} → mean(dim=tuple(range(min(1, x.dim() - 1), x.dim())), keepdim=True)",
 )
-exercise.mistake("The root is missing: that divides by the mean square.", "x * torch.rsqrt( → x / (")
+exercise.mistake("The root is missing: your code divides by the mean square.", "x * torch.rsqrt( → x / (")
 exercise.mistake("Your code multiplies by the root; the vectors are divided by it.", "torch.rsqrt( → torch.sqrt(")
-exercise.mistake("The squares are missing: that takes the mean of the numbers themselves.", "x.pow(2) → x")
+exercise.mistake("The squares are missing: your code takes the mean of the numbers themselves.", "x.pow(2) → x")
 exercise.mistake(
     "Your code takes the mean of the absolute values, not the root of the mean of squares.",
     f"torch.rsqrt(x.pow(2).{last} + eps) → 1 / (x.abs().{last} + eps)",
 )
 exercise.mistake(
-    "Your result is the sum of the squares, so the vector's length: the formula takes their mean.",
+    "Your code divides by the vector's length, the root of the sum of squares; the formula takes their mean.",
     f"torch.rsqrt(x.pow(2).{last} + eps) → 1 / (x.norm(dim=-1, keepdim=True) + eps)",
 )
 exercise.mistake(
-    "No mean is subtracted here: that is LayerNorm.",
+    "This formula doesn't subtract the mean; LayerNorm does.",
     f"return x * torch.rsqrt(x.pow(2).{last} + eps) → return torch.nn.functional.layer_norm(x, x.shape[-1:], eps=eps)",
 )
 exercise.mistake(
-    "No mean is subtracted here: the variance is that of x around its mean.",
+    "This formula doesn't subtract the mean; the variance does.",
     f"x.pow(2).{last} → x.var(-1, keepdim=True, correction=0)",
 )
 exercise.mistake(
@@ -176,7 +176,7 @@ exercise.mistake(
 exercise.mistake("eps is missing: a vector of zeros becomes NaN.", "keepdim=True) + eps → keepdim=True)")
 exercise.mistake("eps is ignored: it is an argument, use it.", "keepdim=True) + eps → keepdim=True) + 1e-6")
 exercise.mistake(
-    "eps is a smallest value there; it is added to the mean of the squares.",
+    "Your code uses eps as a lower limit; it's added to the mean of the squares.",
     f"x.pow(2).{last} + eps → x.pow(2).{last}.clamp(min=eps)",
 )
 exercise.mistake("By default eps is 1e-6.", "eps: float = 1e-6 → eps: float = 1e-5")

@@ -83,7 +83,7 @@ exercise.requirement(
     ),
 )
 exercise.requirement(
-    "any number of dimensions of any size, also 0; also a tensor without memory (device meta)",
+    "any number of dimensions of any size, including 0; a tensor without memory (device meta), too",
     points=0.25,
     visible=[zeros(6), zeros(), zeros(2, 3, 5), zeros(3, 0, 5)],
     edges={
@@ -100,7 +100,7 @@ exercise.requirement(
 )
 whole = torch.zeros(6, 50)
 exercise.requirement(
-    "of a view: the elements that it shows, not the memory behind it",
+    "for a view: the elements that it shows, not the memory behind it",
     points=0.25,
     visible=[
         given(torch.zeros(4, 8)[:, 2:5], says="tensor_bytes(torch.zeros(4, 8)[:, 2:5])"),
@@ -164,7 +164,7 @@ exercise.mistake(
     "x.numel() * x.element_size() → x.untyped_storage().nbytes()",
 )
 exercise.mistake(
-    "Your result is the whole storage where the view is contiguous; it shows only a part of the elements.",
+    "Your result is the whole storage if the view is contiguous; it shows only a part of the elements.",
     "x.numel() * x.element_size() → x.contiguous().untyped_storage().nbytes()",
 )
 exercise.mistake(
@@ -172,7 +172,7 @@ exercise.mistake(
     "x.numel() * x.element_size() → min(x.nbytes, x.untyped_storage().nbytes())",
 )
 exercise.mistake(
-    "finfo knows floats alone; x may hold integers or truth values.",
+    "finfo works only for floats; x may hold integers or truth values.",
     "x.element_size() → torch.finfo(x.dtype).bits // 8",
 )
 exercise.mistake(
@@ -191,11 +191,11 @@ exercise.mistake("A tensor without dimensions has one element.",
 exercise.mistake("A tensor with a dimension of size 0 has no elements, and takes no bytes.",
                  "x.numel() * x.element_size() → max(x.numel(), 1) * x.element_size()")  # fmt: skip
 exercise.mistake("If a dtype is given, that one counts, not the dtype of x.", "dtype.itemsize → x.element_size()")
-exercise.mistake("If a dtype is given, that one counts alone.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
+exercise.mistake("If a dtype is given, only that one counts.", "dtype.itemsize → (x.element_size() + dtype.itemsize)")
 exercise.mistake("Your code makes the tensor to find out; count its elements instead.", "x.numel() * dtype.itemsize → x.to(dtype).nbytes")
 exercise.mistake("Your code makes the tensor to find out; count its elements instead.",
                  "x.numel() * dtype.itemsize → torch.empty(x.shape, dtype=dtype).nbytes")  # fmt: skip
-exercise.mistake("finfo knows floats alone; the other dtype may be one of integers.",
+exercise.mistake("finfo works only for floats; the other dtype may be an integer type.",
                  "dtype.itemsize → torch.finfo(dtype).bits // 8")  # fmt: skip
 
 # %% wrong: the size of the Python object

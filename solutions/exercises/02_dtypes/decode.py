@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Take the three fields apart first; then ask which of the four cases the exponent field says it is.")
+exercise = Exercise("Take the three fields apart first; then ask which of the four cases it is.")
 
 
 def zero(student, bits, exponent_bits, mantissa_bits, finite=False):
@@ -135,7 +135,7 @@ exercise.requirement(
         "minus infinity of float64": pattern(f"1 {2047:011b} {0:052b}"),
     },
     domain=patterns("highest"),
-    hint="All exponent bits set is a special case: infinity where the mantissa is 0, else NaN.",
+    hint="All exponent bits set is a special case: infinity if the mantissa is 0, otherwise NaN.",
 )  # fmt: skip
 exercise.requirement(
     "with finite=True the highest exponent is an ordinary one, and only one pattern of each sign is NaN",
@@ -154,7 +154,7 @@ exercise.requirement(
         "the lowest bit of mantissa alone": pattern("0 11111 0000000001", finite=True),
     },
     domain=patterns("highest", finite=True),
-    hint="finite=True bends one rule: only one pattern with all exponent bits set is special, and that one is NaN.",
+    hint="finite=True changes one rule: only one pattern with all exponent bits set is special, and that one is NaN.",
 )  # fmt: skip
 exercise.requirement(
     "integers and Python's floats are enough: no tensor is made",
@@ -178,27 +178,27 @@ exercise.requirement(
 no_one = "The implicit one is missing: a normal number is 1 + mantissa / 2**mantissa_bits, times its power of two."
 bias_off = "Look at the bias: it is 2**(exponent_bits - 1) - 1, so 15 for five exponent bits."
 subnormal = "With an exponent field of 0 there is no implicit one: these are the subnormal numbers."
-no_sign = "The sign is lost: the uppermost bit says that the number is negative."
+no_sign = "The sign is lost: if the uppermost bit is set, the number is negative."
 exercise.mistake(no_one, "(2**mantissa_bits + mantissa) → mantissa")
 exercise.mistake(subnormal, "if exponent == 0: → if False:")
 exercise.mistake(subnormal, "if exponent == 0: → if exponent == 0 and mantissa == 0:")
 exercise.mistake("Subnormal numbers have the exponent of the field 1, which is 1 - bias, not 0 - bias.",
                  "2.0 ** (1 - bias - mantissa_bits) → 2.0 ** (0 - bias - mantissa_bits)")  # fmt: skip
-exercise.mistake("An exponent field of 1 is an ordinary one: only 0 is kept for subnormal numbers.",
+exercise.mistake("An exponent field of 1 is an ordinary one: only 0 is reserved for subnormal numbers.",
                  "if exponent == 0: → if exponent <= 1:")  # fmt: skip
 exercise.mistake(bias_off, "2 ** (exponent_bits - 1) - 1 → 2 ** (exponent_bits - 1)")
 exercise.mistake(bias_off, "2 ** (exponent_bits - 1) - 1 → 2**exponent_bits - 1")
 exercise.mistake("The bias depends on the number of exponent bits; 15 is that of float16.",
                  "2 ** (exponent_bits - 1) - 1 → 15")  # fmt: skip
 exercise.mistake(no_sign, "-1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0 → 1.0")
-exercise.mistake("The sign is the wrong way round: a set bit means a negative number.",
+exercise.mistake("The sign is reversed: a set bit means a negative number.",
                  "-1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0 → 1.0 if bits >> (exponent_bits + mantissa_bits) else -1.0")  # fmt: skip
 exercise.mistake("Infinity has a sign too.", "sign * math.inf → math.inf")
-exercise.mistake("All exponent bits set is a special case: infinity, or NaN where the mantissa isn't 0.",
+exercise.mistake("All exponent bits set is a special case: infinity, or NaN if the mantissa isn't 0.",
                  "if not finite: → if False:")  # fmt: skip
-exercise.mistake("All exponent bits set is infinity only where the mantissa is 0; else it is NaN.",
+exercise.mistake("All exponent bits set means infinity only if the mantissa is 0; otherwise it means NaN.",
                  "math.nan if mantissa else sign * math.inf → sign * math.inf")  # fmt: skip
-exercise.mistake("All exponent bits set and mantissa 0 is infinity; NaN has any other mantissa.",
+exercise.mistake("All exponent bits set and mantissa 0 means infinity; NaN has any other mantissa.",
                  "math.nan if mantissa else sign * math.inf → math.nan")  # fmt: skip
 exercise.mistake("Any mantissa other than 0 is a NaN, not only the one with all bits set.",
                  "math.nan if mantissa else sign * math.inf → math.nan if mantissa == 2**mantissa_bits - 1 else sign * math.inf")  # fmt: skip

@@ -89,7 +89,7 @@ exercise.requirement(
         "2**-1030 in float64": given(2.0**-1030, torch.float64),
     },
     domain=at_numbers(WIDER, subnormal=True),
-    hint="Subnormal numbers lie evenly, from 0 up: below the smallest normal number the gap shrinks no further.",
+    hint="Subnormal numbers are evenly spaced, from 0 up: below the smallest normal number the gap shrinks no further.",
 )  # fmt: skip
 exercise.requirement(
     "x is rounded first, and the distance is measured from the rounded number",
@@ -135,7 +135,7 @@ exercise.mistake("eps is the gap at 1; the gap grows and shrinks with the number
                  f"{RETURNED} → return torch.finfo(dtype).eps")  # fmt: skip
 exercise.mistake("The gap is the same from one power of two to the next; it doesn't grow with each number.",
                  f"{RETURNED} → return here.double().item() * torch.finfo(dtype).eps")  # fmt: skip
-exercise.mistake("Your result is the gap below; the exercise asks for the one above, which is twice that at a power of two.",
+exercise.mistake("Your result is the gap below; the exercise asks for the gap above, which is twice as large at a power of two.",
                  "(here.view(whole) + 1) → (here.view(whole) - 1)",
                  f"{RETURNED} → return here.double().item() - following.double().item()")  # fmt: skip
 exercise.mistake("Take the distance from the rounded x, not from x itself.", "- here.double().item() → - x")
@@ -143,7 +143,7 @@ exercise.mistake("Your result is the next larger number; the exercise asks for t
 exercise.mistake("Your result is half of the gap.", f"{RETURNED} → return ({RETURNED[7:]}) / 2")
 exercise.mistake("PyTorch has no arithmetic for 8-bit floats: convert both numbers before you subtract.",
                  f"{RETURNED} → return (following - here).item()")  # fmt: skip
-exercise.mistake("float32 can't hold every float64: subtract where nothing gets lost.",
+exercise.mistake("float32 can't hold every float64: subtract in a dtype in which nothing gets lost.",
                  f"{RETURNED} → return following.float().item() - here.float().item()")  # fmt: skip
 exercise.mistake("Your result is the gap of float32: nextafter takes the dtype of what it is given.",
                  "following = (here.view(whole) + 1).view(dtype) → here = here.float(); following = torch.nextafter(here, torch.tensor(math.inf))")  # fmt: skip
@@ -151,13 +151,13 @@ exercise.mistake("Rounding to float16 on the way loses what wider formats hold."
                  "torch.tensor(x, dtype=dtype) → torch.tensor(x, dtype=torch.float16).to(dtype)")  # fmt: skip
 exercise.mistake("Your code rounds to float32 on the way, and a float64 holds more.",
                  "torch.tensor(x, dtype=dtype) → torch.tensor(x).to(dtype)")  # fmt: skip
-exercise.mistake("The smallest normal number isn't what follows 0: the subnormal numbers lie between.",
+exercise.mistake("The smallest normal number isn't what follows 0: the subnormal numbers are in between.",
                  f"{RETURNED} → return max({RETURNED[7:]}, torch.finfo(dtype).tiny if x == 0 else 0)")  # fmt: skip
-exercise.mistake("The integer has to have as many bytes as the dtype: two bytes fit only a 16-bit dtype.",
+exercise.mistake("The integer must have as many bytes as the dtype: two bytes fit only a 16-bit dtype.",
                  "{1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize] → torch.int16")  # fmt: skip
 
 # %% mistake: nothing below the smallest normal number
-# says: Subnormal numbers lie evenly: below the smallest normal number the gap shrinks no further.
+# says: Subnormal numbers are evenly spaced: below the smallest normal number the gap shrinks no further.
 def gap(x, dtype):
     here = torch.tensor(x, dtype=dtype).double().item()
     if here == 0:

@@ -47,7 +47,7 @@ exercise.requirement(
     visible=[of(5, 10), of(4, 3), of(11, 52)],
     edges=EDGES,
     domain=formats,
-    hint="The highest exponent is kept for infinity and NaN; the largest mantissa is all ones. "
+    hint="The highest exponent is reserved for infinity and NaN; the largest mantissa is all ones. "
     "2.0**1024 is too large for a float.",
 )
 exercise.requirement(
@@ -58,7 +58,7 @@ exercise.requirement(
     visible=[of(4, 3, True), of(5, 2, True)],
     edges=FINITE,
     domain=finite,
-    hint="With finite=True the highest exponent is an ordinary one, and all ones in it is the only NaN.",
+    hint="With finite=True the highest exponent is an ordinary one, and only a mantissa of all ones makes it NaN.",
 )
 exercise.requirement(
     '"smallest_normal" is the smallest positive number with an implicit one',
@@ -93,17 +93,17 @@ exercise.requirement(
 
 LARGEST = "(2 - 2 * eps) * 2.0 ** (bias + 1) if finite else (2 - eps) * 2.0**bias"
 above_zero = "Your result is the smallest normal number; below it lie the subnormal ones."
-exercise.mistake("The highest exponent is kept for infinity and NaN: the largest finite number has the one below it.",
+exercise.mistake("The highest exponent is reserved for infinity and NaN: the largest finite number has the one below it.",
                  "(2 - eps) * 2.0**bias → (2 - eps) * (2.0 ** (bias + 1) if bias < 1000 else 0)")  # fmt: skip
 exercise.mistake("The mantissa of the largest number is all ones, which is just short of the next power of two.",
                  "(2 - eps) * 2.0**bias → 2 * 2.0**bias if bias < 1000 else 0.0")  # fmt: skip
-exercise.mistake("The largest number has a mantissa of all ones; that is the smallest of its power of two.",
+exercise.mistake("The largest number has a mantissa of all ones; yours has the smallest mantissa.",
                  "(2 - eps) * 2.0**bias → 2.0**bias")  # fmt: skip
 exercise.mistake("The implicit one is missing: the largest number has it too.",
                  "(2 - eps) * 2.0**bias → (1 - eps) * 2.0**bias")  # fmt: skip
 exercise.mistake("2.0**1024 is too large for a float: multiply a smaller power by a number just below 2.",
                  "(2 - eps) * 2.0**bias → (1 - eps / 2) * 2.0 ** (bias + 1)")  # fmt: skip
-one_nan = "With finite=True the highest exponent is an ordinary one, and all ones in it is the only NaN."
+one_nan = "With finite=True the highest exponent is an ordinary one, and only a mantissa of all ones makes it NaN."
 exercise.mistake(one_nan, f"{LARGEST} → (2 - eps) * 2.0**bias")
 exercise.mistake("With finite=True all ones is the NaN: the largest number lies one step below.",
                  "2 - 2 * eps → 2 - eps")  # fmt: skip
@@ -115,14 +115,14 @@ exercise.mistake("Field 1 is where the normal numbers begin: both smallest numbe
                  "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")  # fmt: skip
 exercise.mistake("Your result is a subnormal number: a normal one has an exponent field of at least 1.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * eps')  # fmt: skip
-exercise.mistake("A mantissa of 0 is the smallest: the implicit one is there all the same.",
+exercise.mistake("The smallest normal number has a mantissa of 0; the implicit one is still there.",
                  '"smallest_normal": 2.0 ** (1 - bias) → "smallest_normal": 2.0 ** (1 - bias) * (1 + eps)')  # fmt: skip
 exercise.mistake(above_zero, "2.0 ** (1 - bias) * eps → 2.0 ** (1 - bias)")
 one_step = "Subnormal numbers have the exponent of the field 1, 1 - bias; the smallest is one step of the mantissa."
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * eps")
 exercise.mistake(one_step, "2.0 ** (1 - bias) * eps → 2.0 ** -bias * (1 + eps) if bias < 1000 else 0.0")
 exercise.mistake("eps is the gap at 1, not the smallest number of all.", "2.0 ** (1 - bias) * eps → eps")
-below_one = "Your result is the distance from 1 down to its lower neighbor; the exercise asks for the one up."
+below_one = "Your result is the distance from 1 down to its lower neighbor; the exercise asks for the distance up."
 exercise.mistake(below_one, '"eps": eps → "eps": eps / 2')
 whole = "eps is one step of the mantissa at 1."
 exercise.mistake(whole, '"eps": eps → "eps": 2 * eps')

@@ -138,10 +138,10 @@ exercise.requirement(
         "0.1 and a bit": elements(0x3DCCC800, 20_000),
     },
     domain=st.builds(lambda upper, lower: elements(upper | lower, 20_000), ANY, st.integers(0x0800, 0xF800)),
-    hint="The farther neighbor comes with a probability that is the distance to the nearer one, in gaps.",
+    hint="The probability of the farther neighbor is the distance to the nearer one, in gaps.",
 )
 exercise.requirement(
-    "what bfloat16 holds exactly stays as it is",
+    "numbers that bfloat16 can represent exactly don't change",
     points=0.25,
     **SHARE,
     visible=[elements(0x3F800000, 2**20, "that are 1"), elements(0xC0490000, 1_000, "that are -3.140625")],
@@ -155,7 +155,7 @@ exercise.requirement(
         "an odd one": elements(0x3F810000, 2**20),
     },
     domain=st.builds(lambda upper: elements(upper, 1_000), ANY),
-    hint="Without a remainder there is no other neighbor to go to.",
+    hint="If the lower bits are all 0, there's no other neighbor to round to.",
 )
 exercise.requirement(
     "each element is rounded independently",
@@ -169,10 +169,10 @@ exercise.requirement(
         "two columns": where((4_000, 2)),
     },
     domain=st.tuples(st.integers(50, 90), st.integers(50, 90), st.integers(1, 3)).map(where),
-    hint="Each element draws for itself, not each row or each column.",
+    hint="Each element needs a random number of its own, not each row or each column.",
 )
 exercise.requirement(
-    "all randomness comes from the generator that is handed in",
+    "all randomness comes from the generator that is passed in",
     points=0.5,
     probe=randomness,
     visible=[
@@ -186,7 +186,7 @@ exercise.requirement(
         "near the next": given(2_000, 5, 0x3F80E000),
     },
     domain=st.builds(given, st.integers(90, 400), st.integers(0, 10**6), st.sampled_from([0x3F808000, 0x41008000])),
-    hint="Pass generator=generator to what draws, draw from no other, and don't seed it again.",
+    hint="Pass generator=generator to the function that draws, don't use another generator, and don't seed it again.",
 )
 exercise.requirement(
     "a new bfloat16 tensor of the shape of x, without a loop, and x stays as it is",
@@ -215,24 +215,24 @@ exercise.requirement(
 
 NOISE = "torch.randint(\n        0, 2**16, x.shape, generator=generator, dtype=torch.int32, device=x.device\n    )"
 BITS = "bits = x.view(torch.int32) + noise"
-own = "Each element draws for itself, not each row or each column."
-exercise.mistake("Cutting off always takes the neighbor nearer to zero: nothing is random there.", f"{BITS} → bits = x.view(torch.int32)")
-exercise.mistake("Your code tosses a fair coin; the nearer neighbor has to come more often.",
+own = "Each element needs a random number of its own, not each row or each column."
+exercise.mistake("Cutting off the lower bits always gives the neighbor nearer to zero: nothing is random.", f"{BITS} → bits = x.view(torch.int32)")
+exercise.mistake("Your code tosses a fair coin; the nearer neighbor must come up more often.",
                  f"{BITS} → bits = x.view(torch.int32) + (noise >= 2**15) * (x.view(torch.int32) & 0xFFFF != 0) * 2**16")  # fmt: skip
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, x.shape[-1:]")
 exercise.mistake(own, "0, 2**16, x.shape → 0, 2**16, [n if d == 0 else 1 for d, n in enumerate(x.shape)]")
-exercise.mistake("All randomness comes from the generator that is handed in: pass it to what draws.", "generator=generator, → ")
+exercise.mistake("All randomness comes from the generator that is passed in: pass it to the function that draws.", "generator=generator, → ")
 exercise.mistake("The result is a bfloat16 tensor.", ".to(torch.bfloat16) → ")
-exercise.mistake("The result is one of bfloat16 numbers, not of their bits.", ".view(torch.float32).to(torch.bfloat16) → ")
+exercise.mistake("The result is a tensor of bfloat16 numbers, not of their bits.", ".view(torch.float32).to(torch.bfloat16) → ")
 exercise.mistake("x belongs to the caller: make a new tensor.", f"{BITS} → bits = x.view(torch.int32); bits += noise")
-exercise.mistake("Even a neighbor that is 65,535/65,536 of a gap away comes now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
-exercise.mistake("What bfloat16 holds exactly stays as it is: the largest draw may not carry by itself.", "0, 2**16, x.shape → 0, 2**16 + 1, x.shape")
-exercise.mistake("Where the lower bits are all set but one draw in 65,536, the next number has to come: draw 65,535 too.",
+exercise.mistake("Even a neighbor that is 65,535/65,536 of a gap away must come up now and then.", f"{NOISE} → 256 * {NOISE.replace('2**16', '2**8')}")
+exercise.mistake("Numbers that bfloat16 can represent exactly don't change: the largest draw mustn't carry by itself.", "0, 2**16, x.shape → 0, 2**16 + 1, x.shape")
+exercise.mistake("If the lower bits are all set, all but one draw in 65,536 must give the next number: draw 65,535 too.",
                  "0, 2**16, x.shape → 0, 2**16 - 1, x.shape")  # fmt: skip
-exercise.mistake("A second call must draw again: the generator isn't to be seeded again.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
-exercise.mistake("A copy of the generator draws the same each time: draw from the one that is handed in.",
+exercise.mistake("A second call must draw new numbers: don't seed the generator again.", "noise = torch → generator.manual_seed(0)\n    noise = torch")
+exercise.mistake("A copy of the generator draws the same numbers each time: draw from the one that is passed in.",
                  "generator=generator → generator=generator.clone_state() if hasattr(generator, 'clone_state') else torch.Generator().manual_seed(generator.initial_seed())")  # fmt: skip
-exercise.mistake("Adding to the bits moves negative numbers away from zero, too: they need no case of their own.",
+exercise.mistake("Adding to the bits moves negative numbers away from zero, too: they don't need a case of their own.",
                  f"{BITS} → bits = x.view(torch.int32) + torch.where(x < 0, 2**16 - 1 - 0 * noise, noise)")  # fmt: skip
 exercise.mistake("The result has the shape of x.", ".to(torch.bfloat16) → .to(torch.bfloat16).flatten()")
 
@@ -242,13 +242,13 @@ def stochastic_round(x, generator):
     return (x + (torch.rand(x.shape, generator=generator) - 0.5) * 2**-7).bfloat16()
 
 # %% mistake: rounded to nearest after the noise
-# says: Round to nearest, and the noise is off by half a gap: what is left has to be cut off.
+# says: If you round to nearest after adding the noise, the result is off by half a gap: cut off the lower bits instead.
 def stochastic_round(x, generator):
     noise = torch.randint(0, 65536, x.shape, generator=generator, dtype=torch.int32)
     return (x.view(torch.int32) + noise).view(torch.float32).bfloat16()
 
 # %% mistake: seeds the global generator from the other
-# says: Draw from the generator that is handed in; the global one belongs to others.
+# says: Draw from the generator that is passed in; the global one belongs to others.
 def stochastic_round(x, generator):
     torch.manual_seed(int(torch.randint(2**31, (), generator=generator)))
     noise = torch.randint(0, 65536, x.shape, dtype=torch.int32)
@@ -266,7 +266,7 @@ def stochastic_round(x, generator):
     return ((x.view(torch.int32) + noise) & -65536).view(torch.float32).bfloat16()
 
 # %% mistake: the wrong way round
-# says: It's the wrong way round: the nearer neighbor has to come more often.
+# says: It's the other way around: the nearer neighbor must come up more often.
 def stochastic_round(x, generator):
     bits = x.view(torch.int32)
     share = (bits & 0xFFFF) / 65536
@@ -274,7 +274,7 @@ def stochastic_round(x, generator):
     return ((bits & -65536) + 65536 * up.int()).view(torch.float32).bfloat16()
 
 # %% mistake: a loop, with all that it needs drawn before
-# says: Write no loop: there may be millions of elements.
+# says: Don't write a loop: there may be millions of elements.
 def stochastic_round(x, generator):
     noise = torch.randint(0, 2**16, (x.numel(),), generator=generator).tolist()
     numbers = x.contiguous().view(torch.int32).flatten().tolist()

@@ -80,7 +80,7 @@ def ends(*numbers_of):
 
 
 exercise.requirement(
-    "a value that becomes infinite doesn't survive, nor one that is infinite or NaN already",
+    "a value that becomes infinite doesn't survive, nor does one that's already infinite or NaN",
     points=0.25,
     visible=[
         values([0.1, 70000.0, -70000.0, -1.0], torch.float16),
@@ -130,7 +130,7 @@ exercise.requirement(
     hint="A value too small becomes 0, and doesn't survive; a 0 has nothing to lose.",
 )
 exercise.requirement(
-    "what counts is the number that a value is rounded to, up to the edges of the format",
+    "a value is judged by the number that it's rounded to, up to the edges of the format",
     points=0.25,
     visible=[
         values([65504.0, 65519.0, 65520.0], torch.float16),
@@ -147,7 +147,7 @@ exercise.requirement(
     hint="The edges are halfway from 0 to the smallest number, and half a gap beyond the largest.",
 )  # fmt: skip
 exercise.requirement(
-    "a Boolean tensor in the shape of values, whatever that is",
+    "a Boolean tensor with the shape of values, whatever that is",
     points=0.25,
     visible=[
         values([[1.0, 1e5], [1e5, 1.0], [3.0, -2.0]], torch.float16),
@@ -170,8 +170,8 @@ exercise.requirement(
 
 REST = "converted.isfinite() & ((converted != 0) | (values == 0))"
 over = "A number too large becomes infinite: it doesn't survive."
-exact = "It needn't come through exactly: 0.1 becomes the nearest number there is, and survives."
-not_finite = "What is infinite or NaN already doesn't survive."
+exact = "It needn't stay exactly the same: 0.1 becomes the nearest number that the format has, and survives."
+not_finite = "A value that's already infinite or NaN doesn't survive."
 rounding = "What counts is what the number is rounded to: the edges are halfway to 0, and halfway beyond the largest."
 exercise.mistake(exact, f"{REST} → converted.to(values.dtype) == values")
 exercise.mistake("A number too small becomes 0: it doesn't survive.", " & ((converted != 0) | (values == 0)) → ")
@@ -179,14 +179,14 @@ exercise.mistake(over, "converted.isfinite() & → ~converted.isnan() &")
 exercise.mistake("0 stays 0: it has nothing to lose, and survives.", "((converted != 0) | (values == 0)) → (converted != 0)")
 exercise.mistake("Negative numbers overflow as well.", "converted.isfinite() → (converted < torch.inf)")
 exercise.mistake("Negative numbers survive as positive ones do.", "(converted != 0) → (converted > 0)")
-exercise.mistake("Below the smallest normal number lie the subnormal ones: those survive.",
+exercise.mistake("Below the smallest normal number are the subnormal ones, and those survive.",
                  "(converted != 0) → (converted.abs() >= torch.finfo(dtype).tiny)")  # fmt: skip
 exercise.mistake(rounding, "converted.isfinite() → (values.abs() <= torch.finfo(dtype).max)")
 exercise.mistake(rounding, "(converted != 0) → (values.abs() >= torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps)")
 exercise.mistake("eps is the gap at 1, and not the smallest number: far smaller ones survive.",
                  "(converted != 0) → (converted.abs() > torch.finfo(dtype).eps)")  # fmt: skip
 exercise.mistake(not_finite, "converted.isfinite() → ~converted.isinf()")
-exercise.mistake("What is infinite already doesn't survive: it isn't a finite number.",
+exercise.mistake("A value that's already infinite doesn't survive: it isn't a finite number.",
                  "converted.isfinite() → (converted.isfinite() | values.isinf())")  # fmt: skip
 exercise.mistake("True means that it survives.", f"{REST} → ~({REST})")
 exercise.mistake("The conversion is to `dtype`, and not always to float16: bfloat16 has exponents like float32.",
@@ -200,7 +200,7 @@ exercise.mistake("Comparisons bind less than &: put each of them in parentheses.
                  f"{REST} → converted.isfinite() & converted != 0 | values == 0")  # fmt: skip
 exercise.mistake("Join conditions on tensors with & and |: `and` and `or` want a single truth value.",
                  f"{REST} → converted.isfinite() and (converted != 0 or values == 0)")  # fmt: skip
-exercise.mistake("A float64 may be 0 in float32 and not before: ask the values themselves whether they were 0.",
+exercise.mistake("A float64 may become 0 in float32: ask the values themselves whether they were 0.",
                  "converted = values.to(dtype) → values = values.float(); converted = values.to(dtype)")  # fmt: skip
 exercise.mistake("values belongs to the caller: change nothing in it.",
                  f"return {REST} → result = {REST}; values.detach()[~result] = 0; return result")  # fmt: skip

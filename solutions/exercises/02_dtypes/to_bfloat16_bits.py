@@ -146,7 +146,7 @@ exercise.requirement(
         "upper bits": bits(0x7FC00000, 0x7FC08000, 0x7FFF0000, 0x7FFF8000),
     },
     domain=st.lists(nans | infinities | st.just(0x3F800000), min_size=1, max_size=5).map(lambda p: given(floats(p))),
-    hint="A NaN's mantissa isn't 0, that of infinity is. Adding to a NaN, or cutting it, may make it something else.",
+    hint="A NaN's mantissa isn't 0; infinity's is. If you add to a NaN's bits or cut some off, it may become something else.",
 )
 exercise.requirement(
     "the result has the shape of x, with any number of dimensions, for a view too",
@@ -173,22 +173,22 @@ exercise.requirement(
 SUM = "bits + 0x7FFF + odd"
 LAST = "return torch.where(x.isnan(), 0x7FC0, rounded)"
 in_range = "Your result isn't a number from 0 to 65,535: >> keeps the sign of an int32, and an int16 ends at 32,767."
-nan = "A NaN must stay a NaN: treat it apart, for adding to it or cutting it may make it something else."
-exercise.mistake("The lower bits are merely cut off: they say which neighbor is nearer.", f"{SUM} → bits")
+nan = "A NaN must stay a NaN: treat it separately, since adding to its bits or cutting some off may make it something else."
+exercise.mistake("Your code just cuts off the lower bits; they say which neighbor is nearer.", f"{SUM} → bits")
 exercise.mistake("A tie goes to the even neighbor, not always up.", f"{SUM} → bits + 0x8000")
 exercise.mistake("A tie goes to the even neighbor, not always down.", f"{SUM} → bits + 0x7FFF")
 exercise.mistake("A tie goes to the even neighbor: the one whose last bit is 0.", f"{SUM} → bits + 0x8000 - odd")
-exercise.mistake("It goes up only if the lower bits are more than a half.", f"{SUM} → bits + 0xFFFF")
-exercise.mistake("Your code always takes the next neighbor: it goes up only if that one is nearer.", f"{SUM} → bits + 0x10000")
+exercise.mistake("Round up only if the lower bits are more than half a gap.", f"{SUM} → bits + 0xFFFF")
+exercise.mistake("Your code always rounds up; do so only if that neighbor is nearer.", f"{SUM} → bits + 0x10000")
 exercise.mistake(in_range, "& 0xFFFFFFFF → + 0")
 exercise.mistake("The sign bit is lost: it is the uppermost of the 16.", "0xFFFFFFFF → 0x7FFFFFFF")
 exercise.mistake(nan, f"{LAST} → return rounded & 0xFFFF")
 exercise.mistake(nan, f"{LAST} → return torch.where(x.isnan(), bits >> 16, rounded)")
 exercise.mistake("0x7F80 is infinity: a NaN has a mantissa that isn't 0.", "0x7FC0 → 0x7F80")
 exercise.mistake("A NaN becomes a NaN, and not 0.", "0x7FC0 → 0")
-exercise.mistake("If the mantissa overflows, the carry goes into the exponent: that is right, let it.",
+exercise.mistake("If the mantissa overflows, the carry goes into the exponent, which is right: let it.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, (bits >> 16 & 0xFF80) | (rounded & 0x7F))")  # fmt: skip
-exercise.mistake("What lies more than half a gap beyond the largest number becomes infinite, by the same rule.",
+exercise.mistake("A number more than half a gap beyond the largest one becomes infinite, by the same rule.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, rounded - (x.isfinite() & (rounded & 0x7FFF == 0x7F80)).long())")  # fmt: skip
 exercise.mistake("Subnormal numbers follow the same rule: they aren't 0.",
                  f"{LAST} → return torch.where(x.isnan(), 0x7FC0, torch.where(rounded & 0x7F80 == 0, rounded & 0x8000, rounded))")  # fmt: skip

@@ -2,16 +2,17 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("First the seconds of each operation, then their sum; MFU is model FLOPs / seconds / peak.")
+exercise = Exercise("Compute the seconds of each operation, then their sum; MFU is model FLOPs / seconds / peak.")
 
 
 @st.composite
 def programs(draw, kinds):
     """A machine, and an operation of each kind, on either side of the ridge; twice the same one now and then."""
     peak, bandwidth = draw(st.floats(1e9, 1e16)), draw(st.floats(1e8, 1e13))
+    most = draw(st.integers(100, 10**12))  # of one order: 1 minus the idle share is a right answer, too
     operations = []
     for kind in draw(kinds):
-        moved = draw(st.integers(1, 10**12))
+        moved = draw(st.integers(most // 100, most))
         work = moved * peak / bandwidth * draw(st.floats(1e-3, 0.99) | st.floats(1.01, 1e3))
         operations.append({"both": (work, moved), "moves": (0, moved), "computes": (work, 0)}[kind])
         if len(operations) > 1 and draw(st.booleans()):
@@ -25,6 +26,7 @@ BOTH, MOVES, COMPUTES = "both", "moves", "computes"
 exercise.requirement(
     "one operation: its share of the peak under the roofline, at most 1",
     points=0.5,
+    tolerance=1e-6,
     visible=[given([(300, 10)], 100.0, 20.0), given([(30, 10)], 100.0, 20.0), given([(4, 1)], 8.0, 4.0)],
     edges={
         "just at the ridge": given([(50, 10)], 100.0, 20.0),
@@ -38,6 +40,7 @@ exercise.requirement(
 exercise.requirement(
     "several operations run one after another, and each takes the longer of its two times",
     points=1,
+    tolerance=1e-6,
     visible=[
         given([(400, 10), (10, 10)], 100.0, 20.0),
         given([(200, 1), (200, 4), (60, 20), (60, 20)], 100.0, 20.0),
@@ -48,18 +51,19 @@ exercise.requirement(
         "the same FLOPs, other bytes": given([(30, 10), (30, 1)], 100.0, 20.0),
         "all of them compute": given([(500, 1), (700, 2)], 100.0, 20.0),
         "all of them move": given([(5, 10), (7, 20)], 100.0, 20.0),
-        "tiny and huge": given([(10**18, 10**9), (1, 1)], 1e15, 1e12),
+        "short and long": given([(10**12, 10**9), (10**9, 10**3)], 1e15, 1e12),
     },
     domain=programs(st.lists(st.sampled_from([BOTH, BOTH, COMPUTES]), min_size=2, max_size=5)),
-    hint="What takes how long? Add seconds up, not FLOPs and bytes.",
+    hint="How long does each operation take? Add up seconds, not FLOPs and bytes.",
 )
 exercise.requirement(
     "an operation without model FLOPs takes as long as moving its bytes",
     points=0.5,
+    tolerance=1e-6,
     visible=[given([(400, 10), (0, 20)], 100.0, 20.0), given([(0, 20), (30, 10), (0, 5)], 100.0, 20.0)],
     edges={
         "it alone": given([(0, 7)], 100.0, 20.0),
-        "most of the time": given([(1, 1), (0, 10**9)], 100.0, 20.0),
+        "most of the time": given([(400, 10), (0, 10**5)], 100.0, 20.0),
         "it first": given([(0, 20), (400, 10)], 100.0, 20.0),
         "beside one that moves nothing": given([(400, 0), (0, 20)], 100.0, 20.0),
         "a layer and a GELU": given([(2**40, 470 * 10**6), (0, 537 * 10**6)], 989.4e12, 3.35e12),
@@ -69,28 +73,28 @@ exercise.requirement(
             lambda kinds: kinds[0] + kinds[1]
         )
     ),
-    hint="While it runs, nothing is multiplied, and the clock goes on.",
+    hint="While it runs, nothing is multiplied, but time passes.",
 )
 
 LONGER = "max(work / peak, moved / bandwidth)"
 exercise.mistake("Computing and moving overlap: an operation takes the longer of the two, not their sum.",
                  f"{LONGER} → work / peak + moved / bandwidth")  # fmt: skip
-exercise.mistake("The slower of the two decides, and not the faster one.", f"{LONGER} → min(work / peak, moved / bandwidth)")
+exercise.mistake("The slower of the two determines the time, not the faster one.", f"{LONGER} → min(work / peak, moved / bandwidth)")
 exercise.mistake("Moving the bytes takes time, too: without it every program would reach 1.", f"{LONGER} → work / peak")
 exercise.mistake("Computing takes time, too: no program gets more than the peak.", f"{LONGER} → moved / bandwidth")
-exercise.mistake("The operations run one after another, so their seconds add up; the longest of them isn't all.",
+exercise.mistake("The operations run one after another, so their seconds add up; the longest one isn't enough.",
                  f"sum({LONGER} for → max({LONGER} for")  # fmt: skip
 exercise.mistake("An operation without model FLOPs takes time, too.", "in operations)\n    return → in operations if work)\n    return")
 exercise.mistake("An operation that moves nothing takes time, too.", "in operations)\n    return → in operations if moved)\n    return")
 exercise.mistake("Your result is a rate in FLOP/s; divide it by the peak.", "flops / seconds / peak → flops / seconds")
 exercise.mistake("Your result is the seconds that the program takes; the exercise asks for the MFU.", "flops / seconds / peak → seconds")
-exercise.mistake("Your quotient is upside down: the FLOPs belong above, the seconds and the peak below.",
+exercise.mistake("Your quotient is upside down: the FLOPs belong in the numerator, the seconds and the peak in the denominator.",
                  "flops / seconds / peak → seconds * peak / flops")  # fmt: skip
 exercise.mistake("Your result is in percent; the exercise asks for a fraction.", "flops / seconds / peak → 100 * flops / seconds / peak")
-exercise.mistake("That's an average over the operations; count the time that each of them takes.",
+exercise.mistake("Your result is a plain average over the operations; take into account how long each of them runs.",
                  "flops / seconds / peak → flops / seconds / peak / len(operations)")  # fmt: skip
-exercise.mistake("Rounding loses what the roofline allows.", "flops / seconds / peak → round(flops / seconds / peak, 2)")
-exercise.mistake("Peak and bandwidth are mixed up: FLOPs go with the peak, bytes with the bandwidth.",
+exercise.mistake("Don't round the result.", "flops / seconds / peak → round(flops / seconds / peak, 2)")
+exercise.mistake("You mixed up peak and bandwidth: FLOPs go with the peak, bytes with the bandwidth.",
                  f"{LONGER} → max(work / bandwidth, moved / peak)")  # fmt: skip
 
 # %% mistake: as found
@@ -107,7 +111,7 @@ def mfu_limit(operations, peak, bandwidth):
     return sum(limits) / len(limits)
 
 # %% mistake: each limit weighted with its FLOPs
-# says: Weighted by FLOPs, an operation counts by its work. What matters is the time that it takes.
+# says: Your code weights each operation by its FLOPs. What matters is the time that it takes.
 def mfu_limit(operations, peak, bandwidth):
     flops = sum(work for work, _ in operations)
     limits = [work * min(1.0, work / moved * bandwidth / peak if moved else 1.0) for work, moved in operations]

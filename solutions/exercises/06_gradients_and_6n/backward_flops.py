@@ -24,7 +24,7 @@ def lowest(draw):
 
 
 exercise.requirement(
-    "a trained layer: one product for the gradient of its weights, and one to pass a gradient back to whatever needs it",
+    "a trained layer: one product for the gradient of its weights, and one to pass a gradient back if something before it needs one",
     points=0.5,
     visible=[
         given(3, [4, 5, 6], [True, True], False),
@@ -57,7 +57,7 @@ exercise.requirement(
     domain=st.builds(
         lambda case: given(case.args[0], [*case.args[1], 7], [True, *case.args[2]], False), chains(needs=st.just(False))
     ).filter(lambda case: not all(case.args[2])),
-    hint="Ask two questions of a frozen layer as well, one after the other.",
+    hint="For a frozen layer, too, ask both questions, one after the other.",
 )
 exercise.requirement(
     "before the first trained layer no gradient is needed; if nothing is trained, the cost is 0",
@@ -70,7 +70,7 @@ exercise.requirement(
         "no layers": given(3, [4], [], False),
     },
     domain=lowest(),
-    hint="Where does the walk back from the loss stop?",
+    hint="Where does the backward pass stop?",
 )
 exercise.requirement(
     "if the input needs a gradient, each layer passes one back, even if nothing is trained",
@@ -87,34 +87,34 @@ exercise.requirement(
     hint="The input comes before every layer, not only before the first.",
 )
 
-exercise.mistake("A frozen layer makes no gradient of its weights, and the input's gradient is counted only if it is needed.",
+exercise.mistake("No gradient is computed for the weights of a frozen layer, and the input's gradient counts only if it's needed.",
                  "needed_before = input_needs_grad → needed_before = True", "(trained + needed_before) → (1 + needed_before)")  # fmt: skip
 exercise.mistake("You counted the gradient of the input, which nobody needs: x is data.",
                  "needed_before = input_needs_grad → needed_before = True")  # fmt: skip
 exercise.mistake("The input may need a gradient, too.", "needed_before = input_needs_grad → needed_before = False")
-exercise.mistake("Before the first trained layer nobody needs a gradient: the backward pass stops there.",
+exercise.mistake("Before the first trained layer no gradient is needed: the backward pass stops there.",
                  "(trained + needed_before) → (trained + (needed_before or layer > 0))")  # fmt: skip
-exercise.mistake("A frozen layer makes no gradient of its weights.", "(trained + needed_before) → (1 + needed_before)")
+exercise.mistake("No gradient is computed for the weights of a frozen layer.", "(trained + needed_before) → (1 + needed_before)")
 exercise.mistake("A frozen layer still passes the gradient back if something before it needs one.",
                  "(trained + needed_before) → trained * (1 + needed_before)")  # fmt: skip
-exercise.mistake("Your result is the weights' gradients only; a gradient is also passed back, layer by layer.",
+exercise.mistake("Your result counts only the weights' gradients; a gradient is also passed back, layer by layer.",
                  "(trained + needed_before) → trained")  # fmt: skip
-exercise.mistake("Your result is what is passed back only; trained weights need their gradients, too.",
+exercise.mistake("Your result counts only the gradients that are passed back; trained weights need theirs, too.",
                  "(trained + needed_before) → needed_before")  # fmt: skip
-exercise.mistake("A float holds 53 bits of a number this large and drops the rest: count in whole numbers.",
+exercise.mistake("A float holds 53 bits of a number this large and drops the rest: count in integers.",
                  "product = 2 * tokens → product = 2.0 * tokens")  # fmt: skip
 exercise.mistake("A multiply-add is two FLOPs.", "product = 2 * tokens → product = tokens")
 exercise.mistake("Your result is for one token.", "product = 2 * tokens → product = 2")
-exercise.mistake("Ask of everything before a layer, not only of the layer next to it.", "needed_before or trained → trained")
+exercise.mistake("Ask about everything before a layer, not only about the layer next to it.", "needed_before or trained → trained")
 exercise.mistake("The input comes before every layer, not only before the first.",
                  "needed_before or trained → any(trainable[: layer + 1])")  # fmt: skip
-exercise.mistake("A layer passes back what something before it needs; what is trained after it doesn't matter.",
+exercise.mistake("A layer passes a gradient back only if something before it needs one; what's trained after it doesn't matter.",
                  "(trained + needed_before) → (trained + (input_needs_grad or any(trainable[layer + 1 :])))")  # fmt: skip
 exercise.mistake("The product that passes a gradient back through a layer has the size of that layer, not of the one before it.",
                  "product * (trained + needed_before) → product * trained + (product if layer == 0 and input_needs_grad "
                  "else 2 * tokens * widths[layer - 1] * widths[layer] * (layer > 0 and needed_before))")  # fmt: skip
 exercise.mistake("Your result includes the forward pass.", "(trained + needed_before) → (1 + trained + needed_before)")
-exercise.mistake("Ask of everything before a layer, not only of the layer next to it.",
+exercise.mistake("Ask about everything before a layer, not only about the layer next to it.",
                  "needed_before or trained → input_needs_grad or trained")  # fmt: skip
 exercise.mistake("Even if all layers are trained, the cost isn't twice that of the forward pass: x is data, and nobody needs its gradient.",
                  "(trained + needed_before) → (2 if all(trainable) else trained + needed_before)")  # fmt: skip

@@ -101,7 +101,7 @@ exercise.requirement(
     domain=models(),
 )
 exercise.requirement(
-    "if table and output layer are tied, that one matrix multiplies, and is counted once",
+    "if the table and the output layer are tied, this one matrix multiplies, and is counted once",
     points=0.5,
     probe=one_of_both,
     visible=[fixed(tiny, tied=True)],
@@ -127,7 +127,7 @@ exercise.requirement(
         "Llama 3 8B": error(llama, tied=False),
     },
     domain=models().filter(not_by_accident),
-    hint="6N takes all parameters. Compare it with what flops_per_token says, and divide by that.",
+    hint="6N takes all parameters. Compare it with what flops_per_token returns, and divide by that.",
 )
 
 exercise.mistake("The embedding table is looked up, and not multiplied: it costs nothing.",
@@ -138,33 +138,33 @@ exercise.mistake("The output layer is a multiplication: only the look-up costs n
                  "parameters if tied else parameters - vocab * d → parameters - (1 if tied else 2) * vocab * d")  # fmt: skip
 exercise.mistake("If they're tied, `parameters` counts the table once, and it's multiplied. Only a table that isn't tied is merely looked up.",
                  "parameters if tied else parameters - vocab * d → parameters if not tied else parameters - vocab * d")  # fmt: skip
-exercise.mistake("By default table and output layer are two matrices.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
+exercise.mistake("By default, the table and the output layer are two matrices.", "tied: bool = False\n) -> int → tied: bool = True\n) -> int")
 exercise.mistake("Attention is missing: its products have no parameters.", "+ 12 * layers * d * context → ")
 exercise.mistake("Your result is attention's forward pass; the backward pass costs twice as much again.", "12 * layers → 4 * layers")
 exercise.mistake("Your result is attention's backward pass; add the forward pass.", "12 * layers → 8 * layers")
-exercise.mistake("Attention makes two products, scores and the weighted sum, and is counted in full.", "12 * layers → 6 * layers")
-exercise.mistake("Attention happens in each layer.", "12 * layers * d → 12 * d")
-exercise.mistake("Attention's products are of d numbers for each token of the context.", "12 * layers * d * context → 12 * layers * context")
-exercise.mistake("Your result is attention for a whole sequence; one token looks at `context` others.", "d * context → d * context**2")
-exercise.mistake("Each score is d products: it isn't the context that counts twice.", "12 * layers * d * context → 12 * layers * context**2")
+exercise.mistake("Attention computes two products, the scores and the weighted sum. Count both in full.", "12 * layers → 6 * layers")
+exercise.mistake("Every layer has attention.", "12 * layers * d → 12 * d")
+exercise.mistake("Each of attention's products takes d multiply-adds for each token of the context.", "12 * layers * d * context → 12 * layers * context")
+exercise.mistake("Your attention is for a whole sequence; a single token is compared with `context` tokens.", "d * context → d * context**2")
+exercise.mistake("Each score takes d multiply-adds; the context doesn't count twice.", "12 * layers * d * context → 12 * layers * context**2")
 exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", "return 6 * multiplied + → return context * 6 * multiplied + context *")
 exercise.mistake("Your result is the forward pass; training is three times that.", "6 * multiplied + 12 → 2 * multiplied + 4")
 exercise.mistake("Your result is the backward pass; add the forward pass.", "6 * multiplied + 12 → 4 * multiplied + 8")
 exercise.mistake("That includes recomputation; here nothing is recomputed.", "6 * multiplied + 12 → 8 * multiplied + 16")
 exercise.mistake("A multiply-add is two FLOPs.", "6 * multiplied + 12 → 3 * multiplied + 6")
-exercise.mistake("A weight that multiplies makes one product forward and two backward.", "6 * multiplied → 2 * multiplied")
-reverse = "The sign is the other way round: negative where 6N predicts too little."
+exercise.mistake("A weight that multiplies takes part in one product forward and two backward.", "6 * multiplied → 2 * multiplied")
+reverse = "The sign is reversed: the error is negative where 6N predicts too little."
 exercise.mistake(reverse, "(6 * parameters - exact) → (exact - 6 * parameters)")
 exercise.mistake("The error has a sign: negative where 6N predicts too little.", "(6 * parameters - exact) → abs(6 * parameters - exact)")
-exercise.mistake("Divide by what is exact, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
-exercise.mistake("Divide by what is exact, and subtract it from what 6N predicts.",
+exercise.mistake("Divide by the exact number, not by 6N.", "- exact) / exact → - exact) / (6 * parameters)")
+exercise.mistake("Divide by the exact number, and subtract it from what 6N predicts.",
                  "(6 * parameters - exact) / exact → (exact - 6 * parameters) / (6 * parameters)")  # fmt: skip
 exercise.mistake("Your result is the ratio; the exercise asks how far it is from 1.", "(6 * parameters - exact) / exact → 6 * parameters / exact")
 exercise.mistake("Your result is the inverse ratio; the exercise asks for (6N - exact) / exact.",
                  "(6 * parameters - exact) / exact → exact / (6 * parameters)")  # fmt: skip
-exercise.mistake("Your result is in percent; the exercise asks for a share.", "return (6 * parameters - exact) / → return 100 * (6 * parameters - exact) /")
-exercise.mistake("Your result is in FLOPs; the exercise asks for a share of what is exact.", "(6 * parameters - exact) / exact → 6 * parameters - exact")
-exercise.mistake("six_n_error has to say whether the matrices are tied, too.", "context, vocab, tied)\n    return → context, vocab)\n    return")
+exercise.mistake("Your result is in percent; the exercise asks for a fraction.", "return (6 * parameters - exact) / → return 100 * (6 * parameters - exact) /")
+exercise.mistake("Your result is in FLOPs; the exercise asks for a fraction of the exact number.", "(6 * parameters - exact) / exact → 6 * parameters - exact")
+exercise.mistake("six_n_error depends on whether the matrices are tied, too.", "context, vocab, tied)\n    return → context, vocab)\n    return")
 exercise.mistake("6N counts all parameters, the table included: that's one of its two errors.",
                  "return (6 * parameters - exact) → return (6 * (parameters if tied else parameters - vocab * d) - exact)")  # fmt: skip
 

@@ -5,7 +5,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import tensors
 
 exercise = Exercise(
-    "Each gradient is one product of matrices. Which of the dimensions B, D, H, K does it have, and which is summed away?"
+    "Each gradient is one product of matrices. Which of the dimensions B, D, H, K does it have, and over which do you sum?"
 )
 
 
@@ -151,9 +151,9 @@ exercise.mistake("A gradient has the shape of its tensor: that of w2 is the tran
                  "return grad_w1, grad_w2 → return grad_w1, grad_w2.T")  # fmt: skip
 exercise.mistake("The gradient of h1 comes back through the transpose of w2: it sums over K.",
                  "grad_h2 @ w2.T → grad_h2 @ (w2 if w2.shape[0] == w2.shape[1] else w2.T)")  # fmt: skip
-exercise.mistake("w1's gradient has to come back through w2: you used the gradient of h2 in place of h1's.",
+exercise.mistake("w1's gradient has to come back through w2: you used the gradient of h2 instead of h1's.",
                  "grad_h2 @ w2.T → grad_h2 if w2.shape[0] == w2.shape[1] else grad_h2 @ w2.T")  # fmt: skip
-exercise.mistake("The gradient of w2 is made of what entered w2, and that is h1, not x.",
+exercise.mistake("The gradient of w2 is computed from w2's input, which is h1, not x.",
                  "h1.T @ grad_h2 → (x if x.shape == h1.shape else h1).T @ grad_h2")  # fmt: skip
 exercise.mistake("A gradient has the dtype of its tensor: compute in the dtype that you get.",
                  "h1 = x @ w1 → x, w1, w2 = x.float(), w1.float(), w2.float()\n    h1 = x @ w1")  # fmt: skip

@@ -75,7 +75,7 @@ def points(draw, dims=(2, 2), dtypes=st.just(torch.float64), contiguous=True, fu
 
 
 exercise.requirement(
-    "each slope is (f a step up - f a step down) / (2 · step), with all other elements where they were",
+    "each slope is (f a step up - f a step down) / (2 · step), with all other elements unchanged",
     points=0.75,
     probe=slopes,
     parts=["value"],
@@ -116,7 +116,7 @@ exercise.requirement(
     hint="Convert before you take the step: in fewer bits, the two values agree in all their digits.",
 )  # fmt: skip
 exercise.requirement(
-    "x may have one or more dimensions, no elements, or be non-contiguous; f sees its shape, and the result has it",
+    "x may have one or more dimensions, no elements, or be non-contiguous; f gets a tensor of its shape, and the result has that shape",
     points=0.5,
     probe=slopes,
     parts=["value"],
@@ -136,7 +136,7 @@ exercise.requirement(
         "one element": given(LINE, torch.tensor([3.0], dtype=torch.float64), 0.5),
     },
     domain=points(dims=(1, 4), contiguous=None, functions=LINES),
-    hint="Index x by one place for each of its dimensions, however many, and hand f a tensor of that shape.",
+    hint="Use one index for each dimension of x, however many, and pass f a tensor of that shape.",
 )
 exercise.requirement(
     "afterward x contains the same numbers as before, to the last bit",
@@ -155,16 +155,16 @@ exercise.requirement(
     hint="x belongs to the caller: work on a copy. Converting float64 to float64 copies nothing.",
 )
 
-exercise.mistake("Your result is the forward difference: take a step to both sides.", "down[index] -= step → pass", "/ (2 * step) → / step")
-exercise.mistake("Your result is a backward difference: take a step to both sides.", "up[index] += step → pass", "/ (2 * step) → / step")
+exercise.mistake("Your result is the forward difference: take a step in each direction.", "down[index] -= step → pass", "/ (2 * step) → / step")
+exercise.mistake("Your result is a backward difference: take a step in each direction.", "up[index] += step → pass", "/ (2 * step) → / step")
 exercise.mistake("The two points are 2 · step apart: divide by that.", "/ (2 * step) → / step")
 exercise.mistake("The two points are 2 · step apart, and that is what the difference is divided by.", "/ (2 * step) → / 2 * step")
-exercise.mistake("Python divides before it subtracts: the whole difference is divided, by all of 2 · step.",
+exercise.mistake("Python divides before it subtracts: put parentheses around the difference, and around 2 · step.",
                  "(f(up) - f(down)) / (2 * step) → f(up) - f(down) / 2 * step")  # fmt: skip
 exercise.mistake("Your result is the difference of the two values: divide it by how far apart they are.", " / (2 * step) → ")
 exercise.mistake("The sign is wrong: the value a step up comes first.", "f(up) - f(down) → f(down) - f(up)")
 exercise.mistake("You used the exact slope, or a different step: use the step that is given, on both sides of x.", "gradient = torch → step = 1e-5\n    gradient = torch")
-exercise.mistake("All elements moved at once: move one, with the others where they were.", "up[index] += step → up += step",
+exercise.mistake("You moved all elements together: move one, and leave the others where they were.", "up[index] += step → up += step",
                  "down[index] -= step → down -= step")  # fmt: skip
 exercise.mistake("Each element must be back in its place before the next one moves.",
                  "gradient = torch → up, down = (x.to(torch.float64, copy=True) for _ in range(2))\n    gradient = torch",
@@ -178,9 +178,9 @@ exercise.mistake("Compute in float64, and return float64, whatever the dtype of 
                  "dtype=torch.float64) → dtype=x.dtype)")  # fmt: skip
 exercise.mistake("The result has to be float64, too.", "dtype=torch.float64) → dtype=torch.float32)")
 exercise.mistake("The result has to be float64, too, whatever the dtype of x.", "dtype=torch.float64) → dtype=x.dtype)")
-exercise.mistake("f must see a tensor of the shape of x, not a flat one.", "f(up) → f(up.flatten())", "f(down) → f(down.flatten())")
+exercise.mistake("f must get a tensor of the shape of x, not a flat one.", "f(up) → f(up.flatten())", "f(down) → f(down.flatten())")
 exercise.mistake("The result has the shape of x.", "return gradient → return gradient.flatten()")
-exercise.mistake("x may have any number of dimensions, not two only.",
+exercise.mistake("x may have any number of dimensions, not just two.",
                  "itertools.product(*map(range, x.shape)) → itertools.product(range(x.shape[0]), range(x.shape[1]))")  # fmt: skip
 
 # %% mistake: autograd after all

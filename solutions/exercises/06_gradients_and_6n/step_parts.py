@@ -77,7 +77,7 @@ exercise.requirement(
 )
 
 FORWARD, BACKWARD, UPDATE = "return 2 * parameters * tokens", "4 * parameters * tokens", "update_flops * parameters"
-exercise.mistake("That's the derivation as found: its backward pass has one product too few. It also passes a gradient back.",
+exercise.mistake("That's the wrong derivation: its backward pass has one product too few. A gradient is also passed back.",
                  f"{BACKWARD} → 2 * parameters * tokens")  # fmt: skip
 exercise.mistake("A parameter isn't updated for every token. The optimizer steps once, after all of them.",
                  f"{UPDATE} → update_flops * parameters * tokens")  # fmt: skip
@@ -93,17 +93,17 @@ exercise.mistake("6 is the sum of forward and backward; the backward pass alone 
 exercise.mistake("The tokens of all micro-batches count, not only those of the first.", "sum(micro_batches) → micro_batches[0]")
 exercise.mistake("The tokens of all micro-batches count, not only those of the last.", "sum(micro_batches) → micro_batches[-1]")
 exercise.mistake("The micro-batches needn't be equal: add their tokens up.", "sum(micro_batches) → micro_batches[0] * len(micro_batches)")
-exercise.mistake("Each number in micro_batches counts tokens: add them up; that's how many micro-batches there are.",
+exercise.mistake("Each number in micro_batches counts tokens: add them up. You used the number of micro-batches.",
                  "sum(micro_batches) → len(micro_batches)")  # fmt: skip
 exercise.mistake("The order is forward, backward, update.", f"{FORWARD}, {BACKWARD} → return 4 * parameters * tokens, 2 * parameters * tokens")
 exercise.mistake("A multiply-add is two FLOPs: that's half of the forward pass.", f"{FORWARD}, → return parameters * tokens,")
-exercise.mistake("A float holds 53 bits of a number this large and drops the rest: count in whole numbers.",
+exercise.mistake("A float holds 53 bits of a number this large and drops the rest: count in integers.",
                  "sum(micro_batches) → float(sum(micro_batches))")  # fmt: skip
 exercise.mistake("The backward pass has one product too few, and a parameter isn't updated for every token.",
                  f"{BACKWARD} → 2 * parameters * tokens", f"{UPDATE} → update_flops * parameters * tokens")  # fmt: skip
 
 # %% mistake: as found
-# says: These are the parts as found: right in the sum, and wrong backward and in the update.
+# says: These are the parts of the wrong derivation: their sum is right, but the backward pass and the update are wrong.
 def step_parts(parameters, micro_batches, update_flops):
     work = 2 * parameters * sum(micro_batches)
     return work, work, work

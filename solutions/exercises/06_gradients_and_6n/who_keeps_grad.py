@@ -140,7 +140,7 @@ exercise.requirement(
     visible=[mixed, itself],
     edges=edges | nobody,
     domain=graphs(),
-    hint="A leaf: does it require a gradient, and is it the variable of a node that you meet from loss.grad_fn on?",
+    hint="For a leaf: does it require a gradient, and is it the variable of a node that you can reach from loss.grad_fn?",
 )
 exercise.requirement(
     "True for an intermediate tensor, loss included, if it was asked to retain its gradient and is reached; else False",
@@ -150,7 +150,7 @@ exercise.requirement(
     visible=[mixed, itself],
     edges=edges | nobody,
     domain=graphs(),
-    hint="An intermediate tensor: was it asked to retain its gradient, and do you meet its grad_fn from loss.grad_fn on?",
+    hint="For an intermediate tensor: was it asked to retain its gradient, and can you reach its grad_fn from loss.grad_fn?",
 )
 hidden = case(begin + "h = w * v; h.retain_grad(); w.grad = torch.ones(2)\nloss = h.sum()", ("v", "h"))
 exercise.requirement(
@@ -190,7 +190,7 @@ exercise.mistake("Some intermediate tensors were asked to retain_grad().", "or (
 exercise.mistake("Some intermediate tensors were asked to retain_grad(). And not every leaf is reached: does loss depend on it?",
                  "any(tensor is leaf for leaf in leaves) → tensor.is_leaf",
                  "or (tensor.retains_grad and tensor.grad_fn in reached) → ")  # fmt: skip
-exercise.mistake("It's the wrong way round.", "name: tensor.requires_grad → name: not (tensor.requires_grad",
+exercise.mistake("Your answers are reversed: True means that the tensor would get a gradient.", "name: tensor.requires_grad → name: not (tensor.requires_grad",
                  "and tensor.grad_fn in reached)\n        ) → and tensor.grad_fn in reached)))")  # fmt: skip
 exercise.mistake("loss may keep its gradient, too: the walk begins at loss.grad_fn itself.",
                  "waiting: list[Any] = [loss.grad_fn] → waiting: list[Any] = [n for n, _ in loss.grad_fn.next_functions]")  # fmt: skip

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Which method of a model hands out each of its parameters once, those of modules in modules included?")
+exercise = Exercise("Which method of a model returns each of its parameters once, including those of modules in modules?")
 
 
 def count(student, code, device="cpu"):
@@ -47,7 +47,7 @@ def models(draw, buffers=False, tied=False, devices=("cpu",)):
 
 
 exercise.requirement(
-    "the pair (trainable, frozen), through all modules in modules: numbers that require a gradient, and that don't",
+    "the pair (trainable, frozen): how many numbers require a gradient, and how many don't, including modules in modules",
     points=0.5,
     probe=count,
     visible=[case("model = nn.Linear(3, 4)\nmodel.bias.requires_grad_(False)"), case("model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 3, bias=False)))")],
@@ -75,7 +75,7 @@ exercise.requirement(
     domain=models(),
 )  # fmt: skip
 exercise.requirement(
-    "buffers don't count, nor what PyTorch doesn't know about",
+    "buffers don't count, and neither do tensors that aren't registered",
     points=0.25,
     probe=count,
     visible=[case("model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))")],
@@ -90,7 +90,7 @@ exercise.requirement(
     hint="Ask the model itself, and only for what it has registered as parameters.",
 )  # fmt: skip
 exercise.requirement(
-    "what has several names, or is used in two places, counts once; also on the meta device",
+    "a parameter with several names, or a module that's used in two places, counts once, on the meta device too",
     points=0.25,
     probe=count,
     visible=[
@@ -117,15 +117,15 @@ exercise.requirement(
             "model = nn.Module()\nmodel.a, model.b = nn.Parameter(torch.zeros(4)), nn.Parameter(torch.zeros(4))"),
     },
     domain=models(tied=True, devices=("cpu", "meta")),
-    hint="Is it the same parameter? Neither its name nor its address nor its values tell.",
+    hint="Don't compare names, addresses or values: which method returns each parameter once?",
 )  # fmt: skip
 
 exercise.mistake("Is every parameter trained? Ask each for requires_grad.",
                  "trainable = sum(p.numel() for p in model.parameters() if p.requires_grad) → "
                  "trainable = sum(p.numel() for p in model.parameters())",
                  "frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad) → frozen = 0")  # fmt: skip
-exercise.mistake("The second number is all of them; the exercise asks for frozen.", "model.parameters() if not p.requires_grad → model.parameters()")
-exercise.mistake("The first number is all of them; the exercise asks for trainable.", "model.parameters() if p.requires_grad → model.parameters()")
+exercise.mistake("Your second number counts all parameters; the exercise asks for the frozen ones.", "model.parameters() if not p.requires_grad → model.parameters()")
+exercise.mistake("Your first number counts all parameters; the exercise asks for the trainable ones.", "model.parameters() if p.requires_grad → model.parameters()")
 exercise.mistake("Your result is (frozen, trainable): the exercise asks for trainable first.", "return trainable, frozen → return frozen, trainable")
 exercise.mistake("Return a pair, (trainable, frozen), and not one number.", "return trainable, frozen → return trainable")
 exercise.mistake("Return a pair, (trainable, frozen), and not one number.", "return trainable, frozen → return trainable + frozen")
@@ -153,7 +153,7 @@ def count_parameters(model):
     )
 
 # %% mistake: by address
-# says: On the meta device each address is 0: it doesn't tell which parameters are the same.
+# says: On the meta device each address is 0, so it doesn't show which parameters are the same.
 def count_parameters(model):
     each = {p.data_ptr(): p for p in model.parameters()}.values()
     trainable = sum(p.numel() for p in each if p.requires_grad)

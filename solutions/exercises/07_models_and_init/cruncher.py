@@ -177,7 +177,7 @@ exercise.requirement(
 )
 LINEAR = "std of Linear's weight, times √d_in"
 exercise.requirement(
-    "each layer starts with numbers of its own: normal, mean 0, std 1/√d_in, cut at ±3 std or not at all",
+    "each layer draws its own initial weights: normal, mean 0, std 1/√d_in, cut at ±3 std or not at all",
     points=0.5,
     probe=begin,
     bounds={
@@ -195,16 +195,16 @@ exercise.requirement(
         "square": given(500, 500, 800),
         "one input": given(1, 250_000, 600),
     },
-    hint="Every Linear draws its weights itself, and scales them by what flows into it.",
+    hint="Every Linear draws its own weights, and its number of inputs sets their scale.",
 )
 exercise.requirement(
-    "Cruncher has layers.0.weight and so on, and final.weight, and a checkpoint holds just these",
+    "Cruncher has layers.0.weight and so on, and final.weight, and a checkpoint contains only these",
     points=0.5,
     probe=registered,
     visible=[given(5, 3, says="Cruncher(5, 3)"), given(4, 1, says="Cruncher(4, 1)")],
     edges={"no layers": given(4, 0), "one number": given(1, 2), "more than ten": given(2, 12), "wide": given(7, 2)},
     domain=st.builds(given, st.integers(1, 6), st.integers(0, 5)),
-    hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1). No more, each under one name.",
+    hint="`layers`: num_layers of Linear(dim, dim). `final`: Linear(dim, 1). Nothing else, and each under one name.",
 )
 exercise.requirement(
     "Cruncher sends x through each layer in order, then through final, from [B, dim] to [B]",
@@ -237,7 +237,7 @@ exercise.requirement(
         "two rows": given(chain, rows[:2]),
     },
     domain=models(batch=(2, 4)),
-    hint="In forward, use the parameters themselves, neither copies nor .data, and cut nothing off.",
+    hint="In forward, use the parameters themselves, neither copies nor .data, and detach nothing.",
 )
 thirds = rows.double() / 3
 exercise.requirement(
@@ -256,7 +256,7 @@ exercise.requirement(
         "no layers": given([last], thirds, torch.float64),
     },
     domain=models(batch=(2, 4), where=any_of((torch.float64,), ("meta",), (torch.float64, "meta"))),
-    hint="Make the weights in __init__ only, register them, and compute in their dtype, where they are.",
+    hint="Make the weights in __init__ only, register them, and compute in their dtype, on their device.",
 )
 
 new, many = "torch.randn(d_in, d_out) / math.sqrt(d_in)", "nn.ModuleList(Linear(dim, dim) for _ in range(num_layers))"
@@ -265,15 +265,15 @@ exercise.mistake("PyTorch doesn't look into a plain list, so the layers in it ar
 exercise.mistake("This is one layer, used several times: make a new one for each place.",
                  f"{many} → nn.ModuleList([Linear(dim, dim)] * num_layers)")  # fmt: skip
 exercise.mistake("The std of the outputs would be √d_in: divide the weights by that.", f"{new} → torch.randn(d_in, d_out)")
-exercise.mistake("Divided by d_in: it is the root of d_in.", f"{new} → torch.randn(d_in, d_out) / d_in")
+exercise.mistake("You divided by d_in: divide by its square root.", f"{new} → torch.randn(d_in, d_out) / d_in")
 exercise.mistake("Your std is for d_out: each output is a sum over d_in terms.", f"{new} → torch.randn(d_in, d_out) / math.sqrt(d_out)")
-exercise.mistake("This is Kaiming's; there is no ReLU here that halves.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
-exercise.mistake("This is Glorot's; the exercise asks for LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
-exercise.mistake("This is nn.Linear's default: uniform, and √3 too small.",
+exercise.mistake("This is Kaiming's std: its 2 compensates for a ReLU, and there's none here.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / d_in)")
+exercise.mistake("This is Glorot's std; the exercise asks for LeCun's.", f"{new} → torch.randn(d_in, d_out) * math.sqrt(2 / (d_in + d_out))")
+exercise.mistake("This is nn.Linear's default: uniform, and its std is too small by a factor of √3.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("This is a uniform distribution; the exercise asks for a normal one.",
                  f"{new} → (2 * torch.rand(d_in, d_out) - 1) * math.sqrt(3 / d_in)")  # fmt: skip
-exercise.mistake("Cut at ±2 std the weights are 12% too small: at ±3, or not at all.",
+exercise.mistake("A cut at ±2 std makes the weights 12% smaller: cut at ±3 std, or not at all.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), a=-2, b=2) / math.sqrt(d_in)")  # fmt: skip
 exercise.mistake("a and b are values: to cut at ±3 std, multiply them by std.",
                  f"{new} → nn.init.trunc_normal_(torch.empty(d_in, d_out), std=1 / math.sqrt(d_in), a=-3, b=3)")  # fmt: skip
@@ -289,19 +289,19 @@ exercise.mistake("This is nn.Linear: use your own Linear, without biases.", "(Li
                  "= Linear(dim, 1) → = nn.Linear(dim, 1)")  # fmt: skip
 exercise.mistake("Linear has no bias.", "self.weight = nn → self.bias = nn.Parameter(torch.zeros(d_out))\n        self.weight = nn",
                  "x @ self.weight → x @ self.weight + self.bias")  # fmt: skip
-exercise.mistake("x may have any number of leading dimensions, not one only.", "x @ self.weight → x.mm(self.weight)")
-exercise.mistake("The weights are scaled when they are made, not at each use.", f"{new} → torch.randn(d_in, d_out)",
+exercise.mistake("x may have any number of leading dimensions, not just one.", "x @ self.weight → x.mm(self.weight)")
+exercise.mistake("Scale the weights when you create them, not at each use.", f"{new} → torch.randn(d_in, d_out)",
                  "x @ self.weight → x @ self.weight / math.sqrt(len(self.weight))")  # fmt: skip
-exercise.mistake("squeeze() drops every dimension of size 1, the batch too.", "squeeze(-1) → squeeze()")
+exercise.mistake("squeeze() drops every dimension of size 1, even the batch.", "squeeze(-1) → squeeze()")
 exercise.mistake("Your result is [B, 1]: drop the last dimension.", "self.final(x).squeeze(-1) → self.final(x)")
-exercise.mistake("There is no ReLU in it.", "x = layer(x) → x = torch.relu(layer(x))")
+exercise.mistake("The model has no ReLU.", "x = layer(x) → x = torch.relu(layer(x))")
 exercise.mistake("The result of each layer has to go into the next.", "x = layer(x) → layer(x)")
 exercise.mistake("The layers come in order, the first one first.", "for layer in self.layers → for layer in reversed(self.layers)")
 exercise.mistake("Every layer takes part, the last one too.", "for layer in self.layers → for layer in self.layers[:-1]")
 exercise.mistake("`.data` cuts the graph: no gradient reaches the weight.", "x @ self.weight → x @ self.weight.data")
 exercise.mistake("`detach()` cuts the graph: no gradient reaches what comes before.", "x = layer(x) → x = layer(x.detach())")
 exercise.mistake("Compute in the dtype of the weights, whichever it is.", "x @ self.weight → x.float() @ self.weight.float()")
-exercise.mistake("A module under two names is twice in a checkpoint.",
+exercise.mistake("A module with two names is in a checkpoint twice.",
                  "self.final = Linear(dim, 1) → self.final = Linear(dim, 1)\n        self.every = nn.ModuleList([*self.layers, self.final])")  # fmt: skip
 
 # %% wrong: keeps the weights as buffers

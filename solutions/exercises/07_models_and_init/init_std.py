@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Section 3 gives a variance for each kind. What is asked for is the standard deviation.")
+exercise = Exercise("Section 3 gives a variance for each kind. The exercise asks for the standard deviation.")
 
 fans = st.integers(1, 10_000)
 KINDS = ("lecun", "glorot", "kaiming")
@@ -70,17 +70,17 @@ exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)", f"{kaiming} 
 exercise.mistake(other_side, f"{lecun} → math.sqrt(1 / fan_out)")
 exercise.mistake(other_side, f"{kaiming} → math.sqrt(2 / fan_out)")
 exercise.mistake("The mean of the two fans is half of their sum.", f"{glorot} → math.sqrt(1 / (fan_in + fan_out))")
-exercise.mistake("This is where Glorot's uniform distribution ends; its std is √3 smaller.",
+exercise.mistake("This is the limit of Glorot's uniform distribution; its std is smaller by a factor of √3.",
                  f"{glorot} → math.sqrt(6 / (fan_in + fan_out))")  # fmt: skip
-exercise.mistake("This is where Kaiming's uniform distribution ends; its std is √3 smaller.", f"{kaiming} → math.sqrt(6 / fan_in)")
+exercise.mistake("This is the limit of Kaiming's uniform distribution; its std is smaller by a factor of √3.", f"{kaiming} → math.sqrt(6 / fan_in)")
 exercise.mistake("This is nn.Linear's default.", f"{lecun} → math.sqrt(1 / (3 * fan_in))")
 exercise.mistake("It is the variance that doubles: the 2 belongs under the root.", f"{kaiming} → 2 / math.sqrt(fan_in)")
 exercise.mistake("The root is of the whole fraction, not of the 2 alone.", f"{kaiming} → math.sqrt(2) / fan_in")
-exercise.mistake("A ReLU halves: the weights have to make up for it.", f"{kaiming} → math.sqrt(1 / (2 * fan_in))")
+exercise.mistake("A ReLU halves the mean square, and the weights have to make up for it.", f"{kaiming} → math.sqrt(1 / (2 * fan_in))")
 exercise.mistake("Your result is the geometric mean of the two fans; Glorot's is half of their sum.", f"{glorot} → (fan_in * fan_out) ** -0.25")
-exercise.mistake("This is LeCun's; Glorot's asks for another variance.", f"{glorot} → math.sqrt(1 / fan_in)")
-exercise.mistake("This is LeCun's; Kaiming's asks for another variance.", f"{kaiming} → math.sqrt(1 / fan_in)")
-exercise.mistake("This is Glorot's with a 2 more: Kaiming's divides by the inputs alone.",
+exercise.mistake("This is LeCun's std; Glorot's variance is different.", f"{glorot} → math.sqrt(1 / fan_in)")
+exercise.mistake("This is LeCun's std; Kaiming's variance is different.", f"{kaiming} → math.sqrt(1 / fan_in)")
+exercise.mistake("You divide by both fans, as Glorot's rule does; Kaiming's divides by the inputs alone.",
                  f"{kaiming} → math.sqrt(4 / (fan_in + fan_out))")  # fmt: skip
 exercise.mistake("Any other kind is an error: raise a ValueError.", 'if kind == "kaiming" → if True')
 exercise.mistake("Any other kind is an error: raise a ValueError.", 'if kind == "lecun" → if kind not in ("glorot", "kaiming")')

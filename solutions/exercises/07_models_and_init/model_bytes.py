@@ -57,7 +57,7 @@ def of_dtype(dtype):
 
 
 exercise.requirement(
-    "each takes as many bytes as its elements have, in its own dtype",
+    "each tensor takes its number of elements times the bytes of one, in its own dtype",
     points=0.5,
     probe=weigh,
     visible=[
@@ -98,7 +98,7 @@ exercise.requirement(
             'model = nn.Linear(2, 2)\nmodel.register_buffer("a", torch.zeros(100)[:7])'),
     },
     domain=models(("parameter", "frozen", "buffer", "scratch"), ("buffer", "scratch"), dtypes=FLOATS[:4]),
-    hint="Beside its parameters a model has buffers. Which method hands out those?",
+    hint="Besides its parameters, a model has buffers. Which method returns those?",
 )  # fmt: skip
 exercise.requirement(
     "a parameter or buffer with several names counts once",
@@ -132,7 +132,7 @@ exercise.requirement(
         "equal shapes are two tensors": case("model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))"),
     },
     domain=models(("parameter", "buffer"), tied=True),
-    hint="Is it the same tensor? Neither its name nor its values tell.",
+    hint="Don't compare names or values: which methods return each tensor once?",
 )
 exercise.requirement(
     "it works on the meta device",
@@ -149,10 +149,10 @@ exercise.requirement(
         "70 billion": case("model = nn.ModuleList(nn.Linear(8_192, 106_496) for _ in range(80))", "meta"),
     },
     domain=models(devices=("meta",)),
-    hint="What is known of a tensor without its storage: its shape, and its dtype.",
+    hint="Even without a storage, a tensor has a shape and a dtype.",
 )
 
-saved = "What isn't to be saved takes memory, too; and state_dict() lists a tensor once for each name."
+saved = "Buffers that aren't saved take memory, too; and state_dict() lists a tensor once for each name."
 both = "[*model.parameters(), *model.buffers()]"
 exercise.mistake("Buffers take memory, too.", f"{both} → list(model.parameters())")
 exercise.mistake("Parameters take memory, too, not only buffers.", f"{both} → list(model.buffers())")
@@ -160,7 +160,7 @@ exercise.mistake("Not every number takes four bytes: it depends on the dtype.", 
 exercise.mistake("Your code counts numbers; the exercise asks for bytes.", "t.numel() * t.element_size() → t.numel()")
 exercise.mistake("Your code adds up the sizes of single elements: each tensor has many.", "t.numel() * t.element_size() → t.element_size()")
 exercise.mistake("Your result is in bits.", "t.numel() * t.element_size() → 8 * t.numel() * t.element_size()")
-exercise.mistake("The dtype of one tensor doesn't say what the others have.", "t.element_size() → tensors[0].element_size()")
+exercise.mistake("The tensors may differ in dtype: ask each one.", "t.element_size() → tensors[0].element_size()")
 exercise.mistake("A tensor with two names was counted twice.",
                  f"{both} → [t for m in (model.named_parameters, model.named_buffers) for _, t in m(remove_duplicate=False)]")  # fmt: skip
 exercise.mistake("A frozen parameter takes memory as well.", f"{both} → [*(p for p in model.parameters() if p.requires_grad), *model.buffers()]")
@@ -169,7 +169,7 @@ exercise.mistake("Modules in modules have parameters and buffers, too.", f"{both
 exercise.mistake(saved, f"{both} → list(model.state_dict().values())")
 exercise.mistake(saved,
                  f"{both} → [*model.parameters(), *(b for n, b in model.named_buffers() if n in model.state_dict())]")  # fmt: skip
-exercise.mistake("On the meta device each address is 0: it doesn't tell which tensors are the same.",
+exercise.mistake("On the meta device each address is 0, so it doesn't show which tensors are the same.",
                  "for t in tensors → for t in {(t.data_ptr(), t.shape): t for t in tensors}.values()")  # fmt: skip
 exercise.mistake("Two tensors of the same shape are still two.", "for t in tensors → for t in {t.shape: t for t in tensors}.values()")
 exercise.mistake("On the meta device a tensor has no storage to measure: count from its shape and dtype.",

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes
 
-exercise = Exercise("Draw from a normal distribution of that std, and draw again whatever lies outside ±3 · std, all with the generator.")
+exercise = Exercise("Draw from a normal distribution of that std, and redraw the numbers outside ±3 · std, always with the generator.")
 
 
 def look(student, shape, std, seed):
@@ -121,7 +121,7 @@ def call(shape, std, seed):
 
 
 exercise.requirement(
-    "a new float32 tensor of that shape on the CPU, no parameter, and drawn without torch.nn.init",
+    "a new float32 tensor of that shape on the CPU, not a parameter, drawn without torch.nn.init",
     points=0.25,
     probe=look,
     visible=[call((3, 5), 0.02, 1), call((4,), 5.0, 2)],
@@ -149,7 +149,7 @@ exercise.requirement(
     hint="A normal distribution of that std, without its tails, and not scaled up to make up for them.",
 )
 exercise.requirement(
-    "what lies outside is drawn again: none beyond ±3 · std, none moved to the edge or to any other value",
+    "numbers outside are redrawn: none is beyond ±3 · std, and none is moved to the edge or to any other value",
     points=0.5,
     probe=tails,
     bounds={
@@ -164,7 +164,7 @@ exercise.requirement(
         "three dimensions": many(1e-4, 60, 20, 100),
         "std 3": many(3.0, 300, 400),
     },
-    hint="Draw again whatever lies outside, and look again: a number may lie outside twice.",
+    hint="Redraw the numbers outside, and check again: a redrawn number may be outside, too.",
 )
 exercise.requirement(
     "all randomness comes from the generator, and PyTorch's global generator stays as it was",
@@ -182,31 +182,31 @@ exercise.requirement(
         lambda size, std, seed, calls, more: given((size, 60), std, [seed, calls], [seed, calls + more]),
         st.integers(40, 80), stds, st.integers(0, 10**6), st.integers(0, 1), st.integers(0, 1),
     ),
-    hint="Pass the generator on wherever you draw.",
+    hint="Pass the generator wherever you draw.",
 )  # fmt: skip
 
 loop = "while (outside := numbers.abs() > 3).any(): → "
 first, more = "torch.randn(shape, generator=generator)", "torch.randn(int(outside.sum()), generator=generator)"
 body = f"    while (outside := numbers.abs() > 3).any():\n        numbers[outside] = {more}\n"
-exercise.mistake("Some lie beyond 3 std. Is anything cut, and at ±3 · std, not at the values ±3?", f"{body} → ")
-exercise.mistake("Some lie beyond 3 std. Is anything cut, and at ±3 · std, not at the values ±3?", f"{first} → torch.randn(shape, generator=generator) * std",
+exercise.mistake("Some numbers are beyond 3 std. Did you cut, and at ±3 · std, not at the values ±3?", f"{body} → ")
+exercise.mistake("Some numbers are beyond 3 std. Did you cut, and at ±3 · std, not at the values ±3?", f"{first} → torch.randn(shape, generator=generator) * std",
                  f"{more} → {more} * std", "return numbers * std → return numbers")  # fmt: skip
-exercise.mistake("Many lie exactly at the edge: clamping moves the tails there. Draw them again.",
+exercise.mistake("Many numbers are exactly at the edge: clamping moves the tails there. Redraw them.",
                  f"{body} → ", "numbers * std → numbers.clamp(-3, 3) * std")  # fmt: skip
-exercise.mistake("Those drawn again may lie outside once more: look again until none does.",
+exercise.mistake("Redrawn numbers may be outside, too: check again until none is.",
                  loop + "if (outside := numbers.abs() > 3).any():")  # fmt: skip
 exercise.mistake("No number comes near 3 std: the cut is at ±3 · std.", "numbers.abs() > 3 → numbers.abs() > 2")
 exercise.mistake("Your numbers were scaled to std 1: the exercise asks for the cut distribution as it is.", "numbers * std → numbers * std / 0.98658")
-exercise.mistake("Multiply by std: it is the variance that would get its square.", "numbers * std → numbers * std**0.5")
-exercise.mistake("Each number is to be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
-exercise.mistake("What lies outside has to be drawn again, not set to a value.", f"{more} → 0")
-exercise.mistake("Random numbers come from the global generator: pass generator=generator on wherever you draw.", f"{first} → torch.randn(shape)",
+exercise.mistake("Multiply by std itself, not by its root.", "numbers * std → numbers * std**0.5")
+exercise.mistake("Each number must be positive or negative with the same probability.", "numbers * std → numbers.abs() * std")
+exercise.mistake("Numbers outside have to be redrawn, not set to a value.", f"{more} → 0")
+exercise.mistake("Random numbers come from the global generator: pass generator=generator wherever you draw.", f"{first} → torch.randn(shape)",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
-exercise.mistake("Random numbers come from the global generator: pass generator=generator on wherever you draw.",
+exercise.mistake("Random numbers come from the global generator: pass generator=generator wherever you draw.",
                  f"{more} → torch.randn(int(outside.sum()))")  # fmt: skip
-exercise.mistake("Two calls in a row agree: don't seed the generator again.",
+exercise.mistake("Two calls in a row give the same numbers: don't seed the generator again.",
                  "numbers = torch → generator.manual_seed(generator.initial_seed())\n    numbers = torch")  # fmt: skip
-exercise.mistake("The exercise asks for a tensor, no parameter yet.", "return numbers * std → return nn.Parameter(numbers * std)")
+exercise.mistake("The exercise asks for a tensor, not a parameter.", "return numbers * std → return nn.Parameter(numbers * std)")
 exercise.mistake("The exercise asks for float32.", "return numbers * std → return numbers.double() * std")
 
 # %% mistake: uniform
@@ -215,7 +215,7 @@ def truncated_normal(shape, std, generator):
     return (torch.rand(shape, generator=generator) * 2 - 1) * 3 * std
 
 # %% mistake: seeds the global generator from this one
-# says: That seeds the global generator, which is to stay as it was, and the same way each time. Pass generator=generator on.
+# says: That seeds the global generator, which mustn't change, and with the same seed each time. Pass generator=generator instead.
 def truncated_normal(shape, std, generator):
     torch.manual_seed(generator.initial_seed())
     return nn.init.trunc_normal_(torch.empty(shape), std=std, a=-3 * std, b=3 * std)
@@ -312,7 +312,7 @@ def truncated_normal(
     return torch.where(z.abs() > 3, u, z) * std
 
 # %% mistake: PyTorch's own
-# says: That calls what you are asked to write: draw the numbers, and again those that lie outside, yourself.
+# says: That calls what you're asked to write: draw the numbers yourself, and redraw those outside.
 def truncated_normal(shape, std, generator):
     x = torch.empty(*shape)
     nn.init.trunc_normal_(x, mean=0.0, std=std, a=-3 * std, b=3 * std, generator=generator)

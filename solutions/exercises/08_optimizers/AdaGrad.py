@@ -151,7 +151,7 @@ exercise.requirement(
 both = [([0], {"lr": 1.0, "eps": 0.5}), ([1], {})]
 a, b, c = torch.tensor([10.0]), torch.tensor([20.0]), torch.tensor([3.0])
 exercise.requirement(
-    "each parameter has its own sum and its group's settings; without a gradient it rests",
+    "each parameter has its own sum and its group's settings; without a gradient it's skipped",
     points=0.5,
     probe=steps,
     visible=[
@@ -169,15 +169,15 @@ exercise.requirement(
         "shapes that broadcast": given([a, b.view(1, 1)], [[c, 2 * c.view(1, 1)]] * 2, both),
     },
     domain=runs(missing=True, parameters=3, settings=own),
-    hint="lr and eps are the group's, the sum is the parameter's, and only a gradient changes it.",
+    hint="lr and eps belong to the group, the sum to the parameter, and only a gradient changes it.",
 )  # fmt: skip
 exercise.requirement(
-    "settings may change between steps, and a new optimizer goes on from a state_dict",
+    "settings may change between steps, and a new optimizer continues from a state_dict",
     points=0.25,
     probe=steps,
     visible=[
         given([ten], numbers(3.0, 4.0, 1.0), plain, 2,
-              says="three steps with gradients 3, 4 and 1; after two of them a new optimizer goes on with the state_dict"),
+              says="three steps with gradients 3, 4 and 1; after two of them a new optimizer continues from the state_dict"),
         given([ten], numbers(3.0, 4.0), plain, 0, {"lr": 2.0, "eps": 0.5},
               says="two steps with gradients 3 and 4; between them the group gets lr = 2 and eps = 0.5"),
     ],
@@ -186,7 +186,7 @@ exercise.requirement(
         "both": given([ten], numbers(3.0, 4.0, 1.0), plain, 1, {"lr": 2.0}),
     },
     domain=runs(changes=True),
-    hint="All that has to outlast a step stands in self.state[p]; settings are read from the group in each step.",
+    hint="Keep everything that has to outlast a step in self.state[p]; read the settings from the group in each step.",
 )  # fmt: skip
 squares = [torch.tensor([3.0, 1.0]), torch.tensor([-3.0, 2.0])]
 says = "two steps of AdaGrad([p, idle], lr=0.5), where p has the gradients (3, 1) and (-3, 2), and idle never has one"
@@ -206,7 +206,7 @@ exercise.requirement(
         "a scalar": given(torch.tensor(1.0), [torch.tensor(2.0)]),
     },
     domain=looks(),
-    hint="In self.state[p] stands one tensor, under 'sum': the squares of p's gradients, added up for each of its numbers.",
+    hint="self.state[p] has one tensor, 'sum': the squares of p's gradients, added up elementwise.",
 )  # fmt: skip
 exercise.requirement(
     "the parameter changes in place, and the gradient doesn't change",
@@ -216,20 +216,20 @@ exercise.requirement(
     visible=[given(torch.zeros(2), squares, says=says)],
     edges={"one step": given(torch.ones(2), squares[:1]), "float64": given(torch.ones(2).double(), [squares[0].double()])},
     domain=looks(),
-    hint="p -= … changes what is there; p.data = … puts something else in its place. p.grad is only read.",
+    hint="p -= … changes what is there; p.data = … replaces it. p.grad is only read.",
 )
 
 add = 'state["sum"] += p.grad**2'
 root = '(state["sum"].sqrt() + group["eps"])'
 start = 'if "sum" not in state:\n                    state["sum"] = torch.zeros_like(p)'
-exercise.mistake("AdaGrad adds up the squares; that is their average.",
+exercise.mistake("AdaGrad adds up the squares; you used their average.",
                  f'{add} → state["n"] = state.get("n", 0) + 1; state["sum"] += (p.grad**2 - state["sum"]) / state["n"]')  # fmt: skip
-exercise.mistake("AdaGrad adds up the squares; those before don't fade.", f'{add} → state["sum"].mul_(0.9).add_(0.1 * p.grad**2)')
-exercise.mistake("The sum is forgotten: the squares of all steps count.", f'{add} → state["sum"] = p.grad**2')
-exercise.mistake("The sum is that of *squares*.", "p.grad**2 → p.grad")
-exercise.mistake("The sum is that of squares, not of sizes.", "p.grad**2 → p.grad.abs()")
-exercise.mistake("Your code divides by the sum; the step is divided by its root.", 'state["sum"].sqrt() → state["sum"]')
-exercise.mistake("eps is outside the root: as a square it counts for something else.",
+exercise.mistake("AdaGrad adds up the squares; the old ones don't fade.", f'{add} → state["sum"].mul_(0.9).add_(0.1 * p.grad**2)')
+exercise.mistake("You forget the sum in each step: the squares of all steps count.", f'{add} → state["sum"] = p.grad**2')
+exercise.mistake("Add up the *squares* of the gradients.", "p.grad**2 → p.grad")
+exercise.mistake("Add up the squares of the gradients, not their absolute values.", "p.grad**2 → p.grad.abs()")
+exercise.mistake("Your code divides by the sum; divide by its root.", 'state["sum"].sqrt() → state["sum"]')
+exercise.mistake("Add eps outside the root: inside, it would be added to a square.",
                  f'{root} → (state["sum"] + group["eps"]).sqrt()')  # fmt: skip
 exercise.mistake("eps is missing.", f'{root} → state["sum"].sqrt()')
 exercise.mistake("eps is added; it isn't a lower limit.", f'{root} → state["sum"].sqrt().clamp(min=group["eps"])')
@@ -246,12 +246,12 @@ exercise.mistake("A parameter may have no gradient: skip it.", "if p.grad is Non
 exercise.mistake("Skip the parameter without a gradient, and go on with the others.", "continue → return")
 exercise.mistake("A parameter without a gradient keeps its sum as it is.",
                  "if p.grad is None: → if p.grad is None and self.state[p]:\n                    self.state[p].clear()\n                if p.grad is None:")  # fmt: skip
-exercise.mistake("Each number of p has a sum of its own; that is one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()")
+exercise.mistake("Each number of p has its own sum; you used one sum for the whole tensor.", "p.grad**2 → (p.grad**2).sum()")
 exercise.mistake("Each number is divided by the root of its own sum, not by that of the whole tensor.",
                  'state["sum"].sqrt() → state["sum"].sum().sqrt()')  # fmt: skip
 exercise.mistake("Keep the sum itself, and take its root again in each step.",
                  f'{add} → state["sum"] = (state["sum"] ** 2 + p.grad**2).sqrt()', 'state["sum"].sqrt() → state["sum"]')  # fmt: skip
-exercise.mistake("One tensor for each parameter is enough; whatever else you need, compute again.",
+exercise.mistake("One tensor for each parameter is enough; compute whatever else you need again in each step.",
                  f'{add} → {add}; state["root"] = state["sum"].sqrt()')  # fmt: skip
 exercise.mistake("Keep no copy of the gradient: the sum is the only tensor.", f'{add} → {add}; self.last = p.grad.clone()')
 exercise.mistake("The sum is a tensor like p, of its dtype too.", "torch.zeros_like(p) → torch.zeros(p.shape)")
@@ -259,11 +259,11 @@ exercise.mistake("A parameter that never had a gradient needs no state.",
                  'if p.grad is None: → self.state[p].setdefault("sum", torch.zeros_like(p))\n                if p.grad is None:')  # fmt: skip
 exercise.mistake("Don't change p.grad.", f"{add} → g = p.grad.clone(); state[\"sum\"] += p.grad.pow_(2)",
                  f"p.grad / {root} → g / {root}")  # fmt: skip
-exercise.mistake("Don't change p.grad, it belongs to whoever computed it.", f"{root} → {root}; p.grad = None")
-exercise.mistake("`p.data = …` gives the parameter new memory; change what is there.", "p -= → p.data = p.data -")
+exercise.mistake("Don't clear p.grad: it's still needed.", f"{root} → {root}; p.grad = None")
+exercise.mistake("`p.data = …` gives the parameter new memory; change its numbers in place.", "p -= → p.data = p.data -")
 
 # %% mistake: keeps the sums elsewhere
-# says: The sums stand elsewhere: what a checkpoint should have belongs in self.state[p].
+# says: You keep the sums elsewhere: whatever a checkpoint should contain belongs in self.state[p].
 class AdaGrad(torch.optim.Optimizer):
     def __init__(self, params, lr=1e-2, eps=1e-8):
         super().__init__(params, {"lr": lr, "eps": eps})

@@ -141,7 +141,7 @@ def looks(draw):
 
 
 exercise.requirement(
-    "each step is Adam's: averages of sum 1, both corrected, eps beside the corrected root",
+    "each step is Adam's: averages whose weights add up to 1, both corrected, eps added to the corrected root",
     points=1,
     probe=steps,
     tolerance=1e-5,
@@ -196,7 +196,7 @@ both = [([0], {"lr": 0.1, "betas": (0.5, 0.9), "weight_decay": 0.0}),
         ([1], {"lr": 0.2, "betas": (0.5, 0.75), "weight_decay": 0.0})]  # fmt: skip
 two, four = torch.tensor([2.0]), torch.tensor([4.0])
 exercise.requirement(
-    "each parameter has its own settings, averages and count of steps; without a gradient it rests",
+    "each parameter has its own settings, averages and count of steps; without a gradient it's skipped",
     points=0.5,
     probe=steps,
     tolerance=1e-5,
@@ -216,13 +216,13 @@ exercise.requirement(
     domain=runs(missing=True, parameters=2),
 )  # fmt: skip
 exercise.requirement(
-    "settings may change between steps, and a new optimizer goes on from a state_dict",
+    "settings may change between steps, and a new optimizer continues from a state_dict",
     points=0.25,
     probe=steps,
     tolerance=1e-5,
     visible=[
         given([torch.ones(1)], numbers(4.0, 2.0, 1.0), one(), 2,
-              says="three steps with gradients 4, 2 and 1; after two of them a new optimizer goes on with the state_dict"),
+              says="three steps with gradients 4, 2 and 1; after two of them a new optimizer continues from the state_dict"),
         given([torch.ones(1)], numbers(4.0, 2.0), one(), 0, 0.5, says="two steps with gradients 4 and 2, lr = 0.1 and then 0.5"),
     ],
     edges={
@@ -230,7 +230,7 @@ exercise.requirement(
         "both": given([torch.ones(1)], numbers(4.0, 2.0, 1.0), one(), 1, 0.5),
     },
     domain=interrupted_runs(),
-    hint="All that has to outlast a step stands in self.state[p]; all settings are read from the group in each step.",
+    hint="Keep everything that has to outlast a step in self.state[p]; read all settings from the group in each step.",
 )  # fmt: skip
 moments = [torch.tensor([4.0, -1.0]), torch.tensor([2.0, 1.0])]
 says = "two steps of AdamW([p, idle], betas=(0.5, 0.75)), where idle never has a gradient"
@@ -245,7 +245,7 @@ exercise.requirement(
         "a gradient of zero": given(torch.ones(2), [torch.zeros(2)] * 2, {}),
     },
     domain=looks(),
-    hint="In self.state[p]: 'step' (an int), 'exp_avg' and 'exp_avg_sq' (like p, uncorrected), and no more.",
+    hint="In self.state[p]: 'step' (an int), 'exp_avg' and 'exp_avg_sq' (like p, uncorrected), and nothing else.",
 )
 exercise.requirement(
     "the parameter changes in place, and the gradient doesn't change",
@@ -255,13 +255,13 @@ exercise.requirement(
     visible=[given(torch.zeros(2), moments, {"betas": (0.5, 0.75)}, says=says)],
     edges={"with decay": given(torch.ones(2), moments, {"weight_decay": 0.5})},
     domain=looks(),
-    hint="p -= … changes what is there; p.data = … puts something else in its place. p.grad is only read.",
+    hint="p -= … changes what is there; p.data = … replaces it. p.grad is only read.",
 )
 
-bias = "Both averages start at 0: divide each by what its weights add up to, 1 - beta ** t."
+bias = "Both averages start at 0: divide each by the sum of its weights, 1 - beta ** t."
 exercise.mistake(bias, "(m / (1 - beta1**t)) → m", "(v / (1 - beta2**t)).sqrt() → v.sqrt()")
-exercise.mistake("m starts at 0 as well: it is corrected as v is.", "(m / (1 - beta1**t)) → m")
-exercise.mistake("v starts at 0 as well: it is corrected as m is.", "(v / (1 - beta2**t)).sqrt() → v.sqrt()")
+exercise.mistake("m starts at 0 as well: correct it as you do v.", "(m / (1 - beta1**t)) → m")
+exercise.mistake("v starts at 0 as well: correct it as you do m.", "(v / (1 - beta2**t)).sqrt() → v.sqrt()")
 exercise.mistake("Correct v before its root is taken.", "(v / (1 - beta2**t)).sqrt() → v.sqrt() / (1 - beta2**t)")
 exercise.mistake("In the first step t is 1: 1 - beta ** 0 would be 0.", "(1 - beta2**t) → (1 - beta2**(t - 1))",
                  "(1 - beta1**t) → (1 - beta1**(t - 1))")  # fmt: skip
@@ -282,17 +282,17 @@ exercise.mistake("lr may change: it is read from the group again in each step.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; lr = group.setdefault("first", group["lr"])',
                  'p -= group["lr"] → p -= lr')  # fmt: skip
 exercise.mistake("eps comes from the group.", 'root + group["eps"] → root + 1e-8')
-exercise.mistake("An average has weights of sum 1: the gradient gets 1 - beta1.", "(p.grad, alpha=1 - beta1) → (p.grad)")
+exercise.mistake("The weights of an average add up to 1: the gradient gets 1 - beta1.", "(p.grad, alpha=1 - beta1) → (p.grad)")
 exercise.mistake("The weights of the squares add up to 1 too: the square gets 1 - beta2.",
                  "(p.grad**2, alpha=1 - beta2) → (p.grad**2)")  # fmt: skip
 exercise.mistake("The betas are swapped: the first is for m, the second for v.", "beta1, beta2 = → beta2, beta1 =")
-exercise.mistake("v is an average of squares: its root is what the step is divided by.",
+exercise.mistake("v is an average of squares: divide the step by its root.",
                  "(v / (1 - beta2**t)).sqrt() → v / (1 - beta2**t)")  # fmt: skip
-exercise.mistake("The step goes along m, the average, and not along the gradient.", "(m / (1 - beta1**t)) → p.grad")
+exercise.mistake("The step follows m, the average, not the gradient.", "(m / (1 - beta1**t)) → p.grad")
 exercise.mistake("The gradient points uphill: the step is subtracted.", "p -= → p +=")
 exercise.mistake("eps is outside the root.", "(v / (1 - beta2**t)).sqrt() → (v / (1 - beta2**t) + group[\"eps\"]).sqrt()",
                  'root + group["eps"] → root')  # fmt: skip
-exercise.mistake("eps is beside the corrected root.", '(root + group["eps"]) → (root + group["eps"] / (1 - beta2**t) ** 0.5)')
+exercise.mistake("Add eps to the corrected root.", '(root + group["eps"]) → (root + group["eps"] / (1 - beta2**t) ** 0.5)')
 exercise.mistake("Your code adds the decay to the gradient (L2). Decoupled decay leaves the gradient alone and shrinks p itself.",
                  'm.mul_(beta1).add_(p.grad, alpha → grad = p.grad + group["weight_decay"] * p; m.mul_(beta1).add_(grad, alpha',
                  "p.grad**2 → grad**2", 'p *= 1 - group["lr"] * group["weight_decay"] → pass')  # fmt: skip
@@ -304,17 +304,17 @@ exercise.mistake("Shrink first, then step.", 'p *= 1 - group["lr"] * group["weig
 exercise.mistake("Each parameter counts its own steps, and only those with a gradient.",
                  'beta1, beta2 = group["betas"] → beta1, beta2 = group["betas"]; group["t"] = group.get("t", 0) + 1',
                  'state["step"] += 1 → state["step"] = group["t"]')  # fmt: skip
-exercise.mistake("A parameter without a gradient rests: its weights don't shrink either.",
+exercise.mistake("A parameter without a gradient is skipped: it doesn't shrink either.",
                  "continue → p *= 1 - group[\"lr\"] * group[\"weight_decay\"]; continue")  # fmt: skip
-exercise.mistake("The averages are kept as they are; what is corrected is a copy.",
+exercise.mistake("Keep the averages uncorrected, and correct a copy.",
                  "(m / (1 - beta1**t)) → m.div_(1 - beta1**t)")  # fmt: skip
 exercise.mistake("Keep step as a plain int: a tensor costs bytes.", 'state["step"] = 0 → state["step"] = torch.tensor(0.0)',
                  't = state["exp_avg"], state["exp_avg_sq"], state["step"] → t = state["exp_avg"], state["exp_avg_sq"], state["step"].item()')  # fmt: skip
-exercise.mistake("Two tensors for each parameter are enough; what else you need, compute again.",
+exercise.mistake("Two tensors for each parameter are enough; compute whatever else you need again in each step.",
                  'root = (v → root = state["corrected"] = (v')  # fmt: skip
 exercise.mistake("A parameter that never had a gradient needs no state.", "if p.grad is None: → self.state[p].setdefault(\"exp_avg\", torch.zeros_like(p)) if p.grad is None else 0\n                if p.grad is None:",)
 exercise.mistake("Don't change p.grad.", "p.grad**2 → p.grad.pow_(2)")
-exercise.mistake("`p.data = …` gives the parameter new memory; change what is there.",
+exercise.mistake("`p.data = …` gives the parameter new memory; change its numbers in place.",
                  "p -= → p.data = p.data -")  # fmt: skip
 
 # %% mistake: the parameters share their averages

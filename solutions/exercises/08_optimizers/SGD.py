@@ -150,7 +150,7 @@ exercise.requirement(
         "two parameters in a group": given([x, x, y], [[gx, -gx, gy]] * 2, [([0, 2], {"lr": 0.25}), ([1], {})], 0.125),
     },
     domain=runs(parameters=3, least=2, later=True),
-    hint="Two loops: over the groups, and over each group's parameters. lr is the group's, and may change.",
+    hint="Two loops: over the groups, and over each group's parameters. lr belongs to the group, and may change.",
 )  # fmt: skip
 exercise.requirement(
     "a parameter without a gradient is left alone, and the others move",
@@ -167,7 +167,7 @@ exercise.requirement(
         "all of the first group": given([x, y], [[None, gy]] * 2, [([0], {}), ([1], {})]),
     },
     domain=runs(parameters=3, missing=True),
-    hint="Ask each parameter whether it has a gradient; go on with the next one where it has none.",
+    hint="Check whether each parameter has a gradient; if it has none, go on with the next one.",
 )  # fmt: skip
 says = "two steps of SGD([p, idle], lr=0.25) from p = (1, 2), with the gradients (4, -2) and (2, 1); idle has none"
 visible = [given(x, [gx, gx.abs() / 2], 0.25, says=says)]
@@ -179,7 +179,7 @@ edges = {
     "numbers that round": given(x / 3, [gx / 7], 0.3),
 }
 exercise.requirement(
-    "the parameter changes in the memory where it lies",
+    "the parameter changes in place, in its own memory",
     points=0.25,
     probe=look,
     rules=dict.fromkeys(REST, "ignored"),
@@ -204,7 +204,7 @@ exercise.mistake("The gradient points uphill: subtract it.", "p -= → p +=")
 exercise.mistake("The gradient is multiplied by the learning rate.", 'group["lr"] * p.grad → p.grad')
 exercise.mistake("Only the sign of the gradient is used; its size counts too.", '* p.grad → * p.grad.sign()')
 exercise.mistake("The gradient's length counts too: it isn't normalized.", "* p.grad → * p.grad / p.grad.norm()")
-exercise.mistake("The step is added to what is there; that replaces it.", f'{move} → p.copy_(-group["lr"] * p.grad)')
+exercise.mistake("Add the step to the parameter; you replaced the parameter with it.", f'{move} → p.copy_(-group["lr"] * p.grad)')
 exercise.mistake("Your code shrinks p in proportion to itself; the step doesn't depend on p.", "* p.grad → * p * p.grad")
 exercise.mistake("Each group has its own learning rate, and it may change.", 'group["lr"] → self.defaults["lr"]')
 exercise.mistake("Each group has its own learning rate, not only the first.", 'group["lr"] → self.param_groups[0]["lr"]')
@@ -221,14 +221,14 @@ exercise.mistake("After a parameter without a gradient the others still have to 
                  "if p.grad is not None: → if p.grad is None:\n                        return\n                    else:")  # fmt: skip
 exercise.mistake("After a parameter without a gradient the rest of its group still has to move.",
                  "if p.grad is not None: → if p.grad is None:\n                        break\n                    else:")  # fmt: skip
-exercise.mistake("Don't change p.grad: lr · p.grad is computed beside it.", '-= group["lr"] * p.grad → -= p.grad.mul_(group["lr"])')
-exercise.mistake("The gradient is still needed: somebody else clears it.", f"{move} → {move}; p.grad = None")
-exercise.mistake("The gradient is still needed: somebody else sets it to zero.", f"{move} → {move}; p.grad.zero_()")
+exercise.mistake("Don't change p.grad: lr · p.grad is a new tensor.", '-= group["lr"] * p.grad → -= p.grad.mul_(group["lr"])')
+exercise.mistake("The gradient is still needed: don't clear it here.", f"{move} → {move}; p.grad = None")
+exercise.mistake("The gradient is still needed: don't set it to zero here.", f"{move} → {move}; p.grad.zero_()")
 exercise.mistake("A new tensor in p.data means new memory. Change the numbers that are there.", 'p -= → p.data = p.data -')
-exercise.mistake("The optimizer holds the model's own tensor; that puts another in its place.",
+exercise.mistake("The optimizer holds the model's own tensor; you replaced it with another.",
                  'for p in group["params"]: → for i, p in enumerate(group["params"]):',
                  f'{move} → group["params"][i] = torch.nn.Parameter(p - group["lr"] * p.grad)')  # fmt: skip
-exercise.mistake("Gradients are off for everybody afterwards.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n        if True:")
+exercise.mistake("That switches gradients off for all the code that follows.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n        if True:")
 exercise.mistake("SGD has nothing to remember: leave self.state empty.", f'{move} → self.state[p]["old"] = p.clone(); {move}')
 exercise.mistake("The parameter has to require a gradient in the next forward pass, too.",
                  "with torch.no_grad(): → if True:", f"{move} → p.requires_grad_(False); {move}")  # fmt: skip

@@ -67,7 +67,7 @@ exercise.requirement(
         "equal vectors": given([(5,), (5,), (2, 2)], 3),
     },
     domain=models(square | vector),
-    hint="Each number in a vector costs 15 FLOPs, also under Muon.",
+    hint="Each number in a vector costs 15 FLOPs, with Muon too.",
 )
 
 passes, products = "passes = 6 * parameters * tokens", "5 * (2 * n * n * m + 2 * n * n * n + 2 * n * n * m)"
@@ -75,13 +75,13 @@ other = 'return {"AdamW": adamw / passes, "Muon": muon / passes}'
 exercise.mistake("The passes work on every token, the optimizer once per step: divide by 6 · parameters · tokens.", f"{passes} → passes = 6 * parameters")
 exercise.mistake("The forward pass alone takes 2 FLOPs per parameter and token; both passes take 6.", f"{passes} → passes = 2 * parameters * tokens")
 exercise.mistake("AdamW takes 15 FLOPs for each parameter, not for each tensor.", "adamw = 15 * parameters → adamw = 15 * len(shapes)")
-exercise.mistake("The share is the optimizer's work divided by that of the passes; your result is the inverse.", "adamw / passes → passes / adamw",
+exercise.mistake("Divide the optimizer's work by that of the passes; your result is the inverse.", "adamw / passes → passes / adamw",
                  "muon / passes → passes / muon")  # fmt: skip
 exercise.mistake("Divide by the work of the forward and backward passes alone, without the optimizer's.",
                  "adamw / passes → adamw / (passes + adamw)", "muon / passes → muon / (passes + muon)")  # fmt: skip
-exercise.mistake("Your result is the FLOPs; the exercise asks for their share.", "adamw / passes → adamw", "muon / passes → muon")
+exercise.mistake("Your result is in FLOPs; divide it by the FLOPs of the passes.", "adamw / passes → adamw", "muon / passes → muon")
 exercise.mistake("There are five iterations.", f"{products} → (4 * n * n * m + 2 * n * n * n)")
-exercise.mistake("A product takes 2 FLOPs for each multiplication: one for it, one for the addition.",
+exercise.mistake("Each multiply-add of a product is two FLOPs.",
                  f"{products} → 5 * (2 * n * n * m + n * n * n)")  # fmt: skip
 exercise.mistake("Each iteration has a third product: the bracket times X.", f"{products} → 5 * (2 * n * n * m + 2 * n * n * n)")
 exercise.mistake("Each iteration also squares A.", f"{products} → 5 * (4 * n * n * m)")
@@ -90,7 +90,7 @@ exercise.mistake("A has the *smaller* size on both sides: Muon transposes a matr
                  "n, m = min(shape), max(shape) → n, m = shape")  # fmt: skip
 exercise.mistake("A has the smaller size on both sides, not the larger one.", "n, m = min(shape), max(shape) → n, m = max(shape), min(shape)")
 exercise.mistake("A matrix is transposed only if it has more rows than columns.", "n, m = min(shape), max(shape) → m, n = shape")
-exercise.mistake("Vectors need work under Muon, too: AdamW updates them.", "muon += 15 * shape[0] → muon += 0")
+exercise.mistake("Vectors take work with Muon, too: AdamW updates them.", "muon += 15 * shape[0] → muon += 0")
 exercise.mistake("Muon's matrices don't get AdamW's 15 FLOPs as well: count only their products.",
                  "muon += 5 * → muon += 15 * n * m + 5 *")  # fmt: skip
 exercise.mistake("A vector isn't a matrix with one row: AdamW takes 15 FLOPs for each of its numbers.", "muon += 15 * shape[0] → muon += 20 * shape[0] + 10")

@@ -29,7 +29,7 @@ def full(draw):
 
 llama = [(128_256, 4_096), *[(4_096, 4_096), (4_096, 14_336), (4_096,)] * 32]
 exercise.requirement(
-    '"SGD": what parameters and gradients leave, 4 bytes for each number',
+    '"SGD": the bytes that parameters and gradients leave, at 4 bytes for each number',
     points=0.5,
     rules=but("SGD"),
     visible=[given([(30, 20), (15,)], 20_000), given([(7, 5), (7, 5)], 1_000)],
@@ -42,7 +42,7 @@ exercise.requirement(
         "a matrix without rows": given([(0, 5), (3,)], 100),
     },
     domain=models(matrix | vector),
-    hint="Parameters and their gradients are as many numbers again, each of 4 bytes; the rest of the memory is left.",
+    hint="There are as many gradients as parameters, and each number takes 4 bytes; the rest of the memory is left.",
 )
 exercise.requirement(
     '"momentum", "AdaGrad" and "Lion" also keep one number for each parameter, and "AdamW" two',
@@ -59,7 +59,7 @@ exercise.requirement(
     domain=models(matrix | vector),
 )
 exercise.requirement(
-    '"Adafactor" keeps of a matrix one number for each row and one for each column',
+    '"Adafactor" keeps one number for each row and one for each column of a matrix',
     points=0.5,
     rules=but("Adafactor"),
     visible=[given([(30, 20)], 20_000), given([(7, 5), (7, 5), (4, 4)], 5_000)],
@@ -75,7 +75,7 @@ exercise.requirement(
     domain=models(matrix, 1),
 )
 exercise.requirement(
-    '"Adafactor" keeps of a vector a number for each of its numbers',
+    '"Adafactor" keeps one number for each number of a vector',
     points=0.25,
     rules=but("Adafactor"),
     visible=[given([(15,)], 1_000), given([(7,), (7,), (2,)], 1_000)],
@@ -83,7 +83,7 @@ exercise.requirement(
     domain=models(vector, 1),
 )
 exercise.requirement(
-    "where memory is missing, the number is negative: as much as is missing",
+    "if memory is missing, the result is negative: minus the number of missing bytes",
     points=0.25,
     rules=but("momentum"),
     visible=[given([(7,), (20, 5), (8, 10)], 2_000)],
@@ -94,10 +94,10 @@ exercise.requirement(
         "Llama": given(llama, 24 * 10**9),
     },
     domain=full(),
-    hint="Subtract, whatever comes out.",
+    hint="Subtract, even if the result is negative.",
 )
 
-exercise.mistake("Parameters *and* their gradients take room.", "(2 * parameters + state) → (parameters + state)")
+exercise.mistake("Parameters *and* their gradients take memory.", "(2 * parameters + state) → (parameters + state)")
 exercise.mistake("Each number takes 4 bytes in float32.", "memory - 4 * ( → memory - (")
 exercise.mistake("A float32 takes 4 bytes, not 2.", "memory - 4 * ( → memory - 2 * (")
 exercise.mistake("Parameters and gradients stay: the state comes on top of them.", "(2 * parameters + state) → state")
@@ -107,25 +107,25 @@ exercise.mistake("Momentum is kept: one number for each parameter.", '"momentum"
 exercise.mistake("AdaGrad keeps its sum: one number for each parameter.", '"AdaGrad": parameters → "AdaGrad": 0')
 exercise.mistake("Momentum is one number for each parameter.", '"momentum": parameters → "momentum": 2 * parameters')
 exercise.mistake("Plain SGD keeps nothing.", '"SGD": 0 → "SGD": parameters')
-exercise.mistake("Adafactor doesn't keep a number for each of a matrix.", '"Adafactor": factored → "Adafactor": parameters')
+exercise.mistake("Adafactor doesn't keep a number for each number of a matrix.", '"Adafactor": factored → "Adafactor": parameters')
 exercise.mistake("Adafactor keeps something too: rows and columns.", '"Adafactor": factored → "Adafactor": 0')
 exercise.mistake("Adafactor keeps a number for each column too.", "sum(sum(shape) for → sum(shape[0] for")
 exercise.mistake("Adafactor keeps a number for each row too.", "sum(sum(shape) for → sum(shape[-1] for")
-exercise.mistake("A row and a column share no number: there are rows + columns.", "sum(sum(shape) for → sum(sum(shape) - (len(shape) == 2) for")
+exercise.mistake("Rows and columns don't share a number: there are rows + columns.", "sum(sum(shape) for → sum(sum(shape) - (len(shape) == 2) for")
 exercise.mistake("A vector can't be factored: each of its numbers is kept.",
                  "sum(sum(shape) for → sum(sum(shape) * (len(shape) == 2) for")  # fmt: skip
-exercise.mistake("A vector isn't a matrix of one column: its numbers are all that is kept.",
+exercise.mistake("A vector isn't a matrix of one column: only its own numbers are kept.",
                  "sum(sum(shape) for → sum(sum(shape) + (len(shape) == 1) for")  # fmt: skip
 exercise.mistake("A vector's numbers are kept once.", "sum(sum(shape) for → sum(sum(shape) * (3 - len(shape)) for")
 exercise.mistake("Equal shapes count each time.", "parameters = sum(math.prod(shape) for shape in shapes) → shapes = set(shapes); parameters = sum(math.prod(shape) for shape in shapes)")
-exercise.mistake("Your result is what is needed; the exercise asks for what is left.", "memory - 4 → 4")
-exercise.mistake("The sign is the other way round: negative is what is missing.",
+exercise.mistake("Your result is the memory that's needed; the exercise asks for the memory that's left.", "memory - 4 → 4")
+exercise.mistake("The sign is reversed: missing bytes are negative.",
                  "memory - 4 * (2 * parameters + state) → 4 * (2 * parameters + state) - memory")  # fmt: skip
-exercise.mistake("Where it doesn't fit, say by how much.",
+exercise.mistake("If it doesn't fit, return by how much, as a negative number.",
                  "memory - 4 * (2 * parameters + state) → max(0, memory - 4 * (2 * parameters + state))")  # fmt: skip
-exercise.mistake("Your result is how much is left, or is missing, without its sign.",
+exercise.mistake("Your result lost its sign: missing bytes are negative.",
                  "memory - 4 * (2 * parameters + state) → abs(memory - 4 * (2 * parameters + state))")  # fmt: skip
-exercise.mistake("A parameter is a number, also in a matrix: its sizes are multiplied.",
+exercise.mistake("Each number in a matrix is a parameter: multiply the sizes.",
                  "parameters = sum(math.prod(shape) for → parameters = sum(sum(shape) for")  # fmt: skip
 
 # %% wrong: every shape has two sizes

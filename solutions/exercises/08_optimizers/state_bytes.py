@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes
 
-exercise = Exercise("Go through all that optimizer.state holds for each parameter; each tensor has a number of bytes.")
+exercise = Exercise("Go through everything that optimizer.state holds for each parameter, and add up the bytes of the tensors.")
 
 
 def of_values(student, *kept, parameters="float32"):
@@ -88,7 +88,7 @@ def optimizers(draw):
 
 
 exercise.requirement(
-    "every tensor counts that is kept for any parameter, whatever its name",
+    "every tensor that's kept for any parameter counts, whatever its name",
     points=0.5,
     probe=of_values,
     visible=[
@@ -128,17 +128,17 @@ exercise.requirement(
         "without memory": given({"step": "meta float32[]", "exp_avg": "meta bfloat16[3000000,1000000]"}),
     },
     domain=of_dtypes(),
-    hint="Every tensor knows how many bytes one of its elements takes, and how many it has.",
+    hint="You can ask a tensor how many elements it has, and how many bytes one of them takes.",
 )  # fmt: skip
 exercise.requirement(
-    "plain numbers, texts and None count nothing",
+    "plain numbers, strings and None don't count",
     points=0.5,
     probe=of_values,
     visible=[
         given({"step": 7, "exp_avg": "float32[2,3]"}, says='self.state holds for one parameter the int "step" and a tensor of [2, 3]'),
         given({"exp_avg": "float32[2]", "exp_avg_sq": None, "step": 2.5},
               says='self.state holds for one parameter a tensor of [2], None, and a float'),
-        given({"step": "seven", "exp_avg": "float32[2]"}, says="self.state holds for one parameter a text and a tensor of [2]"),
+        given({"step": "seven", "exp_avg": "float32[2]"}, says="self.state holds for one parameter a string and a tensor of [2]"),
     ],
     edges={
         "True and False": given({"exp_avg": "float32[2]", "step": True, "exp_avg_sq": False}),
@@ -146,7 +146,7 @@ exercise.requirement(
         "no tensor at all": given({"step": 3, "exp_avg": None}),
     },
     domain=mixtures(),
-    hint="Ask of each value whether it is a tensor.",
+    hint="Check whether each value is a tensor.",
 )  # fmt: skip
 exercise.requirement(
     "parameters and gradients don't count, and an optimizer that keeps nothing has 0",
@@ -166,7 +166,7 @@ exercise.requirement(
         "momentum": given("SGD", {"momentum": 0.9}, [(2, 3), (5,)], 1, None, [1]),
     },
     domain=optimizers(),
-    hint="What an optimizer keeps stands in optimizer.state, and nowhere else.",
+    hint="An optimizer keeps everything in optimizer.state, and nothing anywhere else.",
 )
 
 size = "value.numel() * value.element_size()"
@@ -178,27 +178,27 @@ exercise.mistake("Elements of the state needn't have the parameter's dtype.", "v
 exercise.mistake("A tensor without dimensions is a tensor too: it holds one number.", f"{test} → {test} and value.dim() > 0")
 exercise.mistake("Counters count too.", "for value in kept.values() → for name, value in kept.items()", f'{test} → {test} and name != "step"')
 exercise.mistake("Tensors of every dtype count, integers too.", f"{test} → {test} and value.is_floating_point()")
-exercise.mistake("Values may be something else than tensors; those count nothing.", f"{test} → if True")
+exercise.mistake("Some values aren't tensors; they don't count.", f"{test} → if True")
 exercise.mistake("Only tensors count: plain numbers take none of the tensors' memory.",
                  f"{test} → if isinstance(value, (Tensor, int, float))", f"{size} → {size} if isinstance(value, Tensor) else 4")  # fmt: skip
-exercise.mistake("A text counts nothing: only tensors do.",
+exercise.mistake("A string doesn't count: only tensors do.",
                  f"{test} → if isinstance(value, (Tensor, str))", f"{size} → {size} if isinstance(value, Tensor) else len(value)")  # fmt: skip
-exercise.mistake("None counts nothing: it isn't a tensor.", f"{test} → if not isinstance(value, (int, float, str))")
-exercise.mistake("The parameters themselves aren't the optimizer's.",
+exercise.mistake("None doesn't count: it isn't a tensor.", f"{test} → if not isinstance(value, (int, float, str))")
+exercise.mistake("The parameters themselves don't belong to the optimizer.",
                  'return sum( → return sum(p.nbytes for g in optimizer.param_groups for p in g["params"]) + sum(')  # fmt: skip
-exercise.mistake("Neither the parameters nor their gradients are the optimizer's.",
+exercise.mistake("Neither the parameters nor their gradients belong to the optimizer.",
                  'return sum( → return sum(2 * p.nbytes for g in optimizer.param_groups for p in g["params"]) + sum(')  # fmt: skip
-exercise.mistake("Only what is kept for the first parameter is counted.",
+exercise.mistake("Your result counts only the first parameter's state.",
                  "in optimizer.state.values() → in list(optimizer.state.values())[:1]")  # fmt: skip
 exercise.mistake("Tensors of any name count.", "for value in kept.values() → for name, value in kept.items()",
                  f'{test} → {test} and name in ("step", "exp_avg", "exp_avg_sq")')  # fmt: skip
 exercise.mistake("Your code counts tensors; the exercise asks for their bytes.", f"{size} → 1")
-exercise.mistake("Your result is bits; a byte has eight.", f"{size} → 8 * {size}")
+exercise.mistake("Your result is in bits; a byte has eight.", f"{size} → 8 * {size}")
 exercise.mistake("Tensors of equal size each count.", "return sum( → return sum({", f"{test} → {test}\n    }}")
-exercise.mistake("Your result is what Python's object takes; the numbers lie elsewhere.", f"{size} → value.__sizeof__()")
+exercise.mistake("Your result is the size of the Python object; the tensor's numbers are stored elsewhere.", f"{size} → value.__sizeof__()")
 
 # %% mistake: twice the parameters
-# says: Ask the optimizer what it keeps: not each of them keeps two averages.
+# says: Ask the optimizer what it keeps: not every optimizer keeps two averages.
 def state_bytes(optimizer):
     return sum(8 * p.numel() for group in optimizer.param_groups for p in group['params'])
 

@@ -29,7 +29,7 @@ exercise.requirement(
     hint="A layer has width · width numbers, the head has width; a gradient is as large as its parameter.",
 )
 exercise.requirement(
-    "optimizer state: moments numbers of 4 bytes for each parameter, and no counter unless one is given",
+    "optimizer state: `moments` numbers of 4 bytes for each parameter, and no counter unless one is given",
     points=0.75,
     rules=but("optimizer state"),
     visible=[given(2, 4, 2, 1), given(7, 5, 3, 3, 0)],
@@ -41,7 +41,7 @@ exercise.requirement(
         "in more digits than float32 has": given(3, 4_099, 2, 1),
     },
     domain=st.builds(given, size, size, count, count) | st.builds(given, size, size, count, count, st.just(0)),
-    hint="moments numbers for each parameter, of the head too.",
+    hint="`moments` numbers for each parameter, the head's included.",
 )
 exercise.requirement(
     "counter is in bytes, and kept for each parameter tensor",
@@ -58,7 +58,7 @@ exercise.requirement(
     hint="How many parameter tensors does the chain have? The head is one too.",
 )
 exercise.requirement(
-    "activations: what the backward pass needs of the layers, the head and the loss; data doesn't count",
+    "activations: what the layers, the head and the loss keep for the backward pass; data doesn't count",
     points=1.25,
     rules=but("activations"),
     visible=[given(2, 4, 2, 1), given(7, 5, 3, 2, 4)],
@@ -79,16 +79,16 @@ exercise.mistake("The head is a tensor of its own: it has parameters too.", "lay
 exercise.mistake("The head is width × 1.", "width * width + width → width * width + width * width")
 exercise.mistake("There are no biases here.", "width * width + width → width * (width + 1) + width + 1")
 exercise.mistake("There are `layers` layers, and the head.", "layers * width * width + width → (layers + 1) * width * width + width")
-exercise.mistake("Your result is numbers; in float32 each takes 4 bytes.", '"parameters": 4 * → "parameters":', '"gradients": 4 * → "gradients":',
+exercise.mistake("Your result counts numbers; in float32 each takes 4 bytes.", '"parameters": 4 * → "parameters":', '"gradients": 4 * → "gradients":',
                  "4 * moments → moments", f"{inner} → batch * width * layers + batch")  # fmt: skip
 exercise.mistake("A gradient is as large as its parameter.", '"gradients": 4 * numbers → "gradients": 4 * batch * numbers')
 exercise.mistake("The head has a gradient too.", '"gradients": 4 * numbers → "gradients": 4 * (numbers - width)')
 exercise.mistake("The optimizer keeps `moments` numbers for each parameter, not always two.", "4 * moments * numbers → 8 * numbers")
 exercise.mistake("Each of the `moments` numbers takes 4 bytes.", "4 * moments * numbers → moments * numbers")
-exercise.mistake("Parameters are no state: they are counted already.", "4 * moments * numbers → 4 * (moments + 1) * numbers")
+exercise.mistake("Parameters aren't state: they're counted already.", "4 * moments * numbers → 4 * (moments + 1) * numbers")
 exercise.mistake("The head has state too.", "4 * moments * numbers → 4 * moments * (numbers - width)")
 exercise.mistake("Without a counter there are no bytes for it.", "counter * tensors → (counter or 4) * tensors")
-exercise.mistake("There is a counter for each tensor, and none is counted.", " + counter * tensors → ")
+exercise.mistake("There's a counter for each tensor; you counted none.", " + counter * tensors → ")
 exercise.mistake("There is a counter for each tensor, not one in all.", "counter * tensors → counter")
 exercise.mistake("The head is a tensor too, with a counter of its own.", "tensors = layers + 1 → tensors = layers")
 exercise.mistake("There is a counter for each tensor, not for each of its numbers.", "counter * tensors → counter * numbers")
@@ -98,9 +98,9 @@ exercise.mistake("The loss keeps something too.", f"{inner} → 4 * batch * widt
 exercise.mistake("The input is data here, and not counted.", f"{inner} → 4 * (batch * width * (layers + 1) + batch)")
 exercise.mistake("The input is data, and not counted; but the loss keeps something.", f"{inner} → 4 * batch * width * (layers + 1)")
 exercise.mistake("Input and targets are data, and not counted.", f"{inner} → 4 * (batch * width * (layers + 1) + 2 * batch)")
-exercise.mistake("The targets are data: of the loss only the errors are kept.", f"{inner} → 4 * (batch * width * layers + 2 * batch)")
+exercise.mistake("The targets are data: the loss keeps only the errors.", f"{inner} → 4 * (batch * width * layers + 2 * batch)")
 exercise.mistake("The input of the head is kept as well.", f"{inner} → 4 * (batch * width * (layers - 1) + batch)")
-exercise.mistake("The loss keeps a number for each of the batch.", f"{inner} → 4 * (batch * width * layers + 1)")
+exercise.mistake("The loss keeps a number for each row of the batch.", f"{inner} → 4 * (batch * width * layers + 1)")
 exercise.mistake("The loss itself is a result; nothing keeps it for the backward pass.", f"{inner} → 4 * (batch * width * layers + batch + 1)")
 exercise.mistake("A linear layer keeps its input; its output is the next one's.", f"{inner} → 4 * (2 * batch * width * layers + batch)")
 exercise.mistake("Activations grow with the batch.", f"{inner} → 4 * (width * layers + 1)")

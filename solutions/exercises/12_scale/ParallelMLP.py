@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import tensors
 
-exercise = Exercise("Each rank has rows of up and columns of down. What is one of several terms has to be summed.")
+exercise = Exercise("Each rank has rows of up and columns of down. Anything that is only one of several terms has to be summed.")
 
 
 def run(student, up, down, bias, x, gradient, ranks, needs_x=True):
@@ -208,18 +208,18 @@ exercise.mistake(
     "down is cut by its inputs, which are its columns.",
     "down.chunk(group.size, dim=1) → down.chunk(group.size, dim=0)",
 )  # fmt: skip
-exercise.mistake("All ranks hold the same part: each takes the one of its number.",
+exercise.mistake("All ranks hold the same part: each has to take the part with its own number.",
                  "dim=0)[group.rank] → dim=0)[0]", "dim=1)[group.rank] → dim=1)[0]")  # fmt: skip
 exercise.mistake(
     "A rank's rows of up and its columns of down belong to the same hidden numbers.",
     "dim=1)[group.rank] → dim=1)[-1 - group.rank]",
 )  # fmt: skip
 exercise.mistake(
-    "Each rank holds the whole matrices, and the sum has each number several times.",
+    "Each rank holds the whole matrices, so the sum counts each number several times.",
     "up.chunk(group.size, dim=0)[group.rank] → up",
     "down.chunk(group.size, dim=1)[group.rank] → down",
 )  # fmt: skip
-exercise.mistake("The output is the term of one rank: the terms of all have to be added.",
+exercise.mistake("The output is only one rank's term: add the terms of all ranks.",
                  "SumForward.apply(hidden @ self.down.T, self.group) → hidden @ self.down.T")  # fmt: skip
 exercise.mistake(
     "The bias is added once by every rank: add it once.",
@@ -228,7 +228,7 @@ exercise.mistake(
 exercise.mistake("The bias is missing in the output.", "self.group) + self.bias → self.group)")
 exercise.mistake("The bias is a parameter, too.", "nn.Parameter(bias.clone()) → bias.clone()")
 exercise.mistake("The bias gets no gradient.", "self.group) + self.bias → self.group) + self.bias.detach()")
-exercise.mistake("The gradient of x is the term from this rank's part of up: the terms of all have to be added.",
+exercise.mistake("The gradient of x is only the term from this rank's part of up: add the terms of all ranks.",
                  "SumBackward.apply(x, self.group) @ → x @")  # fmt: skip
 exercise.mistake(
     "The gradient of the output is the same on all ranks already: it needs no sum.",
@@ -237,7 +237,7 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("The gradient of the bias is the same on all ranks already: it needs no sum.",
                  "self.group) + self.bias → self.group) + SumBackward.apply(self.bias, self.group)")  # fmt: skip
-exercise.mistake("The two functions are swapped: x is the same on all ranks, and its gradient comes in terms.",
+exercise.mistake("The two functions are swapped: x is the same on all ranks, and its gradient is a sum of terms.",
                  "SumBackward.apply(x, self.group) @ → SumForward.apply(x, self.group) @",
                  "SumForward.apply(hidden @ → SumBackward.apply(hidden @")  # fmt: skip
 exercise.mistake(
@@ -245,12 +245,12 @@ exercise.mistake(
     "SumForward.apply(hidden @ self.down.T, self.group) → self.group.all_reduce(hidden @ self.down.T)",
 )  # fmt: skip
 exercise.mistake(
-    "The hidden numbers of different ranks are different numbers: they aren't to be added.",
+    "Each rank holds different hidden numbers: don't add them up.",
     "SumBackward.apply(x, self.group) @ self.up.T → SumForward.apply(SumBackward.apply(x, self.group) @ self.up.T, "
     "self.group)",
 )  # fmt: skip
 exercise.mistake(
-    "GELU doesn't come after the sum: it is for the hidden numbers, between the two matrices.",
+    "GELU doesn't come after the sum: it belongs between the two matrices.",
     "nn.functional.gelu(SumBackward.apply(x, self.group) @ self.up.T) → SumBackward.apply(x, self.group) @ self.up.T",
     "SumForward.apply(hidden @ self.down.T, self.group) → nn.functional.gelu(SumForward.apply(hidden @ "
     "self.down.T, self.group))",
@@ -262,7 +262,7 @@ exercise.mistake(
 )  # fmt: skip
 
 # %% mistake: gathers the terms, and adds them up
-# says: Gathered terms send more than their sum does.
+# says: Gathering the terms sends more than adding them does.
 class SumBackward(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, group):

@@ -163,7 +163,7 @@ exercise.requirement(
     ],
     edges=edges(),
     domain=runs(),
-    hint="After self.adamw's step, self.part is new on each rank. The parameters want everybody's parts.",
+    hint="After self.adamw's step, self.part is new on each rank. The parameters need all ranks' parts.",
 )
 exercise.requirement(
     "the parameters change in place, and their own `.grad` stay as they are",
@@ -217,7 +217,7 @@ exercise.mistake(
     "self.group.size * self.padded(",
 )  # fmt: skip
 exercise.mistake(
-    "Leave the parameters' own .grad: whoever calls step clears them.",
+    "Leave the parameters' own .grad as they are: the caller of step clears them.",
     "start += p.numel() → start += p.numel(); p.grad = None",
 )  # fmt: skip
 exercise.mistake(
@@ -226,7 +226,7 @@ exercise.mistake(
     "self.group.size\n        self.adamw.step() → self.group.size",
 )  # fmt: skip
 exercise.mistake("self.adamw has taken no step.", "        self.adamw.step() → ")
-much = "More is sent than is needed: a rank wants its part of the sum, and after the step everybody's parts."
+much = "More is sent than is needed: a rank needs its part of the sum and, after the step, all ranks' parts."
 exercise.mistake(
     much,
     "self.group.reduce_scatter(gradients) / self.group.size → "

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise('Return a dict with "bubble" (a share), "kept" and "sent" (lists with a number for each stage).')
+exercise = Exercise('Return a dict with "bubble" (a fraction), "kept" and "sent" (lists with a number for each stage).')
 
 
 def entry(student, what, stages, microbatches, stream):
@@ -39,7 +39,7 @@ def plans(what):
 
 
 exercise.requirement(
-    '"bubble" is the share of all ticks in which a stage waits',
+    '"bubble" is the fraction of all ticks in which a stage waits',
     points=0.5,
     probe=entry,
     visible=cases("bubble", (4, 6, 1_000), (5, 3, 700), (1, 4, 1_000)),
@@ -48,7 +48,7 @@ exercise.requirement(
     hint="Count one row of the schedule: 2·m ticks of work, and as many empty ticks as in every other row.",
 )
 exercise.requirement(
-    '"kept" has the most microbatches that each stage keeps at once, with 1F1B',
+    '"kept" has the largest number of microbatches that each stage keeps at the same time, with 1F1B',
     points=0.75,
     probe=entry,
     visible=cases("kept", (4, 6, 1_000), (5, 3, 700)),
@@ -68,42 +68,42 @@ exercise.requirement(
 
 bubble = "last / (microbatches + last) →"
 exercise.mistake(
-    "The share of *all* ticks, the waiting ones included: that is divided by the work alone.",
+    "The bubble is a fraction of *all* ticks, including the empty ones: you divide by the ticks of work alone.",
     f"{bubble} last / microbatches",
 )  # fmt: skip
 exercise.mistake(
-    "Every line has 2·(p - 1) dots, not 2·p: a microbatch passes the p - 1 other stages, forward and again backward.",
+    "Every row has 2·(p - 1) empty ticks, not 2·p: a microbatch passes the p - 1 other stages, forward and then backward.",
     f"{bubble} stages / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
-    "There are fewer dots in a line, p - 1 in each direction; the ticks are right.",
+    "There are fewer empty ticks in a row, p - 1 in each direction; the number of all ticks is right.",
     f"{bubble} stages / (microbatches + last)",
 )  # fmt: skip
 exercise.mistake(
-    "Work and dots together are m + p - 1 ticks in each direction.",
+    "Work and empty ticks together are m + p - 1 ticks in each direction.",
     f"{bubble} last / (microbatches + stages)",
 )  # fmt: skip
 exercise.mistake(
     "The stages wait in the forward *and* in the backward direction.",
     f"{bubble} last / (2 * microbatches + last)",
 )  # fmt: skip
-exercise.mistake("Your code counts the dots of a line; the exercise asks for their share of all ticks.", f"{bubble} 2 * last")
+exercise.mistake("Your code counts the empty ticks of a row; the exercise asks for their fraction of all ticks.", f"{bubble} 2 * last")
 exercise.mistake(
-    "Your result is the share of the work; the bubble is the rest.",
+    "Your result is the fraction of the work; the bubble is the rest.",
     f"{bubble} microbatches / (microbatches + last)",
 )  # fmt: skip
-exercise.mistake("A share lies between 0 and 1.", f"{bubble} 100 * last / (microbatches + last)")
+exercise.mistake("A fraction is between 0 and 1.", f"{bubble} 100 * last / (microbatches + last)")
 kept = "min(stages - stage, microbatches) for stage in range(stages) →"
 exercise.mistake(
     "This is the schedule with all forward passes first; with 1F1B backward passes begin earlier.",
     f"{kept} microbatches for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "Only the first stage is so far ahead: the last one goes backward at once.",
+    "Only the first stage is that far ahead: the last one starts its backward pass immediately.",
     f"{kept} min(stages, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "There are never more than there are microbatches.",
+    "A stage never keeps more microbatches than there are.",
     f"{kept} stages - stage for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -115,7 +115,7 @@ exercise.mistake(
     f"{kept} min(stages - stage - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
-    "A stage keeps those that have passed it forward and not yet backward: not two for each stage behind it.",
+    "A stage keeps the microbatches that have passed it forward but not yet backward: that isn't two for each stage behind it.",
     f"{kept} min(2 * (stages - stage) - 1, microbatches) for stage in range(stages)",
 )  # fmt: skip
 exercise.mistake(
@@ -125,7 +125,7 @@ exercise.mistake(
 )  # fmt: skip
 sent = "stream * ((stage > 0) + (stage < last)) →"
 exercise.mistake(
-    "The first stage has nobody before it, the last nobody behind it: they send in one direction only.",
+    "No stage comes before the first one, and none after the last: these two send in one direction only.",
     f"{sent} 2 * stream",
 )  # fmt: skip
 exercise.mistake("A stage in the middle sends in both directions: activations on, gradients back.", f"{sent} stream")
@@ -139,7 +139,7 @@ exercise.mistake(parts, f"{sent} microbatches * stream * ((stage > 0) + (stage <
 exercise.mistake("`stream` is the whole batch's, and all of it is sent in a step, not one microbatch's part.",
                  f"{sent} stream / microbatches * ((stage > 0) + (stage < last))")  # fmt: skip
 exercise.mistake(
-    "What a stage sends is asked for, not what all of them send.",
+    "The exercise asks for the bytes that each stage sends, not for the bytes of all stages together.",
     '"sent": [ → "sent": sum([',
     "for stage in range(stages)],\n    } → for stage in range(stages)]),\n    }",
 )  # fmt: skip

@@ -52,7 +52,7 @@ exercise.requirement(
     hint="An all_reduce is a reduce_scatter, and then an all_gather.",
 )
 exercise.requirement(
-    "ring_seconds: in every round a message is under way, for its latency and its piece's bytes",
+    "ring_seconds: every round takes the latency, and the time that a piece's bytes take",
     points=0.5,
     probe=seconds,
     visible=[
@@ -81,11 +81,11 @@ exercise.mistake(
     "piece = size / ranks → piece = size",
 )  # fmt: skip
 exercise.mistake(
-    "A piece needs n - 1 rounds to visit n ranks: it is there already where it begins.",
+    "A piece needs n - 1 rounds to visit n ranks: it starts at one of them.",
     "rounds = ranks - 1 → rounds = ranks",
 )  # fmt: skip
 exercise.mistake(
-    "An all_reduce is a reduce_scatter and then an all_gather, with as many rounds each.",
+    "An all_reduce is a reduce_scatter and then an all_gather, with equally many rounds.",
     "rounds = 2 * rounds → pass",
 )  # fmt: skip
 exercise.mistake(
@@ -118,8 +118,8 @@ exercise.mistake("In ring_seconds an all_reduce has the rounds of both its halve
 exercise.mistake("In ring_seconds only an all_reduce has two halves.", "get(collective, 1) → get(collective, 2)")
 exercise.mistake("In a round a piece is sent, not the whole vector.", "bandwidth / ranks → bandwidth")
 exercise.mistake("Your code leaves out the latency.", "latency + size / bandwidth → size / bandwidth")
-exercise.mistake("Your code takes a round for every rank; there is one less.", "halves * (ranks - 1) → halves * ranks")
-exercise.mistake("Bytes pass at so many per second: divide by the bandwidth.", "size / bandwidth → size * bandwidth")
+exercise.mistake("Your code takes a round for every rank; there is one fewer.", "halves * (ranks - 1) → halves * ranks")
+exercise.mistake("The bandwidth is in bytes per second: divide by it.", "size / bandwidth → size * bandwidth")
 exercise.mistake("In a round all ranks send at the same time: their messages don't wait for each other.",
                  "halves * (ranks - 1) → halves * ranks * (ranks - 1)")  # fmt: skip
 

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Go through the row of the table: which collectives, how often, of how many bytes, and what is computed beside them?")
+exercise = Exercise("Go through the row of the table: which collectives, how often, of how many bytes, and what is computed meanwhile?")
 
 
 def needed(student, kind, model, cards, tokens, rate):
@@ -28,7 +28,7 @@ models = st.builds(
     lambda active, more, layers, width, used: model(active + more, active, layers, width, used),
     st.integers(1, 10**12), st.integers(0, 10**12), st.integers(1, 200), st.integers(1, 20_000), st.integers(1, 16),
 )  # fmt: skip
-cards = st.integers(1, 9) | st.integers(10, 4_096)
+cards = st.integers(1, 9) | st.integers(10, 256)  # an answer may walk around the ring, card by card
 tokens = st.integers(1, 9) | st.integers(10, 10**7)
 
 
@@ -37,7 +37,7 @@ def rare(kind):
         f"{kind}: one card": given(kind, SMALL, 1, 100),
         f"{kind}: two cards": given(kind, SMALL, 2, 100),
         f"{kind}: three cards": given(kind, SMALL, 3, 100),
-        f"{kind}: many cards": given(kind, LLAMA, 16_384, 8_192),
+        f"{kind}: many cards": given(kind, LLAMA, 256, 8_192),
         f"{kind}: one token": given(kind, DEEPSEEK, 8, 1),
         f"{kind}: every size is 1": given(kind, model(1, 1, 1, 1, 1), 4, 1),
         f"{kind}: a large mixture of experts": given(kind, DEEPSEEK, 64, 4_096),
@@ -49,7 +49,7 @@ def domain(*kinds):
 
 
 exercise.requirement(
-    "sent_bytes: the batch, or everything: collectives on 2 bytes for each parameter, whatever the tokens",
+    "sent_bytes, data and sharded: collectives on 2 bytes for each parameter, however many tokens there are",
     points=0.5,
     visible=[
         given("data", SMALL, 4, 100),
@@ -62,7 +62,7 @@ exercise.requirement(
     hint="How many bytes leave a card in one of a ring's collectives, and how many collectives are there?",
 )
 exercise.requirement(
-    "sent_bytes: the matrices, or the layers: 2 bytes for each number of the stream, in every layer or at the seams",
+    "sent_bytes, tensor and pipeline: 2 bytes for each number of the residual stream, in every layer or between stages",
     points=0.5,
     visible=[
         given("tensor", SMALL, 4, 100),
@@ -76,7 +76,7 @@ exercise.requirement(
     hint="What is sent grows with the tokens and the width. How often is it sent, and to how many cards?",
 )
 exercise.requirement(
-    "sent_bytes: the experts: each token's numbers to the experts that it uses and back, forward and backward",
+    "sent_bytes, expert: each token's vector travels to the experts that it uses and back, forward and backward",
     points=0.5,
     visible=[given("expert", SMALL, 4, 100), given("expert", model(900, 900, 7, 10, 1), 5, 10), given("expert", SMALL, 1, 100)],
     edges=rare("expert"),
@@ -84,7 +84,7 @@ exercise.requirement(
     hint="An all-to-all keeps one of n parts. How many numbers of a token go into it?",
 )
 exercise.requirement(
-    "needed_bandwidth: what is sent, in the time of the computing beside it",
+    "needed_bandwidth: the bytes that are sent, in the time that the computation takes",
     points=1,
     probe=needed,
     visible=[
@@ -100,7 +100,7 @@ exercise.requirement(
         for kind in ("data", "sharded", "tensor", "pipeline", "expert")
         for name, rest in {
             "two cards": (SMALL, 2, 100, 3e5),
-            "many cards": (LLAMA, 16_384, 8_192, 4e14),
+            "many cards": (LLAMA, 256, 8_192, 4e14),
             "one token": (DEEPSEEK, 8, 1, 4e14),
             "one card": (LLAMA, 1, 8_192, 4e14),
             "more tokens": (DEEPSEEK, 64, 10**6, 4e14),
@@ -117,14 +117,14 @@ exercise.mistake("An all-reduce sends every piece twice: once for the sum, once 
                  "return 2 * others * weights → return others * weights")  # fmt: skip
 exercise.mistake("With everything sharded, weights are gathered twice and gradients reduce-scattered once.",
                  "return 3 * others * weights → return 2 * others * weights")  # fmt: skip
-exercise.mistake("Sharded, the gradients are reduce-scattered: nobody needs all of their sum.",
+exercise.mistake("With everything sharded, gradients are reduce-scattered: no card needs all of their sum.",
                  "return 3 * others * weights → return 4 * others * weights")  # fmt: skip
 exercise.mistake("In bfloat16 a parameter takes 2 bytes.", 'weights = 2 * model["parameters"] → weights = model["parameters"]')
 exercise.mistake("In bfloat16 a number of the activations takes 2 bytes.", 'stream = 2 * tokens → stream = tokens')
-exercise.mistake("All parameters have gradients and are sent, also those that a token doesn't use.",
+exercise.mistake("All parameters count, including those that a token doesn't use.",
                  'weights = 2 * model["parameters"] → weights = 2 * model["active"]')  # fmt: skip
 exercise.mistake("A card keeps one n-th of what it has: only the rest is sent.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 0")
-exercise.mistake("A ring has one round less than cards.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 1 / cards")
+exercise.mistake("A ring has one round fewer than cards.", "others = (cards - 1) / cards → others = 1 if cards > 1 else 1 / cards")
 exercise.mistake("A piece is an n-th of the vector: in every round one of these is sent.", "others = (cards - 1) / cards → others = cards - 1")
 exercise.mistake("The four collectives of tensor parallelism come in every layer.", 'return 4 * model["layers"] * 2 → return 4 * 2')
 exercise.mistake("A layer of tensor parallelism has four all-reduces, and each of them sends every piece twice.",
@@ -142,14 +142,14 @@ exercise.mistake("With two cards, each has one neighbor; a single card has none.
 exercise.mistake("A pipeline sends between its stages, and not in every layer.",
                  '2) * stream → 2) * stream * model["layers"]')  # fmt: skip
 exercise.mistake("Gradients are sent during the backward pass: two thirds of the step.", '4 if kind == "data" else 6 → 6')
-exercise.mistake("Weights are gathered in the forward pass, too: what is beside it is the whole step.", '4 if kind == "data" else 6 → 4 if kind in ("data", "sharded") else 6')
+exercise.mistake("Weights are gathered in the forward pass, too: compare with the whole step.", '4 if kind == "data" else 6 → 4 if kind in ("data", "sharded") else 6')
 exercise.mistake("Where the matrices or the layers are divided, a card computes only its part.",
                  'cards if kind in ("tensor", "pipeline") else 1 → 1')  # fmt: skip
 exercise.mistake("A stage of a pipeline computes only its part of the layers.", 'in ("tensor", "pipeline") → == "tensor"')
 exercise.mistake("With its matrices divided, a card computes only its part.", 'in ("tensor", "pipeline") → == "pipeline"')
 exercise.mistake("In expert parallelism each card has its own tokens: it computes the whole step for them.",
                  'in ("tensor", "pipeline") → in ("tensor", "pipeline", "expert")')  # fmt: skip
-exercise.mistake("Only the parameters that a token uses are computed with.", 'passes * model["active"] → passes * model["parameters"]')
+exercise.mistake("Only the parameters that a token uses take FLOPs.", 'passes * model["active"] → passes * model["parameters"]')
 exercise.mistake("More tokens take longer to compute.", "* tokens / part / rate → / part / rate")
 exercise.mistake("FLOPs divided by FLOP/s are seconds.", "/ part / rate → / part * rate")
 exercise.mistake("A bandwidth is bytes divided by seconds.", "cards, tokens) / seconds → cards, tokens) * seconds")

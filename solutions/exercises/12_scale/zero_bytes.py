@@ -63,7 +63,7 @@ exercise.requirement(
     hint="What does each stage divide, and what have the stages before it divided already?",
 )
 exercise.requirement(
-    "what is divided is padded: each rank holds the same whole number of parameters",
+    "a kind that is divided is padded: each rank holds the bytes of equally many parameters, an integer",
     points=0.5,
     probe=divided,
     visible=[
@@ -104,7 +104,7 @@ exercise.mistake(
 )  # fmt: skip
 padded = "Each rank holds a whole number of parameters, rounded up: the vector is padded."
 exercise.mistake(padded, "part = -(-parameters // ranks) → part = parameters // ranks")
-exercise.mistake("Parameters' worth are integers, and bytes are ints: round the parameters of a rank up.",
+exercise.mistake("The number of parameters is an integer, and bytes are ints: round the parameters of a rank up.",
                  "part = -(-parameters // ranks) → part = parameters / ranks")  # fmt: skip
 exercise.mistake("Where the ranks divide the parameters, nothing is padded.",
                  "part = -(-parameters // ranks) → part = parameters // ranks + 1")  # fmt: skip

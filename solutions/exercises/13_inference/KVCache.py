@@ -282,34 +282,34 @@ exercise.mistake("With tokens in the cache, the new ones don't begin at position
 exercise.mistake("A new token sees itself, too.", f"{MASK} → .tril(start - 1)")
 exercise.mistake("A new token doesn't see the one after it.", f"{MASK} → .tril(start + 1)")
 exercise.mistake("The mask is turned around: a new token sees only itself and what comes after it.", f"{MASK} → .triu(start)")
-exercise.mistake("New tokens are causal among each other: the later ones are hidden from the earlier ones.",
+exercise.mistake("Attention is causal among the new tokens, too: the later ones are hidden from the earlier ones.",
                  "attn_mask=seen.repeat(group, 1) → attn_mask=None")  # fmt: skip
 exercise.mistake("A new token sees all that is stored, not only the new tokens.",
                  f"{SLICES} → keys, values = k, v",
                  "torch.ones(end - start, end, → torch.ones(end - start, end - start,",
                  f"{MASK} → .tril()")  # fmt: skip
-exercise.mistake("Only the places that are in use count: the others hold zeros, which get a share of the attention.",
+exercise.mistake("Only the slots in use count: the others hold zeros, which get part of the attention.",
                  f"{SLICES} → keys, values = self.keys, self.values",
                  "torch.ones(end - start, end, → torch.ones(end - start, self.keys.shape[2],",
                  f"{MASK} → .logical_or(torch.zeros((), device=q.device))")  # fmt: skip
 neighbors = "Query heads that are neighbors share a key-value head; yours take turns."
 exercise.mistake(neighbors, "b (kv g) t e -> b kv (g t) e → b (g kv) t e -> b kv (g t) e",
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
-exercise.mistake("The heads of the result are in another order than those of the queries.",
+exercise.mistake("The heads of the result aren't in the order of the queries' heads.",
                  "b kv (g t) e -> b (kv g) t e → b kv (g t) e -> b (g kv) t e")  # fmt: skip
 exercise.mistake("Each row of the mask belongs to one new token: repeat the rows in the order of the queries.",
                  "seen.repeat(group, 1) → seen.repeat_interleave(group, dim=0)")  # fmt: skip
 exercise.mistake("The scores are divided by the root of a head's length.", "attn_mask=seen → scale=1.0, attn_mask=seen")
 exercise.mistake("The scores are divided by the root of the length, not by the length.",
                  "attn_mask=seen → scale=1 / q.shape[-1], attn_mask=seen")  # fmt: skip
-exercise.mistake("Keys and values are exchanged.", f"{STORE} → self.keys[:, :, start:end] = v\n        self.values[:, :, start:end] = k")
+exercise.mistake("Keys and values are swapped.", f"{STORE} → self.keys[:, :, start:end] = v\n        self.values[:, :, start:end] = k")
 exercise.mistake("The mask belongs on the device of the cache.", ", device=q.device).tril → ).tril")
 exercise.mistake("The values are never stored.", f"{STORE} → self.keys[:, :, start:end] = k")
 exercise.mistake("The length has to grow with each call.", "self.length = end → pass")
 exercise.mistake("The length counts tokens, not calls.", "self.length = end → self.length = start + 1")
 exercise.mistake("No error came although not all tokens fit.", f"{CHECK} → if False")
 exercise.mistake("A cache that is exactly full is fine.", f"{CHECK} → if end >= self.keys.shape[2]")
-exercise.mistake("Too many tokens are a ValueError.", "raise ValueError → raise IndexError")
+exercise.mistake("Raise ValueError if there are too many tokens.", "raise ValueError → raise IndexError")
 exercise.mistake("If the new tokens don't fit, store none of them.",
                  f"{CHECK} → self.keys[:, :, start:end] = k[:, :, : self.keys.shape[2] - start]; self.values[:, :, start:end] = v[:, :, : self.keys.shape[2] - start]; self.length = min(end, self.keys.shape[2])\n        {CHECK}")  # fmt: skip
 exercise.mistake("There are two tensors: keys and values don't share one.", "torch.zeros_like(self.keys) → self.keys")
@@ -324,7 +324,7 @@ exercise.mistake("The keys in the cache are copied for each query head that shar
                  "return rearrange(y, \"b kv (g t) e -> b (kv g) t e\", g=group) → return y")  # fmt: skip
 
 # %% mistake: appends with torch.cat
-# says: The whole cache is copied for each new token, into other tensors than those of the constructor.
+# says: The whole cache is copied for each new token, into tensors other than the constructor's.
 class KVCache:
     def __init__(self, batch, kv_heads, capacity, size, dtype=torch.float32, device="cpu"):
         self.capacity = capacity

@@ -136,7 +136,7 @@ step = "model(new, caches)[:, -1].argmax(dim=-1, keepdim=True)"
 exercise.mistake("The logits of the last position say what comes next, not those of the first.", "[:, -1] → [:, 0]")
 exercise.mistake("Greedy decoding takes the largest logit.", "argmax → argmin")
 exercise.mistake("Without the cache the model processes the whole text each time.", "model(new, caches) → model(ids)")
-exercise.mistake("What is in the cache must not be passed again: pass the new tokens only.",
+exercise.mistake("Don't pass tokens that are in the cache already: pass the new ones only.",
                  "model(new, caches) → model(ids, caches)")  # fmt: skip
 exercise.mistake("A new cache remembers nothing: make the caches once.",
                  "new = model(new, caches) → new = model(new, model.new_caches(len(ids), ids.shape[1] + count - 1))")  # fmt: skip
@@ -152,11 +152,11 @@ exercise.mistake("Your code stops one token early.", "range(count) → range(cou
 exercise.mistake("The new id comes after the others.", "torch.cat([ids, new], dim=1) → torch.cat([new, ids], dim=1)")
 exercise.mistake("Every row has its own next token.", f"{step} → {step}[:1].expand(len(ids), 1)")
 exercise.mistake("The backward pass is recorded in every call: memory fills up.", "with torch.no_grad(): → if True:")
-exercise.mistake("Gradients stay switched off for everybody who comes later.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
+exercise.mistake("Gradients stay switched off after your function has returned.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
 exercise.mistake("The last new token is processed as well, although nothing follows it.",
                  f"{room} → ids.shape[1] + count",
                  "    return ids → if count:\n        model(new, caches).detach()\n    return ids")  # fmt: skip
-exercise.mistake("Leave the ids that you were given: these have grown in place.",
+exercise.mistake("Don't change the ids that you were given: they have grown in place.",
                  "new = ids → new, old = ids.clone(), ids",
                  "    return ids → old.resize_(ids.shape).copy_(ids)\n    return ids")  # fmt: skip
 

@@ -91,7 +91,7 @@ negative = "If not even the weights can be read in time, the answer is 0, not a 
 exercise.mistake("The memory is a limit, too.", "by_memory = room // cache → by_memory = 10**40")
 exercise.mistake("The bandwidth is a limit, too.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_arithmetic)")
 exercise.mistake("The arithmetic is a limit, too.", "min(by_memory, by_arithmetic, by_bandwidth) → min(by_memory, by_bandwidth)")
-exercise.mistake("All limits hold at once: the smallest of the three counts.", "math.floor(min(by_memory → math.floor(max(by_memory")
+exercise.mistake("All three limits apply: the smallest one counts.", "math.floor(min(by_memory → math.floor(max(by_memory")
 exercise.mistake(negative, "max(0, math.floor(min(by_memory, by_arithmetic, by_bandwidth))) → math.floor(min(by_memory, by_arithmetic, by_bandwidth))")
 exercise.mistake("The answer is 0 if one sequence is too many.", "max(0, → max(1, ")
 exercise.mistake("A cache that only partly fits doesn't fit: round down.", "room // cache → -(-room // cache)")

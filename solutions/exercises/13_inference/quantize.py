@@ -137,7 +137,7 @@ exercise.requirement(
         "large codes": given(torch.tensor([[127, -127]], dtype=torch.int8), torch.tensor([[3.0]])),
     },
     domain=pairs(),
-    hint="How many neighbors share a scale? The two shapes say it.",
+    hint="How many neighbors share a scale? The two shapes show it.",
 )  # fmt: skip
 
 SCALES = "grouped.abs().amax(dim=-1) / largest"
@@ -151,12 +151,12 @@ exercise.mistake("One scale for each group, not for the whole matrix.", f"{SCALE
 exercise.mistake("Groups are neighbors in a row.",
                  '(w, "rows (groups n) -> rows groups n" → (w, "rows (n groups) -> rows groups n"',
                  '"rows groups n -> rows (groups n)" → "rows groups n -> rows (n groups)"')  # fmt: skip
-exercise.mistake("The codes come back in another order than the weights.", '"rows groups n -> rows (groups n)" → "rows groups n -> rows (n groups)"')
+exercise.mistake("The codes don't come back in the order of the weights.", '"rows groups n -> rows (groups n)" → "rows groups n -> rows (n groups)"')
 exercise.mistake("Round to the nearest integer: a conversion to int8 cuts the fraction off.", "[:, :, None]).round() → [:, :, None])")
 exercise.mistake("Round to the nearest integer, not down.", ".round() → .floor()")
 exercise.mistake("The weights are multiplied by the scale; divide by it.", "grouped / scales → grouped * scales")
 exercise.mistake("The scale of zeros is 1: 0 / 0 is NaN.", "torch.where(scales > 0, scales, 1.0) → scales")
-exercise.mistake("What keeps zeros from a division by zero has to leave small groups alone, and the scale of zeros is 1.",
+exercise.mistake("A guard against division by zero has to leave groups of small weights alone, and the scale of zeros is 1.",
                  "torch.where(scales > 0, scales, 1.0) → scales.clamp(min=1e-8)")  # fmt: skip
 exercise.mistake("Codes are int8.", ".to(torch.int8) → ")
 exercise.mistake("Codes are int8, which has a sign.", ".to(torch.int8) → .to(torch.uint8)")
@@ -167,7 +167,7 @@ exercise.mistake("Codes have the shape of w, without a dimension for the groups.
 exercise.mistake("In dequantize, neighbors share a scale; your scales alternate.",
                  "scales.repeat_interleave(group, dim=1) → scales.repeat(1, group)")  # fmt: skip
 exercise.mistake("dequantize multiplies by the scale.", "codes * scales → codes / scales")
-exercise.mistake("A group isn't as long as there are groups.", "codes.shape[1] // scales.shape[1] → scales.shape[1]")
+exercise.mistake("Don't confuse the length of a group with the number of groups.", "codes.shape[1] // scales.shape[1] → scales.shape[1]")
 exercise.mistake("The result of dequantize has the dtype of the scales.", "codes * scales.repeat_interleave(group, dim=1) → codes.float() * scales.repeat_interleave(group, dim=1).float()")
 exercise.mistake("dequantize returns floating-point numbers: an int8 holds no such product.",
                  "codes * scales.repeat_interleave(group, dim=1) → (codes * scales.repeat_interleave(group, dim=1)).to(torch.int8)")  # fmt: skip

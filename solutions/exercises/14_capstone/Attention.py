@@ -226,7 +226,7 @@ neighbors = "A head is a run of neighboring numbers, in splitting and in merging
 exercise.mistake(neighbors, "(three h e) → (three e h)")
 exercise.mistake(neighbors, '(h e)") → (e h)")')
 exercise.mistake(neighbors, "(three h e) → (three e h)", '(h e)") → (e h)")')
-exercise.mistake("Merging is more than another shape: first the heads of a token have to lie side by side.",
+exercise.mistake("Merging takes more than a new shape: first the heads of a token have to be next to each other.",
                  'rearrange(gathered, "b h t e -> b t (h e)") → gathered.reshape(x.shape)')  # fmt: skip
 exercise.mistake("The product with out is missing: it mixes what the heads found.", "return self.out( → return (")
 exercise.mistake("Your result isn't several heads, but one of the whole width.",
@@ -241,9 +241,9 @@ exercise.mistake("The scores are scaled by the root of a head's length, not of t
 exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * width")
 exercise.mistake("out has no bias.", "(width, width, bias=False) → (width, width)")
 exercise.mistake("qkv and out have no bias.", "3 * width, bias=False → 3 * width", "(width, width, bias=False) → (width, width)")
-exercise.mistake(f"Queries and keys are exchanged. {order}", "q, k, v = → k, q, v =")
-exercise.mistake(f"Keys and values are exchanged. {order}", "q, k, v = → q, v, k =")
-exercise.mistake(f"Queries and values are exchanged. {order}", "q, k, v = → v, k, q =")
+exercise.mistake(f"Queries and keys are swapped. {order}", "q, k, v = → k, q, v =")
+exercise.mistake(f"Keys and values are swapped. {order}", "q, k, v = → q, v, k =")
+exercise.mistake(f"Queries and values are swapped. {order}", "q, k, v = → v, k, q =")
 exercise.mistake("The residual belongs to the block, not to Attention.", "return self.out( → return x + self.out(")
 exercise.mistake("Keys and values have to let gradients through.", "(q, k, v, is → (q, k.detach(), v.detach(), is")
 exercise.mistake("Keys have to let gradients through.", "(q, k, v, is → (q, k.detach(), v, is")

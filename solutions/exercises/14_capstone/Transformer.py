@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Draw the road of section 3, from ids to scores: what is added, what is normed, and in which order?")
+exercise = Exercise("Draw the path of section 3, from ids to logits: what is added, what is normalized, and in which order?")
 
 
 def a_block(width, bias=False):
@@ -186,7 +186,7 @@ exercise.requirement(
     hint="tokens + places, the blocks, the norm, and then the products with every row of the token embedding.",
 )  # fmt: skip
 exercise.requirement(
-    "trained are tokens, places, norm and what is in the blocks, under these names, and nothing else",
+    "only tokens, places, norm and the parameters of the blocks are trained, under these names",
     points=0.5,
     probe=trained,
     visible=[given(11, 5, 6, 1, says="the parameters of Transformer(11, 5, 6, blocks) with one block")],
@@ -233,7 +233,7 @@ exercise.requirement(
         "a vocabulary of one": given(torch.tensor([[0, 0]]), 1, 3, 4, 1, 0),
     },
     domain=passes(),
-    hint="Nothing on the road is detached; weights are used, and not their .data.",
+    hint="Detach nothing on the way, and use the weights themselves, not their .data.",
 )  # fmt: skip
 
 exercise.mistake("PyTorch doesn't look into a plain list: use a container of torch.nn.",
@@ -246,21 +246,21 @@ exercise.mistake("The positional embedding is missing: each position has a vecto
 exercise.mistake("Positions begin at 0: the first t rows of the table.", "weight[: ids.shape[1]] → weight[-ids.shape[1] :]")
 exercise.mistake("Positions are looked up by position, not by token.", "self.places.weight[: ids.shape[1]] → self.places(ids % self.places.num_embeddings)")
 exercise.mistake("Both vectors are added: the token's and that of its position.", "self.tokens(ids) + → self.tokens(ids) *")
-exercise.mistake("Nothing else is trained: the scores are the products as they are.",
+exercise.mistake("Nothing else is trained: the logits are the products as they are.",
                  "self.norm = nn.LayerNorm(width) → self.norm = nn.LayerNorm(width); self.gain = nn.Parameter(torch.ones(1))",
                  "self.tokens.weight) → self.tokens.weight) * self.gain")  # fmt: skip
 exercise.mistake("The last norm is missing.", "self.norm(self.blocks(x)) → self.blocks(x)")
 exercise.mistake("The norm comes after the blocks.", "self.norm(self.blocks(x)) → self.blocks(self.norm(x))")
 exercise.mistake("The blocks are missing: x goes through each of them.", "self.norm(self.blocks(x)) → self.norm(x)")
 exercise.mistake("Only the first block is used.", "self.norm(self.blocks(x)) → self.norm(self.blocks[:1](x))")
-exercise.mistake("Every block gets the embeddings: each should get what the one before it made.",
+exercise.mistake("Every block gets the embeddings: each should get the output of the one before it.",
                  "self.norm(self.blocks(x)) → self.norm(x + sum(block(x) - x for block in self.blocks))")  # fmt: skip
 exercise.mistake("The blocks are used in the wrong order.", "nn.Sequential(*blocks) → nn.Sequential(*list(blocks)[::-1])")
-exercise.mistake("Return scores: the loss makes probabilities of them.", "self.tokens.weight) → self.tokens.weight).softmax(dim=-1)")
-exercise.mistake("Return scores: the loss makes probabilities of them.", "self.tokens.weight) → self.tokens.weight).log_softmax(dim=-1)")
-exercise.mistake("Scores are the products as they are, not scaled.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
+exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).softmax(dim=-1)")
+exercise.mistake("Return logits: the loss turns them into probabilities.", "self.tokens.weight) → self.tokens.weight).log_softmax(dim=-1)")
+exercise.mistake("Logits are the products as they are, not scaled.", "self.tokens.weight) → self.tokens.weight) / x.shape[-1] ** 0.5")
 exercise.mistake("The vectors of the tokens are taken as they are, not scaled.", "x = self.tokens(ids) + → x = self.tokens(ids) * self.tokens.embedding_dim**0.5 +")
-exercise.mistake("Nothing is drawn again: nn.Embedding starts with a std of 1.", "nn.init.normal_(p, std=0.02) → pass")
+exercise.mistake("No matrix is drawn again: nn.Embedding starts with a std of 1.", "nn.init.normal_(p, std=0.02) → pass")
 exercise.mistake("Matrices of the blocks are as nn.Linear made them: draw them again too.",
                  "for p in self.parameters() → for p in (self.tokens.weight, self.places.weight)")  # fmt: skip
 exercise.mistake("The tables are as nn.Embedding made them, with a std of 1: draw them again too.",
@@ -271,14 +271,14 @@ exercise.mistake("0.02 is the standard deviation, and the mean is 0.", "(p, std=
 exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02 * 3**0.5, 0.02 * 3**0.5)")
 exercise.mistake("Draw from a normal distribution, not a uniform one.", "nn.init.normal_(p, std=0.02) → nn.init.uniform_(p, -0.02, 0.02)")
 exercise.mistake("A normal distribution has tails: these are cut off.", "nn.init.normal_(p, std=0.02) → nn.init.trunc_normal_(p, std=0.02, a=-0.04, b=0.04)")
-exercise.mistake("Don't change vectors made: the norms' scales of 1, shifts of 0.", "if p.dim() == 2: → if True:")
+exercise.mistake("Leave the vectors as they were made: the norms' scales of 1 and shifts of 0.", "if p.dim() == 2: → if True:")
 exercise.mistake("Every model has the same weights: leave the seed to the caller.",
                  "for p in self.parameters(): → torch.manual_seed(0)\n        for p in self.parameters():")  # fmt: skip
 exercise.mistake("All matrices of a shape have the same numbers: seed nothing.", "if p.dim() == 2: → torch.manual_seed(0)\n            if p.dim() == 2:")
 exercise.mistake("Used as the output layer, the table gets no gradient: its .data has none.", "(self.blocks(x)), self.tokens.weight) → (self.blocks(x)), self.tokens.weight.data)")
 exercise.mistake("Used for looking up, the table gets no gradient.", "self.tokens(ids) → self.tokens.weight.data[ids]")
 exercise.mistake("The positional embedding gets no gradient: .data has none.", "self.places.weight[ → self.places.weight.data[")
-exercise.mistake("What is below the blocks gets no gradient through them.", "self.norm(self.blocks(x)) → self.norm(self.blocks(x.detach()))")
+exercise.mistake("The embeddings get no gradient through the blocks.", "self.norm(self.blocks(x)) → self.norm(self.blocks(x.detach()))")
 
 # %% wrong: draws the layers that it knows, and leaves a matrix of the block's own
 class Transformer(nn.Module):

@@ -57,7 +57,7 @@ def says(planned, measured, tolerance):
 
 
 exercise.requirement(
-    "off is what differs by more than its tolerance, above or below; rounding doesn't decide, and NaN is off",
+    "a number is off if it differs by more than its tolerance, above or below; rounding doesn't decide, and NaN is off",
     points=0.5,
     probe=named,
     visible=[
@@ -96,7 +96,7 @@ exercise.requirement(
     hint="More than its tolerance is off, on either side; at the edge a number isn't.",
 )  # fmt: skip
 exercise.requirement(
-    "the value is the difference as a share of the plan: negative for less, NaN for NaN",
+    "the value is the difference as a fraction of the plan: negative for less, NaN for NaN",
     points=0.25,
     visible=[
         given({"seconds": 8.0, "loss": 2.0}, {"seconds": 6.0, "loss": 2.5}, {"seconds": 0.125, "loss": 0}),
@@ -110,10 +110,10 @@ exercise.requirement(
         "a hundred times as many": one(3.0, 300.0, 0.02),
     },
     domain=all_measured(far=True),
-    hint="By how much is it off, as a share of what was planned?",
+    hint="By how much is it off, as a fraction of the planned number?",
 )
 exercise.requirement(
-    "what was planned and not measured is off, with None; what was not planned is left out",
+    "a name that was planned and not measured is off, with None; one that wasn't planned is left out",
     points=0.25,
     visible=[
         given({"seconds": 8.0, "loss": 2.0}, {"seconds": 8.0}, {"seconds": 0.125, "loss": 0.125}),
@@ -130,31 +130,31 @@ exercise.requirement(
 )
 
 OFF = "not abs(difference) <= tolerances[name] * plan"
-missing = "What was planned and not measured is off too: its value is None."
+missing = "A name that was planned and not measured is off too: its value is None."
 exercise.mistake(missing, "off[name] = None → pass")
-exercise.mistake("What was not measured has no share: its value is None.", "off[name] = None → off[name] = -1.0")
+exercise.mistake("A number that wasn't measured has no difference: its value is None.", "off[name] = None → off[name] = -1.0")
 exercise.mistake("Less than planned is off as well.", "not abs(difference) <= → difference >")
 exercise.mistake("More than planned is off as well.", "not abs(difference) <= → -difference >")
-exercise.mistake("A tolerance is a share of what was planned, not of what was measured.",
+exercise.mistake("A tolerance is a fraction of the planned number, not of the measured one.",
                  "tolerances[name] * plan → tolerances[name] * measured[name]")  # fmt: skip
-exercise.mistake("The value is a share of what was planned, not of what was measured.",
+exercise.mistake("The value is a fraction of the planned number, not of the measured one.",
                  "difference / plan → difference / measured[name] if measured[name] else -math.inf")  # fmt: skip
-exercise.mistake("Shares are of what was planned, not of what was measured.",
+exercise.mistake("Both fractions are of the planned number, not of the measured one.",
                  "tolerances[name] * plan → tolerances[name] * measured[name]",
                  "difference / plan → difference / measured[name] if measured[name] else -math.inf")  # fmt: skip
-exercise.mistake("Shares are of what was planned, not of what was measured.",
+exercise.mistake("Both fractions are of the planned number, not of the measured one.",
                  f"{OFF} → abs(1 - plan / measured[name]) > tolerances[name]", "difference / plan → 1 - plan / measured[name]")  # fmt: skip
 exercise.mistake("Keep the sign: less than planned is negative.", "difference / plan → abs(difference) / plan")
 exercise.mistake("The sign is turned around: less than planned is negative.", "difference / plan → -difference / plan")
-exercise.mistake("The value is a share: divide by what was planned.", "difference / plan → difference")
+exercise.mistake("The value is a fraction: divide by the planned number.", "difference / plan → difference")
 exercise.mistake("Your result is measured ÷ planned: 1 would be as planned.", "difference / plan → measured[name] / plan")
-exercise.mistake("A share, not percent: 0.02 stands for 2%.", "difference / plan → 100 * difference / plan")
-exercise.mistake("The value is the share in which the two differ, not what was measured.",
+exercise.mistake("A fraction, not percent: 0.02 stands for 2%.", "difference / plan → 100 * difference / plan")
+exercise.mistake("The value is the relative difference, not the measured number.",
                  "difference / plan → measured[name]")  # fmt: skip
 exercise.mistake("*More* than its tolerance: at the edge a number isn't off, and an equal one never is.",
                  f"{OFF} → not abs(difference) < tolerances[name] * plan")  # fmt: skip
-exercise.mistake("Only those are wanted that are off by more than their tolerance.", f"{OFF} → True")
-exercise.mistake("A tolerance is a share of the plan: compare like with like.", "tolerances[name] * plan → tolerances[name]")
+exercise.mistake("Return only the numbers that are off by more than their tolerance.", f"{OFF} → True")
+exercise.mistake("A tolerance is a fraction of the plan: compare like with like.", "tolerances[name] * plan → tolerances[name]")
 exercise.mistake("Rounding decides here: 110 / 100 - 1 is a little more than 0.1.",
                  f"{OFF} → not abs(measured[name] / plan - 1) <= tolerances[name]")  # fmt: skip
 exercise.mistake("Rounding decides here, and NaN isn't found: every comparison with it is False.",
@@ -163,12 +163,12 @@ exercise.mistake("NaN is off as well, and every comparison with it is False.",
                  f"{OFF} → abs(difference) > tolerances[name] * plan")  # fmt: skip
 
 # %% mistake: a list
-# says: Return a dict: each name with its share.
+# says: Return a dict: each name with its relative difference.
 def discrepancies(planned, measured, tolerances):
     return [n for n, p in planned.items() if n not in measured or not abs(measured[n] - p) <= tolerances[n] * p]
 
 # %% mistake: nothing measured counts as 0
-# says: What was not measured has no share: its value is None.
+# says: A number that wasn't measured has no difference: its value is None.
 def discrepancies(planned, measured, tolerances):
     differences = {n: measured.get(n, 0) - p for n, p in planned.items()}
     return {n: d / planned[n] for n, d in differences.items() if not abs(d) <= tolerances[n] * planned[n]}

@@ -7,10 +7,11 @@ from autograder.authoring.strategies import any_of
 exercise = Exercise("Write down the passes: which tokens enter, at which positions, and what does the cache have by then?")
 
 
-def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", device="cpu", seed=4):
+def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", device="cpu", seed=4, again=False, recording=True):
     """What is written by a small model of our own, and all that goes in and out meanwhile.
 
-    The model has the parts of the capstone's and no forward pass.
+    The model has the parts of the capstone's and no forward pass. ``again``: it has written before. Without
+    ``recording`` the caller has switched gradients off.
     """
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -44,22 +45,28 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
         for name, p in model.named_parameters():  # a large shift would decide alone what comes next
             p.copy_(torch.randn(p.shape, generator=generator, dtype=torch.float64) * (0.2 if "bias" in name else 1))
     model = model.to(device)
-    matrices = {p.untyped_storage()._cdata: n for n, p in model.blocks.named_parameters() if p.dim() == 2}
-    rows = dict.fromkeys(matrices.values(), 0)
-    asked, recorded = [], []
+    matrices = {p.untyped_storage()._cdata: (n, p.numel()) for n, p in model.blocks.named_parameters() if p.dim() == 2}
+    rows = {name: 0.0 for name, _ in matrices.values()}
+    asked, recorded, odd = [], [], set()
 
     class Watch(TorchDispatchMode):
-        """Counts the rows that each matrix of a layer multiplies."""
+        """Counts the rows that each matrix of a layer multiplies, and sees what is stored or mixed in a wrong way."""
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
             given = [x for x in args if isinstance(x, torch.Tensor)]
             if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.bmm, torch.ops.aten.addmm, torch.ops.aten.linear):
                 for x in given:
-                    name = matrices.get(x.untyped_storage()._cdata)
+                    name, whole = matrices.get(x.untyped_storage()._cdata, ("", 0))
                     others = [y for y in given if y is not x]
-                    if name is not None and others:
+                    if whole and others:  # a slice of a matrix counts for what it is of it
                         inputs = width * (4 if name.endswith("down.weight") else 1)
-                        rows[name] += others[-1].numel() // inputs
+                        rows[name] += others[-1].numel() // inputs * x.numel() / whole
+            stores = func._schema.name in ("aten::copy_", "aten::index_copy_", "aten::index_put_", "aten::scatter_")
+            if stores and given[0].is_floating_point() and given[0].dtype != model.tokens.weight.dtype:
+                odd.add("dtype")
+            away = [x.device.type != device for x in given if x.dim()]
+            if any(away) and not all(away) and func._schema.name != "aten::copy_":
+                odd.add("device")
             return func(*args, **(kwargs or {}))
 
     def pick(scores):
@@ -71,6 +78,9 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
         return x
 
     given_ids = ids.to(device, copy=True)
+    if again:
+        student.generate(model, heads, given_ids, count, lambda scores: scores.argmin(dim=-1))
+    torch.set_grad_enabled(recording)
     with torch.autograd.graph.saved_tensors_hooks(kept, lambda x: x), Watch():
         result = student.generate(model, heads, given_ids, count, pick)
     gradients = torch.is_grad_enabled()
@@ -80,13 +90,18 @@ def write(student, ids, count, heads, size, blocks, places=24, dtype="float64", 
         "ids afterwards": given_ids,
         "logits that pick gets": [x.detach() for x in asked],
         "calls of pick": len(asked),
-        "rows that a layer's matrix multiplies": max(rows.values(), default=0),
+        "something is stored in another dtype": "dtype" in odd,
+        "something is on another device": "device" in odd,
+        "rows that a layer's matrix multiplies": round(max(rows.values(), default=0), 6),
         "kept for a backward pass": bool(recorded) or any(x.requires_grad for x in asked),
         "gradients are recorded afterwards": gradients,
     }
 
 
-WRITTEN = ("result", "ids afterwards", "logits that pick gets")
+WRITTEN = (
+    "result", "ids afterwards", "logits that pick gets", "something is stored in another dtype",
+    "something is on another device",
+)
 ONCE = ("calls of pick", "rows that a layer's matrix multiplies")
 RECORDED = ("calls of pick", "kept for a backward pass", "gradients are recorded afterwards")
 
@@ -133,10 +148,12 @@ exercise.requirement(
         given(ids([1, 4], [0, 6]), 2, 3, 2, 1, says=f"[[1, 4], [0, 6]] continued by 2 tokens, {A_MODEL}, with one layer and 3 heads"),
         given(ids([5, 3]), 0, 2, 2, 1, says=f"[[5, 3]] continued by no token, {A_MODEL}"),
         given(ids([5], [3]), 2, 2, 2, 1, 24, "bfloat16", "meta", says="[[5], [3]] continued by 2 tokens, by a bfloat16 model on the meta device"),
+        given(ids([2, 6]), 2, 2, 2, 1, again=True, says=f"[[2, 6]] continued by 2 tokens for the second time, {A_MODEL}"),
     ],
     edges={
         **rare,
         "nothing to write": given(ids([5], [6]), 0, 2, 2, 1),
+        "another text before": given(ids([1, 4], [0, 6]), 3, 2, 2, 2, again=True),
         "float32": given(ids([1, 4, 2]), 3, 2, 2, 2, 24, "float32"),
         "float16, on another device": given(ids([1, 4, 2]), 3, 2, 2, 2, 24, "float16", "meta"),
     },
@@ -158,15 +175,16 @@ exercise.requirement(
     hint="The first pass gets the prompt, every other one the newest column.",
 )
 exercise.requirement(
-    "nothing is recorded for a backward pass, and recording is on again afterwards",
+    "nothing is recorded for a backward pass, and afterwards recording is as it was before",
     points=0.5,
     probe=write,
     rules=only(*RECORDED),
     visible=[
         given(ids([1, 4]), 2, 2, 2, 1, says=f"2 tokens, {A_MODEL}: what is recorded?"),
         given(ids([1, 4]), 0, 2, 2, 1, says="no tokens: what is recorded?"),
+        given(ids([1, 4]), 2, 2, 2, 1, recording=False, says="2 tokens, for a caller who has switched recording off"),
     ],
-    edges=rare,
+    edges=rare | {"a caller without gradients": given(ids([3], [1]), 3, 2, 3, 2, recording=False)},
     domain=runs(),
     hint="torch.no_grad() is for this.",
 )
@@ -187,7 +205,7 @@ exercise.mistake("A token sees no later ones: the prompt needs the causal mask, 
 exercise.mistake("With is_causal=True, PyTorch puts the new token at the first position, where it sees only the first key.",
                  "attn_mask=seen → is_causal=True")  # fmt: skip
 exercise.mistake("A token sees itself as well as those before it.", ".tril(start) → .tril(start - 1) | (torch.arange(end, device=q.device) == 0)")
-exercise.mistake("The whole text passes through the layers each time: with a cache, only what is new has to.",
+exercise.mistake("The whole text passes through the layers each time: with a cache, only the new tokens have to.",
                  "new, start = ids, 0 → pass", f"{PASS} → {PASS}\n            {CACHES}\n            new, start = ids, 0")  # fmt: skip
 exercise.mistake("The last new token is processed as well, although nobody asks what follows it.",
                  f"{PASS} → for step in range(count + 1 if count else 0):",
@@ -219,11 +237,18 @@ exercise.mistake("Your result has one token too many.", "range(count) → range(
 exercise.mistake("Your code stops one token early.", "range(count) → range(count - 1)")
 exercise.mistake("Everything is recorded for a backward pass, in every call: memory fills up.", "with torch.no_grad(): → if True:",
                  "[:, :, start:end] = k → [:, :, start:end] = k.detach()", "[:, :, start:end] = v → [:, :, start:end] = v.detach()")  # fmt: skip
-exercise.mistake("Gradients stay switched off for everybody who comes later.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
-exercise.mistake("Leave the ids that you were given: these have grown in place.",
+exercise.mistake("Gradients stay switched off after your function has returned.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
+exercise.mistake("If the caller had switched recording off, it's on afterwards: leave it as it was.", "    return ids → torch.set_grad_enabled(True)\n    return ids")
+exercise.mistake("Don't change the ids that you were given: they have grown in place.",
                  "new, start = ids, 0 → new, start, old = ids.clone(), 0, ids",
                  "    return ids → return old.resize_(ids.shape).copy_(ids)")  # fmt: skip
 exercise.mistake("The cache has to be in the dtype of the model, and on its device.", "table.dtype, table.device → torch.float64, torch.device('cpu')")
+exercise.mistake("The cache has to be in the dtype of the model: another one only costs memory.", "table.dtype, table.device → torch.float64, table.device",
+                 "self.keys[:, :, :end], self.values[:, :, :end] → self.keys[:, :, :end].to(q.dtype), self.values[:, :, :end].to(q.dtype)")  # fmt: skip
+exercise.mistake("Begin each text with empty caches: these still hold the keys and values of the last one.",
+                 f"{CACHES} → made = [KVCache(*sizes, table.dtype, table.device) for _ in model.blocks]\n    caches = model.__dict__.setdefault('kept', made)",
+                 "ids.shape[1] + count → 8 * (ids.shape[1] + count)")  # fmt: skip
+exercise.mistake("The positions have to be on the model's device.", "model.places.weight[start:end] → model.places(torch.arange(start, end))")
 exercise.mistake("The vector of a token is in the row of its id.", "model.tokens(new) → model.tokens((new + 1) % len(table))")
 
 # %% mistake: attention over the newest keys alone

@@ -65,7 +65,7 @@ exercise.mistake("The matrix `out` is missing: each layer has one.", f"{both} la
 exercise.mistake("up and down are four times as wide on one side: 4d, not d.", f"{both} layers * 6 * width**2")
 exercise.mistake("Attention multiplies too, though it has no weights: its FLOPs are missing.",
                  f"{FLOPS} → 6 * (matrices + table)")  # fmt: skip
-exercise.mistake("6 FLOPs for every parameter is a rule of thumb: what is only looked up, or a norm, multiplies nothing; "
+exercise.mistake("6 FLOPs for every parameter is a rule of thumb: tables that are only looked up multiply nothing, and neither do norms; "
                  "and attention is missing.",
                  f"{FLOPS} → 6 * (matrices + table + context * width + norms)")  # fmt: skip
 exercise.mistake("A weight counts if it multiplies: the positional embedding is only looked up, and norms are elementwise.",
@@ -77,7 +77,7 @@ exercise.mistake("The token embedding multiplies as well, at the output: it is t
 exercise.mistake("The token embedding multiplies once; at the input it is only looked up.",
                  "6 * (matrices + table) → 6 * (matrices + 2 * table)")  # fmt: skip
 exercise.mistake("Attention has a backward pass too, twice its forward pass.", "12 * layers * width → 4 * layers * width")
-exercise.mistake("Your result is attention's backward pass alone: its forward pass comes on top.",
+exercise.mistake("Your result is attention's backward pass alone: add its forward pass.",
                  "12 * layers * width → 8 * layers * width")  # fmt: skip
 exercise.mistake("Attention multiplies twice: queries with keys, and the weights of attention with values.",
                  "12 * layers * width → 6 * layers * width")  # fmt: skip
@@ -87,7 +87,7 @@ exercise.mistake("Every layer has attention.", "12 * layers * width → 12 * wid
 exercise.mistake("Your result is attention's FLOPs for all tokens of a sequence; the exercise asks for one token.",
                  "12 * layers * width * context → 12 * layers * width * context**2")  # fmt: skip
 exercise.mistake("Your result is the forward pass alone; the backward pass costs twice as much again.", f"{FLOPS} → ({FLOPS}) // 3")
-exercise.mistake("Your result is the backward pass alone; the forward pass comes on top.", f"{FLOPS} → ({FLOPS}) // 3 * 2")
+exercise.mistake("Your result is the backward pass alone; add the forward pass.", f"{FLOPS} → ({FLOPS}) // 3 * 2")
 exercise.mistake("A multiplication and an addition are 2 FLOPs.", f"{FLOPS} → ({FLOPS}) // 2")
 exercise.mistake("Your result is for a whole sequence; the exercise asks for one token.", f"{FLOPS} → context * ({FLOPS})")
 
