@@ -13,6 +13,8 @@ LISTEN = """root => {
   root.heard = [];
   root.addEventListener("course-frame", (event) => root.heard.push(event.detail));
 }"""
+# Sets a control as if by hand.
+PUT = "(control, value) => { control.value = value; control.dispatchEvent(new Event('input')); }"
 # How the drawing in the page differs from the one in the frame: a page is changed piece by piece. "" if not at all.
 SHOWN = """root => {
   const made = new DOMParser().parseFromString(root.frame.svg, "image/svg+xml").documentElement;
@@ -32,14 +34,17 @@ def moves(root: Locator, page: Page) -> Iterator[tuple[str, dict[str, Any], dict
     """
     root.scroll_into_view_if_needed()
     root.evaluate(LISTEN)
+    last: dict[str, Any] = {}
 
     def answer(what: str, act: Any) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        nonlocal last
         before = root.evaluate("root => root.heard.length")
         act()
         page.wait_for_function(
             "([root, n]) => root.heard.length > n", arg=[root.element_handle(), before], timeout=WAIT
         )
         heard = root.evaluate("root => root.heard.at(-1)")
+        last = heard["answer"]
         return what, heard["asked"], heard["answer"]
 
     names = root.locator(".course-control :is(input, select)").evaluate_all("all => all.map(each => each.name)")
@@ -47,16 +52,16 @@ def moves(root: Locator, page: Page) -> Iterator[tuple[str, dict[str, Any], dict
         control = root.locator(f":is(input, select)[name='{name}']")
         if not control.count():  # another control's move has taken it away
             continue
-        kind = control.evaluate("e => e.type")
+        kind, first = control.evaluate("e => e.type"), control.evaluate("e => e.value")
         control.focus()
         if kind == "range":
-            last = int(control.get_attribute("max") or 0)
-            if not last:
+            end = int(control.get_attribute("max") or 0)
+            if not end:
                 continue
-            step = "ArrowLeft" if int(control.input_value()) == last else "ArrowRight"
+            step = "ArrowLeft" if int(control.input_value()) == end else "ArrowRight"
             yield answer(f"{name} by keyboard", lambda step=step: page.keyboard.press(step))
             for key in ("End", "Home"):
-                goal = "0" if key == "Home" else str(last)
+                goal = "0" if key == "Home" else str(end)
                 if control.input_value() != goal:
                     yield answer(f"{name} by {key}", lambda key=key: page.keyboard.press(key))
             box = control.bounding_box()
@@ -80,6 +85,9 @@ def moves(root: Locator, page: Page) -> Iterator[tuple[str, dict[str, Any], dict
             before = control.input_value()
             yield answer(f"{name}: nonsense", lambda c=control: c.fill("½ of it"))
             yield answer(f"{name} as before", lambda c=control, text=before: c.fill(text))
+        if last["problem"]:  # the next control moves from where there is a picture
+            back = PUT if kind != "select-one" else PUT.replace("input", "change")
+            yield answer(f"{name} as before", lambda c=control, v=first, put=back: c.evaluate(put, v))
     buttons = root.locator(".course-front [role=button]")
     for button in buttons.all()[:3]:
         yield answer("a button by mouse", lambda b=button: b.click())
