@@ -431,9 +431,9 @@ does it call wasted at Llama 3.1 8B's ratio? And how far from 20 can you go befo
 """
 
 # %%
-from course_utils.explorers import compute_optimal
+from course_utils.explorers import model_or_data
 
-compute_optimal.explore(5e23, ratio=20)
+model_or_data.explore(5e23, ratio=20)
 
 # %% [markdown]
 r"""

@@ -6,10 +6,10 @@ r"""
 
 > **How does a shape map to memory, and why are some operations free?**
 
-Some operations give you a new tensor without moving a byte. Others make a copy, which takes up the same number of bytes
-again and takes time to move them. In code the two look alike, and some methods do one or the other depending on their
-input. In this lecture you'll turn 8 MB of tokens into a tensor of a billion elements at no cost, and you'll learn which
-innocent-looking call would make you pay for it.
+Some operations give you a new tensor without moving a byte. Others make a copy, which needs memory of its own and takes
+time to make. In code the two look alike, and some methods do one or the other depending on their input. In this lecture
+you'll turn 8 MB of tokens into a tensor of a billion elements at no cost, and you'll learn which innocent-looking call
+would make you pay for it.
 """
 
 # %%
@@ -24,6 +24,7 @@ from torch import Tensor
 
 from course_utils import device as devices
 from course_utils import memory, plots, timing
+from course_utils.facts import FACTS
 from course_utils.predict import reconcile
 from course_utils.progress import show_progress
 from course_utils.units import format_bytes, readable
@@ -75,16 +76,16 @@ plots.show(
 
 # %% [markdown]
 r"""
-A tensor doesn't have to start at slot 0. One that holds only part of a matrix starts wherever the first element of that
-part is. The slot of a tensor's first element is its **storage offset**. Here's the complete rule, for any tensor:
+A tensor doesn't have to start at slot 0. If it contains only part of a matrix, it starts wherever the first element of
+that part is. The slot of a tensor's first element is its **storage offset**. Here's the complete rule, for any tensor:
 
 $$\text{slot} = \text{offset} + \sum_i \text{index}_i \cdot \text{stride}_i$$
 
-> **Trap: the forgotten offset.** You may see this formula without the offset. It works as long as all examples start at
-> slot 0.
+> **Trap: the forgotten offset.** You may see this formula without the offset. That version works only for tensors that
+> start at slot 0.
 
-**Predict.** Take the lower right corner, `corner = x[1:, 2:]`. Which slot of the storage holds
-`corner[1, 0]`? Find it in the picture above, then with the formula.
+**Predict.** Take the lower right corner, `corner = x[1:, 2:]`. Which slot of the storage holds `corner[1, 0]`? Use the
+formula, then check your answer in the picture above.
 """
 
 # %%
@@ -125,8 +126,8 @@ r"""
 
 Write `storage_index(x, index)`. It returns the number of the slot that holds `x[index]`. `index` contains one integer
 for each dimension of `x`. As in Python, −1 means the last position along its dimension, and an index out of range
-raises `IndexError`. Work it out from the metadata of `x` alone (its shape, strides and offset); don't make another
-tensor from it (indexing `x` would make one).
+raises `IndexError`. Use only the metadata of `x` (its shape, strides and offset), and don't make another tensor from
+`x` (indexing it would make one).
 """
 
 
@@ -331,16 +332,15 @@ assert x.clone().untyped_storage().data_ptr() != start  # another storage, with 
 
 # %% [markdown]
 r"""
-*Try it yourself:* is `x.diagonal()` a view? Guess its stride first. Is `x.flip(0)` one? (PyTorch has no negative
-strides.)
+*Try it yourself:* is `x.diagonal()` a view? Guess its stride first. Is `x.flip(0)`? (PyTorch has no negative strides.)
 
 ### Exercise 3.2 · One storage or two? &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `shares_storage(a, b)`. It returns `True` if the two tensors use the same storage, whether or not they use the
 same slots of it. They may differ in shape, strides and dtype. There's one special case: a tensor created empty, like
-`torch.empty(0)`, has a storage of 0 bytes whose address is 0. Here a storage of 0 bytes never counts as shared, so
-return `False` for it, even if `b` is a view of `a` or is `a` itself. Neither tensor is on the "meta" device. Don't change `a`
-or `b`.
+`torch.empty(0)`, has a storage of 0 bytes whose address is 0. In this exercise a storage of 0 bytes never counts as
+shared: return `False` if `a` or `b` has one, even if `b` is a view of `a` or is `a` itself. Neither tensor is on the
+"meta" device. Don't change `a` or `b`.
 """
 
 
@@ -450,14 +450,14 @@ assert torch.empty_strided((0, 3), (5, 7)).is_contiguous()  # no elements
 
 # %% [markdown]
 r"""
-*Try it yourself:* for which of `x[::2]`, `x[:2]`, `x[:, 2]`, `x[2]` is `is_contiguous()` true? Say why, then
-check.
+*Try it yourself:* for which of `x[::2]`, `x[:2]`, `x[:, 2]`, `x[2]` is `is_contiguous()` true? Decide, and say why,
+before you check.
 
 ### Exercise 3.4 · In order, without gaps? &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `is_contiguous(shape, strides)`. It says whether a tensor with these sizes and strides is contiguous: whether its
-elements are in row-major order without gaps, allowing for both exceptions above. Work it out from the numbers without
-making a tensor.
+Write `is_contiguous(shape, strides)`. It returns `True` if a tensor with these sizes and strides is contiguous (its
+elements are in row-major order without gaps, allowing for both exceptions above), and `False` otherwise. Compute the
+answer from the numbers, without making a tensor.
 """
 
 
@@ -491,8 +491,9 @@ copy first, use a slower path, or raise an error.
 
 ## 4 · When can a shape change without a copy?
 
-`view` promises not to copy. So it must find strides for the new shape, and sometimes there aren't any. If you flatten a
-transpose, row-major order visits slots 0, 4, 8, 12, 1, 5, …, and no single stride produces that sequence.
+`view` promises not to copy. So it must find strides for the new shape, and sometimes there aren't any. Try to flatten
+the transpose of our 4 × 4 matrix: in row-major order its elements are in slots 0, 4, 8, 12, 1, 5, …, and no single
+stride produces that sequence.
 """
 
 # %% tags=["item-28"]
@@ -508,7 +509,7 @@ else:
 # %% [markdown]
 r"""
 Read that message again, slowly: it says *"at least one dimension spans across two contiguous subspaces"*. It doesn't
-say that the tensor isn't contiguous, and that's the point of the next trap.
+say that the tensor isn't contiguous, and the difference matters, as the next trap shows.
 
 > **Trap: contiguous or not?** People say that a non-contiguous tensor can't be viewed. It can, as long as strides for
 > the new shape exist.
@@ -520,8 +521,8 @@ A change of shape can do two things to dimensions:
   last element of the right one: $\text{stride}_i = \text{stride}_{i+1} \cdot \text{shape}_{i+1}$. This is the rule for
   contiguous tensors again, but only for the dimensions that you merge.
 
-A new shape may do both at once. But where two neighboring old dimensions don't merge, there's a boundary between them,
-and no new dimension may cross it.
+A new shape may do both. But if two neighboring dimensions of the old shape don't merge, there's a boundary between
+them, and no dimension of the new shape may cross it.
 """
 
 # %% tags=["error-11"]
@@ -536,8 +537,8 @@ assert x[:, :3].stride() == (4, 1)  # but these do not merge: 4 ≠ 1 · 3
 # %% [markdown]
 r"""
 **Predict.** Let `heads` be `[2, 3, 5, 4]` with strides `(60, 4, 12, 1)`. (You'll meet such a tensor in the next
-lecture, after `transpose(1, 2)` in attention; its dimensions are batch, heads, tokens and features.) We try five
-changes of shape below. How many of them fail?
+lecture, after `transpose(1, 2)` in attention; its dimensions are batch, heads, tokens and features.) For how many of
+these five new shapes does `heads.view` fail?
 
 | | new shape | what it asks for |
 |---|---|---|
@@ -578,8 +579,9 @@ assert 12 != 1 * 4  # D: tokens and features
 
 # %% [markdown]
 r"""
-If no strides fit the new shape, the elements have to move. `contiguous()` makes a copy in row-major order, and every
-`view` of that copy works. If the tensor is already contiguous, it returns *the same tensor*.
+If no strides fit the new shape, the elements have to move. `contiguous()` makes a copy in row-major order, and that
+copy can be viewed as any shape with the same number of elements. If the tensor is already contiguous, it returns *the
+same tensor*.
 """
 
 # %% tags=["item-29"]
@@ -624,17 +626,17 @@ stride_walk.explore("x.T")
 
 # %% [markdown]
 r"""
-*Try it yourself:* let `out = torch.randn(2, 3, 5, 4)` be `[batch, heads, tokens, features]`. The next operation
-needs `[batch, tokens, heads · features]`. Try `out.transpose(1, 2).view(2, 5, 12)`. Do you see why so much
-code says `.transpose(1, 2).contiguous().view(…)`? Now try the same with `heads` in place of `out`. Why does that
-work?
+*Try it yourself:* let `out = torch.randn(2, 3, 5, 4)` be `[batch, heads, tokens, features]`. The next operation needs
+`[batch, tokens, heads · features]`. Try `out.transpose(1, 2).view(2, 5, 12)`. Do you see why so much code says
+`.transpose(1, 2).contiguous().view(…)`? Now try the same with `heads` instead of `out`. Why does that work?
 
 ### Exercise 3.5 · Will `view` work? &nbsp; ★★★ &nbsp; 30 minutes
 
-Write `viewable(shape, strides, new_shape)`. It says whether a tensor with these sizes and strides can be viewed as
-`new_shape` without moving an element. All sizes are integers of at least 0 (there is no −1 here). Return `False` if the
-numbers of elements differ; a tensor without elements can be viewed as any other shape without elements. Dimensions of
-size 1 may appear and disappear freely. Work it out from the numbers without making a tensor.
+Write `viewable(shape, strides, new_shape)`. It returns `True` if a tensor with these sizes and strides can be viewed as
+`new_shape` without moving an element, and `False` otherwise. All sizes are integers of at least 0 (there's no −1 here).
+Return `False` if the numbers of elements differ; a tensor without elements can be viewed as any other shape without
+elements. Dimensions of size 1 may appear and disappear freely. Compute the answer from the numbers, without making a
+tensor.
 """
 
 
@@ -691,7 +693,7 @@ new shape  [4, 6]              cuts into 4, 24 pieces:    2 is not,         not 
 </details>
 
 **Why it matters.** When a `view` fails, you now know more than the error message says: which two dimensions don't
-merge. In attention code the usual mistake is to merge heads with features right after a transpose.
+merge. In attention code, a typical mistake is to merge heads with features right after a transpose.
 
 ## 5 · The cost of copies
 
@@ -721,9 +723,10 @@ print(f"seven views: {views.live} B; three copies: {format_bytes(copies.live)}")
 
 # %% [markdown]
 r"""
-Then the time. We measure three things for matrices of increasing size: the transpose, which is a *view*; a copy of the
-matrix, which reads its elements *in order*; and a copy of its transpose, which reads *across* the rows, one column
-after another. Both copies write into memory that's already allocated, so we measure only the time to move the data.
+Then the time. We measure it for three operations on matrices of increasing size: the transpose, which is a *view*; a
+copy of the matrix, which reads its elements *in order*; and a copy of its transpose, which reads them *by column*: down
+one column, then down the next. Both copies write into memory that's already allocated, so we measure only the time to
+move the data.
 
 **Predict.** The largest matrix below is 4096 × 4096, 64 MiB (on a CUDA GPU 16,384 × 16,384, 1 GiB). How many seconds
 does `x.T` take? You can write `1e-3` for a millisecond.
@@ -739,7 +742,7 @@ if device.type == "cuda":
 sizes = [4 * n * n for n in edges]  # bytes
 threads = torch.get_num_threads()
 torch.set_num_threads(1)  # a second thread waits whenever something else is running on its core
-measured: dict[str, list[float]] = {"view: x.T": [], "copy in order": [], "copy across": []}
+measured: dict[str, list[float]] = {"view: x.T": [], "copy in order": [], "copy by column": []}
 for n in edges:
     x = torch.randn(n, n, device=device)
     target = torch.empty_like(x)
@@ -752,11 +755,11 @@ torch.set_num_threads(threads)
 print(f"{'bytes':>12} " + " ".join(f"{name:>15}" for name in measured))
 for i, size in enumerate(sizes):
     print(f"{size:>12,} " + " ".join(f"{readable(s[i], 's'):>15}" for s in measured.values()))
-view, in_order, across = (seconds[-1] for seconds in measured.values())
+view, in_order, by_column = (seconds[-1] for seconds in measured.values())
 reconcile(f"x.T of {readable(sizes[-1], 'B')}", guess, view, "s")
 moved = 2 * sizes[-1]  # bytes: each is read, and each is written
 print(f"Read and written: {readable(moved / in_order, 'B/s')} in order,", end=" ")
-print(f"{readable(moved / across, 'B/s')} across.")
+print(f"{readable(moved / by_column, 'B/s')} by column.")
 
 assert 10 * view < in_order  # in fact hundreds or thousands of times; ten allows for noise
 
@@ -773,7 +776,7 @@ plots.show(
         title="A view takes the same time at any size; a copy takes longer the more it moves",
     ),
     alt="Time against size, both on logarithmic axes. The view is a flat line at the bottom; "
-    "both copies rise with the size, and the one across lies above the one in order.",
+    "both copies rise with the size, and the copy by column is above the copy in order.",
 )
 
 # %% [markdown]
@@ -782,14 +785,14 @@ The view takes the same time for every size: PyTorch creates a small object and 
 is its bytes (read and written) divided by the bandwidth, once the matrix is large enough. (For small matrices you see
 the overhead of the call and the effect of the caches, which are faster than memory.)
 
-Copying *across* takes longer than copying *in order*, although the number of bytes is the same. That's because a CPU
+Copying *by column* takes longer than copying *in order*, although the number of bytes is the same. That's because a CPU
 doesn't read single numbers from memory. It reads a **cache line**, a block of 64 bytes on most CPUs, even if you asked
 for only one number in it. If you walk along a row, you use the whole line. If you walk down a column of a large matrix,
 you use only one number from each line, and by the time you come back for its neighbor, the line may have been evicted
-from the cache. Programs that transpose a matrix therefore work on one small rectangular block, or *tile*, at a time.
-PyTorch's copy of a transpose does so on a CPU (`copy_transpose_valid` in its `Copy.cpp` says when), and the difference
-you see is what remains after this optimization. NVIDIA's GPUs have the same problem: they read memory in blocks of 32
-bytes (CUDA C++ Best Practices Guide).
+from the cache. The remedy is to transpose one small block, or *tile*, of the matrix at a time. On a CPU, PyTorch's copy
+of a transpose does that (see `copy_transpose_valid` in its `Copy.cpp`), and the difference you see is what remains
+after this optimization. NVIDIA's GPUs have the same problem: they read memory in blocks of 32 bytes (CUDA C++ Best
+Practices Guide).
 """
 
 # %%
@@ -805,11 +808,11 @@ they'll be read later.
 *Try it yourself:* predict `(x.T + 1).stride()`, then look. (Elementwise operations choose the order that's fastest to
 read and write. Which one is that here?) What's the layout of `x + x.T`?
 
-### PyTorch beside NumPy
+### PyTorch and NumPy
 
-Like a tensor, an array in NumPy, Python's most common array library, is a block of memory with a shape and strides. So
-an array and a tensor can share memory, and passing data from one library to the other costs nothing. Here's where the
-two agree and where they differ:
+NumPy is Python's array library. Like a tensor, a NumPy array is a block of memory with a shape and strides, so the two
+can share memory, and passing data from one library to the other costs nothing. Here's where they agree and where they
+differ:
 
 | | NumPy | PyTorch |
 |:--|:--|:--|
@@ -821,8 +824,8 @@ two agree and where they differ:
 | backwards, `a[::-1]` | a view with a negative stride | impossible; `flip` copies |
 
 `torch.from_numpy(array)` and `tensor.numpy()` share memory, as does `torch.as_tensor(array)`; `torch.tensor(array)`
-copies. (`numpy()` works only for a tensor on the CPU that isn't set to collect gradients (lecture 06) and whose dtype
-exists in NumPy; `bfloat16` doesn't.)
+copies. `numpy()` works only if the tensor is on the CPU, doesn't require gradients (`requires_grad`, lecture 06), and
+has a dtype that exists in NumPy (`bfloat16` doesn't).
 """
 
 # %% tags=["item-102"]
@@ -875,17 +878,18 @@ assert array[0, 0] == 1  # it isn't shared any more
 
 # %% [markdown]
 r"""
-Sharing is free, but the conversion to float32 makes a copy, and a change in one no longer reaches the other.
+Sharing is free, but the conversion to float32 makes a copy. From then on, the array doesn't change when you write to
+the new tensor.
 
 ## 6 · A billion elements in 8 MB
 
-One function is more general than all of the above. `as_strided(shape, strides)` makes a view of the same storage with
-any shape and any strides you like; it keeps the tensor's offset unless you give another. It does almost no checking: it
+One function is more general than all the others. `as_strided(shape, strides)` makes a view of the same storage with any
+shape and any strides you like; it keeps the tensor's offset unless you give another. It does almost no checking: it
 rejects only negative strides, which PyTorch doesn't have, and elements outside the storage.
 
-Think of a language model's training data as one long sequence of tokens. A *window* is a stretch of tokens of fixed
-length to train on, and one starts at every position that still has enough tokens after it. Here are eight tokens and
-their windows of four:
+Think of a language model's training data as one long sequence of tokens. To train on it, we take *windows* from it:
+stretches of a fixed length. A window can start at every position that still has enough tokens after it. Here are eight
+tokens and their windows of four:
 
 ```
 tokens     0 1 2 3 4 5 6 7
@@ -921,11 +925,11 @@ assert windows.tolist() == [
 in_slot_3 = [(i, j) for i in range(5) for j in range(4) if i + j == 3]
 assert len(in_slot_3) == 4 and windows.numel() == 20
 
-# Place j of a window is in slot 500,000 if the window starts j slots earlier.
+# Position j of a window is in slot 500,000 if the window starts j slots earlier.
 starts = range(1_000_000 - 1_024 + 1)
 in_one_slot = sum(500_000 - j in starts for j in range(1_024))
 reconcile("in slot 500,000", guess, in_one_slot, "elements")
-assert in_one_slot == 1_024  # as many as a window has places
+assert in_one_slot == 1_024  # as many as a window has positions
 
 plots.show(
     plots.storage_layout(
@@ -937,9 +941,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-`as_strided` doesn't stop you from writing, either. PyTorch checks for a stride of 0, like the one that `expand` makes,
-but not for other overlaps. With overlapping windows, a slot is written once for each element that uses it, and its
-final value depends on the order of the writes.
+You can also write to such a view. The operations that refused to write to an expanded tensor (section 2) look only for
+a stride of 0, not for other overlaps. With overlapping windows, a slot is written once for each element that uses it,
+and its final value depends on the order of the writes.
 """
 
 # %%
@@ -960,8 +964,8 @@ assert shared.tolist() != list(range(100, 108))  # some slots were written sever
 r"""
 *Try it yourself:* print `shared`. How many times was each slot written? Compare with the picture.
 
-> **Trap: strides count slots.** The strides count slots of the *storage*, not elements of the tensor. If the tokens are
-> themselves a view with gaps, then with strides of `(1, 1)` you see what's in the gaps.
+> **Trap: strides count slots.** They don't count elements of the tensor. If the tokens are themselves a view with gaps,
+> strides of `(1, 1)` show you what's in the gaps.
 """
 
 # %%
@@ -974,9 +978,9 @@ r"""
 ### Exercise 3.6 · Sliding windows &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `sliding_windows(x, size, dilation)`. It returns all windows of `size` elements of `x`, one per row; the first one
-starts at `x[0]`, and the last one ends with the last element. Within a window, each element is `dilation` places
-after the one before it; by default `dilation` is 1, so they're neighbors. The result must be a view that uses
-the storage of `x` itself, for any one-dimensional `x`, whatever its stride and offset. You may rely on `size` and
+starts at `x[0]`, and the last one ends with the last element. Within a window, the elements are `dilation` apart: if
+one is `x[i]`, the next is `x[i + dilation]`. By default `dilation` is 1. The result must be a view that uses the
+storage of `x` itself, for any one-dimensional `x`, whatever its stride and offset. You may rely on `size` and
 `dilation` being at least 1, and on `x` being long enough for one window.
 """
 
@@ -1003,13 +1007,14 @@ of <code>x</code> to the next?</details>
 <details><summary>Hint 2</summary><code>x.as_strided(shape, strides)</code> keeps the offset of <code>x</code> if you give
 none. How many slots is it to the next element of a window, and how many to the first element of the next window?</details>
 
-**Why it matters.** Convolutions, moving averages, local attention and the sampling of training data all use windows
-over a sequence. (For a dilation of 1, PyTorch has `unfold`.)
+**Why it matters.** Convolutions, moving averages, attention with a window (exercise 1.5) and the sampling of training
+data all use windows over a sequence. (For a dilation of 1, PyTorch has `unfold`.)
 
 ### Everything you wrote, together
 
-Let's make those million tokens and all their windows of 1,024, the context length of a small language model. If each
-element had a slot of its own, as `int64`, the matrix would take 8.18 GB:
+Let's make those million tokens and all their windows of 1,024, which is GPT-2's context length. A model's **context
+length** is the number of tokens that it reads at a time. If each element had a slot of its own, as `int64`, the matrix
+would take 8.18 GB:
 """
 
 # %%
@@ -1017,6 +1022,7 @@ tokens = torch.randint(50_257, (1_000_000,), device=device)  # GPT-2's vocabular
 with memory.track(device) as used:
     windows = sliding_windows(tokens, 1024)
 apparent = windows.numel() * windows.element_size()
+assert FACTS["GPT-2 small context"].value == 1024
 assert windows.shape == (998_977, 1024)
 assert windows.numel() == 1_022_952_448  # a billion elements
 assert apparent == 8_183_619_584  # 8.18 GB …
@@ -1056,6 +1062,11 @@ for size, what in (
 ):
     print(f"{format_bytes(size):>20} {what}")
 
+# %% [markdown]
+r"""
+The longer the windows are, the more of them contain a given token, and the more memory the view saves:
+"""
+
 # %%
 context_sizes = [1, 10, 100, 1_000, 10_000, 100_000]  # tokens in a window
 seeming, real = [], []  # bytes
@@ -1077,7 +1088,7 @@ plots.show(
         title="Longer windows have more elements; the storage stays the same",
     ),
     alt="Bytes against the length of the windows, on logarithmic axes. The bytes that their elements would take "
-    "grows from 8 MB to 720 GB; the storage behind them is 8 MB throughout.",
+    "grow from 8 MB to 720 GB; the storage behind them is 8 MB throughout.",
 )
 
 # %% [markdown]

@@ -390,8 +390,8 @@ names that they share,
 
 $$\text{FLOPs} = 2 \cdot \text{the product of the sizes of all names, each taken once.}$$
 
-A layer of GPT-2 maps vectors of 768 numbers to vectors of 3,072. For a batch of 8 sequences of 1,024 tokens, that takes
-39 GFLOPs:
+In each layer of the smallest GPT-2, one matrix maps vectors of 768 numbers to vectors of 3,072. For a batch of 8
+sequences of 1,024 tokens, that takes 39 GFLOPs:
 """
 
 # %%
@@ -407,7 +407,7 @@ With three or more tensors, PyTorch multiplies two at a time, from left to right
 installed, which looks for a good order). The order matters: if you know a good one, write two einsums. (A single loop
 over all names, with two multiplications and an addition inside, would be even more work.)
 
-**Predict.** One vector of 1,000 numbers is multiplied by a 1000 × 1000 matrix, and the result by another. How many
+**Predict.** A vector of 1,000 numbers is multiplied by one 1000 × 1000 matrix, and the result by another. How many
 times as many FLOPs does it take if you multiply the two matrices first?
 """
 
@@ -493,15 +493,15 @@ width. Can you do both in one pattern?
 
 ### Exercise 4.2 · The mean without the padding &nbsp; ★★☆ &nbsp; 15 minutes
 
-Sentences have different lengths, so in a batch the shorter ones are filled out with *padding*. Write
+Sentences have different lengths, so in a batch the shorter ones are extended with *padding*. Write
 `mean_pool(x, mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is
 `True` where a token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the
 start or in between. The vectors at padded positions must not matter, even if they're NaN or infinite (they may come
-from `torch.empty`, after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`. A
-sentence's real vectors may all be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`, which may
-be `float64`, `float32`, `float16` or `bfloat16`; even in a narrow dtype, it's accurate: computed with enough precision,
-and rounded to that dtype only once, at the end. Gradients flow back to `x`, and those at padded positions are 0. Don't
-change `x` or `mask`.
+from `torch.empty`, after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`; all of a
+sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`, which may be
+`float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be accurate: compute it with enough
+precision, and round it to that dtype only once, at the end. Gradients flow back to `x`, and those at padded positions
+are 0. Don't change `x` or `mask`.
 """
 
 
@@ -529,7 +529,7 @@ positions, and get the count from the mask.</details>
 the right shape, but it depends on which other sentences happened to be in the batch, and no error will tell you. The
 same is true of a loss that is averaged over padding tokens.
 
-Here's one sentence of four tokens, padded with zeros to lengths of 4, 6 and 12:
+Here's one sentence of four tokens, first without padding, then padded with zeros to 6 and to 12 positions:
 """
 
 # %%
@@ -541,7 +541,7 @@ for length in (4, 6, 12):
     naive, pooled = padded.mean(dim=1), mean_pool(padded, real)
     assert torch.allclose(pooled, sentence.mean(dim=1))
     print(
-        f"{length:2} places: without a mask, the mean is {naive.norm() / pooled.norm():.2f} times as long as it should be"
+        f"{length:2} positions: without a mask, the mean is {naive.norm() / pooled.norm():.2f} times as long as it should be"
     )
 
 # %% [markdown]
@@ -629,7 +629,7 @@ assert torch.allclose(old, new, atol=1e-5)
 r"""
 In attention, the heads also have to change places with the tokens: each head is computed separately, so the head
 dimension moves to the front, next to the batch. Here are the vectors of 3 tokens, split into 2 heads of 6 numbers, with
-the shape `[heads, tokens, features]`. The picture draws the storage with one token per row, and head 0 is outlined:
+the shape `[heads, tokens, features]`. The picture shows the storage with one token per row; head 0 is outlined:
 """
 
 # %%
@@ -654,9 +654,9 @@ r"""
 ### Which of them are free?
 
 `rearrange` returns a view if strides can describe the result and a copy otherwise, just like `reshape` (lecture 03).
-Ignore the parentheses and compare the order of the names on the right of the arrow with their order in memory. If the
-names that you *merge* are already neighbors there, in the same order, no copy is needed. Otherwise the numbers have to
-move.
+Moving and splitting dimensions is always free. Merging is free only if the names that you merge are already neighbors
+in memory, in the same order; otherwise the numbers have to move. So for a contiguous `x`, `b t d -> d (b t)` is a view,
+but `b t d -> b (d t)` makes a copy.
 
 **Predict.** Attention returns a contiguous `float32[8, 12, 1024, 64]`: batch, heads, tokens, features. How many bytes
 does `rearrange(out, "b h t e -> b t (h e)")` allocate?
@@ -681,6 +681,8 @@ assert allocated_bytes(x, "b t (h e) -> b t h e", h=12) == 0
 assert allocated_bytes(x, "b t (h e) -> b h t e", h=12) == 0
 assert allocated_bytes(x, "b t d -> (b t) d") == 0
 assert allocated_bytes(x, "b t d -> t b d") == 0
+assert allocated_bytes(x, "b t d -> d (b t)") == 0
+assert allocated_bytes(x, "b t d -> b (d t)") > 0  # neighbors, but in the other order
 assert allocated_bytes(x, "b t d -> t (b d)") > 0  # b and d are not neighbors
 assert allocated_bytes(out, "b h t e -> b t h e") == 0
 
@@ -791,7 +793,7 @@ check("patchify")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The height is (number of rows of patches) × (pixels down a patch). Split it and the
+<details><summary>Hint 1</summary>The height is (number of rows of patches) × (height of a patch in pixels). Split it and the
 width, then decide in which order the six names must come.</details>
 <details><summary>Hint 2</summary>In parentheses the last name varies fastest. Which one is that within a patch, and
 which one among the rows and columns of patches? On the way back einops can't infer how many rows of patches there are.</details>
@@ -836,7 +838,8 @@ r"""
 ### What names cost
 
 einops reads a pattern the first time it sees it and remembers what to do (for the same number of dimensions). After
-that, each call checks the sizes and calls PyTorch's own operations, so it does the same work, plus some Python.
+that, each call checks the sizes and calls PyTorch's own operations, so it does the same work as code without names,
+plus a little work in Python.
 
 **Predict.** Splitting the heads by number is `x.view(8, 1024, 12, 64).transpose(1, 2)`. How many times as long does
 `rearrange(x, "b t (h e) -> b h t e", h=12)` take?
@@ -871,9 +874,9 @@ print(f"one product with a 768 × 768 matrix: {readable(product, 's')}")
 
 # %% [markdown]
 r"""
-The names cost a few microseconds per call and, since no number is touched, the same for any size. Compared with the
-matrix products of a layer, which take milliseconds on a CPU, that's nothing. It can matter in a program that makes many
-small calls, such as one that generates text a token at a time.
+The names cost a few microseconds per call. Since einops doesn't touch the numbers, this cost doesn't depend on the size
+of the tensor. Compared with the matrix products of a layer, which take milliseconds on a CPU, that's nothing. It can
+matter in a program that makes many small calls, such as one that generates text a token at a time.
 
 `einops.einsum` calls `torch.einsum`, which you'll meet in other people's code. There, each name is a single letter, the
 pattern comes first, and the arrow may be missing.
@@ -898,14 +901,15 @@ else:
 
 # %% [markdown]
 r"""
-## 6 · Attention, in names
+## 6 · Attention, with names
 
 How can one token use information from the others? In **attention**, each token reads a weighted average of vectors from
 all tokens, itself included, and the weights depend on what those tokens contain. Each token has three vectors: its
 **query** says what it's looking for, its **key** says what it has to offer, and its **value** is what the others
 receive from it. The dot products of a token's query with all the keys are its *scores*. **Softmax** then turns a row of
-scores into positive *weights* that add up to 1: it takes the exponential of each and divides by their sum. The result
-is the average of the values with these weights (here $e$ is the length of a query or key, not Euler's number):
+scores into positive *weights* that add up to 1: it takes the exponential of each score and divides it by the sum of all
+the exponentials. The result is the average of the values with these weights (here $e$ is the length of a query or key,
+not Euler's number):
 
 $$\text{out}_t = \sum_s \text{weight}_{ts} \, v_s, \qquad
 \text{weight}_{ts} = \frac{\exp(q_t \cdot k_s / \sqrt{e})}{\sum_r \exp(q_t \cdot k_r / \sqrt{e})}$$
@@ -931,8 +935,8 @@ r"""
 *Try it yourself:* look at a few other queries: `dots[64:128]`, `dots[128:192]`, … How much does the largest weight
 leave for the others, with and without the scale?
 
-A model computes attention in several *heads* at once, each with its own queries, keys and values (exercise 4.6). For
-each head, there's one score for each pair of tokens.
+A model computes attention in several *heads*, each with its own queries, keys and values (exercise 4.6). For each head,
+there's one score for each pair of tokens.
 
 **Predict.** Llama 3 8B has 32 heads of dimension 128 in each layer. For one text of 8,192 tokens, how many bytes would
 the scores of *one* layer take in `bfloat16` if they were all stored?
@@ -983,12 +987,12 @@ r"""
 ### Exercise 4.5 · Attention &nbsp; ★★☆ &nbsp; 20 minutes
 
 Write `attention(q, k, v, causal)` for any number of leading dimensions, which are the same for `q`, `k` and `v`. Scale
-the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal`, the queries are the last `t` of the `s`
-positions (t ≤ s), and each sees the keys up to its own position, itself included. The scores may be large, including
-those that the mask hides. Every score and every weight fits into the dtype, but the exponential of a score, such as
-`exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a mask, must be on the device of `q`:
-`device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has the dtype of
-`q`, `k` and `v`, gradients flow back to all three, and you don't change them.
+the scores by $1/\sqrt{e}$, where $e$ is the length of a query. If `causal` is true, the queries belong to the last `t`
+of the `s` positions (t ≤ s), and each sees the keys up to and including the one at its own position. The scores may be
+large, including those that the mask hides. Every score and every weight fits into the dtype, but the exponential of a
+score, such as `exp(100_000)`, may not (`softmax` can handle that). Anything you create, such as a mask, must be on the
+device of `q`: `device=q.device`. (The test uses the meta device to check this, so you don't need a GPU.) The result has
+the dtype of `q`, `k` and `v`, gradients flow back to all three, and you don't change them.
 """
 
 
@@ -1090,7 +1094,9 @@ model.
 Let's make two heads do something that we can see. We take six words and give each token a vector of 12 numbers. The
 first 6 say which word it is (one-hot: a single 1 among zeros; there are four different words, so two of the six are
 always 0), and the other 6 give its position in the same way. Head 0 should look for the same word, and head 1 for the
-previous position. We don't train anything: we write the weights by hand, with a name for each dimension.
+previous position. We don't train anything: we write the weights by hand, with a name for each dimension. A factor of 40
+(`sharp`) makes the scores so large that softmax gives nearly all the weight to the keys with the highest score.
+Attention is causal, as in a language model.
 """
 
 # %%
@@ -1101,7 +1107,7 @@ position = torch.eye(6)
 x = rearrange([which.float(), position], "kind t number -> 1 t (kind number)")
 assert x.shape == (1, 6, 12)  # batch, tokens, d
 
-sharp = 40.0  # large scores, so that softmax picks almost only the best keys
+sharp = 40.0
 asks = torch.zeros(2, 6, 2, 6)  # kind, number, head, e
 offers = torch.zeros(2, 6, 2, 6)
 asks[0, :, 0] = sharp * torch.eye(6)  # head 0 looks for its own word …
@@ -1113,8 +1119,7 @@ wq, wk = (rearrange(w, "kind number h e -> (kind number) (h e)") for w in (asks,
 
 # %% [markdown]
 r"""
-**Predict.** In head 0, the second "to" finds its word at two positions: at the first "to", and at itself. What share of
-its attention goes to the first "to"?
+**Predict.** In head 0, what share of its attention does the second "to" give to the first "to"?
 """
 
 # %%
@@ -1122,7 +1127,7 @@ guess = None  # between 0 and 1
 
 # %%
 q, k = split_heads(x @ wq, 2), split_heads(x @ wk, 2)
-# With the identity matrix in place of the values, the result is the weights themselves.
+# With the identity matrix instead of values, the result is the weights themselves.
 identity = repeat(torch.eye(6), "s f -> 1 h s f", h=2)
 weights = attention(q, k, identity, causal=True)
 second_to = weights[0, 0, 4]  # batch 0, head 0, query 4
@@ -1176,10 +1181,10 @@ plots.show(
 
 # %% [markdown]
 r"""
-One head finds *where this word occurred before*; the other looks *one step back*. Put a head that looks one step back
-in one layer, and in a later layer a head that looks for earlier occurrences, and the model can find what *followed*
-this word last time and predict it again. Trained models do develop such pairs; the later head is called an induction
-head (Olsson and others, 2022, "In-context Learning and Induction Heads").
+One head finds *where this word occurs*, up to and including its own position; the other looks *one step back*. Put a
+head that looks one step back in one layer, and in a later layer a head that looks for earlier occurrences, and the
+model can find what *followed* this word last time and predict it again. Trained models do develop such pairs; the later
+head is called an induction head (Olsson and others, 2022, "In-context Learning and Induction Heads").
 
 *Try it yourself:* set `sharp = 4.0` and run the cells again. (The asserts will fail, because the attention is then less
 concentrated.) Then make head 1 look two steps back.
@@ -1253,8 +1258,8 @@ print("outputs that change with token 0, 1, …:", mine.sum(dim=0).tolist())
 # %% [markdown]
 r"""
 Not a single bit leaks: a weight of exactly 0 times any finite number adds exactly nothing. And what about the
-transposed mask that lecture 01 warned you about? It runs, its result has the right shape, and every token except the
-last reads the answer from the future.
+transposed mask that lecture 01 warned you about? With that mask the code still runs and the result has the right shape,
+but every token except the last reads the answer from the future.
 """
 
 # %%

@@ -97,8 +97,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger one, whose size depends on your device: 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 2.1 GFLOPs on a
-CPU.
+Here's a larger multiplication, whose size depends on your device: 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 2.1
+GFLOPs on a CPU.
 """
 
 # %% tags=["item-51", "item-52"]
@@ -120,8 +120,8 @@ assert 2 * 512 * 1_024 * 2_048 == 2_147_483_648  # the CPU's: 2.1 GFLOPs
 
 # %% [markdown]
 r"""
-At its bfloat16 peak, an H100 would need nine thousandths of a second for the CUDA size. You, at one operation
-per second, would need 279,000 years.
+At its bfloat16 peak, an H100 would need 9 milliseconds for the CUDA size. You, at one operation per second, would need
+279,000 years.
 
 *Elementwise* operations, such as adding two matrices or applying a ReLU (which sets negative numbers to zero), take
 about one FLOP per element. A matrix multiplication takes $2D$ per element of its result, and $D$ is in the thousands.
@@ -173,9 +173,9 @@ check("matmul_flops")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>How many numbers does the product have, leading dimensions included? What does each of them cost?</details>
-<details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> unpacks a shape, and <code>torch.broadcast_shapes</code> says what shape two sets of batch dimensions broadcast to.</details>
+<details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> unpacks a shape, and <code>torch.broadcast_shapes</code> returns the shape that two sets of batch dimensions broadcast to.</details>
 
-
+**Why it matters.** Nearly all of a model's FLOPs are in such products, and now you can count them before you run anything.
 
 ## 2 · Two FLOPs per parameter and token
 
@@ -250,28 +250,15 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-Attention costs another $T / (6d)$ times what the weights cost. For a width of 4,096 that isn't much at a context of
-2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation may
-skip the scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and
+Attention costs another $T / (6d)$ times what the weights cost. For a width of 4,096 that isn't much at a context length
+of 2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation
+may skip the scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and
 PyTorch's counter include all of it; the paper on FlashAttention-2, a fast implementation of attention, counts half
 (arXiv:2307.08691). Say which convention you use.)
 
-
-
-### Exercise 5.2 · FLOPs of a model &nbsp; ★★★ &nbsp; 20 minutes
-
-Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` layers do when `model(batch)` runs. The
-layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't
-count. Base each layer's count on the vectors that it *actually receives*: there may be any number of leading
-dimensions, or none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`.
-Leave the model as you found it: keep its own hooks (explained below) but leave none of yours, and don't change its
-parameters or any module's mode (training or evaluation; some layers behave differently in the two). (A run may update
-*buffers*, tensors that a module keeps besides its parameters, such as the running mean and variance of a BatchNorm, a
-layer that normalizes its inputs. Those may stay updated.) You may assume that `model(batch)` raises no error and that
-every layer is called as `layer(x)`.
-
-How do you find out when a layer runs? With a *forward hook*: after each use of a module, PyTorch calls it and passes it
-the module, the tuple of its inputs, and its output.
+How can a program find out when a layer runs, and on what? A *forward hook* is a function that you register on a module.
+After each use of the module, PyTorch calls the hook and passes it the module, the tuple of the module's inputs, and the
+module's output.
 """
 
 # %%
@@ -286,6 +273,20 @@ handle.remove()  # from here on, nothing is printed
 layer(torch.zeros(2, 5, 8))
 
 assert not layer._forward_hooks
+
+# %% [markdown]
+r"""
+### Exercise 5.2 · FLOPs of a model &nbsp; ★★★ &nbsp; 20 minutes
+
+Write `model_flops(model, batch)`. It returns the FLOPs that the `nn.Linear` layers do when `model(batch)` runs. The
+layers may be nested in other modules, at any depth. A layer that's used twice counts twice; one that isn't used doesn't
+count. Base each layer's count on the vectors that it *actually receives*: there may be any number of leading
+dimensions, or none, and they may differ from layer to layer. Ignore biases and everything that isn't an `nn.Linear`.
+Leave the model as you found it: keep its own hooks, leave none of yours, and don't change its parameters or any
+module's mode (training or evaluation). (A run may update *buffers*, tensors that a module keeps besides its parameters,
+such as a running mean. Those may stay updated.) You may assume that `model(batch)` raises no error and that every layer
+is called as `layer(x)`.
+"""
 
 
 # %% nbgrader={"grade": false, "grade_id": "model_flops", "locked": false, "schema_version": 3, "solution": true, "task": false}
@@ -477,8 +478,8 @@ Which number should you report?
 - The *spread* tells you whether to believe either. If it's large, find out why and measure again.
 
 On a CPU the work is divided among threads, one per core, and it's done when the *last* of them is done. If another
-program occupies one core, the threads on all the other cores have to wait for the thread on that core. So leave one
-core free, as this notebook does from here on.
+program occupies one core, all the other threads wait for the one on that core. So leave one core free, as this notebook
+does from here on.
 """
 
 # %% tags=["timed"]
@@ -502,7 +503,7 @@ r"""
 
 ### Memory for the result (optional)
 
-*What you time* changes the result, too. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` writes to memory
+The result also depends on *what* you time. `x + 1` has to allocate memory; `torch.add(x, 1, out=y)` writes to memory
 that's already allocated.
 
 **Predict.** For a tensor of 64 MB, how many times as long does `x + 1` take as the version with `out=`?
@@ -601,10 +602,10 @@ and on CUDA it lets the GPU itself record the time (*events*). In your own proje
 ## 4 · What the hardware promises
 
 The peak on a data sheet is calculated, not measured: units × operations per clock cycle × cycles per second. An A100
-has 108 *multiprocessors*, the GPU's equivalent of cores. Each contains **tensor cores**, units that do nothing but
-multiply small matrices. Per cycle, the tensor cores of one multiprocessor together do 1,024 fused multiply-adds on
-16-bit numbers, and its ordinary units do 64 fused multiply-adds on 32-bit numbers. The clock runs at 1.41 GHz. (All of
-this is in NVIDIA's A100 white paper.)
+has 108 *multiprocessors*, each with 64 *CUDA cores* (the small cores of lecture 01) and some tensor cores. **Tensor
+cores** are units that do nothing but multiply small matrices. Per cycle, the tensor cores of one multiprocessor
+together do 1,024 fused multiply-adds on 16-bit numbers, and each CUDA core does one on 32-bit numbers. The clock runs
+at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
 """
 
 # %% tags=["item-48"]
@@ -666,16 +667,16 @@ assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_20
 
 # %% [markdown]
 r"""
-The two H100s differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and, with its lower power limit,
-a lower clock.
+The two H100s in the table differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and, with its lower
+power limit, a lower clock.
 
-The B200 has two data sheets, too. In a DGX server it does 75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200,
-where it gets 1,200 W instead of 1,000, it does 80 and 2,500. CS336 uses both pairs for "a B200": the first in its
-lecture of 2026, the second in the handout of an assignment. With the wrong one, your MFU is off by a tenth.
+The B200 has two data sheets, too. In a DGX server it does 75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200, with
+a higher power limit, it does 80 and 2,500. CS336 uses both pairs for "a B200": the first in its 2026 lecture, the
+second in an assignment handout. With the wrong one, your MFU is off by a tenth.
 
 There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*, which
-is 989 for dense matrices. (Whatever you lose in practice comes on top of that.) The float32 number has no such
-footnote, so don't halve it. It's 67 TFLOP/s; the 67.5 that you may find in code isn't on the data sheet.
+is 989 for dense matrices. The float32 number, 67 TFLOP/s, has no such footnote, so don't halve it. (The 67.5 that you
+may find in code isn't on the data sheet.)
 """
 
 # %% tags=["item-49", "error-32"]
@@ -694,9 +695,9 @@ core picks the two matching inputs and does half of the multiplications, but the
 ### Where sparse weights come from (optional)
 
 Training rarely uses 2:4 sparsity: each step changes all weights, and the backward pass multiplies by the *transposed*
-weights, whose groups of four run along the other dimension. It's mostly used for inference: train a dense model, set
-half of its weights to zero, train a little more to repair the damage, then serve the model (Mishra and others, 2021,
-arXiv:2104.08378).
+weights, whose groups of four run along the other dimension. It's mostly used when training is over (for *inference*,
+lecture 13): train a dense model, set half of its weights to zero, train a little more to repair the damage, then use
+the model (Mishra and others, 2021, arXiv:2104.08378).
 
 
 
@@ -765,10 +766,10 @@ r"""
 
 What does *your* device promise? If it isn't in the course's table, the honest answer is *unknown*.
 
-> **Trap: made-up peaks.** nanoGPT divides by the peak of an A100, whatever card it runs on (`estimate_mfu` in its
-> `model.py`). CS336's lecture returns 1 FLOP/s for a CPU, so the "MFU" of a CPU is its number of FLOP/s, in the
-> billions. If you don't know the peak, measure the fastest multiplication that the device manages, and call it a
-> *measured ceiling*.
+> **Trap: made-up peaks.** Andrej Karpathy's training program nanoGPT calculates MFU with the peak of an A100, whatever
+> card it runs on (`estimate_mfu` in its `model.py`). The code of CS336's lecture returns 1 FLOP/s as the peak of a CPU,
+> so a CPU gets an "MFU" in the billions. If you don't know the peak, measure the fastest multiplication that the device
+> manages, and call it a *measured ceiling*.
 """
 
 # %% tags=["error-14", "error-35", "timed"]
@@ -835,7 +836,7 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-The rule of thumb is lecture 00's: *an MFU of 0.4 to 0.5 is good*, and below 0.2, ask why. Even a multiplication on its
+Lecture 00's rule of thumb applies: *an MFU of 0.4 to 0.5 is good*, and below 0.2, ask why. Even a multiplication on its
 own doesn't reach 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) finds among many
 shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
 
@@ -970,20 +971,19 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-Its share of the time is larger than its share of the work (several times as large, on an idle machine); section 6
-explains why. But first: how large must a multiplication be to be efficient?
+The GELU's share of the time is larger than its share of the work (several times as large, on an idle machine); section
+6 explains why. But first: how large must a multiplication be to be efficient?
 
 ### From tiny to large
 
-The next cell multiplies two $n \times n$ matrices in both dtypes, for increasing $n$. If one of these multiplications
-beats the measured ceiling of section 4, we raise the ceiling.
+The next cell multiplies two $n \times n$ matrices in both dtypes, and doubles $n$ each time: from 32 to 2,048 on a CPU,
+from 256 to 16,384 on a GPU. If a multiplication beats the measured ceiling of section 4, we raise the ceiling.
 
-**Predict.** The smallest matrices are 32 × 32 on a CPU and 256 × 256 on a GPU. What percentage of the peak (or ceiling)
-do they reach in float32?
+**Predict.** Which $n$ is the first to reach half of the peak (or ceiling) in float32?
 """
 
 # %%
-guess = None  # %
+guess = None  # n
 
 # %% tags=["timed"]
 candidates = (256, 512, 1_024, 2_048, 4_096, 8_192, 16_384)
@@ -1011,8 +1011,14 @@ for n in candidates:
 for kind, values in speeds.items():
     ceilings[kind] = max(ceilings[kind], *values)
 
-smallest = speeds[torch.float32][0] / (peaks[torch.float32] or ceilings[torch.float32])
-reconcile(f"float32 at n = {widths_tried[0]}", guess, 100 * smallest, "%")
+half = (peaks[torch.float32] or ceilings[torch.float32]) / 2
+enough = [
+    n for n, rate in zip(widths_tried, speeds[torch.float32], strict=True) if rate >= half
+]
+if enough:
+    reconcile("the first n to reach half in float32", guess, enough[0], "")
+else:
+    print("none of these n reached half in float32")
 
 # %% tags=["timed"]
 findings = []
@@ -1043,9 +1049,9 @@ Small multiplications leave most of the machine idle: each takes a few microseco
 work for all cores. A model of many small layers has a low MFU for this reason alone.
 
 Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
-power limit lowers its clock. On a GPU the next cell shows this with zeros, which take less power because fewer bits
-flip. The gap between the results for random numbers and for zeros is what the power limit costs you; the gap between
-zeros and 100% has other causes, such as the kernel's own overhead.
+power limit lowers its clock. On a GPU the next cell shows this: it multiplies a random matrix by random numbers and
+then by zeros, which takes less power because fewer bits flip. The gap between the two results is what the power limit
+costs you; the gap between zeros and 100% has other causes, such as the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -1082,10 +1088,10 @@ operation is the number of FLOPs it does per byte it moves.
 
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
-The **roofline** of a machine is this minimum plotted against the intensity: a slope, where memory is the limit, and a
-flat part, where arithmetic is (Williams, Waterman and Patterson, 2009). Operations under the slope are
-**memory-bound**; operations under the flat part are **compute-bound**. The two parts meet at the **ridge point**, where
-the intensity equals peak / bandwidth.
+The **roofline** of a machine is the highest rate that it can reach, min(peak, intensity · bandwidth), plotted against
+the intensity: a slope, where memory is the limit, and a flat part, where arithmetic is (Williams, Waterman and
+Patterson, 2009). Operations under the slope are **memory-bound**; operations under the flat part are **compute-bound**.
+The slope and the flat part of a roofline meet at the **ridge point**, where the intensity equals peak / bandwidth.
 
 Take the addition of two float32 tensors. For each element it reads 4 + 4 bytes, writes 4, and does one FLOP, so its
 intensity is 1/12 FLOP per byte. An H100's ridge point is at 20 FLOP per byte in float32, and at 295 in bfloat16.
@@ -1172,10 +1178,9 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 
 # %% [markdown]
 r"""
-In training, thousands of tokens pass through the weights at once, and arithmetic is the limit. When a model *generates*
-text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The GPU then
-spends its time fetching weights, which is why servers combine many users' requests into one batch. (Only the weights
-are shared; each request has its own keys and values.)
+In training, thousands of tokens pass through the weights together, and arithmetic is the limit. When a model
+*generates* text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The
+GPU then spends its time fetching weights, which is why servers combine many users' requests into one batch.
 
 ### From ReLU to matrix multiplication
 
@@ -1190,9 +1195,9 @@ and each result is written once. Vectors have $n$ numbers, matrices $n \times n$
 | GELU of a vector | about $20n$ | $2n$ | $2n$ | about 5 |
 | matrix × matrix | $2n^3$ | $4n^2$ | $2n^2$ | $n/3$ |
 
-The GELU's 20 FLOPs per element are our generous estimate from section 5. For the first four, tensor cores are no help:
-we count them at the peak of an H100's ordinary units in float32, 67 TFLOP/s, where the ridge point is at 20 FLOP per
-byte.
+The GELU's 20 FLOPs per element are our generous estimate from section 5. Tensor cores are no help with the first four
+operations, so we use the float32 peak of an H100's CUDA cores, 67 TFLOP/s; with that peak, the ridge point is at 20
+FLOP per byte.
 
 **Predict.** According to an H100's roofline, how many times as long does a GELU of a large vector take as a ReLU of the
 same vector?
@@ -1232,15 +1237,16 @@ assert intensity_of[f"matmul, n = {matrix:,}"] == matrix / 3
 # %% [markdown]
 r"""
 A ReLU does a twentieth of the FLOPs of a GELU and, by the roofline, isn't any faster: both wait for the same bytes. So
-if you pick an activation function because it takes fewer FLOPs, you save no time. What does save time is moving fewer
-bytes, for instance by computing the GELU in the same kernel as its neighbors (lecture 11).
+choosing the ReLU because it takes fewer FLOPs saves no time. What does save time is moving fewer bytes, for instance by
+computing the GELU in the same kernel as its neighbors (lecture 11).
 
 ### Find the mistake: a bound called MFU
 
-The roofline says how fast an operation *could* be. CS336's lecture of 2026 turns this into a formula for the MFU
-itself, the smaller of 1 and intensity / ridge point. So a large multiplication would have an MFU of 1. You know better:
-the best one that anybody found on an H100 reached 0.80 of the peak (section 5). An MFU is measured, and this is only an
-upper bound. And for a program of several operations, it isn't even a good one. Here it is (the code is ours):
+The roofline says how fast an operation *could* be. CS336's 2026 lecture turns this into a formula for the MFU itself:
+the smaller of 1 and intensity / ridge point. So a large multiplication would have an MFU of 1. You know better: even
+the best one that mamf-finder found on an H100 reached only 0.80 of the peak (section 5). An MFU is measured, and this
+is only an upper bound. And for a program of several operations, it isn't even a good one. Here it is (the code is
+ours):
 """
 
 
@@ -1264,7 +1270,7 @@ An MFU of 1, although nothing is multiplied while the GELU runs!
 
 ### Exercise 5.7 · The highest MFU &nbsp; ★★☆ &nbsp; 5 minutes
 
-Mend the function. Write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
+Fix the function: write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
 roofline allows for a program that runs these operations *one after another*: each begins when the one before it is
 done. `operations` is a list of one or more pairs `(model FLOPs, bytes moved)`. Neither number is negative, and they
 aren't both 0. An operation without model FLOPs takes as long as moving its bytes. `peak` is in FLOP/s and `bandwidth`
@@ -1291,7 +1297,7 @@ r"""
 <details><summary>Hint 2</summary>The seconds of the operations add up. MFU is model FLOPs / seconds / peak.</details>
 
 **Why it matters.** If you add up all FLOPs and all bytes first, the GELU seems to run during the multiplication. It
-doesn't, unless somebody fuses the two.
+doesn't, unless somebody writes one kernel that does both (lecture 11).
 """
 
 # %% tags=["error-34"]
@@ -1302,7 +1308,7 @@ assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch
 
 # %% [markdown]
 r"""
-### From ReLU to matrix-vector product on your machine (optional)
+### From ReLU to a matrix-vector product on your machine (optional)
 
 As long as an operation is memory-bound, its FLOP/s are its intensity times the bandwidth. So the *ratio* of two
 operations' FLOP/s should be the ratio of their intensities, whatever the bandwidth is: 2 for the dot product and the
@@ -1347,8 +1353,8 @@ del v, u, result, square
 r"""
 The dot product and the matrix-vector product may do better than predicted: they hardly write anything, and on a CPU a
 byte written can cost more than a byte read. If the GELU takes about as long as the ReLU, it's memory-bound here, too.
-On a CPU it may take longer. A CPU may do so few of these operations per second, even in relation to its bandwidth, that
-its ridge point for them lies below the GELU's intensity. Even then, expect a factor far below 20.
+On a CPU the GELU may take longer, because a CPU may do so few of these operations per second, relative to its
+bandwidth, that its ridge point for them is below the GELU's intensity. Even then, expect a factor far below 20.
 
 *Try it yourself:* reduce `n` to $2^{16}$, so that everything fits into a cache. Which ratios change, and why?
 
@@ -1436,17 +1442,16 @@ assert math.isclose(
 # %% [markdown]
 r"""
 The addition and the matrix-vector product are near the slope: they're limited by memory and reach a small share of the
-peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy. Half of a copy's
-traffic is writing, which can cost more than reading, and these two operations write a smaller share.) The large
-multiplication should be close to the flat roof. The small one may be far *below* the roofline, because starting it
-takes longer than the work, or above the slope, because 64 × 64 numbers stay in the cache. The roofline model ignores
-both effects.
+peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, which writes a larger
+share of its bytes, and writing can cost more than reading.) The large multiplication should be close to the flat roof.
+The small one may be far *below* the roofline, because starting it takes longer than the work, or above the slope,
+because 64 × 64 numbers stay in the cache. The roofline model ignores both effects.
 
 So *how fast could it be?* As fast as the roofline allows at its intensity. *How fast is it?* That's the filled marker.
 
 Now use the widget below to move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of $m$
-as the number of tokens at once and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be for it to be
-compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
+as the number of tokens processed together and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be for
+it to be compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]

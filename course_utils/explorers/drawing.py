@@ -153,6 +153,16 @@ class Drawing:
         texts = "".join(f'<text x="{_number(x)}" y="{_number(y)}">{html.escape(text)}</text>' for x, y, text in places)
         (self._back if behind else self._front).append(f'<g class="course-numbers">{texts}</g>')
 
+    def letters(
+        self, places: Sequence[float], y: float, letters: str, *, size: float = 11, look: str = "ink", key: str = ""
+    ) -> None:
+        """Letters, each in the middle of its place: one shape, because a text for each would take far more bytes."""
+        if letters:
+            self.shape(
+                "text", letters, x=" ".join(map(_number, places)), y=y, text_anchor="middle", font_size=size,
+                class_=f"t-{look}", data_key=key,
+            )  # fmt: skip
+
     def button(
         self,
         x: float,
@@ -172,7 +182,7 @@ class Drawing:
         self._active = True
         state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
         self._front.append(
-            f'<g role="button" tabindex="0" aria-label="{html.escape(label)}"{state} '
+            f'<g role="button" tabindex="0" data-lm-suppress-shortcuts="true" aria-label="{html.escape(label)}"{state} '
             f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" '
             f'data-key="{html.escape(key or label)}">'
         )

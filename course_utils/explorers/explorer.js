@@ -23,8 +23,11 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   };
   root.classList.remove("course-still");
   root.classList.add("course-explorer");
-  // JupyterLab has shortcuts of its own for arrows and letters; a control that has the focus wants them itself.
-  root.setAttribute("data-lm-suppress-shortcuts", "true");
+  // JupyterLab takes arrows and letters for shortcuts of its own, also from what has the focus, unless that says no
+  // (https://github.com/jupyter-widgets/ipywidgets/issues/3912). Buttons in a drawing come with the attribute.
+  root.addEventListener("focusin", ({ target }) => {
+    if (target.matches("input, select, button")) target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
   const panel = part("panel", "div");
   const title = part("title", "p");
   root.querySelector(":scope > .course-narrow")?.remove();
@@ -403,7 +406,7 @@ function patch(old, fresh) {
 }
 
 // JupyterLab, Notebook, VS Code and Colab: the kernel answers, unless it is busy or another one by now.
-const ASLEEP = "No answer yet. If the kernel was restarted, run this cell again to wake the controls.";
+const ASLEEP = "No answer from the kernel. If it was restarted, run this cell again to wake the controls.";
 
 export default {
   render({ model, el }) {
@@ -422,7 +425,11 @@ export default {
       new Promise((resolve, reject) => {
         number += 1;
         asked.set(number, [resolve, reject]);
-        model.send({ number, ...setting });
+        try {
+          model.send({ number, ...setting });
+        } catch {
+          reject(new Error(ASLEEP)); // its connection is closed
+        }
       });
     const { stop } = mount(root, model.get("frame"), request, ASLEEP);
     return () => {

@@ -206,7 +206,7 @@ class Explorer:
     def _ipython_display_(self) -> None:
         from course_utils.explorers import live
 
-        live.display(self)
+        live.display(self.still(), self.frame)
 
 
 def _table(lines: Sequence[Line]) -> str:

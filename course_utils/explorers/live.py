@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from course_utils.explorers.explorer import WIDE, Explorer
+Frames = Callable[..., dict[str, Any]]
+
 
 # The picture is the output before the widget: where the widget is alive, it would show the same twice. A widget that
 # is not (after a restart of JupyterLab, or in an export) has nothing to show.
@@ -36,12 +38,15 @@ def _widget() -> Any:
         _css = text("explorer.css")
         frame = traitlets.Dict().tag(sync=True)
 
+        def __repr__(self) -> str:
+            return "an explorer"  # not where it is in memory: a second run of a notebook shows the same
+
     return Live
 
 
-def widget(explorer: Explorer) -> Any:
-    """The explorer as a Jupyter widget."""
-    made = _widget()(frame=explorer.frame())
+def widget(frame: Frames) -> Any:
+    """An explorer as a Jupyter widget; ``frame`` is its `Explorer.frame`."""
+    made = _widget()(frame=frame())
     made.add_class("course-live")
 
     def answer(live: Any, message: dict[str, Any], buffers: object) -> None:
@@ -49,8 +54,8 @@ def widget(explorer: Explorer) -> Any:
         collecting = gc.isenabled()
         gc.disable()
         try:
-            frame = explorer.frame(message.get("state"), message.get("moved", ""), message.get("width", WIDE))
-            live.send({"number": message.get("number"), "frame": frame})
+            asked = {name: message[name] for name in ("state", "moved", "width") if name in message}
+            live.send({"number": message.get("number"), "frame": frame(**asked)})
         except Exception as error:
             live.send({"number": message.get("number"), "error": f"{type(error).__name__}: {error}"})
             raise
@@ -62,11 +67,10 @@ def widget(explorer: Explorer) -> Any:
     return made
 
 
-def display(explorer: Explorer) -> None:
-    """Show the picture, and the explorer itself where widgets run."""
+def display(still: str, frame: Frames) -> None:
+    """Show an explorer's picture, and the explorer itself where widgets run."""
     import IPython.display as ipython
 
-    still = f"<style>{text('explorer.css')}{_ONE_OF_BOTH}</style>{explorer.still()}"
-    said = explorer.frame()["finding"]
-    ipython.display({"text/html": still, "text/plain": said}, raw=True)  # type: ignore[no-untyped-call]
-    ipython.display(widget(explorer))  # type: ignore[no-untyped-call]
+    page = f"<style>{text('explorer.css')}{_ONE_OF_BOTH}</style>{still}"
+    ipython.display({"text/html": page, "text/plain": frame()["finding"]}, raw=True)  # type: ignore[no-untyped-call]
+    ipython.display(widget(frame))  # type: ignore[no-untyped-call]

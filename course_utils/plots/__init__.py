@@ -16,7 +16,6 @@ from course_utils.plots.magnitudes import magnitudes
 from course_utils.plots.memory import memory_bar, memory_stacks
 from course_utils.plots.precision import loss_scale, range_histograms
 from course_utils.plots.rates import mfu_curve, mfu_ladder, roofline, timeline
-from course_utils.plots.schedules import pipeline_schedule
 from course_utils.plots.storage import MAX_DIM, MAX_SLOTS, storage_layout
 from course_utils.plots.style import (
     COMPUTE_BOUND,
@@ -41,8 +40,7 @@ __all__ = [
     "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS",
     "MEASURED", "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_layouts",
     "calibration", "curves", "descent", "distributions", "gap_curves", "loss_curves", "loss_scale", "magnitudes",
-    "memory_bar", "memory_stacks", "mfu_curve", "mfu_ladder", "number_lines", "pipeline_schedule",
-    "predicted_vs_measured", "range_histograms", "roofline", "show", "storage_layout", "styled", "through_depth",
-    "timeline", "to_html",
+    "memory_bar", "memory_stacks", "mfu_curve", "mfu_ladder", "number_lines", "predicted_vs_measured",
+    "range_histograms", "roofline", "show", "storage_layout", "styled", "through_depth", "timeline", "to_html",
 ]
 # fmt: on

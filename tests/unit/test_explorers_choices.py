@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from course_utils.cards import ACCELERATORS
-from course_utils.explorers import checkpointing, compute_optimal, decoding, planner
+from course_utils.explorers import checkpointing, decoding, model_or_data, planner
 from course_utils.napkin.inference import Serving, decode_seconds, largest_batch
 from course_utils.napkin.models import PUBLISHED
 from course_utils.units import counted
@@ -13,24 +13,24 @@ from course_utils.units import counted
 
 @pytest.mark.parametrize("budget", [1e19, 5.76e23, 5e26])
 def test_no_ratio_beats_the_best_one(budget: float) -> None:
-    best = compute_optimal.best_ratio(budget)
-    least = compute_optimal.loss(*compute_optimal.divided(budget, best))
+    best = model_or_data.best_ratio(budget)
+    least = model_or_data.loss(*model_or_data.divided(budget, best))
     for factor in (0.01, 0.9, 1.1, 30):
-        assert compute_optimal.loss(*compute_optimal.divided(budget, factor * best)) > least
-    parameters, tokens = compute_optimal.divided(budget, 7)
+        assert model_or_data.loss(*model_or_data.divided(budget, factor * best)) > least
+    parameters, tokens = model_or_data.divided(budget, 7)
     assert 6 * parameters * tokens == pytest.approx(budget) and tokens == pytest.approx(7 * parameters)
 
 
 def test_the_smaller_budget_gives_the_same_loss_at_its_best_ratio() -> None:
-    here = compute_optimal.loss(*compute_optimal.divided(1e24, 2_000))
-    smaller = 1e24 * compute_optimal.enough(1e24, 2_000)
-    best = compute_optimal.divided(smaller, compute_optimal.best_ratio(smaller))
-    assert compute_optimal.loss(*best) == pytest.approx(here)
+    here = model_or_data.loss(*model_or_data.divided(1e24, 2_000))
+    smaller = 1e24 * model_or_data.enough(1e24, 2_000)
+    best = model_or_data.divided(smaller, model_or_data.best_ratio(smaller))
+    assert model_or_data.loss(*best) == pytest.approx(here)
     assert smaller < 0.3 * 1e24
 
 
 def test_chinchilla_is_near_its_own_best() -> None:
-    assert 10 < compute_optimal.best_ratio(5.76e23) < 30
+    assert 10 < model_or_data.best_ratio(5.76e23) < 30
 
 
 def test_no_interval_loses_less_than_the_best_one() -> None:

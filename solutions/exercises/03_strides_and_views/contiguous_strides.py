@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Go from right to left, and carry the number of elements passed so far.")
+exercise = Exercise("Go from right to left, and keep track of the number of elements passed so far.")
 
 
 def strides_of(student, shape):
@@ -27,7 +27,7 @@ def shape(*sizes):
 
 sizes = st.integers(1, 12)
 exercise.requirement(
-    "each dimension steps over all elements to its right, and the last one by 1",
+    "a step along a dimension skips all elements to its right; along the last one, the stride is 1",
     points=0.5,
     visible=[given((2, 3, 4)), given((7,)), given((3, 1, 5)), given(())],
     edges={
@@ -42,7 +42,7 @@ exercise.requirement(
     domain=st.lists(sizes | st.just(1), min_size=1, max_size=6).map(lambda chosen: given(tuple(chosen))),
 )
 exercise.requirement(
-    "from the numbers alone, without a tensor, also for shapes that no machine could hold",
+    "computed from the numbers alone, without a tensor, even for shapes that no machine could hold",
     points=0.5,
     probe=strides_of,
     visible=[shape(10**9, 10**9, 10**9, 10**9), shape(7, 10**9 + 7, 10**9 + 9), shape(2, 3)],
@@ -54,26 +54,26 @@ exercise.requirement(
         "large in front": shape(2**70 + 1, 2),
     },
     domain=st.lists(st.integers(10**9, 10**13), min_size=3, max_size=5).map(lambda chosen: shape(*chosen)),
-    hint="Make no tensor and no float: integers of Python have no limit.",
+    hint="Don't make a tensor or a float: Python's integers have no limit.",
 )
 
 STEP = "strides.append(step)\n        step *= size"
-exercise.mistake("There the first dimension varies fastest; in PyTorch it is the last one.",
+exercise.mistake("In your result the first dimension varies fastest; in PyTorch the last one does.",
                  "reversed(shape): → shape:", "tuple(reversed(strides)) → tuple(strides)")  # fmt: skip
-exercise.mistake("A dimension steps over what is to its right, not over itself: the last stride is 1.",
+exercise.mistake("A step skips what is to the right of its dimension, not the dimension itself: the last stride is 1.",
                  f"{STEP} → step *= size\n        strides.append(step)")  # fmt: skip
-exercise.mistake("The right numbers in the wrong order: the last dimension has the smallest step.",
+exercise.mistake("The numbers are right, but in the wrong order: the last dimension has the smallest stride.",
                  "tuple(reversed(strides)) → tuple(strides)")  # fmt: skip
-exercise.mistake("Each dimension steps over everything to its right, not only over its neighbor.", "step *= size → step = size")
+exercise.mistake("A step skips everything to the right of its dimension, not only the next dimension.", "step *= size → step = size")
 exercise.mistake("Sizes are multiplied, not added.", "step *= size → step += size")
 exercise.mistake("Your result is in bytes; strides count elements.", "step = [], 1 → step = [], 4")
-exercise.mistake("One stride is missing: the last dimension has one too.", "tuple(reversed(strides)) → tuple(reversed(strides))[:-1]")
-exercise.mistake("Your result is the number of elements; the exercise asks for the steps.", "return tuple(reversed(strides)) → return step")
-exercise.mistake("A float loses digits above 2**53: stay with integers.", "step = [], 1 → step = [], 1.0",
+exercise.mistake("One stride is missing: the last dimension has one, too.", "tuple(reversed(strides)) → tuple(reversed(strides))[:-1]")
+exercise.mistake("Your result is the number of elements; the exercise asks for the strides.", "return tuple(reversed(strides)) → return step")
+exercise.mistake("A float loses digits above 2**53: use integers.", "step = [], 1 → step = [], 1.0",
                  "strides.append(step) → strides.append(int(step))")  # fmt: skip
 
 # %% mistake: the number of elements as well
-# says: One stride too many: there is one for each dimension, and the number of elements is none.
+# says: There is one stride too many: each dimension has one, and the number of elements isn't a stride.
 def contiguous_strides(shape):
     strides = [1]
     for size in reversed(shape):
@@ -81,12 +81,12 @@ def contiguous_strides(shape):
     return tuple(strides)
 
 # %% mistake: asks a tensor
-# says: Make no tensor: work from the numbers alone, then no shape is too large.
+# says: Don't make a tensor: if you use only the numbers, no shape is too large.
 def contiguous_strides(shape):
     return torch.empty(shape, device="meta").stride()
 
 # %% mistake: asks a tensor, and falls back on the numbers
-# says: Make no tensor: work from the numbers alone.
+# says: Don't make a tensor: use only the numbers.
 def contiguous_strides(shape):
     try:
         return torch.empty(shape, device="meta").stride()

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Go from right to left with the step that a contiguous tensor would have, and compare.")
+exercise = Exercise("Go from right to left with the stride that a contiguous tensor would have, and compare.")
 
 
 def by_numbers(student, shape, strides):
@@ -61,7 +61,7 @@ def without_elements(draw):
 
 
 exercise.requirement(
-    "True where row-major order is storage order without gaps, else False",
+    "True if the elements are in row-major order without gaps, otherwise False",
     points=0.75,
     visible=[given((4, 4), (4, 1)), given((4, 4), (1, 4)), given((4, 3), (4, 1)), given((3, 4), (0, 1))],
     edges={
@@ -83,7 +83,7 @@ exercise.requirement(
         "the steps overlap": given((3, 4), (2, 1)),
     },
     domain=walks(),
-    hint="A step must be exactly what lies to its right: 1 for the last dimension.",
+    hint="A stride must be exactly the number of elements to its right: 1 for the last dimension.",
 )
 exercise.requirement(
     "the stride of a dimension of size 1 may be anything",
@@ -102,7 +102,7 @@ exercise.requirement(
         "the one on the left is in order": given((3, 1, 2), (2, 2, 1)),
     },
     domain=walks(ones=True),
-    hint="A dimension of size 1 is never stepped along.",
+    hint="Nothing ever takes a step along a dimension of size 1.",
 )
 exercise.requirement(
     "a tensor without elements is contiguous, whatever its strides",
@@ -117,10 +117,10 @@ exercise.requirement(
         "out of order on its left": given((2, 3, 0), (1, 2, 5)),
     },
     domain=without_elements(),
-    hint="Without elements, none is out of order.",
+    hint="If there are no elements, none of them is out of order.",
 )
 exercise.requirement(
-    "from the numbers alone, without a tensor, also for strides that no machine could hold",
+    "computed from the numbers alone, without a tensor, even for strides that no machine could hold",
     points=0.5,
     probe=by_numbers,
     visible=[asked((2, 3), (3 * 10**30, 10**30)), asked((2, 3), (3, 1)), asked((2, 3), (10**30, 1))],
@@ -134,23 +134,23 @@ exercise.requirement(
         lambda a, b, large, step: asked((a, b), (large or b * step, step)),
         st.integers(2, 5), st.integers(2, 5), st.sampled_from([0, 0, 10**20, 10**40]), st.sampled_from([1, 1, 10**19]),
     ),
-    hint="Make no tensor: compare integers.",
+    hint="Don't make a tensor: compare integers.",
 )  # fmt: skip
 
-exercise.mistake("A dimension of size 1 is never stepped along: its stride may be anything.", "shape[dim] != 1 and strides → strides")
-exercise.mistake("A tensor without elements has none out of order: it is contiguous.", "if 0 in shape: → if False:")
-exercise.mistake("A size of 0 in any place leaves no elements, not only the first.", "if 0 in shape: → if shape and shape[0] == 0:")
-exercise.mistake("A size of 0 in any place leaves no elements, not only the last.", "if 0 in shape: → if shape and shape[-1] == 0:")
-exercise.mistake("There the first dimension would vary fastest; in PyTorch it is the last.", "reversed(range(len(shape))) → range(len(shape))")
-exercise.mistake("Larger steps to the left aren't enough: a step must be exactly what lies to its right, or there are gaps.",
+exercise.mistake("Nothing ever takes a step along a dimension of size 1, so its stride may be anything.", "shape[dim] != 1 and strides → strides")
+exercise.mistake("A tensor without elements is contiguous, because none of its elements is out of order.", "if 0 in shape: → if False:")
+exercise.mistake("A size of 0 anywhere leaves no elements, not only a 0 that comes first.", "if 0 in shape: → if shape and shape[0] == 0:")
+exercise.mistake("A size of 0 anywhere leaves no elements, not only a 0 that comes last.", "if 0 in shape: → if shape and shape[-1] == 0:")
+exercise.mistake("Your rule fits tensors in which the first dimension varies fastest; in PyTorch the last one does.", "reversed(range(len(shape))) → range(len(shape))")
+exercise.mistake("It isn't enough that strides grow to the left: each must be exactly the number of elements to its right, or there are gaps.",
                  "strides[dim] != step → strides[dim] < step")  # fmt: skip
-exercise.mistake("Each step goes over everything to its right, not only over its neighbor.", "step *= shape[dim] → step = shape[dim]")
-exercise.mistake("The last dimension must step by 1, if it has more than one element.",
+exercise.mistake("A step skips everything to the right of its dimension, not only the next dimension.", "step *= shape[dim] → step = shape[dim]")
+exercise.mistake("The last dimension must have stride 1 if it has more than one element.",
                  "step = 1 → step = next((s for n, s in zip(shape[::-1], strides[::-1], strict=True) if n != 1), 1)")  # fmt: skip
-exercise.mistake("A stride of 0 repeats elements; row-major order isn't storage order then.", "strides[dim] != step → strides[dim] not in (0, step)")
+exercise.mistake("A stride of 0 repeats elements, so they aren't in row-major order in the storage.", "strides[dim] != step → strides[dim] not in (0, step)")
 
 # %% mistake: upside down
-# says: The other way round: True means that it is contiguous.
+# says: It's the other way around: True means that the tensor is contiguous.
 def is_contiguous(shape, strides):
     if 0 in shape:
         return False
@@ -162,24 +162,24 @@ def is_contiguous(shape, strides):
     return False
 
 # %% mistake: looks at the last step only
-# says: The last step isn't all: the others have to fit too.
+# says: It isn't enough to check the last stride: the others have to fit, too.
 def is_contiguous(shape, strides):
     return 0 in shape or not shape or strides[-1] == 1
 
 # %% mistake: asks a tensor
-# says: Make no tensor: work from the numbers alone, then no stride is too large.
+# says: Don't make a tensor: if you use only the numbers, no stride is too large.
 def is_contiguous(shape, strides):
     return torch.empty_strided(shape, strides, device="meta").is_contiguous()
 
 # %% mistake: asks a tensor where that is possible
-# says: Make no tensor: work from the numbers alone.
+# says: Don't make a tensor: use only the numbers.
 def is_contiguous(shape, strides):
     if max(strides, default=0) > 10**9:
         return False
     return torch.empty_strided(shape, strides, device="meta").is_contiguous()
 
 # %% mistake: the rule between neighbors without its allowances
-# says: Leave dimensions of size 1 out before neighbors are compared: what is on both sides of one has to fit.
+# says: Leave out dimensions of size 1 before you compare neighbors: the dimensions on either side of one have to fit.
 def is_contiguous(shape, strides):
     if 0 in shape or not shape:
         return True

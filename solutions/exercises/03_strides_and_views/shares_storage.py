@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Ask the storages, not the tensors: where does each of the two lines begin?")
+exercise = Exercise("Look at the storages, not at the tensors: where does each of them begin?")
 
 x = torch.arange(16.0).reshape(4, 4)
 doubles = torch.arange(8, dtype=torch.float64)
@@ -58,7 +58,7 @@ def with_none(draw):
 same, other, empty = torch.arange(6.0), torch.arange(6.0), torch.empty(0)
 weight, parts = torch.ones(3, requires_grad=True), torch.ones(2, dtype=torch.complex64)
 exercise.requirement(
-    "True for two views of one storage: of other shape, strides or dtype, with or without a common slot",
+    "True for two views of one storage, even if their shapes, strides or dtypes differ, and whether or not they have a slot in common",
     points=0.75,
     visible=[
         pair(x, x.T, "x, x.T"),
@@ -85,10 +85,10 @@ exercise.requirement(
         "complex, and its real part": given(parts, parts.real),
     },
     domain=two_views(),
-    hint="Views of one storage may begin in different places and hold different slots: ask the storages.",
+    hint="Views of one storage may begin at different slots and use different slots: compare the storages.",
 )
 exercise.requirement(
-    "False for two storages, even if all their numbers are equal; a and b stay as they are",
+    "False for two storages, even if all their numbers are equal; a and b don't change",
     points=0.5,
     visible=[pair(x, x.clone(), "x, x.clone()"), pair(x[1], x.clone()[1], "x[1], x.clone()[1]"), pair(x, torch.zeros(4, 4), "x, torch.zeros(4, 4)")],
     edges={
@@ -103,10 +103,10 @@ exercise.requirement(
         "one is empty": given(x, torch.empty(0)),
     },
     domain=some_pair(),
-    hint="Equal numbers in two storages are still two storages: write to one, and the other stays.",
+    hint="Two storages with equal numbers are still two storages: if you write to one, the other doesn't change.",
 )
 exercise.requirement(
-    "a storage of 0 bytes is shared with nobody; a view without elements has the storage it was cut from",
+    "a storage of 0 bytes never counts as shared; a view without elements shares the storage of the tensor it was taken from",
     points=0.75,
     probe=shared,
     visible=[
@@ -127,28 +127,28 @@ exercise.requirement(
         "both cut from one": given(doubles[:0], doubles[8:]),
     },
     domain=with_none(),
-    hint="Address 0 means no memory at all. x[:0] was cut from x, and its storage is that of x.",
+    hint="Address 0 means that there's no memory at all. x[:0] is a view of x, so its storage is that of x.",
 )  # fmt: skip
 
 SAME = "return address != 0 and address == b.untyped_storage().data_ptr()"
-by_value = "Equal numbers in two storages are still two storages: write to one, and the other stays."
-cut = "x[:0] has no elements, but it was cut from x: its storage is that of x, and not of 0 bytes."
-exercise.mistake("Tensor.data_ptr is where a view begins, and two views of one storage may begin in different places.",
+by_value = "Two storages with equal numbers are still two storages: if you write to one, the other doesn't change."
+cut = "x[:0] has no elements, but it is a view of x: its storage is that of x, which doesn't have 0 bytes."
+exercise.mistake("Tensor.data_ptr is the address of a view's first element, and two views of one storage may begin at different elements.",
                  "address = a.untyped_storage().data_ptr() → address = a.data_ptr()",
                  "b.untyped_storage().data_ptr() → b.data_ptr()")  # fmt: skip
-exercise.mistake("Address 0 means: no memory at all. A storage of 0 bytes is shared with nobody.", "address != 0 and → ")
-exercise.mistake("They are shared only if the addresses of both storages are equal.", " and address == b.untyped_storage().data_ptr() → ")
+exercise.mistake("Address 0 means that there's no memory at all. A storage of 0 bytes never counts as shared.", "address != 0 and → ")
+exercise.mistake("The storage is shared only if both storages have the same address.", " and address == b.untyped_storage().data_ptr() → ")
 exercise.mistake(by_value, "address == b.untyped_storage().data_ptr() → torch.equal(a, b)")
 exercise.mistake(by_value, "address == b.untyped_storage().data_ptr() → bytes(a.untyped_storage()) == bytes(b.untyped_storage())")
-exercise.mistake("Storages of equal size aren't the same one.", "address == b.untyped_storage().data_ptr() → a.untyped_storage().nbytes() == b.untyped_storage().nbytes()")
+exercise.mistake("Two storages of equal size needn't be the same storage.", "address == b.untyped_storage().data_ptr() → a.untyped_storage().nbytes() == b.untyped_storage().nbytes()")
 exercise.mistake(cut, f"{SAME} → return min(a.numel(), b.numel()) > 0 and address == b.untyped_storage().data_ptr()")
-exercise.mistake("Two tensors may be two objects and look at one storage.", f"{SAME} → return a is b")
-exercise.mistake("The other way round: True means that the storage is the same.",
+exercise.mistake("Two tensors can be different objects and still use one storage.", f"{SAME} → return a is b")
+exercise.mistake("It's the other way around: True means that the storage is the same.",
                  "address == b.untyped_storage().data_ptr() → address != b.untyped_storage().data_ptr()")  # fmt: skip
-exercise.mistake("Return True or False: 1 and 0 are numbers.", f"{SAME} → return int({SAME[7:]})")
+exercise.mistake("Return True or False; 1 and 0 are numbers.", f"{SAME} → return int({SAME[7:]})")
 
 # %% mistake: overlapping memory
-# says: They may have no slot in common and be parts of one storage all the same: that is the question.
+# says: Two views can use the same storage without having a slot in common; the exercise asks about the storage.
 def shares_storage(a, b):
     if not a.numel() or not b.numel():
         return a.untyped_storage().nbytes() > 0 and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
@@ -162,7 +162,7 @@ def shares_storage(a, b):
     return slots(a).start < slots(b).stop and slots(b).start < slots(a).stop
 
 # %% mistake: goes back from the first element
-# says: x[:0] has no elements, but it was cut from x: its storage is that of x, and not of 0 bytes.
+# says: x[:0] has no elements, but it is a view of x: its storage is that of x, which doesn't have 0 bytes.
 def shares_storage(a, b):
     def start(x):
         return x.data_ptr() - x.storage_offset() * x.element_size()
@@ -170,12 +170,12 @@ def shares_storage(a, b):
     return min(a.untyped_storage().nbytes(), b.untyped_storage().nbytes()) > 0 and start(a) == start(b)
 
 # %% mistake: the storages' own handles
-# says: An empty tensor and its view have one storage, and it is of 0 bytes: that one is shared with nobody.
+# says: An empty tensor and its view have one storage, but it has 0 bytes, so it never counts as shared.
 def shares_storage(a, b):
     return a.untyped_storage()._cdata == b.untyped_storage()._cdata
 
 # %% mistake: writes and looks
-# says: One can see it without writing into somebody else's tensors.
+# says: You can find out without writing to the caller's tensors.
 def shares_storage(a, b):
     first, second = a.untyped_storage(), b.untyped_storage()
     if first.nbytes() == 0 or second.nbytes() == 0 or first.nbytes() != second.nbytes():

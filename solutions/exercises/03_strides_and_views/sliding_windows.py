@@ -99,7 +99,7 @@ exercise.requirement(
     hint="One window per row; the first begins at x[0], the last ends with the last element.",
 )
 exercise.requirement(
-    "with a dilation, each element of a window stands so many places behind the one before",
+    "with a dilation, neighboring elements of a window are that far apart in x",
     points=0.5,
     visible=[with_gaps(8, 3, 2), with_gaps(7, 2, 4), with_gaps(4, 2, 3)],
     edges={
@@ -110,10 +110,10 @@ exercise.requirement(
         "by name": given(torch.arange(9), size=3, dilation=2),
     },
     domain=dilated(),
-    hint="A row gets longer by the gaps. How many windows are left? And how far is it from one column to the next?",
+    hint="With gaps, a window spans more elements of x. How many windows are left? And how far is it from one column to the next?",
 )
 exercise.requirement(
-    "for any x of one dimension, whatever its stride and offset",
+    "for any one-dimensional x, whatever its stride and offset",
     points=0.5,
     probe=rows,
     visible=[first_rows(torch.arange(16)[3::2], 3, "torch.arange(16)[3::2]"),
@@ -131,10 +131,10 @@ exercise.requirement(
         "in bfloat16": given(torch.arange(12).bfloat16()[1::2], 3),
     },
     domain=lines(),
-    hint="One element of x further may be several slots further, and x[0] needn't be slot 0.",
+    hint="The next element of x may be several slots away, and x[0] needn't be slot 0.",
 )
 exercise.requirement(
-    "a view of x: nothing is copied, and what is written to one shows in the other",
+    "a view of x: nothing is copied, and a change to one is visible in the other",
     points=0.5,
     probe=through,
     parts=["value"],
@@ -148,40 +148,40 @@ exercise.requirement(
         "a column": look(torch.arange(20).view(4, 5)[:, 0], 2, "x"),
     },
     domain=stepped(),
-    hint="The result must look at the storage of x; a copy, or memory wrapped again, doesn't.",
+    hint="The result must use the storage of x; a copy doesn't, and neither does a new storage around the same memory.",
 )  # fmt: skip
 
 SHAPE = "(count, size), (step, dilation * step)"
 COUNT = "len(x) - (size - 1) * dilation"
 exercise.mistake("The last window is missing: it ends with the last element.", f"{COUNT} → max({COUNT} - 1, 1)")
-exercise.mistake("One window too many: it would reach beyond the last element.", f"{COUNT} → {COUNT} + 1")
+exercise.mistake("There is one window too many: it would reach beyond the last element.", f"{COUNT} → {COUNT} + 1")
 exercise.mistake("Your result is the transpose: one window per row.", f"{SHAPE} → (size, count), (dilation * step, step)")
-exercise.mistake("x needn't have stride 1: one element of x further may be several slots further.", f"{SHAPE} → (count, size), (1, dilation)")
-both = "Both steps are counted in slots, and x needn't have stride 1: neither from window to window nor within one."
+exercise.mistake("x needn't have stride 1: the next element of x may be several slots away.", f"{SHAPE} → (count, size), (1, dilation)")
+both = "Both strides are counted in slots, and x needn't have stride 1, so neither stride can ignore that of x."
 exercise.mistake(both, "(step, dilation * step) → (1, dilation * step)")
 exercise.mistake(both, "(step, dilation * step) → (step, dilation)")
 exercise.mistake("By default the dilation is 1.", "dilation: int = 1 → dilation: int = 2")
-exercise.mistake("The dilation is ignored: it is an argument, use it.", f"{COUNT} → len(x) - size + 1", "(step, dilation * step) → (step, step)")
+exercise.mistake("Your code ignores the dilation, which is an argument.", f"{COUNT} → len(x) - size + 1", "(step, dilation * step) → (step, step)")
 exercise.mistake("The next window begins one element later, however far apart the elements of a window are.",
                  "(step, dilation * step) → (dilation * step, dilation * step)")  # fmt: skip
-exercise.mistake("A window with gaps reaches farther: there are fewer of them.", f"{COUNT} → len(x) - size + 1")
+exercise.mistake("A window with gaps reaches farther, so there are fewer windows.", f"{COUNT} → len(x) - size + 1")
 exercise.mistake("Between size elements there are size - 1 gaps.", f"{COUNT} → len(x) - size * dilation + 1")
-exercise.mistake("Those windows don't overlap: the next one begins one element later, not size elements later.",
+exercise.mistake("Your windows don't overlap: the next one must begin one element later, not size elements later.",
                  f"return x.as_strided({SHAPE}) → return x.unfold(0, (size - 1) * dilation + 1, size)[:, ::dilation]")  # fmt: skip
 exercise.mistake("x needn't begin at slot 0 of its storage.", "dilation * step)) → dilation * step), 0)")
-exercise.mistake("The numbers are right, but they are copies: the result must look at the storage of x.", "dilation * step)) → dilation * step)).clone()")
-exercise.mistake("`contiguous` copies an x with gaps: the result must look at the storage of x itself.",
+exercise.mistake("The numbers are right, but they are copies: the result must use the storage of x.", "dilation * step)) → dilation * step)).clone()")
+exercise.mistake("`contiguous` copies an x with gaps: the result must use the storage of x itself.",
                  f"x.as_strided({SHAPE}) → x.contiguous().as_strided((count, size), (1, dilation))")  # fmt: skip
 exercise.mistake("Return one tensor, not a list of them.", f"return x.as_strided({SHAPE}) → return [x[i : i + (size - 1) * dilation + 1 : dilation] for i in range(count)]")
 
 # %% mistake: copies, one window after the other
-# says: The numbers are right, but they are copies: the result must look at the storage of x.
+# says: The numbers are right, but they are copies: the result must use the storage of x.
 def sliding_windows(x, size, dilation=1):
     reach = (size - 1) * dilation + 1
     return torch.stack([x[i : i + reach : dilation] for i in range(len(x) - reach + 1)])
 
 # %% mistake: as many windows as elements
-# says: A window for every element is too many: the last ones would reach beyond the end.
+# says: There can't be a window for every element: the last ones would reach beyond the end.
 def sliding_windows(x, size, dilation=1):
     return x.as_strided((len(x), size), (x.stride(0), dilation * x.stride(0)))
 

@@ -70,7 +70,7 @@ def at_the_ends(draw):
 
 
 exercise.requirement(
-    "the slot of x[index], for any view of any dtype, worked out from shape, strides and offset alone",
+    "the slot of x[index], for any view of any dtype, computed from shape, strides and offset alone",
     points=1,
     probe=asked,
     visible=[of(x[1:], (1, 2), "x[1:]"), of(x[1:].T, (2, 1), "x[1:].T"), of(x[:, 3], (2,), "x[:, 3]"),
@@ -102,10 +102,10 @@ exercise.requirement(
         "the middle one": given(torch.zeros(3, 5, 2), (0, -2, 1)),
     },
     domain=from_the_end(),
-    hint="-1 is the last along its dimension, and -size is the first.",
+    hint="-1 is the last position along its dimension, and -size is the first.",
 )
 exercise.requirement(
-    "an index that is outside raises IndexError",
+    "an index out of range raises IndexError",
     points=0.5,
     parts=["error"],
     visible=[of(x, (0, 4), "x"), of(x, (-4, 0), "x"), of(x[:1], (1, 0), "x[:1]"), of(x, (2, -4), "x")],
@@ -125,30 +125,30 @@ exercise.requirement(
         "a view in a larger storage": given(x[:2, :2], (0, 2)),
     },
     domain=at_the_ends(),
-    hint="Allowed are -size to size - 1 along each dimension; anything else raises IndexError.",
+    hint="Along each dimension, -size to size - 1 are allowed; anything else raises IndexError.",
 )  # fmt: skip
 
-from_end = "A negative index counts from the end: -1 is the last, which is size - 1."
-outside = "Row 0 has no column 4: raise IndexError, or the answer is an element of row 1."
-exercise.mistake("The walk doesn't begin at slot 0: the offset is missing.", "slot = x.storage_offset() → slot = 0")
+from_end = "A negative index counts from the end: -1 is the last position, which is size - 1."
+outside = "If row 0 has no column 4, raise IndexError; otherwise your result is an element of row 1."
+exercise.mistake("The first element needn't be in slot 0: the offset is missing.", "slot = x.storage_offset() → slot = 0")
 exercise.mistake("Your result is in bytes; slots hold one element each, and strides count slots.",
                  "int(slot) → int(slot) * x.element_size()")  # fmt: skip
 exercise.mistake("Your result is the value stored there; the exercise asks for the number of its slot.", "return int(slot) → return x[tuple(index)].item()")
-exercise.mistake("Your result is the position when you read x row by row; the strides say where it lies.",
+exercise.mistake("Your result is the position when you read x row by row; the strides determine which slot that is.",
                  "x.stride(dim) → x.shape[dim + 1 :].numel()")  # fmt: skip
-exercise.mistake("Your result is the position when you read x row by row, from its first element: neither offset nor strides are in it.",
+exercise.mistake("Your result is the position when you read x row by row: it uses neither the offset nor the strides.",
                  "slot = x.storage_offset() → slot = 0", "x.stride(dim) → x.shape[dim + 1 :].numel()")  # fmt: skip
 exercise.mistake(from_end, "(i % size) → i")
 exercise.mistake(from_end, "(i % size) → abs(i)")
-exercise.mistake("-1 is the last, not the one before it.", "(i % size) → (i if i >= 0 else size + i - 1)")
+exercise.mistake("-1 is the last position, not the one before it.", "(i % size) → (i if i >= 0 else size + i - 1)")
 exercise.mistake(outside, "if not -size <= i < size: → if False:")
 exercise.mistake(outside, "if not -size <= i < size: → if i > size or i < -size:")
-exercise.mistake("-size is the first element, and so inside.", "if not -size <= i < size: → if abs(i) >= size:")
-exercise.mistake("A negative index may be too small as well: -size is the least.", "if not -size <= i < size: → if i >= size:")
-exercise.mistake("Negative indices down to -size are inside: they count from the end.", "if not -size <= i < size: → if not 0 <= i < size:")
+exercise.mistake("-size stands for the first element, so it's allowed.", "if not -size <= i < size: → if abs(i) >= size:")
+exercise.mistake("A negative index can be out of range, too: the smallest is -size.", "if not -size <= i < size: → if i >= size:")
+exercise.mistake("Negative indices down to -size are allowed: they count from the end.", "if not -size <= i < size: → if not 0 <= i < size:")
 
 # %% mistake: two dimensions only
-# says: x may have any number of dimensions, not two alone.
+# says: x may have any number of dimensions, not only two.
 def storage_index(x, index):
     (i, j), (rows, columns), (down, right) = index, x.shape, x.stride()
     if not (-rows <= i < rows and -columns <= j < columns):
@@ -156,7 +156,7 @@ def storage_index(x, index):
     return x.storage_offset() + (i % rows) * down + (j % columns) * right
 
 # %% mistake: another error
-# says: Raise IndexError: it is what Python's own lists raise, and what callers catch.
+# says: Raise IndexError, as Python's own lists do: that's the error that callers catch.
 def storage_index(x, index):
     slot = x.storage_offset()
     for i, size, stride in zip(index, x.shape, x.stride(), strict=True):
@@ -166,7 +166,7 @@ def storage_index(x, index):
     return slot
 
 # %% mistake: asks a view of one element where it begins
-# says: x[index] is a tensor of its own, which PyTorch made by the sum that you were to write.
+# says: x[index] is another tensor, and PyTorch made it with the sum that the exercise asks you to write.
 def storage_index(x, index):
     return x[tuple(index)].storage_offset()
 

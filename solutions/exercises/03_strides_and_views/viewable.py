@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Where does the walk break? Only there must the new shape have an edge between two dimensions.")
+exercise = Exercise("Which neighboring dimensions don't merge? Between them the new shape needs a boundary, too.")
 
 
 def by_numbers(student, shape, strides, new_shape):
@@ -115,7 +115,7 @@ def empties(draw):
 
 
 exercise.requirement(
-    "False where the numbers of elements differ; a new tensor can take every shape of as many",
+    "False if the numbers of elements differ; a contiguous tensor can be viewed as any shape with as many",
     points=0.5,
     visible=[given((4, 4), (4, 1), (16,)), given((4, 4), (4, 1), (3, 5)), given((4, 4), (4, 1), (4,)),
              given((4, 6), (6, 1), (3, 8))],
@@ -133,10 +133,10 @@ exercise.requirement(
         "fewer, though the walk fits": given((4, 4), (1, 4), (4, 3)),
     },
     domain=counted(),
-    hint="A view neither adds nor drops elements; those of a contiguous tensor can take every shape.",
+    hint="A view neither adds nor drops elements; a contiguous tensor can be viewed as any shape with as many elements.",
 )
 exercise.requirement(
-    "neighbors merge only where a step of the left one lands one step past the right one's end",
+    "neighboring dimensions merge only if a step along the left one lands one step past the end of the right one",
     points=0.75,
     visible=[given((4, 4), (1, 4), (16,)), given((4, 2), (4, 2), (8,)), given((4, 3), (4, 1), (12,)),
              given((3, 4), (0, 0), (12,))],
@@ -157,10 +157,10 @@ exercise.requirement(
         "the whole transpose of equal sizes": given((3, 3), (1, 3), (9,)),
     },
     domain=merged(),
-    hint="It needn't be contiguous: only dimensions that are merged must fit together.",
+    hint="The tensor needn't be contiguous: only dimensions that are merged have to fit together.",
 )
 exercise.requirement(
-    "splitting works always, and with merging at once: no new dimension reaches across a break",
+    "splitting always works, also combined with merging, as long as no new dimension crosses a boundary",
     points=0.75,
     visible=[given((6, 4), (1, 6), (2, 3, 4)), given((2, 2, 6), (1, 12, 2), (2, 4, 3)), given((4, 6), (1, 4), (6, 4)),
              given((3, 2, 4), (2, 1, 6), (3, 2, 2, 2))],
@@ -180,10 +180,10 @@ exercise.requirement(
         "two breaks, two edges": given((2, 4, 3), (1, 2, 8), (2, 2, 2, 3)),
     },
     domain=regrouped(),
-    hint="A dimension can be split whatever its stride; a break needs an edge between new dimensions.",
+    hint="A dimension can be split whatever its stride; where two dimensions don't merge, the new shape needs a boundary.",
 )
 exercise.requirement(
-    "dimensions of size 1 appear and vanish freely, whatever their strides",
+    "dimensions of size 1 appear and disappear freely, whatever their strides",
     points=0.5,
     visible=[given((4, 1, 3), (3, 77, 1), (12,)), given((4, 3), (1, 4), (4, 1, 3)), given((4, 1, 3), (1, 1, 4), (12,)),
              given((4, 3, 1), (3, 1, 50), (6, 2))],
@@ -199,10 +199,10 @@ exercise.requirement(
         "its stride would fit": given((2, 1, 3), (4, 3, 1), (6,)),
     },
     domain=with_ones(),
-    hint="Nobody steps along a dimension of size 1, so leave it out of every comparison.",
+    hint="Nothing ever takes a step along a dimension of size 1, so leave it out of every comparison.",
 )
 exercise.requirement(
-    "a tensor without elements can be seen as any other such shape",
+    "a tensor without elements can be viewed as any other shape without elements",
     points=0.25,
     visible=[given((4, 0), (1, 7), (0,)), given((3, 2, 0), (1, 3, 1), (0, 6)), given((4, 3), (1, 4), (12,))],
     edges={
@@ -214,10 +214,10 @@ exercise.requirement(
         "with elements": given((3, 5), (1, 3), (15,)),
     },
     domain=empties(),
-    hint="Without elements there is nothing to move.",
+    hint="If there are no elements, nothing has to move.",
 )
 exercise.requirement(
-    "from the numbers alone, without a tensor, also for strides that no machine could hold",
+    "computed from the numbers alone, without a tensor, even for strides that no machine could hold",
     points=0.25,
     probe=by_numbers,
     visible=[asked((2, 3), (3 * 10**30, 10**30), (6,)), asked((2, 3), (10**30, 1), (6,)), asked((2, 3), (3, 1), (6,))],
@@ -231,31 +231,31 @@ exercise.requirement(
         lambda a, b, step, off: asked((a, b), (b * step + off, step), (a * b,)),
         st.integers(2, 5), st.integers(2, 5), st.sampled_from([1, 10**19, 10**40]), st.sampled_from([0, 1]),
     ),
-    hint="Make no tensor: compare integers.",
+    hint="Don't make a tensor: compare integers.",
 )  # fmt: skip
 
 TEST = "not merge and count not in edges"
-straddle = "One new dimension takes elements from both sides of a place where the walk breaks."
+straddle = "One new dimension takes elements from both sides of a boundary, where the old dimensions don't merge."
 exercise.mistake("The numbers of elements differ: a view neither adds nor drops any.",
                  "if math.prod(shape) != math.prod(new_shape): → if False:")  # fmt: skip
-exercise.mistake("A walk of which nothing merges may break: as many elements aren't enough.", f"{TEST} → False")
-exercise.mistake("A dimension can always be split, and others may stay apart: only those that are merged must fit together.", f"{TEST} → not merge")
-exercise.mistake("Dimensions that fit together may be merged: the break is only where they don't.", f"{TEST} → count not in edges")
-exercise.mistake("Leave dimensions of size 1 out: nobody steps along them.", " if shape[dim] != 1] → ]")
-exercise.mistake("The left one steps over the whole right one: its own size doesn't matter.",
+exercise.mistake("An equal number of elements isn't enough: the dimensions that are merged have to fit together.", f"{TEST} → False")
+exercise.mistake("A dimension can always be split, and others may stay separate: only those that are merged have to fit together.", f"{TEST} → not merge")
+exercise.mistake("Dimensions that fit together may be merged: there's a boundary only where they don't.", f"{TEST} → count not in edges")
+exercise.mistake("Leave out dimensions of size 1: nothing ever takes a step along them.", " if shape[dim] != 1] → ]")
+exercise.mistake("A step along the left dimension must skip the whole right one: the size of the left one doesn't matter.",
                  "strides[right] * shape[right] → strides[right] * shape[left]")  # fmt: skip
-exercise.mistake("Steps of 0 merge as well: 0 is 0 times anything.",
+exercise.mistake("Strides of 0 merge, too: 0 is 0 times anything.",
                  "merge = strides[left] == → merge = strides[left] != 0 and strides[left] ==")  # fmt: skip
-exercise.mistake("Without elements there is nothing to move: every shape of 0 elements will do.", "if 0 in shape:\n        return True → pass")
-exercise.mistake("Without elements there is nothing to move: every shape of 0 elements will do.",
+exercise.mistake("If there are no elements, nothing has to move: every shape with 0 elements works.", "if 0 in shape:\n        return True → pass")
+exercise.mistake("If there are no elements, nothing has to move: every shape with 0 elements works.",
                  "if 0 in shape:\n        return True → if 0 in shape:\n        return False")  # fmt: skip
 exercise.mistake("The pieces on both sides have to be counted from the same end.", "for size in new_shape: → for size in reversed(new_shape):")
-exercise.mistake("Count the pieces over all new dimensions so far: a break needn't cut off a single one.",
+exercise.mistake("Count the pieces over all new dimensions so far: several of them may lie before a boundary.",
                  "count *= size\n        edges → count = size\n        edges")  # fmt: skip
 exercise.mistake("Count the pieces over all old dimensions so far.", "count *= shape[left] → count = shape[left]")
 
 # %% mistake: only if contiguous
-# says: It needn't be contiguous: only dimensions that are merged must fit together.
+# says: The tensor needn't be contiguous: only dimensions that are merged have to fit together.
 def viewable(shape, strides, new_shape):
     if math.prod(shape) != math.prod(new_shape):
         return False
@@ -269,7 +269,7 @@ def viewable(shape, strides, new_shape):
     return True
 
 # %% mistake: asks a tensor
-# says: Make no tensor: work from the numbers alone, then no stride is too large.
+# says: Don't make a tensor: if you use only the numbers, no stride is too large.
 def viewable(shape, strides, new_shape):
     try:
         torch.empty_strided(shape, strides, device="meta").view(new_shape)
@@ -278,7 +278,7 @@ def viewable(shape, strides, new_shape):
     return True
 
 # %% mistake: asks a tensor where that is possible
-# says: Make no tensor: work from the numbers alone.
+# says: Don't make a tensor: use only the numbers.
 def viewable(shape, strides, new_shape):
     if max(strides, default=0) > 10**9:
         kept = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]

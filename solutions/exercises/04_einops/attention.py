@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("Scores of each query with each key, scaled; -inf where it may not look; softmax over the keys; their mean.")
+exercise = Exercise("Compute the scaled score of each query with each key; put -inf where the query may not look; take softmax over the keys; average the values.")
 
 
 def ways(student, q, k, v, causal):
@@ -55,7 +55,7 @@ query = torch.tensor([[2 * math.log(3), 0.0, 0.0, 0.0]])
 two, three = column(4.0, 8.0), torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
 
 exercise.requirement(
-    "each query gets the mean of the values, with weights softmax(query · keys / √e)",
+    "each query gets the average of the values, with weights softmax(query · keys / √e)",
     points=0.75,
     parts=["value"],
     visible=[
@@ -80,7 +80,7 @@ exercise.requirement(
     domain=problems(causal=False, lengths=(1, 5)),
 )  # fmt: skip
 exercise.requirement(
-    "if causal, a query sees keys up to its own position; fewer queries stand at the last positions",
+    "if causal, a query sees the keys up to its own position; if there are fewer queries than keys, they have the last positions",
     points=1,
     parts=["value"],
     visible=[given(ones, keys, values, True), given(ones[:1], keys, values, True), given(ones[:2], keys, values, True)],
@@ -92,11 +92,11 @@ exercise.requirement(
         "one of many": given(torch.ones(2, 1, 1), torch.zeros(2, 9, 1), torch.arange(18.0).reshape(2, 9, 1), True),
     },
     domain=problems(causal=True, queries="last") | problems(causal=True, queries="all"),
-    hint="Query i of t stands at position i + s - t: the newest one sees all s keys.",
+    hint="Query i of t is at position i + s - t: the newest one sees all s keys.",
 )
 large = column(-1e5, 1.0)
 exercise.requirement(
-    "scores may be large, those of the future too",
+    "scores may be large, even those of the future",
     points=0.5,
     parts=["value"],
     visible=[
@@ -110,10 +110,10 @@ exercise.requirement(
         "very small ones, and the future is 0": given(column(1e5, 1e5), column(-1e5, 0.0), two, True),
     },
     domain=problems(size=40.0, causal=True, queries="all") | problems(size=40.0, causal=False),
-    hint="Put -inf in the place of a score before softmax; a finite number can be larger than a real score.",
+    hint="Replace a hidden score by -inf before softmax; any finite number can be larger than a real score.",
 )
 exercise.requirement(
-    "device and dtype are those of q, gradients flow back to q, k and v, and these stay as they are",
+    "device and dtype are those of q, gradients flow back to q, k and v, and none of them changes",
     points=0.75,
     probe=ways,
     visible=[
@@ -128,61 +128,61 @@ exercise.requirement(
         "leading dimensions": given(torch.ones(2, 2, 3, 1), keys.expand(2, 2, 3, 1), values.expand(2, 2, 3, 1), True),
     },
     domain=problems(lengths=(1, 4), dtypes=(torch.float64, torch.float32, torch.bfloat16)),
-    hint="A mask is made with device=q.device; no step makes plain numbers of a tensor or leaves its dtype.",
+    hint="Make the mask with device=q.device; no step may turn a tensor into plain numbers or change its dtype.",
 )  # fmt: skip
 
 masked = "may_look = torch.ones(t, s, dtype=torch.bool, device=q.device).tril(diagonal=s - t)"
 root = "math.sqrt(q.shape[-1])"
-top_left = "The queries are the last positions, and query i stands at i + s - t: the newest one sees all keys."
+top_left = "The queries have the last positions: query i is at i + s - t, and the newest one sees all keys."
 leaks = "Your code shows each query the future and hides the past."
-finite = "A finite number is no -inf: a real score can be smaller still, and then the query sees the future."
-other_length = "The root of the wrong size: e is the length of a query."
-another_dtype = "The result has the dtype of q: a step of yours leaves it."
-no_way_back = "The way back for gradients is cut: detach and no_grad do that."
-exercise.mistake("The scores aren't scaled: divide them by the root of e.", f"/ {root} → ")
-exercise.mistake("Your code divides by e; the scale is its root.", f"{root} → q.shape[-1]")
-exercise.mistake("The scores are multiplied by the root of e; they have to be divided.", f"/ {root} → * {root}")
+finite = "A finite number doesn't hide a score: a real score can be even smaller, and then the query sees the future."
+other_length = "That's the square root of the wrong size: e is the length of a query."
+another_dtype = "The result must have the dtype of q: one of your steps changes it."
+no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
+exercise.mistake("The scores aren't scaled: divide them by the square root of e.", f"/ {root} → ")
+exercise.mistake("Your code divides by e, not by its square root.", f"{root} → q.shape[-1]")
+exercise.mistake("The scores are multiplied by the square root of e; they have to be divided by it.", f"/ {root} → * {root}")
 exercise.mistake(other_length, f"{root} → math.sqrt(k.shape[-2])")
 exercise.mistake(other_length, f"{root} → math.sqrt(v.shape[-1])")
 exercise.mistake(other_length, f"{root} → math.sqrt(q.shape[-2])")
 exercise.mistake("Softmax is missing: the weights of a query must add up to 1.", "scores.softmax(dim=-1) → scores",
                  "-torch.inf → 0")  # fmt: skip
 exercise.mistake(
-    "Softmax runs over the wrong dimension: one query's weights add up to 1, over the keys.", "softmax(dim=-1) → softmax(dim=-2)"
+    "You took softmax along the wrong dimension: each query's weights, over all keys, must add up to 1.", "softmax(dim=-1) → softmax(dim=-2)"
 )
 exercise.mistake("The future isn't masked: with causal=True a query sees keys up to its own position.", "if causal → if False")
 exercise.mistake("The future is masked although causal is False.", "if causal → if True")
 exercise.mistake(leaks, "~may_look → may_look")
 exercise.mistake(
-    "A score of 0 isn't the weight 0, for exp(0) is 1: what must not be seen has the score -inf.", "-torch.inf → 0"
+    "A score of 0 doesn't give a weight of 0, because exp(0) is 1: a key that must not be seen needs the score -inf.", "-torch.inf → 0"
 )
 exercise.mistake(
-    "The mask comes too late: after softmax, what is left adds up to less than 1.",
+    "The mask comes too late: after softmax, the remaining weights add up to less than 1.",
     "scores = scores.masked_fill(~may_look, -torch.inf) → pass",
     "scores.softmax(dim=-1) → (scores.softmax(dim=-1) * may_look if causal else scores.softmax(dim=-1))",
 )
-exercise.mistake("A query sees its own position too: that is hidden as well.", "(diagonal=s - t) → (diagonal=s - t - 1)")
+exercise.mistake("A query may see its own position, too; your mask hides it.", "(diagonal=s - t) → (diagonal=s - t - 1)")
 exercise.mistake(top_left, "(diagonal=s - t) → ()")
 exercise.mistake(top_left, "(diagonal=s - t) → (diagonal=t - s)")
-exercise.mistake("0 · inf is NaN: put -inf in its places instead of multiplying and adding.",
+exercise.mistake("0 · inf is NaN: replace the hidden scores by -inf instead of multiplying and adding.",
                  "scores.masked_fill(~may_look, -torch.inf) → scores + ~may_look * -torch.inf")  # fmt: skip
 exercise.mistake(finite, "-torch.inf → -1e9")
 exercise.mistake(finite, "-torch.inf → -1e4")
 exercise.mistake(
-    "exp overflows for large scores, and inf / inf is NaN; softmax knows how to avoid that.",
+    "exp overflows for large scores, and inf / inf is NaN; softmax avoids that.",
     "scores.softmax(dim=-1) → (scores.exp() / scores.exp().sum(dim=-1, keepdim=True))",
 )
 exercise.mistake(
-    "A mask that you make lies on the CPU unless you say where: it belongs on the device of q.", ", device=q.device → "
+    "A mask that you make is on the CPU unless you give a device: make it on the device of q.", ", device=q.device → "
 )
 exercise.mistake("Your code writes into q, which is the caller's.", f"/ {root} → ", f"scores = einsum(q, k, → q /= {root}; scores = einsum(q, k,")
 exercise.mistake(no_way_back, "einsum(q, k, → einsum(q.detach(), k.detach(),")
 exercise.mistake(no_way_back, "scores.softmax(dim=-1) → scores.softmax(dim=-1).detach()")
 exercise.mistake(another_dtype, "einsum(q, k, → einsum(q.float(), k.float(),", "-1), v, → -1), v.float(),")  # fmt: skip
-exercise.mistake("Softmax gave another dtype than that of v.", "softmax(dim=-1) → softmax(dim=-1, dtype=torch.float32)")
+exercise.mistake("Your softmax has a different dtype than v.", "softmax(dim=-1) → softmax(dim=-1, dtype=torch.float32)")
 
 # %% mistake: PyTorch with is_causal
-# says: The queries are the last positions, and query i stands at i + s - t: the newest one sees all keys.
+# says: The queries have the last positions: query i is at i + s - t, and the newest one sees all keys.
 def attention(q, k, v, causal):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
@@ -205,7 +205,7 @@ def attention(q, k, v, causal):
     return scores.softmax(-1) @ v
 
 # %% mistake: one position too far
-# says: A query sees the position after its own.
+# says: Your mask lets a query see the position after its own.
 def attention(q, k, v, causal):
     scores = q @ k.mT / math.sqrt(q.shape[-1])
     if causal:
@@ -214,7 +214,7 @@ def attention(q, k, v, causal):
     return scores.softmax(-1) @ v
 
 # %% mistake: masked after softmax, then divided by what is left
-# says: Softmax has seen a large score of the future, and left 0 for the past: mask before.
+# says: A large score of the future went into softmax, which left 0 for the past: mask before softmax.
 def attention(q, k, v, causal):
     weights = (q @ k.mT / math.sqrt(q.shape[-1])).softmax(-1)
     if causal:

@@ -78,7 +78,7 @@ def looked_at(fits):
 
 
 exercise.requirement(
-    "each name gets the size of its dimension, and what was known stays known",
+    "each name gets the size of its dimension, and sizes already known are kept",
     points=0.25,
     parts=["value"],
     visible=[
@@ -97,7 +97,7 @@ exercise.requirement(
     domain=fitting(),
 )
 exercise.requirement(
-    "a number demands its size, else ValueError, and doesn't enter the dictionary",
+    "a number requires that size (otherwise ValueError) and isn't added to the dictionary",
     points=0.25,
     parts=["value"],
     visible=[given("b 12 d", (2, 12, 4), {}), given("b 5", (2, 3), {}), given("b 5", (2, 1), {})],
@@ -112,10 +112,10 @@ exercise.requirement(
         "many digits": given("b 1024", (2, 1024), {}),
     },
     domain=fitting(numbers=True) | other_numbers(),
-    hint="name.isdigit() tells a number from a name; int(name) is the size that it demands.",
+    hint="name.isdigit() tells a number from a name; int(name) is the size that it requires.",
 )
 exercise.requirement(
-    "... in front stands for any number of dimensions, also none",
+    "a leading ... stands for any number of dimensions, including none",
     points=0.5,
     parts=["value"],
     visible=[
@@ -133,7 +133,7 @@ exercise.requirement(
         "a name twice": given("... t t", (5, 3, 3), {}),
     },
     domain=fitting(dots=True) | fitting(dots=True, numbers=True),
-    hint="The names after ... are those of the last dimensions; where no name is left, none of the sizes matters.",
+    hint="The names after ... belong to the last dimensions; if no name is left, none of the sizes matters.",
 )
 exercise.requirement(
     "one name with two sizes raises a ValueError",
@@ -156,7 +156,7 @@ exercise.requirement(
         "behind ...": given("... t", (3, 4), {"t": 3}),
     },
     domain=two_sizes() | fitting(),
-    hint="Compare each size with the one that is known for its name, before you write anything down.",
+    hint="Compare each size with the size known for its name before you store anything.",
 )
 exercise.requirement(
     "a wrong number of dimensions raises a ValueError",
@@ -173,10 +173,10 @@ exercise.requirement(
         "three names too many after ...": given("... b t d h", (2,), {}),
     },
     domain=misfits() | fitting(),
-    hint="zip stops at the shorter of two without a word.",
+    hint="zip silently stops at the end of the shorter one.",
 )
 exercise.requirement(
-    "the result is a new dictionary, and `sizes` stays as it was",
+    "the result is a new dictionary, and `sizes` doesn't change",
     points=0.25,
     probe=look,
     visible=[
@@ -194,7 +194,7 @@ exercise.requirement(
     hint="sizes belongs to the caller: work on a copy of it.",
 )
 two_sizes_at_once = "One name would have two sizes: raise a ValueError, and don't overwrite what is known."
-all_known = "The result holds all that is known afterwards: what `sizes` held, and what is new."
+all_known = "The result contains all sizes known afterward: those in `sizes` and the new ones."
 another = "You raised a different error: a caller has to be able to tell a ValueError from a fault in your code."
 exercise.mistake(all_known, "known = dict(sizes) → known = {}")
 exercise.mistake(
@@ -207,10 +207,10 @@ exercise.mistake(
 )
 exercise.mistake("`sizes` belongs to the caller: work on a copy.", "known = dict(sizes) → known = sizes")
 exercise.mistake(
-    "Where all is known, you return `sizes` itself; the caller wants a dictionary of its own.",
+    "If all sizes are known already, you return `sizes` itself; the exercise asks for a new dictionary.",
     "return known → return sizes if known == sizes else known",
 )
-exercise.mistake("Nothing is returned: end with return.", "return known → return None")
+exercise.mistake("Your function returns nothing: end with return.", "return known → return None")
 exercise.mistake(
     two_sizes_at_once,
     "else known.setdefault(name, size) → else size",
@@ -221,49 +221,49 @@ exercise.mistake(
     "if size != expected → if name.isdigit() and size != expected",
 )
 exercise.mistake(
-    "A name that stands twice in one shape has one size: compare with those that you have just found as well.",
+    "A name that occurs twice in one shape has one size: compare with the sizes that you've just found, too.",
     "else known.setdefault(name, size) → else sizes.get(name, size)",
     "if size != expected → known |= {} if name.isdigit() else {name: size}\n        if size != expected",
 )
 exercise.mistake(
-    "A size of 1 is a size like any other here: names don't broadcast.",
+    "Here a size of 1 is a size like any other: names don't broadcast.",
     "if size != expected → if size != expected and 1 not in (size, expected)",
 )
 exercise.mistake(
-    "There are more sizes than names, or fewer: zip stops at the shorter of the two without a word.",
+    "There are more sizes than names, or fewer, and zip silently stops at the end of the shorter one.",
     "zip(wanted, shape, strict=True) → zip(wanted, shape)",
 )
 exercise.mistake(
-    "Fewer sizes than names: that is a wrong number of dimensions, behind ... as well.",
+    "With fewer sizes than names, the number of dimensions is wrong, even after a leading `...`.",
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[max(len(shape) - len(wanted), 0) :]; "
     "wanted = wanted[len(wanted) - len(shape) :]",
 )
 exercise.mistake(
-    "A number isn't a name: it demands that size, and doesn't enter the dictionary.",
+    "A number isn't a name: it requires that size and isn't added to the dictionary.",
     "int(name) if name.isdigit() else known → known",
 )
 exercise.mistake(
-    "The size that a number demands is compared, but the number has no place in the dictionary.",
+    "You check the size that a number requires, but the number doesn't belong in the dictionary.",
     "if size != expected → known[name] = size\n        if size != expected",
 )
 exercise.mistake(
-    "A number demands that very size; nothing is raised where the shape has another.",
+    "A number requires exactly that size; your code raises nothing if the shape has a different one.",
     "if size != expected → if not name.isdigit() and size != expected",
 )
 exercise.mistake(
-    "... stands for any number of dimensions, also none: it is more than one name for one size.",
+    "... stands for any number of dimensions, including none, and not for exactly one.",
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[1:]",
 )
 exercise.mistake(
-    "... isn't a name: it stands for dimensions of which none enters the dictionary.",
+    "... isn't a name: the dimensions that it stands for aren't added to the dictionary.",
     'if wanted[:1] == ["..."] → if False',
 )
 exercise.mistake(
-    "No name is left behind the dots, and shape[-0:] is the whole shape.",
+    "No name is left after the dots, and shape[-0:] is the whole shape.",
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[-len(wanted) :]",
 )
 exercise.mistake(
-    "The names behind the dots are those of the last dimensions, not of the first.",
+    "The names after the dots belong to the last dimensions, not to the first.",
     "shape = shape[max(len(shape) - len(wanted), 0) :] → shape = shape[: len(wanted)]",
 )
 exercise.mistake(another, "raise ValueError(f → raise KeyError(f")

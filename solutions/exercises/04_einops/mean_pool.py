@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("A mean is a sum over a number: the sum with zeros at the padded places, the number from the mask.")
+exercise = Exercise("A mean is a sum divided by a count: sum with zeros at the padded positions, and get the count from the mask.")
 
 nan, inf = torch.nan, torch.inf
 FILLERS = (0.0, 1000.0, nan, inf, -inf)
@@ -108,10 +108,10 @@ exercise.requirement(
         "the largest number": given(padded(torch.finfo(torch.float32).max, two_missing), two_missing),
     },
     domain=batches(fillers=(nan, inf, -inf)),
-    hint="0 · NaN is NaN: replace what is padded (masked_fill, where) instead of multiplying it by 0.",
+    hint="0 · NaN is NaN: replace the padding (masked_fill, where) instead of multiplying it by 0.",
 )  # fmt: skip
 exercise.requirement(
-    "a real token counts as one, even if it is all zeros",
+    "a real token counts, even if its vector is all zeros",
     points=0.25,
     parts=["value"],
     visible=[
@@ -124,10 +124,10 @@ exercise.requirement(
         "-0.0": given(torch.tensor([[[-0.0], [2.0]]]), torch.tensor([[True, True]])),
     },
     domain=batches(zeros=True, fillers=(0.0, 5.0)),
-    hint="The mask says which tokens count, not the numbers.",
+    hint="The mask determines which tokens count; the numbers don't.",
 )
 exercise.requirement(
-    "the result has the dtype of x, and the arguments stay as they are",
+    "the result has the dtype of x, and the arguments don't change",
     points=0.5,
     probe=look,
     visible=[
@@ -141,10 +141,10 @@ exercise.requirement(
         "no padding": given(x, torch.ones(2, 2, dtype=torch.bool)),
     },
     domain=batches(FILLERS, dtypes=(torch.float64, torch.float32, torch.float16, torch.bfloat16)),
-    hint="masked_fill_ and x[…] = … write into the tensor of the caller; masked_fill and where make a new one.",
+    hint="masked_fill_ and x[…] = … write to the caller's tensor; masked_fill and where make a new one.",
 )
 exercise.requirement(
-    "gradients flow back to x: to real tokens their share, to padding 0",
+    "gradients flow back to x, and those at padded positions are 0",
     points=0.25,
     probe=gradient,
     visible=[
@@ -156,16 +156,16 @@ exercise.requirement(
         "one number at a time": given(x, left, torch.tensor([[0.0, 1.0], [0.0, 0.0]])),
     },
     domain=with_weights(),
-    hint="Compute with tensors from x on: numbers taken out of it (tolist, numpy, detach) have no way back.",
+    hint="Compute with tensors throughout: gradients can't flow back from numbers taken out of x (tolist, numpy, detach).",
 )
 
 turned = (
-    "Your mask is the wrong way round: True marks what is real, and masked_fill replaces where its mask is True."
+    "Your mask is the wrong way around: True marks real tokens, and masked_fill replaces where its mask is True."
 )
 counted = "The padding is counted: only tokens whose mask is True belong in the mean."
 a_sum = "Your result is the sum; divide it by the number of real tokens."
-nan_times = "0 · NaN is NaN. Replace what is padded instead of multiplying it by 0."
-zero_token = "A real token may hold zeros: count what the mask marks, not what isn't 0."
+nan_times = "0 · NaN is NaN. Replace the padding instead of multiplying it by 0."
+zero_token = "The vector of a real token may be all zeros: count the tokens that the mask marks, not the numbers that aren't 0."
 exercise.mistake(a_sum, '/ reduce(mask, "b t -> b 1", "sum") → ')
 exercise.mistake(
     counted,
@@ -187,46 +187,46 @@ exercise.mistake(
     "x.masked_fill(~rearrange → x.masked_fill(rearrange",
 )
 exercise.mistake(
-    "Each sentence has its own number of real tokens; that divides by all of them together.",
+    "Each sentence has its own number of real tokens; your code divides by all of them together.",
     '"b t -> b 1" → "b t -> 1 1"',
 )
 exercise.mistake(
-    "[b, d] / [b] would divide number d by the count of sentence d: the counts need a dimension of 1.",
+    "[b, d] / [b] divides number d by the count of sentence d: the counts need a last dimension of size 1.",
     '"b t -> b 1" → "b t -> b"',
 )
 exercise.mistake(zero_token, 'reduce(mask, "b t -> b 1", "sum") → reduce((real != 0).any(dim=-1), "b t -> b 1", "sum")')
 exercise.mistake(zero_token, 'reduce(mask, "b t -> b 1", "sum") → reduce(real != 0, "b t d -> b d", "sum")')
 exercise.mistake(nan_times, 'x.masked_fill(~rearrange(mask, "b t -> b t 1"), 0) → x * rearrange(mask, "b t -> b t 1")')
 exercise.mistake(
-    "Only NaN is replaced, and 0 · inf is NaN too: replace whatever is padded.",
+    "Your code replaces only NaN, but 0 · inf is NaN, too: replace all of the padding.",
     'x.masked_fill(~rearrange(mask, "b t -> b t 1"), 0) → x.masked_fill(x.isnan(), 0) * rearrange(mask, "b t -> b t 1")',
 )
-exercise.mistake("Your code writes into x, which is the caller's: make a new tensor.", "x.masked_fill(~ → x.masked_fill_(~")
+exercise.mistake("Your code writes to x, which belongs to the caller: make a new tensor.", "x.masked_fill(~ → x.masked_fill_(~")
 exercise.mistake(
-    "Nothing flows back: detach and no_grad cut the way to x.", "real = x.masked_fill → real = x.detach().masked_fill"
+    "Gradients can't flow back to x: detach and no_grad cut the graph.", "real = x.masked_fill → real = x.detach().masked_fill"
 )
 exercise.mistake(
-    "The result has the dtype of x: don't compute in another one, or go back to it.",
+    "The result must have the dtype of x: if you compute in a different dtype, convert back at the end.",
     "x.masked_fill(~ → x.float().masked_fill(~",
 )
 # %% mistake: a mean of zeros too, divided once more
-# says: A mean has divided already, and by all tokens; take the sum, and divide it once.
+# says: A mean has already been divided, by the number of all tokens; take the sum, and divide it once.
 def mean_pool(x, mask):
     real = x.masked_fill(~mask[..., None], 0)
     return reduce(real, "b t d -> b d", "mean") / reduce(mask, "b t -> b 1", "sum")
 
 # %% mistake: all sentences together
-# says: Each sentence has a mean of its own; that mixes all of them.
+# says: Each sentence has its own mean; your code mixes all of them.
 def mean_pool(x, mask):
     return x[mask].mean(dim=0)
 
 # %% mistake: padding at the end only
-# says: Padding may stand anywhere: ask the mask which tokens are real, and not only how many.
+# says: Padding may be anywhere: use the mask to find out which tokens are real, not only how many.
 def mean_pool(x, mask):
     return torch.stack([x[i, :n].mean(dim=0) for i, n in enumerate(mask.sum(dim=1))])
 
 # %% mistake: a mean that only leaves NaN out
-# says: The padding is counted where it isn't NaN: the mask says what is real, not the numbers.
+# says: Your code counts padding that isn't NaN: the mask determines which tokens are real; the numbers don't.
 def mean_pool(x, mask):
     return x.nanmean(dim=1)
 
@@ -246,7 +246,7 @@ def mean_pool(x, mask):
     return torch.tensor(rows).reshape(x.shape[0], x.shape[2])
 
 # %% mistake: a running sum in the dtype of x
-# says: A running sum in a narrow dtype stops growing: bfloat16 cannot count beyond 256. Add in a wider one.
+# says: A running sum in a narrow dtype stops growing: bfloat16 can't count beyond 256. Add in a wider one.
 def mean_pool(x, mask):
     total = torch.zeros_like(x[:, 0])
     for t in range(x.shape[1]):

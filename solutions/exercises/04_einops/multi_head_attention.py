@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Write down the names: x is b t d, the products b t (h e), split b h t e, the scores b h t s.")
+exercise = Exercise("Write down the names: x is b t d, the products are b t (h e), after splitting b h t e, and the scores are b h t s.")
 
 
 def newest(student, x, wq, wk, wv, wo, heads):
@@ -70,7 +70,7 @@ digits = column(1.0, 10.0, 100.0, 1000.0)  # and four become one again
 pick = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 10.0], [10.0, 0.0]])
 
 exercise.requirement(
-    "a token sees itself and those before it, however large the scores are",
+    "a token sees itself and the tokens before it, however large the scores are",
     points=0.75,
     parts=["value"],
     visible=[
@@ -89,10 +89,10 @@ exercise.requirement(
         "small scores": given(column(-1.0, 2.0, 3.0)[None], one, one, one, one, 1),
     },
     domain=problems(alike=True, asks=0.0),
-    hint="A mask [t, t] broadcasts over batch and heads by itself; -inf goes in before softmax.",
+    hint="A mask [t, t] broadcasts over batch and heads by itself; put in -inf before softmax.",
 )
 exercise.requirement(
-    "each head, a run of neighbors in x @ wq, x @ wk and x @ wv, attends by itself; wo multiplies them merged",
+    "each head, a group of neighboring numbers of x @ wq, x @ wk and x @ wv, is computed separately; the merged heads are multiplied by wo",
     points=1,
     parts=["value"],
     probe=newest,
@@ -131,10 +131,10 @@ exercise.requirement(
         "wider than x": given(two, torch.ones(2, 6) / 10, torch.ones(2, 6) / 10, torch.ones(2, 6), torch.ones(6, 2), 2),
     },
     domain=problems(alike=True),
-    hint="After splitting, a head's vectors have inner / heads numbers; the scores are divided by the root of that.",
+    hint="After splitting, a head's vectors have inner / heads numbers; divide the scores by the square root of that.",
 )  # fmt: skip
 exercise.requirement(
-    "device and dtype are those of x, gradients flow back to x and all weights, and these stay as they are",
+    "device and dtype are those of x, gradients flow back to x and all weights, and none of them changes",
     points=0.75,
     probe=ways,
     visible=[
@@ -146,73 +146,73 @@ exercise.requirement(
         "three heads of two numbers": given(two, *[torch.arange(12.0).reshape(2, 6) / 10] * 3, torch.ones(6, 2), 3),
     },
     domain=problems(dtype=(torch.float64, torch.float32, torch.bfloat16), few=2),
-    hint="A mask is made with device=x.device; no step makes plain numbers of a tensor or leaves its dtype.",
+    hint="Make the mask with device=x.device; no step may turn a tensor into plain numbers or change its dtype.",
 )
 
 SPLIT, MERGE = "b t (h e) -> b h t e", "b h t e -> b t (h e)"
-turned = "A weight is transposed: x @ w, not x @ w.T, which is what nn.Linear does."
-dealt = "The numbers are dealt out to the heads, or merged, in turn: a head is a run of neighbors."
-no_way_back = "The way back for gradients is cut: detach and no_grad do that."
-finite = "A finite number is no -inf: a real score can be smaller still, and then a token sees the future."
+turned = "Your code transposes a weight: compute x @ w, not x @ w.T, which is what nn.Linear does."
+dealt = "Your code deals the numbers out to the heads in turn, or merges them in turn: a head is a group of neighbors."
+no_way_back = "Gradients can't flow back: detach and no_grad cut the graph."
+finite = "A finite number doesn't hide a score: a real score can be even smaller, and then a token sees the future."
 one_head = "Your result is attention with one head: split q, k and v before they are compared."
-another_dtype = "The result has the dtype of x: a step of yours leaves it."
-exercise.mistake("The future isn't masked: token 0 may see itself only.", "scores.masked_fill(future, -torch.inf) → scores")
+another_dtype = "The result must have the dtype of x: one of your steps changes it."
+exercise.mistake("The future isn't masked: token 0 may see only itself.", "scores.masked_fill(future, -torch.inf) → scores")
 exercise.mistake("Your code lets a token see the future and hides the past.", "masked_fill(future → masked_fill(~future")
 exercise.mistake(
-    "A score of 0 isn't the weight 0, for exp(0) is 1: what must not be seen has the score -inf.", "-torch.inf → 0"
+    "A score of 0 doesn't give a weight of 0, because exp(0) is 1: a key that must not be seen needs the score -inf.", "-torch.inf → 0"
 )
-exercise.mistake("A token sees itself too: mask what lies above the diagonal only.", ".triu(1) → .triu()")
+exercise.mistake("A token may see itself, too: mask only what is above the diagonal.", ".triu(1) → .triu()")
 exercise.mistake(
-    "The mask comes too late: after softmax, what is left adds up to less than 1.",
+    "The mask comes too late: after softmax, the remaining weights add up to less than 1.",
     "scores.masked_fill(future, -torch.inf).softmax(dim=-1) → scores.softmax(dim=-1) * ~future",
 )
 exercise.mistake(finite, "-torch.inf → -1e9")
 exercise.mistake(
-    "exp overflows for large scores, and inf / inf is NaN; softmax knows how to avoid that.",
+    "exp overflows for large scores, and inf / inf is NaN; softmax avoids that.",
     "scores.masked_fill(future, -torch.inf).softmax(dim=-1) → scores.masked_fill(future, -torch.inf).exp()",
     'out = einsum( → weights = weights / weights.sum(dim=-1, keepdim=True)\n    out = einsum(',
 )
 exercise.mistake(
-    "Softmax runs over the wrong dimension: one query's weights add up to 1, over the keys.", "softmax(dim=-1) → softmax(dim=-2)"
+    "You took softmax along the wrong dimension: each query's weights, over all keys, must add up to 1.", "softmax(dim=-1) → softmax(dim=-2)"
 )
 exercise.mistake("The scores aren't scaled.", "/ math.sqrt(q.shape[-1]) → ")
-exercise.mistake("Divide by the root of a head's length, not by the length itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
-exercise.mistake("Your result is the root of all heads together: take that of one.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
-exercise.mistake("The width of x says nothing about a head's length.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)")
-exercise.mistake("Queries and keys are exchanged: the queries are x @ wq.", "(wq, wk, wv)) → (wk, wq, wv))")
-exercise.mistake("wo is missing: the merged heads are multiplied by it.", f'{MERGE}") @ wo → {MERGE}")')
+exercise.mistake("Divide by the square root of a head's length, not by the length itself.", "math.sqrt(q.shape[-1]) → q.shape[-1]")
+exercise.mistake("Your code divides by the square root of the length of all heads together: use the length of one.", "math.sqrt(q.shape[-1]) → math.sqrt(wq.shape[1])")
+exercise.mistake("The width of x doesn't determine a head's length.", "math.sqrt(q.shape[-1]) → math.sqrt(x.shape[-1] / heads)")
+exercise.mistake("You exchanged queries and keys: the queries are x @ wq.", "(wq, wk, wv)) → (wk, wq, wv))")
+exercise.mistake("wo is missing: multiply the merged heads by it.", f'{MERGE}") @ wo → {MERGE}")')
 exercise.mistake(turned, "(x @ w, → (x @ w.T,")
 exercise.mistake(turned, ") @ wo → ) @ wo.T")
 exercise.mistake(dealt, f"{SPLIT} → b t (e h) -> b h t e")
 exercise.mistake(dealt, f"{MERGE} → b h t e -> b t (e h)")
 exercise.mistake(dealt, f"{SPLIT} → b t (e h) -> b h t e", f"{MERGE} → b h t e -> b t (e h)")
 exercise.mistake(
-    "The numbers are scrambled in merging: bring the tokens in front of the heads first.",
+    "Your merging scrambles the numbers: first move the tokens in front of the heads.",
     f'rearrange(out, "{MERGE}") → out.reshape(*x.shape[:2], -1)',
 )
 exercise.mistake(
-    "The numbers are scrambled in splitting: make [b, t, h, e] first, then exchange t and h.",
+    "Your splitting scrambles the numbers: make [b, t, h, e] first, then exchange t and h.",
     f'rearrange(x @ w, "{SPLIT}", h=heads) → (x @ w).reshape(x.shape[0], heads, x.shape[1], -1)',
 )
 exercise.mistake(one_head, "h=heads → h=1")
-exercise.mistake("`heads` says how many heads there are, not how long each is.", "h=heads → e=heads")
+exercise.mistake("`heads` is the number of heads, not their length.", "h=heads → e=heads")
 exercise.mistake(
-    "The products needn't be as wide as x: a head's length is that of the product over the heads.",
+    "The products needn't be as wide as x: a head's length is the product's width divided by the number of heads.",
     "h=heads → h=heads, e=x.shape[-1] // heads",
 )
 exercise.mistake(
-    "A mask that you make lies on the CPU unless you say where: it belongs on the device of x.", ", device=x.device → "
+    "A mask that you make is on the CPU unless you give a device: make it on the device of x.", ", device=x.device → "
 )
 exercise.mistake(no_way_back, "einsum(q, k, → einsum(q.detach(), k.detach(),")
 exercise.mistake(another_dtype, "rearrange(x @ w → rearrange(x.float() @ w.float()", ") @ wo → ) @ wo.float()")
 exercise.mistake(
-    "Your code writes into a weight, which is the caller's.",
+    "Your code writes to a weight, which belongs to the caller.",
     "/ math.sqrt(q.shape[-1]) → ",
     "q, k, v = → wq /= math.sqrt(wq.shape[1] // heads)\n    q, k, v =",
 )
 
 # %% mistake: heads attend to heads
-# says: Tokens attend to tokens: the heads come in front of the tokens before q and k are compared.
+# says: Tokens attend to tokens: move the heads in front of the tokens before you compare q and k.
 def multi_head_attention(x, wq, wk, wv, wo, heads):
     q, k, v = ((x @ w).unflatten(-1, (heads, -1)) for w in (wq, wk, wv))
     scores = q @ k.mT / q.shape[-1] ** 0.5

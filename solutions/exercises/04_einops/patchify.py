@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Height is (rows of patches) × (pixels down a patch), width alike: split both, then put six names in order.")
+exercise = Exercise("The height is (number of rows of patches) × (height of a patch in pixels), and the width is similar: split both, then put the six names in order.")
 
 
 def order(student, images, size):
@@ -100,7 +100,7 @@ exercise.requirement(
     domain=pictures(),
 )
 exercise.requirement(
-    "patchify: within a patch the pixels come in row-major order, the channels of each side by side",
+    "patchify: within a patch the pixels come in row-major order, and the channels of each pixel are next to each other",
     points=0.5,
     probe=inside,
     visible=[
@@ -111,7 +111,7 @@ exercise.requirement(
     domain=pictures(),
 )
 exercise.requirement(
-    "unpatchify makes the images again, square or not",
+    "unpatchify restores the images, square or not",
     points=0.75,
     probe=back,
     visible=[
@@ -130,7 +130,7 @@ exercise.requirement(
         "a part of a storage": given(numbers(3, 8, 10)[:2, 1:7, 2:], 2, 6),
     },
     domain=pieces(),
-    hint="There are height / size rows of patches, and each patch is the numbers of pixel after pixel.",
+    hint="There are height / size rows of patches, and each patch contains its numbers pixel by pixel.",
 )
 exercise.requirement(
     "both keep the dtype, and gradients flow back through them",
@@ -148,12 +148,12 @@ exercise.requirement(
     hint="Operations on x itself do both; a new tensor has a dtype of its own, and detach cuts the backward pass.",
 )  # fmt: skip
 
-by_reshape = "That only reshapes: the pixels of a square are no run of neighbors in storage."
-by_column = "The patches come column after column; the exercise asks for row-major order: row after row."
-channels_first = "The channels come first within a patch; the exercise asks for pixel after pixel, each with its channels."
-turned = "The pixels of a patch come column after column; the exercise asks for row-major order."
-dealt = "A patch is a run of neighbors, so which patch it is comes first in height and width: (y p) and (x q)."
-cut = "The way back for gradients is cut: stay with operations on the argument itself."
+by_reshape = "Your code only reshapes, but the pixels of a square aren't all next to each other in the storage."
+by_column = "Your patches come column by column; the exercise asks for row-major order: row by row."
+channels_first = "Your channels come first within a patch; the exercise asks for one pixel after another, each with its channels."
+turned = "Your pixels come column by column within a patch; the exercise asks for row-major order."
+dealt = "The pixels of a patch are neighbors, so the number of the patch comes first in height and width: (y p) and (x q)."
+cut = "Gradients can't flow back: use only operations on the argument itself."
 TO = 'rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)'
 exercise.mistake(by_reshape, f"{TO} → images.reshape(images.shape[0], -1, size * size * images.shape[1])")
 exercise.mistake(by_column, "-> b (y x) (p q c) → -> b (x y) (p q c)")
@@ -168,9 +168,9 @@ exercise.mistake(turned, "-> b (y x) (p q c) → -> b (y x) (q p c)", "b (y x) (
 exercise.mistake(dealt, "b c (y p) (x q) -> → b c (p y) (q x) ->")
 exercise.mistake(dealt, "b c (y p) (x q) -> → b c (p y) (q x) ->", "-> b c (y p) (x q) → -> b c (p y) (q x)")
 exercise.mistake(dealt, "-> b c (y p) (x q) → -> b c (p y) (q x)")
-exercise.mistake("The patches are one dimension: [b, patches, numbers].", "-> b (y x) (p q c) → -> b y x (p q c)")
+exercise.mistake("The patches are a single dimension: [b, patches, numbers].", "-> b (y x) (p q c) → -> b y x (p q c)")
 exercise.mistake(
-    "Images needn't be square: how many rows of patches there are, follows from the height.",
+    "Images needn't be square: the height determines how many rows of patches there are.",
     "y=height // size → y=int(patches.shape[1] ** 0.5)",
 )
 exercise.mistake(cut, "rearrange(images, → rearrange(images.detach(),")
@@ -189,7 +189,7 @@ def unpatchify(patches, size, height):
     return x.permute(0, 5, 1, 3, 2, 4).flatten(4).flatten(2, 3)
 
 # %% mistake: the height as a width
-# says: `height` is that of the image, and not its width.
+# says: `height` is the height of the image, not its width.
 def patchify(images, size):
     return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
 
@@ -197,7 +197,7 @@ def unpatchify(patches, size, height):
     return rearrange(patches, "b (y x) (p q c) -> b c (y p) (x q)", p=size, q=size, x=height // size)
 
 # %% mistake: width first
-# says: Height and width are exchanged: the rows come before the columns.
+# says: You exchanged height and width: the rows come before the columns.
 def patchify(images, size):
     return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
 
@@ -212,7 +212,7 @@ def unpatchify(patches, size, height):
     return rearrange(patches, "b (y x) (p q c) -> b c (y p) (x q)", p=size, q=size, y=height)
 
 # %% mistake: back by reshape alone
-# says: That only reshapes: the pixels of a square are no run of neighbors in storage.
+# says: Your code only reshapes, but the pixels of a square aren't all next to each other in the storage.
 def patchify(images, size):
     return rearrange(images, "b c (y p) (x q) -> b (y x) (p q c)", p=size, q=size)
 
@@ -222,7 +222,7 @@ def unpatchify(patches, size, height):
     return patches.reshape(b, c, height, -1)
 
 # %% mistake: unfold and fold, whose channels come first
-# says: The channels come first within a patch; the exercise asks for pixel after pixel, each with its channels.
+# says: Your channels come first within a patch; the exercise asks for one pixel after another, each with its channels.
 def patchify(images, size):
     return torch.nn.functional.unfold(images, size, stride=size).mT
 

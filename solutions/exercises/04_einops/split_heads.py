@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import FLOATS, any_of, tensors
 
-exercise = Exercise("Splitting: [b, t, d] → [b, t, h, e] → [b, h, t, e]. Merging goes the same way back.")
+exercise = Exercise("Splitting: [b, t, d] → [b, t, h, e] → [b, h, t, e]. Merging takes the same steps in reverse.")
 
 
 def merge(student, x):
@@ -61,7 +61,7 @@ def numbers(*shape, dtype=torch.float32):
 
 turned = numbers(1, 4, 2).mT  # [1, 2, 4]
 exercise.requirement(
-    "split_heads makes [b, h, t, e] of [b, t, d], each head a run of neighbors",
+    "split_heads turns [b, t, d] into [b, h, t, e], and each head consists of neighboring numbers",
     points=0.75,
     visible=[given(numbers(1, 2, 4), 2), given(numbers(1, 4, 2), 2), given(numbers(2, 1, 4), 2), given(turned, 2)],
     edges={
@@ -81,7 +81,7 @@ exercise.requirement(
     domain=vectors(),
 )
 exercise.requirement(
-    "splitting doesn't copy: the result looks at the storage of x, whatever its strides are",
+    "splitting doesn't copy: the result uses the storage of x, whatever the strides of x are",
     points=0.5,
     probe=storage,
     visible=[
@@ -96,10 +96,10 @@ exercise.requirement(
         "bfloat16": given(numbers(1, 3, 6, dtype=torch.bfloat16).mT, 3),
     },
     domain=vectors(),
-    hint="Some functions copy always (stack, cat, contiguous where it has to); splitting and transposing needn't.",
+    hint="Some functions copy (stack, cat, contiguous if it has to); splitting and transposing needn't.",
 )
 exercise.requirement(
-    "merge_heads makes [b, t, d] of [b, h, t, e], and so undoes split_heads",
+    "merge_heads turns [b, h, t, e] into [b, t, d], and so undoes split_heads",
     points=0.5,
     probe=merge,
     visible=[
@@ -120,7 +120,7 @@ exercise.requirement(
         "strides turned round": given(numbers(5, 4, 3, 2).permute(3, 2, 1, 0)),
     },
     domain=heads(),
-    hint="The tokens come back in front of the heads; then the last two dimensions become one.",
+    hint="Move the tokens back in front of the heads; then merge the last two dimensions.",
 )  # fmt: skip
 exercise.requirement(
     "gradients flow back to x through both functions",
@@ -134,14 +134,14 @@ exercise.requirement(
         "a part of a storage": given(numbers(2, 5, 8)[:, 1:4, 2:6], 2),
     },
     domain=vectors(),
-    hint="Stay with operations on x itself: detach, data, tolist and no_grad cut the backward pass.",
+    hint="Use only operations on x itself: detach, data, tolist and no_grad cut the graph.",
 )
 
-dealt = "Your result is (e h): the numbers are dealt out in turn. A head is a run of neighbors: (h e)."
+dealt = "Your result is (e h): the numbers are dealt out in turn. A head consists of neighbors: (h e)."
 scrambled = "The numbers are mixed up: reshape keeps row-major order. Split the last dimension, then exchange tokens and heads."
-copied = "Right numbers, but splitting needs no copy: the result has to look at the storage of x."
-no_way_back = "The way back for gradients is cut: stay with operations on x itself."
-back_first = "The tokens have to come back in front of the heads before the two are merged."
+copied = "The numbers are right, but splitting needs no copy: the result has to use the storage of x."
+no_way_back = "Gradients can't flow back: use only operations on x itself."
+back_first = "Move the tokens back in front of the heads before you merge heads and numbers."
 exercise.mistake(dealt, "b t (h e) -> → b t (e h) ->")
 exercise.mistake("Your code merges as (e h); the heads were split as (h e).", "-> b t (h e) → -> b t (e h)")
 exercise.mistake(dealt, "b t (h e) -> → b t (e h) ->", "-> b t (h e) → -> b t (e h)")
@@ -149,27 +149,27 @@ exercise.mistake(
     scrambled, 'rearrange(x, "b t (h e) -> b h t e", h=heads) → x.reshape(x.shape[0], heads, x.shape[1], -1)'
 )
 exercise.mistake("The heads come in front of the tokens: [b, h, t, e].", "-> b h t e → -> b t h e")
-exercise.mistake("Batch and heads stay apart: [b, h, t, e] has four dimensions.", "-> b h t e → -> (b h) t e")
-exercise.mistake("`heads` says how many heads there are, not how long each is.", "h=heads → e=heads")
+exercise.mistake("Batch and heads stay separate: [b, h, t, e] has four dimensions.", "-> b h t e → -> (b h) t e")
+exercise.mistake("`heads` is the number of heads, not their length.", "h=heads → e=heads")
 exercise.mistake(copied, "h=heads) → h=heads).contiguous()")
 exercise.mistake(copied, "h=heads) → h=heads).clone()")
 exercise.mistake(copied, 'rearrange(x, "b t (h e) -> b h t e", h=heads) → torch.stack(x.chunk(heads, dim=-1), dim=1)')
 exercise.mistake(
-    "Your code copies wherever x isn't contiguous; its last dimension can be split whatever the strides are.",
+    "Your code copies x if it isn't contiguous; the last dimension can be split whatever the strides are.",
     "rearrange(x, \"b t (h e) -> → rearrange(x.contiguous(), \"b t (h e) ->",
 )
 exercise.mistake(back_first, 'rearrange(x, "b h t e -> b t (h e)") → x.reshape(x.shape[0], x.shape[2], -1)')
 exercise.mistake(back_first, '-> b t (h e) → -> b (h t) e')
-exercise.mistake("Your result is [b, t, h, e]: the last two dimensions are to become one.", "-> b t (h e) → -> b t h e")
+exercise.mistake("Your result is [b, t, h, e]: merge the last two dimensions.", "-> b t (h e) → -> b t h e")
 exercise.mistake(
-    "view can't merge what was transposed: for that the numbers have to be copied, which merging may do.",
+    "view can't merge transposed dimensions: the numbers have to be copied for that, and merging may copy.",
     'rearrange(x, "b h t e -> b t (h e)") → x.transpose(1, 2).view(x.shape[0], x.shape[2], -1)',
 )
 exercise.mistake(no_way_back, "rearrange(x, \"b t (h e) -> → rearrange(x.data, \"b t (h e) ->")
 exercise.mistake(no_way_back, "b h t e -> b t (h e)\") → b h t e -> b t (h e)\").detach()")
 
 # %% mistake: strides of a contiguous tensor
-# says: Your result is the strides of a contiguous x; use those that it has.
+# says: Your code uses the strides of a contiguous x; use the strides that x has.
 def split_heads(x, heads):
     b, t, d = x.shape
     e = d // heads

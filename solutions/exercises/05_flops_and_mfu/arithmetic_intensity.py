@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Work over bytes: 2 · b · d · k FLOPs, and the bytes of x, w and y together.")
+exercise = Exercise("Divide the work, 2 · b · d · k FLOPs, by the bytes of x, w and y together.")
 
 
 def limits(student, intensity, peak, bandwidth):
@@ -51,7 +51,7 @@ exercise.requirement(
     domain=st.builds(given, sizes, sizes, sizes, st.sampled_from([1, 2, 4, 8])),
 )
 exercise.requirement(
-    "bound: memory where moving the data takes longer than computing, else compute",
+    "bound: memory if moving the data takes longer than computing, otherwise compute",
     points=0.5,
     probe=limits,
     visible=[case(0.5, 1e14, 1e12), case(200.0, 1e14, 1e12), case(110.0, 1e14, 1e12), case(0.5, 1e11, 1e12)],
@@ -66,7 +66,7 @@ exercise.requirement(
     hint="One FLOP takes 1 / peak seconds; the bytes that belong to it take 1 / (intensity · bandwidth).",
 )
 exercise.requirement(
-    "bound: compute where both take equally long",
+    "bound: compute if both take equally long",
     points=0.5,
     probe=limits,
     visible=[
@@ -79,19 +79,19 @@ exercise.requirement(
         "whole numbers": given(6, 60, 10),
     },
     domain=ridges(),
-    hint="Where moving takes as long as computing, it doesn't take longer.",
+    hint="If moving takes as long as computing, it doesn't take longer.",
 )
 
 moved = "bytes_per_element * (b * d + d * k + b * k)"
 reverse = "It's the other way around: with little work for each byte, memory is the limit."
 words = "Return the word 'memory' or the word 'compute'."
 ridge = "Compare the intensity with the ridge point, peak / bandwidth."
-exercise.mistake("The result has to be written, too: that counts x and w only.", f"{moved} → bytes_per_element * (b * d + d * k)")
-exercise.mistake("The weights have to be read, too: that counts x and y only.", f"{moved} → bytes_per_element * (b * d + b * k)")
-exercise.mistake("Your code counts the weights only; x is read and y is written, too.", f"{moved} → bytes_per_element * d * k")
-exercise.mistake("Your code counts the result only; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
-exercise.mistake("Your result is per element; each of them takes several bytes.", f"{moved} → b * d + d * k + b * k")
-exercise.mistake("The bytes of y count for all three matrices.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
+exercise.mistake("The result has to be written, too: your code counts only x and w.", f"{moved} → bytes_per_element * (b * d + d * k)")
+exercise.mistake("The weights have to be read, too: your code counts only x and y.", f"{moved} → bytes_per_element * (b * d + b * k)")
+exercise.mistake("Your code counts only the weights; x is read and y is written, too.", f"{moved} → bytes_per_element * d * k")
+exercise.mistake("Your code counts only the result; x and w have to be read, too.", f"{moved} → bytes_per_element * b * k")
+exercise.mistake("Your result is per element; an element takes several bytes.", f"{moved} → b * d + d * k + b * k")
+exercise.mistake("Elements of x and w take several bytes, too, not only those of y.", f"{moved} → b * d + d * k + bytes_per_element * b * k")
 exercise.mistake("A multiply-add is two FLOPs.", "return 2 * b → return b")
 exercise.mistake("Your quotient is upside down: FLOPs per byte, not bytes per FLOP.", "return 2 * b * d * k / moved → return moved / (2 * b * d * k)")
 exercise.mistake("More bytes for each element make the intensity smaller, not larger.", f"{moved} → (b * d + d * k + b * k) / bytes_per_element")
@@ -100,14 +100,14 @@ exercise.mistake(
     "b * d * k / moved → b * d * k / bytes_per_element * (b * d + d * k + b * k)",
 )
 exercise.mistake("// throws away the fraction.", "k / moved → k // moved")
-exercise.mistake("The sizes of the matrices add up; that multiplies them.", f"{moved} → bytes_per_element * b * d * d * k * b * k")
+exercise.mistake("Add the sizes of the matrices; your code multiplies them.", f"{moved} → bytes_per_element * b * d * d * k * b * k")
 exercise.mistake("Your result is the count of FLOPs; divide it by the bytes moved.", "k / moved → k")
 exercise.mistake(reverse, '"memory" if intensity * bandwidth < peak else "compute" → "compute" if intensity * bandwidth < peak else "memory"')
 exercise.mistake("Compare the intensity with the ridge point, not with 1.", "intensity * bandwidth < peak → intensity < 1")
-exercise.mistake("Your result is the ridge point upside down: it is in FLOP per byte.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
-exercise.mistake("Work is FLOPs per byte: times the bandwidth it can be compared with the peak, not divided by it.",
+exercise.mistake("Your ridge point is upside down: it's in FLOP per byte, so it is peak / bandwidth.", "intensity * bandwidth < peak → intensity < bandwidth / peak")
+exercise.mistake("The intensity is in FLOP per byte: multiply it by the bandwidth, don't divide it, to compare it with the peak.",
                  "intensity * bandwidth < peak → intensity / bandwidth < peak")  # fmt: skip
-exercise.mistake("Where both take equally long, moving the data takes no longer.", "bandwidth < peak → bandwidth <= peak")
+exercise.mistake("If both take equally long, moving the data doesn't take longer.", "bandwidth < peak → bandwidth <= peak")
 exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → "memory-bound" if intensity * bandwidth < peak else "compute-bound"')
 exercise.mistake(words, '"memory" if intensity * bandwidth < peak else "compute" → intensity * bandwidth < peak')
 

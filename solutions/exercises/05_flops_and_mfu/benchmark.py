@@ -70,7 +70,7 @@ exercise.requirement(
         "hours": given([10], [9 * 10**9], 10**9, 1, 1),
     },
     domain=queued,
-    hint="synchronize() before each reading of the clock: the first one so that nothing is left, the second for f itself.",
+    hint="Call synchronize() before each reading of the clock: the first time so that no earlier work is left, the second time for f itself.",
 )
 exercise.requirement(
     "the result is the median of the timed calls",
@@ -115,7 +115,7 @@ exercise.requirement(
 
 queue = "Your result is the time to queue a call: wait for the device before the second reading of the clock, too."
 backlog = "Work that was queued earlier is counted: wait for the device before the clock starts, too."
-half = "With an even number of samples the median is half way between the middle two."
+half = "With an even number of samples the median is halfway between the middle two."
 warmup = "for _ in range(warmup):\n        f()"
 exercise.mistake(queue, "synchronize()\n        samples → samples")
 exercise.mistake(queue, "synchronize()\n        samples → samples", "synchronize()\n        start → start")
@@ -130,8 +130,8 @@ exercise.mistake(
 exercise.mistake("The clock starts before you wait: work that was queued earlier is counted.",
                  "synchronize()\n        start = clock() → start = clock()\n        synchronize()")  # fmt: skip
 exercise.mistake("The clock starts after f has been called.", "start = clock()\n        f() → f()\n        start = clock()")
-exercise.mistake("Your result is the mean; one slow call drags it along.", "statistics.median → statistics.mean")
-exercise.mistake("Your result is all calls together; the exercise asks for the time of one.", "statistics.median → sum")
+exercise.mistake("Your result is the mean, which one slow call can shift a lot.", "statistics.median → statistics.mean")
+exercise.mistake("Your result is the time of all calls together; the exercise asks for the time of one.", "statistics.median → sum")
 exercise.mistake("Your result is the fastest call; the exercise asks for the median.", "statistics.median → min")
 exercise.mistake("Your result is the slowest call; the exercise asks for the median.", "statistics.median → max")
 exercise.mistake("The median is in the middle once the samples are sorted.", "statistics.median(samples) → samples[len(samples) // 2]")
@@ -140,12 +140,12 @@ exercise.mistake(half, "statistics.median → statistics.median_low")
 exercise.mistake("The exercise asks for seconds, as clock() returns them.", "clock() - start → (clock() - start) * 1000")
 exercise.mistake("The end comes after the start: the difference is negative.", "clock() - start → start - clock()")
 exercise.mistake("The warm-up is missing: f is called `warmup` times before it is timed.", f"{warmup} → ")
-exercise.mistake("One call to warm up is too few or too many: `warmup` says how many.", f"{warmup} → f()")
-exercise.mistake("The calls to warm up are timed as well.", f"{warmup} → ", "range(repeats) → range(warmup + repeats)")
-exercise.mistake("`repeats` further calls are timed, the warm-up apart.", "range(repeats) → range(repeats - warmup)")
+exercise.mistake("One warm-up call may be too few or too many: `warmup` is the number of them.", f"{warmup} → f()")
+exercise.mistake("Your code times the warm-up calls, too.", f"{warmup} → ", "range(repeats) → range(warmup + repeats)")
+exercise.mistake("`repeats` further calls are timed, not counting the warm-up.", "range(repeats) → range(repeats - warmup)")
 
 # %% mistake: all calls at once
-# says: Each call is timed on its own: that is the mean of all.
+# says: Time each call separately: your result is the mean of all.
 def benchmark(f, synchronize, clock, warmup=2, repeats=7):
     for _ in range(warmup):
         f()
@@ -157,7 +157,7 @@ def benchmark(f, synchronize, clock, warmup=2, repeats=7):
     return (clock() - start) / repeats
 
 # %% mistake: numbers of its own
-# says: `warmup` and `repeats` say how many calls there are.
+# says: `warmup` and `repeats` determine how many calls there are.
 def benchmark(f, synchronize, clock, warmup=2, repeats=7):
     for _ in range(2):
         f()

@@ -82,12 +82,12 @@ exercise.requirement(
     },
     domain=misfits() | products(),
     parts=["error"],
-    hint="Compare the last size of x with the second last of w before anything else.",
+    hint="Compare the last size of x with the second-to-last of w before anything else.",
 )
 
 exercise.mistake("Each product is also added to a sum: a multiply-add is two FLOPs.", "return 2 * batch → return batch")
-exercise.mistake("Your result is two for each output; each output needs d products and d additions.", "b * d * k → b * k")
-exercise.mistake("d is counted twice: it is the same dimension on both sides.", "b * d * k → b * d * d * k")
+exercise.mistake("Your result is two FLOPs for each output; each output needs d multiplications and d additions.", "b * d * k → b * k")
+exercise.mistake("Your code counts d twice: it is the same dimension in both matrices.", "b * d * k → b * d * d * k")
 exercise.mistake(
     "The first addition of each sum counts as well: by convention a multiply-add is always two.",
     "2 * batch * b * d * k → batch * b * (2 * d - 1) * k",
@@ -96,15 +96,15 @@ exercise.mistake(
     "The leading dimensions are missing: there is one product of matrices for each.", "2 * batch * b → 2 * b"
 )
 exercise.mistake(
-    "A leading dimension that both have is one dimension: not every x meets every w.",
+    "A leading dimension that both shapes have is one dimension: not every matrix of x is multiplied by every matrix of w.",
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → (*x_batch, *w_batch)",
 )
 exercise.mistake(
-    "w has leading dimensions of its own; those that x lacks count too.",
+    "w may have leading dimensions that x lacks; they count, too.",
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → x_batch",
 )
 exercise.mistake(
-    "x has leading dimensions of its own; those that w lacks count too.",
+    "x may have leading dimensions that w lacks; they count, too.",
     "torch.broadcast_shapes(tuple(x_batch), tuple(w_batch)) → w_batch",
 )
 exercise.mistake("Raise a ValueError: compare the inner sizes first.", "if d != inner → if False")

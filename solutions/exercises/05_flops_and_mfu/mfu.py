@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Look the rate up for the dtype, make it dense, divide the achieved FLOP/s by it.")
+exercise = Exercise("Look up the rate for the dtype, make it dense, and divide the achieved FLOP/s by it.")
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8)
 
@@ -56,7 +56,7 @@ def jobs(draw, sparse=None, missing=None):
 printed = {torch.float32: (67e12, False), torch.bfloat16: (1979e12, True)}
 small = {torch.float32: (4.0, False), torch.bfloat16: (7.0, True), torch.float16: (8.0, False)}
 exercise.requirement(
-    "the share is the achieved FLOP/s over the peak FLOP/s of that dtype",
+    "the utilization is the achieved FLOP/s divided by the peak FLOP/s of that dtype",
     points=0.25,
     parts=["value"],
     visible=[given(6.0, 5.0, small, torch.float32), given(50.0, 5.0, small, torch.float16)],
@@ -86,7 +86,7 @@ exercise.requirement(
     domain=jobs(sparse=True, missing=False),
 )
 exercise.requirement(
-    "None where the sheet promises nothing for that dtype",
+    "None if the sheet has no rate for that dtype",
     points=0.25,
     probe=promised,
     parts=["value"],
@@ -101,55 +101,55 @@ exercise.requirement(
         "no work, but a promise": given(0, 1.0, printed, torch.bfloat16),
     },
     domain=jobs(),
-    hint="Look whether the sheet has the dtype before you ask it.",
+    hint="Check whether the sheet has the dtype before you look up its rate.",
 )
 exercise.requirement(
-    "the sheet stays as it is",
+    "the sheet doesn't change",
     points=0.25,
     probe=sheet_after,
     parts=["value"],
     visible=[
         given(1e12, 1.0, printed, torch.bfloat16, says="mfu(1e12, 1.0, sheet, torch.bfloat16), a sparse rate"),
-        given(1e12, 1.0, printed, torch.float16, says="mfu(1e12, 1.0, sheet, torch.float16), which the sheet has not"),
+        given(1e12, 1.0, printed, torch.float16, says="mfu(1e12, 1.0, sheet, torch.float16), which the sheet doesn't have"),
     ],
     edges={"empty": given(1e12, 1.0, {}, torch.float16), "dense": given(1e12, 1.0, printed, torch.float32)},
     domain=jobs(),
-    hint="Looking a rate up writes nothing: not even a default.",
+    hint="Looking up a rate must not write anything to the sheet, not even a default.",
 )
 
-unknown = "Nothing is promised for this dtype: the answer is None, and no number."
-another = "Your result is the rate of another dtype than that of the work."
-theirs = "The sheet belongs to the caller: look the rate up, and write nothing into it."
+unknown = "The sheet has no rate for this dtype: return None, not a number."
+another = "Your code uses the rate of a different dtype."
+theirs = "The sheet belongs to the caller: look up the rate, and don't write to the sheet."
 exercise.mistake("Your code divides by the sparse rate; dense matrices get half of it.", "rate / 2 if sparse else rate → rate")
 exercise.mistake("Your code halves a rate that is dense already.", "rate / 2 if sparse else rate → rate / 2")
-exercise.mistake("It is the sparse rate that has to be halved, and not the dense one.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
+exercise.mistake("The sparse rate has to be halved, not the dense one.", "rate / 2 if sparse else rate → rate if sparse else rate / 2")
 exercise.mistake("Dense matrices get half of the sparse rate, not twice as much.", "rate / 2 if → rate * 2 if")
-exercise.mistake("Your result is in percent; the exercise asks for a share.", "flops / seconds / peak → 100 * flops / seconds / peak")
+exercise.mistake("Your result is in percent; the exercise asks for a fraction.", "flops / seconds / peak → 100 * flops / seconds / peak")
 exercise.mistake("Your quotient is upside down: divide the achieved rate by the peak.", "flops / seconds / peak → peak / (flops / seconds)")
 exercise.mistake("The seconds are missing: FLOPs is a count, the peak is a rate.", "flops / seconds / peak → flops / peak")
 exercise.mistake(
     "Your code multiplies by the seconds; a rate is FLOPs divided by seconds.", "flops / seconds / peak → flops * seconds / peak"
 )
 exercise.mistake("Your result is the achieved rate; divide it by the peak.", "flops / seconds / peak → flops / seconds")
-exercise.mistake("The share is cut off at 1: above 1 it says that some number is wrong.",
+exercise.mistake("Don't cut the result off at 1: a value above 1 tells you that some number is wrong.",
                  "flops / seconds / peak → min(1.0, flops / seconds / peak)")  # fmt: skip
-exercise.mistake("Rounding loses what was measured.", "flops / seconds / peak → round(flops / seconds / peak, 1)")
+exercise.mistake("Don't round: rounding throws away digits that were measured.", "flops / seconds / peak → round(flops / seconds / peak, 1)")
 exercise.mistake(another, "sheet[dtype] → sheet[torch.float32]")
 exercise.mistake(unknown, "return None → return 0.0")
 exercise.mistake(unknown, "return None → return 1.0")
-exercise.mistake("Look whether the sheet has the dtype before you ask for its rate.", "if dtype not in sheet → if False")
+exercise.mistake("Check whether the sheet has the dtype before you look up its rate.", "if dtype not in sheet → if False")
 exercise.mistake(theirs, "peak = → sheet[dtype] = (rate / 2, False) if sparse else (rate, False); peak =")
 exercise.mistake(theirs, "if dtype not in sheet → if sheet.setdefault(dtype, None) is None")
 exercise.mistake(theirs, "sheet[dtype] → sheet.pop(dtype)")
 
 # %% mistake: a dtype that the sheet has
-# says: Another dtype's rate isn't a promise for this one: the answer is None.
+# says: The rate of another dtype doesn't apply to this one: return None.
 def mfu(flops, seconds, sheet, dtype):
     rate, sparse = sheet.get(dtype) or next(iter(sheet.values()))
     return flops / seconds / (rate / 2 if sparse else rate)
 
 # %% mistake: a rate of 1 where there is none
-# says: Nothing is promised for this dtype: the answer is None, and no number.
+# says: The sheet has no rate for this dtype: return None, not a number.
 def mfu(flops, seconds, sheet, dtype):
     rate, sparse = sheet.get(dtype, (1.0, False))
     return flops / seconds / (rate / 2 if sparse else rate)

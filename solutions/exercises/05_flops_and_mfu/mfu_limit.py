@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("First the seconds of each operation, then their sum; MFU is model FLOPs / seconds / peak.")
+exercise = Exercise("Compute the seconds of each operation, then their sum; MFU is model FLOPs / seconds / peak.")
 
 
 @st.composite
@@ -54,7 +54,7 @@ exercise.requirement(
         "short and long": given([(10**12, 10**9), (10**9, 10**3)], 1e15, 1e12),
     },
     domain=programs(st.lists(st.sampled_from([BOTH, BOTH, COMPUTES]), min_size=2, max_size=5)),
-    hint="What takes how long? Add seconds up, not FLOPs and bytes.",
+    hint="How long does each operation take? Add up seconds, not FLOPs and bytes.",
 )
 exercise.requirement(
     "an operation without model FLOPs takes as long as moving its bytes",
@@ -73,28 +73,28 @@ exercise.requirement(
             lambda kinds: kinds[0] + kinds[1]
         )
     ),
-    hint="While it runs, nothing is multiplied, and the clock goes on.",
+    hint="While it runs, nothing is multiplied, but time passes.",
 )
 
 LONGER = "max(work / peak, moved / bandwidth)"
 exercise.mistake("Computing and moving overlap: an operation takes the longer of the two, not their sum.",
                  f"{LONGER} → work / peak + moved / bandwidth")  # fmt: skip
-exercise.mistake("The slower of the two decides, and not the faster one.", f"{LONGER} → min(work / peak, moved / bandwidth)")
+exercise.mistake("The slower of the two determines the time, not the faster one.", f"{LONGER} → min(work / peak, moved / bandwidth)")
 exercise.mistake("Moving the bytes takes time, too: without it every program would reach 1.", f"{LONGER} → work / peak")
 exercise.mistake("Computing takes time, too: no program gets more than the peak.", f"{LONGER} → moved / bandwidth")
-exercise.mistake("The operations run one after another, so their seconds add up; the longest of them isn't all.",
+exercise.mistake("The operations run one after another, so their seconds add up; the longest one isn't enough.",
                  f"sum({LONGER} for → max({LONGER} for")  # fmt: skip
 exercise.mistake("An operation without model FLOPs takes time, too.", "in operations)\n    return → in operations if work)\n    return")
 exercise.mistake("An operation that moves nothing takes time, too.", "in operations)\n    return → in operations if moved)\n    return")
 exercise.mistake("Your result is a rate in FLOP/s; divide it by the peak.", "flops / seconds / peak → flops / seconds")
 exercise.mistake("Your result is the seconds that the program takes; the exercise asks for the MFU.", "flops / seconds / peak → seconds")
-exercise.mistake("Your quotient is upside down: the FLOPs belong above, the seconds and the peak below.",
+exercise.mistake("Your quotient is upside down: the FLOPs belong in the numerator, the seconds and the peak in the denominator.",
                  "flops / seconds / peak → seconds * peak / flops")  # fmt: skip
 exercise.mistake("Your result is in percent; the exercise asks for a fraction.", "flops / seconds / peak → 100 * flops / seconds / peak")
-exercise.mistake("That's an average over the operations; count the time that each of them takes.",
+exercise.mistake("Your result is a plain average over the operations; take into account how long each of them runs.",
                  "flops / seconds / peak → flops / seconds / peak / len(operations)")  # fmt: skip
-exercise.mistake("Rounding loses what the roofline allows.", "flops / seconds / peak → round(flops / seconds / peak, 2)")
-exercise.mistake("Peak and bandwidth are mixed up: FLOPs go with the peak, bytes with the bandwidth.",
+exercise.mistake("Don't round the result.", "flops / seconds / peak → round(flops / seconds / peak, 2)")
+exercise.mistake("You mixed up peak and bandwidth: FLOPs go with the peak, bytes with the bandwidth.",
                  f"{LONGER} → max(work / bandwidth, moved / peak)")  # fmt: skip
 
 # %% mistake: as found
@@ -111,7 +111,7 @@ def mfu_limit(operations, peak, bandwidth):
     return sum(limits) / len(limits)
 
 # %% mistake: each limit weighted with its FLOPs
-# says: Weighted by FLOPs, an operation counts by its work. What matters is the time that it takes.
+# says: Your code weights each operation by its FLOPs. What matters is the time that it takes.
 def mfu_limit(operations, peak, bandwidth):
     flops = sum(work for work, _ in operations)
     limits = [work * min(1.0, work / moved * bandwidth / peak if moved else 1.0) for work, moved in operations]

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Each use of each nn.Linear counts 2 · vectors · in_features · out_features: let a hook tell you of it.")
+exercise = Exercise("Each use of each nn.Linear counts 2 · vectors · in_features · out_features: register a hook to see each use.")
 
 
 def build(kind, a, b, c):
@@ -186,7 +186,7 @@ exercise.requirement(
     ],
     edges={"lists, dicts and modules": given("containers", (5, 4), 4, 8, 3)},
     domain=models("nested", "containers", "one layer"),
-    hint="model.modules() walks the whole tree, the model itself included; children() goes one step.",
+    hint="model.modules() visits the whole tree, the model itself included; children() goes only one level down.",
 )  # fmt: skip
 exercise.requirement(
     "a layer counts as often as it is used, and not at all if it isn't",
@@ -207,7 +207,7 @@ exercise.requirement(
     domain=models("shared", "spare", "two names", "either", "two places", "in training"),
 )  # fmt: skip
 exercise.requirement(
-    "counted are the vectors that each layer actually gets, whatever the leading dimensions are",
+    "each layer is counted with the vectors that it actually receives, whatever the leading dimensions are",
     points=0.75,
     probe=count,
     visible=[
@@ -227,44 +227,44 @@ exercise.requirement(
         "no leading dimension, then one": given("stacked", (4,), 4, 8, 3),
     },
     domain=models("no bias", "stacked", leading=leading) | models("pooled", "last", leading=few),
-    hint="A hook gets the layer's own input: all its dimensions but the last count vectors; without any there is one.",
+    hint="A hook receives the layer's own input: the product of all its dimensions but the last is the number of vectors, and it's 1 if there are none.",
 )  # fmt: skip
 exercise.requirement(
     "the model is left as it was: its hooks, modes and parameters",
     points=0.75,
     probe=traces,
     visible=[
-        given(True, False, says="model_flops(model, batch) twice, with the model in training mode, its dropout not"),
-        given(False, True, says="model_flops(model, batch) twice, with hooks of somebody else, in eval mode"),
+        given(True, False, says="model_flops(model, batch) twice, with the model in training mode but its dropout in eval mode"),
+        given(False, True, says="model_flops(model, batch) twice, with somebody else's hooks, in eval mode"),
     ],
     edges={
         "training mode, hooks": given(True, True),
         "eval mode, no hooks": given(False, False),
         "training mode": given(True, False),
     },
-    hint="Remove the hooks that you have registered, and only these; running the model needs no other change.",
+    hint="Remove the hooks that you registered, and only those; you can run the model without any other change.",
 )
 
-stays = "Your hooks stay on the model, and with them the next count is wrong: keep their handles, and remove them."
-as_found = "The model was in another mode before, or parts of it were: there is no need to change it."
+stays = "Your hooks stay on the model and make the next count wrong: keep their handles, and remove them."
+as_found = "The model, or a part of it, was in a different mode before: there's no need to change it."
 macs = "A multiply-add is two FLOPs."
-bias = "Your code counts the biases too: by convention they count nothing."
+bias = "Your code counts the biases, too: by convention they don't count."
 exercise.mistake(macs, "2 * inputs[0].numel() → inputs[0].numel()")
 exercise.mistake(bias, "layer.out_features) → layer.out_features + output.numel())")
 exercise.mistake(
-    "The batch has more leading dimensions than one, or none: every vector goes through the layer, not only one per row.",
+    "The batch may have several leading dimensions, or none: every vector goes through the layer, not only one per row.",
     "inputs[0].numel() → len(inputs[0]) * layer.in_features",
 )
 exercise.mistake("Your result is for one vector; a layer gets a whole batch of them.", "inputs[0].numel() → layer.in_features")
 exercise.mistake(
-    "The inputs hold vectors · in_features numbers already: in_features counts twice there.",
+    "The inputs contain vectors · in_features numbers already: your code counts in_features twice.",
     "inputs[0].numel() → inputs[0].numel() * layer.in_features",
 )
 exercise.mistake(
-    "Input and output are multiplied: that counts the vectors twice.", "layer.out_features) → output.numel())"
+    "Your code multiplies the input's size by the output's, which counts the vectors twice.", "layer.out_features) → output.numel())"
 )
 exercise.mistake(
-    "There is a layer deeper inside: children() goes one step only.", "model.modules() → [model, *model.children()]"
+    "There is a layer deeper inside: children() goes only one level down.", "model.modules() → [model, *model.children()]"
 )
 exercise.mistake("The model may itself be a linear layer.", "model.modules() if → model.modules() if module is not model and")
 exercise.mistake(
@@ -288,31 +288,31 @@ exercise.mistake(
     as_found, "model(batch)\n    for handle → was = model.training; model.eval()(batch); model.train(was)\n    for handle",
 )  # fmt: skip
 exercise.mistake(
-    "Some of these hooks were there before you came: remove your own only.",
+    "Some of these hooks were there before: remove only your own.",
     "handle.remove() → pass\n    for layer in layers: layer._forward_hooks.clear()",
 )
-exercise.mistake("The parameters don't need to be frozen for that.", "model(batch)\n    for handle → model.requires_grad_(False)(batch)\n    for handle")
+exercise.mistake("Don't freeze the parameters: there's no need to.", "model(batch)\n    for handle → model.requires_grad_(False)(batch)\n    for handle")
 exercise.mistake(
-    "The gradients that the model had are gone.", "model(batch)\n    for handle → model(batch)\n    model.zero_grad()\n    for handle"
+    "Your code deleted the gradients that the model had.", "model(batch)\n    for handle → model(batch)\n    model.zero_grad()\n    for handle"
 )
 exercise.mistake(
-    "Only linear layers count: not a convolution, nor an embedding.", "isinstance(module, nn.Linear) → hasattr(module, 'weight')",
+    "Only linear layers count: convolutions and embeddings don't.", "isinstance(module, nn.Linear) → hasattr(module, 'weight')",
     "2 * inputs[0].numel() * layer.out_features → 2 * output.numel() // output.shape[-1] * layer.weight.numel()",
 )
 
 # %% mistake: PyTorch's counter, which sees more than linear layers
-# says: Your code counts convolutions and products without weights too: only linear layers count.
+# says: Your code counts convolutions and products without weights, too: only linear layers count.
 def model_flops(model, batch):
     return count_flops(model, batch)
 
 # %% mistake: the rule of thumb, biases included
-# says: Your code multiplies parameters with vectors of the batch: look at what each layer really does.
+# says: Your code multiplies parameters by vectors of the batch: look at what each layer really does.
 def model_flops(model, batch):
     vectors = batch.numel() // batch.shape[-1]
     return 2 * vectors * sum(p.numel() for p in model.parameters())
 
 # %% mistake: the loop's variable in the hook
-# says: Each hook is handed its own layer as its first argument; the loop's variable is the last module by then.
+# says: Each hook receives its own layer as its first argument; by then, the loop variable is the last module.
 def model_flops(model, batch):
     counts, handles = [], []
     for layer in model.modules():

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import FLOATS, any_of, shapes
 
-exercise = Exercise("Make the fours a dimension of their own; in each, find where the two smallest magnitudes stand.")
+exercise = Exercise("Make the groups of four a dimension of their own; in each group, find the positions of the two smallest magnitudes.")
 
 
 def magnitudes(student, w):
@@ -60,7 +60,7 @@ line = torch.tensor([1.0, -9.0, 2.0, 3.0, 16.0, 15.0, 14.0, -13.0])
 other = torch.tensor([20.0, -21.0, 22.0, -23.0, 4.0, 4.5, -4.75, 0.125])
 four = torch.tensor([-1.0, 4.0, 3.0, 2.0])
 exercise.requirement(
-    "of each four neighbors in the last dimension, the two of largest magnitude stay as they are; the others are 0",
+    "of every four neighbors along the last dimension, the two of largest magnitude are kept; the others are 0",
     points=0.75,
     parts=["value"],
     visible=[
@@ -79,7 +79,7 @@ exercise.requirement(
     domain=weights(),
 )
 exercise.requirement(
-    "for 16 to 64 bits, any number of leading dimensions, any strides",
+    "for dtypes of 16 to 64 bits, any number of leading dimensions, any strides",
     points=0.5,
     parts=["value"],
     visible=[
@@ -99,10 +99,10 @@ exercise.requirement(
         "every second number": given(torch.arange(1.0, 9.0)[::2]),
     },
     domain=weights(last=(1, 1), dims=(0, 3), dtypes=FLOATS, contiguous=False),
-    hint="reshape does what view can't where the strides don't fit; and no dtype is named in the function.",
+    hint="reshape works even if the strides don't fit, and view doesn't; and your function shouldn't name a dtype.",
 )
 exercise.requirement(
-    "where magnitudes are equal exactly two stay, the larger ones first",
+    "if magnitudes are equal, exactly two are kept, and never a smaller one instead of a larger one",
     points=0.25,
     probe=magnitudes,
     visible=[
@@ -118,7 +118,7 @@ exercise.requirement(
         "in bfloat16": given(torch.tensor([[1.0, 1.0, 1.0, -1.0]]).bfloat16()),
     },
     domain=ties(),
-    hint="A threshold keeps more than two, or fewer: choose places, not values.",
+    hint="A threshold may keep more than two, or fewer: choose positions, not values.",
 )
 exercise.requirement(
     "a last dimension that isn't a multiple of four raises a ValueError",
@@ -136,7 +136,7 @@ exercise.requirement(
     hint="Only the last dimension matters, whatever the others are.",
 )
 exercise.requirement(
-    "w stays as it is, and the result is a copy",
+    "w doesn't change, and the result is a copy",
     points=0.25,
     probe=memory,
     visible=[
@@ -149,32 +149,32 @@ exercise.requirement(
         "no room between": given(line[::2]),
     },
     domain=weights(dims=(0, 2)) | ties(),
-    hint="scatter returns a copy, scatter_ writes into what it is called on; a reshape may share the same storage.",
+    hint="scatter returns a copy, scatter_ writes to the tensor that it's called on, and the result of a reshape may share its storage with w.",
 )
 
 neighbors = "Those aren't neighbors: the groups are elements 0–3, 4–7, … of the last dimension."
-threshold = "A threshold keeps more than two of equal magnitudes, or fewer: choose places, not values."
+threshold = "A threshold may keep more than two of equal magnitudes, or fewer: choose positions, not values."
 no_error = "Raise a ValueError: check the last dimension first."
 another = "You raised a different error: the statement asks for a ValueError."
-in_place = "Your code writes into w, which belongs to the caller."
+in_place = "Your code writes to w, which belongs to the caller."
 exercise.mistake("Nothing is pruned.", "smallest, 0) → smallest[:, :0], 0)")
 exercise.mistake("A large negative number is large, too: compare magnitudes.", "fours.abs().topk → fours.topk")
-exercise.mistake("Your result is the two smallest of each four; keep the largest.", "topk(2, largest=False) → topk(2)")
-exercise.mistake("One of each four is left; keep two.", "topk(2, → topk(3,")
-exercise.mistake("Three of each four are left; keep two.", "topk(2, → topk(1,")
+exercise.mistake("Your code keeps the two smallest of every four; keep the two largest.", "topk(2, largest=False) → topk(2)")
+exercise.mistake("Your code keeps one of every four; keep two.", "topk(2, → topk(3,")
+exercise.mistake("Your code keeps three of every four; keep two.", "topk(2, → topk(1,")
 exercise.mistake("The signs are lost: compare magnitudes, but keep the values.", "fours.scatter → fours.abs().scatter")
-exercise.mistake("The result has a row for each four: give it the shape of w.", ", 0).reshape(w.shape) → , 0)")
+exercise.mistake("Your result has a row for every group of four: give it the shape of w.", ", 0).reshape(w.shape) → , 0)")
 exercise.mistake(
-    "The places that topk finds are set to 1; those that go have to be 0.", "scatter(1, smallest, 0) → scatter(1, smallest, 1)"
+    "Your code sets the pruned positions to 1; they have to be 0.", "scatter(1, smallest, 0) → scatter(1, smallest, 1)"
 )
 exercise.mistake(no_error, "if n % 4 → if False")
-exercise.mistake("All elements together are a multiple of four; the last dimension has to be.", "if n % 4 → if w.numel() % 4")
-exercise.mistake("Twelve is a multiple of four, too: that refuses more than it should.", "if n % 4 → if n not in (4, 8, 16)")
+exercise.mistake("It isn't enough that the total number of elements is a multiple of four; the size of the last dimension has to be.", "if n % 4 → if w.numel() % 4")
+exercise.mistake("Twelve is a multiple of four, too: your code refuses more sizes than it should.", "if n % 4 → if n not in (4, 8, 16)")
 exercise.mistake(another, "raise ValueError( → raise RuntimeError(")
 exercise.mistake(another, "raise ValueError( → raise AssertionError(")
 exercise.mistake(in_place, "fours.scatter(1 → fours.scatter_(1")
-exercise.mistake("The result is of another dtype than w.", "w.reshape(-1, 4) → w.float().reshape(-1, 4)")
-exercise.mistake("view needs strides that fit, and w may have any.", "w.reshape(-1, 4) → w.view(-1, 4)")
+exercise.mistake("The result must have the dtype of w.", "w.reshape(-1, 4) → w.float().reshape(-1, 4)")
+exercise.mistake("view needs strides that fit, but w may have any strides.", "w.reshape(-1, 4) → w.view(-1, 4)")
 
 # %% mistake: not neighbors
 # says: Those aren't neighbors: the groups are elements 0–3, 4–7, … of the last dimension.
@@ -186,7 +186,7 @@ def prune_2_4(w):
     return fours.scatter(-2, smallest, 0).reshape(w.shape)
 
 # %% mistake: half of all
-# says: Your code keeps the largest half of all: wanted are two of each four neighbors.
+# says: Your code keeps the largest half of all elements; the exercise asks for two of every four neighbors.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -212,7 +212,7 @@ def prune_2_4(w):
     return (fours * keep).reshape(rows, columns)
 
 # %% mistake: a threshold, the second largest magnitude
-# says: A threshold keeps more than two of equal magnitudes, or fewer: choose places, not values.
+# says: A threshold may keep more than two of equal magnitudes, or fewer: choose positions, not values.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -221,7 +221,7 @@ def prune_2_4(w):
     return torch.where(fours.abs() >= second, fours, 0).reshape(w.shape)
 
 # %% mistake: a threshold, the third largest magnitude
-# says: A threshold keeps more than two of equal magnitudes, or fewer: choose places, not values.
+# says: A threshold may keep more than two of equal magnitudes, or fewer: choose positions, not values.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError
@@ -230,7 +230,7 @@ def prune_2_4(w):
     return torch.where(fours.abs() > third, fours, 0).reshape(w.shape)
 
 # %% mistake: w itself where nothing has to be done
-# says: The result is a copy, also where w is sparse already.
+# says: The result must be a copy, even if w is sparse already.
 def prune_2_4(w):
     if w.shape[-1] % 4:
         raise ValueError

@@ -59,7 +59,7 @@ def explore(budget: float = 5e23, *, ratio: float = 20) -> Explorer:
         ratio: tokens for each parameter, one of `RATIOS`.
     """
     arguments = {"budget": budget, "ratio": ratio}
-    return Explorer("compute_optimal", partial(show, budget=budget, ratio=ratio), arguments)
+    return Explorer("model_or_data", partial(show, budget=budget, ratio=ratio), arguments)
 
 
 def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
