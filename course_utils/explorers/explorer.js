@@ -62,15 +62,14 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       if (performance.now() - lastMove > 800) haunt();
       lastMove = performance.now();
     }
-    // A second change before the first was answered keeps both.
-    const state = { ...(waiting ?? current).state, ...changes };
-    waiting = { state, moved: moved || waiting?.moved || "", width: width() };
+    // Changes made while an answer is on its way wait, and are made to the state that it brings.
+    waiting = { changes: { ...waiting?.changes, ...changes }, moved: moved || waiting?.moved || "" };
     next();
   }
 
   async function next() {
     if (busy || !waiting || stopped) return;
-    const asked = waiting;
+    const asked = { state: { ...current.state, ...waiting.changes }, moved: waiting.moved, width: width() };
     waiting = null;
     busy = performance.now();
     try {
