@@ -22,7 +22,7 @@ VERSION = "314.0.7"
 SHA512 = "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
 FILES = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
 # What explorers and the planner import; all else in course_utils needs torch or a notebook.
-PARTS = ("*.py", "explorers/*.py", "napkin/*.py")
+PARTS = ("*.py", "explorers/*.py", "explorers/*.json", "napkin/*.py")
 
 
 class NoPyodide(Exception):
