@@ -1858,14 +1858,14 @@ fused attention kernels, which do all of attention in one operation, don't keep 
 backward pass, as *activation checkpointing* does with whole layers (lecture 11). The *accounting* shows you where
 saving memory is worthwhile.
 
-Now do the accounting yourself in the widget below. It has three additions: lecture 00's bytes per parameter, fused
-attention, and sharding (splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight
-H100s, doesn't fit. Recomputing each layer isn't enough: where do most of the activations come from then? Which other
-*single* control makes it fit?
+Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
+(splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit. Pin
+these settings to compare others with them. Recomputing each layer isn't enough: where do most of the activations come
+from then? Which other *single* control makes it fit?
 """
 
 # %%
-from course_utils.widgets import memory_budget
+from course_utils.explorers import memory_budget
 
 memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
 

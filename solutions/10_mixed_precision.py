@@ -806,7 +806,7 @@ Which ones in E5M2 and E4M3, the 8-bit formats from lecture 02? And which does `
 """
 
 # %%
-from course_utils.widgets import loss_scaling
+from course_utils.explorers import loss_scaling
 
 loss_scaling.explore(flowing, exponent=8)
 

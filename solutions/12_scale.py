@@ -1445,12 +1445,12 @@ assert sums["ZeRO 3, checkpoints"] < card / 2
 r"""
 At stage 1 it still doesn't fit. At stage 3 it does, and with checkpoints more than half of each card stays free.
 
-*Try it yourself:* move the controls of the widget below. What is the longest context that fits on eight cards, and
-which kind of memory is the limit then?
+*Try it yourself:* pin the settings below, then move the controls. What is the longest context that fits on eight cards,
+and which kind of memory is the limit then?
 """
 
 # %%
-from course_utils.widgets import memory_budget
+from course_utils.explorers import memory_budget
 
 memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_utils.explorers.drawing import Axis, Drawing, power, wide
 from course_utils.explorers.explorer import Explorer, Panel, Picture
@@ -35,11 +35,10 @@ INITIALIZERS: dict[str, Callable[[int], float]] = {
     "std 0.02, as GPT-2": lambda width: 0.02**2 * width,
 }
 NONLINEARITIES = ("ReLU", "tanh", "GELU", "none")
-# ReLU and the identity multiply with their input, so that without residual connections one measurement is enough.
+# ReLU and the identity scale with their input, so that without residual connections one measurement is enough.
 HOMOGENEOUS = ("ReLU", "none")
 WIDTHS = (32, 128, 512)
-GAINS = tuple(2.0 ** (sign / step) for sign, step in ((-1, 1), (-1, 2), (-1, 4), (-1, 8), (-1, 16))) + (1.0,)
-GAINS += tuple(1 / gain for gain in reversed(GAINS[:-1]))
+GAINS = tuple(2.0**power for power in (-1, -1 / 2, -1 / 4, -1 / 8, -1 / 16, 0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1))
 DEPTH = 50
 SHOWN = (1, 10, 20, 30, 40, 50)  # layers whose measurements are in the table
 KEEPS = (0.1, 10.0)  # what changes by less than these factors is said to keep its scale
@@ -56,7 +55,7 @@ def explore(initializer: str = "LeCun = Glorot", nonlinearity: str = "ReLU", *, 
         nonlinearity: one of `NONLINEARITIES`, between the layers.
         width: one of `WIDTHS`.
     """
-    arguments = {"initializer": initializer, "nonlinearity": nonlinearity, "width": width}
+    arguments: dict[str, Any] = {"initializer": initializer, "nonlinearity": nonlinearity, "width": width}
     return Explorer("initialization", partial(show, **arguments), arguments)
 
 
@@ -90,30 +89,42 @@ def _moments(nonlinearity: str, q: float) -> tuple[float, float]:
         return q, 1.0
     if nonlinearity == "ReLU":
         return q / 2, 0.5
-    step, end = min(0.5, math.sqrt(q)), min(8 * math.sqrt(q), 12.0)
+    step, end = min(0.25, math.sqrt(q) / 1.5), min(8 * math.sqrt(q), 12.0)
+    last = 1 if nonlinearity == "tanh" and q >= 1 else 0  # what stays of tanh² for large z
     square = slope = 0.0
     for i in range(int(end / step) + 1):
         z = i * step
-        weight = (1.0 if i == 0 else 2.0) * step * math.exp(-z * z / (2 * q)) / math.sqrt(2 * math.pi * q)
-        if nonlinearity == "tanh":
-            t = math.tanh(z)
-            square += weight * (t * t if q < 1 else t * t - 1)
-            slope += weight * (1 - t * t) ** 2
-        else:
-            # GELU is z Φ(z). Its square at z and at -z together is z² without 2 z² Φ (1 - Φ); and its slope at -z is 1
-            # minus that at z, so that these squares together are 1 without 2 a (1 - a).
-            phi = (1 + math.erf(z / math.sqrt(2))) / 2
-            a = phi + z * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
-            square -= weight * z * z * phi * (1 - phi)
-            slope -= weight * a * (1 - a)
+        weight = math.exp(-z * z / (2 * q)) * (1 if i else 0.5)
+        even = _even(nonlinearity, z)
+        square += weight * (even[0] - last)
+        slope += weight * even[1]
+    scale = 2 * step / math.sqrt(2 * math.pi * q)
     if nonlinearity == "tanh":
-        return (square if q < 1 else square + 1), slope
-    return square + q / 2, slope + 0.5
+        return scale * square + last, scale * slope
+    return q / 2 - scale * square, 0.5 - scale * slope
+
+
+@lru_cache(4096)
+def _even(nonlinearity: str, z: float) -> tuple[float, float]:
+    """What `_moments` sums: of tanh, its square and its slope's; of GELU, what these lack to those of ReLU.
+
+    GELU is z Φ(z). Its square at z and at -z together is z² without 2 z² Φ (1 - Φ); and its slope at -z is 1 minus a,
+    that at z, so that these squares together are 1 without 2 a (1 - a).
+    """
+    if nonlinearity == "tanh":
+        t = math.tanh(z)
+        return t * t, (1 - t * t) ** 2
+    phi = (1 + math.erf(z / math.sqrt(2))) / 2
+    a = phi + z * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return z * z * phi * (1 - phi), a * (1 - a)
 
 
 @cache
 def _table() -> dict[str, dict[str, dict[str, list[list[int]]]]]:
-    """By nonlinearity, connections and width: rows of 1,000 · log₁₀ of stds, of outputs in `SHOWN`, and of gradients but the last, 0."""
+    """By nonlinearity, connections and width: rows of 1,000 · log₁₀ of stds in the layers `SHOWN`.
+
+    First of all outputs, then of the gradients; the last one's is 0, and left out.
+    """
     table: dict[str, dict[str, dict[str, list[list[int]]]]] = json.loads(
         files("course_utils.explorers").joinpath(_TABLE).read_text(encoding="utf-8")
     )
@@ -147,7 +158,12 @@ def measure(factor: float, nonlinearity: str, width: int, residual: bool) -> tup
     """
     import torch
 
-    phi = {"ReLU": torch.relu, "tanh": torch.tanh, "GELU": torch.nn.functional.gelu, "none": torch.nn.Identity()}
+    phi: dict[str, Callable[[Tensor], Tensor]] = {
+        "ReLU": torch.relu,
+        "tanh": torch.tanh,
+        "GELU": torch.nn.functional.gelu,
+        "none": torch.nn.Identity(),
+    }
     data, weights, last = _numbers(width)
     std = math.sqrt(factor / width)
     outputs = [data @ weights[0] * std]
@@ -181,8 +197,8 @@ def make_table() -> str:
         factors = [_factor(initializer, gain, width) for initializer in INITIALIZERS for gain in GAINS]
         if name in HOMOGENEOUS and not residual:
             factors = [1.0]
-        stds = [measure(factor, name, width, residual) for factor in factors]
-        rows = [[round(1_000 * math.log10(std)) for std in [*outputs, *back[:-1]]] for outputs, back in stds]
+        found = [measure(factor, name, width, residual) for factor in factors]
+        rows = [[round(1_000 * math.log10(std)) for std in [*outputs, *back[:-1]]] for outputs, back in found]
         table.setdefault(name, {}).setdefault("residual" if residual else "plain", {})[f"{width}"] = rows
     return json.dumps(table, separators=(",", ":")).replace('":{"', '":{\n"').replace("]]", "]]\n") + "\n"
 
@@ -236,7 +252,9 @@ def _panel(drawing: Drawing, name: str, x: Axis, y: Axis, line: list[float], mar
         drawing.line([(x.start, y(value)), (x.end, y(value))], "grid", width=1, behind=True)
         drawing.text(x.start - 6, y(value) + 4, power(value), anchor="end", size=11, behind=True)
     drawing.line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "ink", width=1, behind=True)
-    drawing.text((x.start + x.end) / 2, y.start + 33, "layer (line: predicted, dots: measured)", anchor="middle", behind=True)
+    drawing.text(
+        (x.start + x.end) / 2, y.start + 33, "layer (line: predicted, dots: measured)", anchor="middle", behind=True
+    )
     heads = {"outputs": "Outputs' std, relative to layer 1", "gradients": "Gradients' std, from the last layer back"}
     drawing.text(x.start - 40, y.end - 14, heads[name], bold=True, behind=True)
     back = name == "gradients"  # reads from right to left
@@ -249,7 +267,7 @@ def _panel(drawing: Drawing, name: str, x: Axis, y: Axis, line: list[float], mar
         path.reverse()
     low, high = math.log10(y.low), math.log10(y.high)
     inside, gone = [path[0]], 0.0
-    for (x0, v0), (x1, v1) in zip(path, path[1:], strict=False):
+    for (x0, v0), (x1, v1) in itertools.pairwise(path):
         if not low <= v1 <= high:
             gone = high if v1 > high else low
             inside.append((x0 + (x1 - x0) * (gone - v0) / (v1 - v0), gone))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
-from course_utils.explorers.drawing import Axis, Drawing, wide
+from course_utils.explorers.drawing import Axis, Drawing, raised, wide
 from course_utils.explorers.explorer import Explorer, Panel, Picture
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ _LIMITS = {"too large": 0.0, "zero": 0.01, "subnormal": 0.01}  # shares that do 
 _PATTERNS = {"zero": "2 2", "too large": "6 2"}  # of their edges
 SCALES = list(range(-8, 41))
 _LEFT, _RIGHT = -52, 24  # exponents on the axis
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def explore(
@@ -87,11 +86,11 @@ def explore(
 
         if cut is None:
             cut = bool(torch.tensor(torch.inf).to(torch.float8_e4m3fn).float().isfinite())
-        gradients = counts(gradients)
+        gradients = counts(cast("Tensor", gradients))
     if not gradients:
         raise ValueError("no gradient is finite and not zero: there is nothing to scale")
     rows = [[e, list(row)] for e, row in gradients]
-    arguments = {"gradients": rows, "exponent": exponent, "form": form, "cut": cut is not False}
+    arguments: dict[str, Any] = {"gradients": rows, "exponent": exponent, "form": form, "cut": cut is not False}
     return Explorer("loss_scaling", partial(show, **arguments), arguments)
 
 
@@ -184,9 +183,7 @@ def show(panel: Panel, *, gradients: Bins, exponent: int, form: str, cut: bool) 
     said = {kind: _percent(each) for kind, each in share.items()}
     worst = next((kind for kind in ("too large", "zero", "subnormal") if share[kind] > _LIMITS[kind]), "normal")
     words = {"too large": "are too large for", "zero": "become 0 in", "subnormal": "are subnormal in"}
-    title = (
-        f"Times {_two(scale)}, {_short(share[worst])} of the gradients {words.get(worst, 'are normal in')} {chosen}"
-    )
+    title = f"Times {_two(scale)}, {_short(share[worst])} of the gradients {words.get(worst, 'are normal in')} {chosen}"
     end = "become infinite"
     if chosen == "float8, E4M3":
         end = f"are cut to {FORMATS[chosen].largest}" if cut else "become NaN"
@@ -217,7 +214,9 @@ def _frame(drawing: Drawing, x: Axis, y: Axis, name: str, narrow: bool) -> None:
     for kind, low, high in zip(KINDS, ends, ends[1:], strict=False):
         low, high = max(low, _LEFT), min(high, _RIGHT)
         if low < high:
-            drawing.rect(x(low), strip, x(high) - x(low), 12, _LOOKS[kind], behind=True, pattern=_PATTERNS.get(kind, ""))
+            drawing.rect(
+                x(low), strip, x(high) - x(low), 12, _LOOKS[kind], behind=True, pattern=_PATTERNS.get(kind, "")
+            )
             if low > _LEFT:
                 drawing.line([(x(low), strip + 12), (x(low), y.start)], "ink", width=1, dashes="4 3", behind=True)
 
@@ -276,4 +275,4 @@ def _short(share: float) -> str:
 
 
 def _two(exponent: int) -> str:
-    return "2" + f"{exponent}".translate(_RAISED)
+    return f"2{raised(exponent)}"

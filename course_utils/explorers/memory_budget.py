@@ -47,7 +47,7 @@ def explore(
         card: a key of `CARDS`.
         batch, context, cards: powers of two; see `napkin.Step`.
     """
-    arguments = {"model": model, "card": card, "batch": batch, "context": context, "cards": cards}
+    arguments: dict[str, Any] = {"model": model, "card": card, "batch": batch, "context": context, "cards": cards}
     return Explorer("memory_budget", partial(show, **arguments), arguments)
 
 
@@ -214,10 +214,10 @@ def _row(
             drawing.area(gap, "paper", key=f"{label} gap {which}")
             drawing.line([(x.end, middle), (x.end + 8, middle)], arrow=True, key=f"{label} on {which}")
         if kinds:
+            look, size, up = ("ink", 12, 5) if which == "now" else ("quiet", 11, 0)
             drawing.text(
-                drawing.width - 4, y + high - (5 if which == "now" else 0), readable(total, "B"), anchor="end",
-                look="ink" if which == "now" else "quiet", bold=bold and which == "now", size=12 if which == "now" else 11,
-                key=f"{label} number {which}",
+                drawing.width - 4, y + high - up, readable(total, "B"), anchor="end", look=look, size=size,
+                bold=bold and which == "now", key=f"{label} number {which}",
             )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import Any
 
 from course_utils import napkin
 from course_utils.cards import ACCELERATORS
@@ -48,7 +49,7 @@ def explore(
         card: one of `CARDS`, those with a promised rate in bfloat16.
         mfu: one of `MFUS`.
     """
-    arguments = {"parameters": parameters, "tokens": tokens, "cards": cards, "card": card, "mfu": mfu}
+    arguments: dict[str, Any] = {"parameters": parameters, "tokens": tokens, "cards": cards, "card": card, "mfu": mfu}
     return Explorer("training_time", partial(show, **arguments), arguments)
 
 
@@ -151,19 +152,23 @@ def _bill(drawing: Drawing, x: Axis, top: float, pitch: float, hours: float, run
     size = 12.0 if x.start > 300 else 11.0
     drawing.line([(x(hours), top), (x(hours), bottom)], "highlight", width=1, key="hours")
     for place, name in enumerate(["this run", *RUNS]):
-        middle, mine = top + pitch * (place + 0.5), place == 0
-        value = hours if mine else FACTS[f"{name} GPU-hours"].value
-        label = name.replace(" pre-training", "") + ("" if mine else f", {FACTS[f'{name} GPU-hours'].note[:4].strip()}")
-        drawing.text(x.start - 8, middle + 4, label, anchor="end", size=size, bold=mine or name == run, key=f"name {name}")
-        if mine:
-            drawing.circle(x(value), middle, 6, "highlight edged", key="bill", tip=f"{counted(value)} GPU-hours")
-            if not x.low <= value <= x.high:
-                tip = x(value) + (16 if value > x.high else -16)
-                drawing.line([(x(value), middle), (tip, middle)], "highlight", arrow=True, key="bill off")
-        else:
-            tip = f"{name}: {counted(value)} GPU-hours on {FACTS[f'{name} GPU-hours'].note}"
+        middle, fact = top + pitch * (place + 0.5), FACTS.get(f"{name} GPU-hours")
+        value, label = hours, name.removesuffix(" pre-training")
+        if fact:
+            value, label = fact.value, f"{label}, {fact.note.split()[0]}"
+        bold = fact is None or name == run
+        drawing.text(x.start - 8, middle + 4, label, anchor="end", size=size, bold=bold, key=f"name {name}")
+        drawing.text(
+            drawing.width - 2, middle + 4, _short(value), anchor="end", size=11, bold=fact is None, key=f"number {name}"
+        )
+        if fact:
+            tip = f"{name}: {counted(value)} GPU-hours on {fact.note}"
             drawing.rect(x(value) - 4, middle - 4, 8, 8, "paper edged", key=f"bill {name}", tip=tip)
-        drawing.text(drawing.width - 2, middle + 4, _short(value), anchor="end", size=11, bold=mine, key=f"number {name}")
+            continue
+        drawing.circle(x(value), middle, 6, "highlight edged", key="bill", tip=f"{counted(value)} GPU-hours")
+        if not x.low <= value <= x.high:
+            beyond = x(value) + (16 if value > x.high else -16)
+            drawing.line([(x(value), middle), (beyond, middle)], "highlight", arrow=True, key="bill off")
 
 
 def _short(value: float) -> str:
