@@ -32,7 +32,6 @@ SLOW = [
     "grading/test_engine.py",
     "grading/test_machines.py",
     "course/test_exercises.py",
-    "unit/test_widgets_costs.py",
     "course/test_honest.py",
     "grading/test_liar.py",
     "grading/test_hidden_inputs.py",
