@@ -31,7 +31,7 @@ PARTS = {  # the module of a part, and what its picture shows
     "nbval": ("reexecution", "Seconds to re-execute all lectures on stock kernels and on warm ones"),
     "timing": ("timing_agreement", "Ratios of the two clocks' medians, near one"),
     "first-cell": ("first_cell", "Seconds of each step from a clone to the first cell that has run"),
-    "import": ("import_time", "Seconds to import torch, matplotlib, ipywidgets and the course's own modules"),
+    "import": ("import_time", "Seconds to import torch, matplotlib, anywidget and the course's own modules"),
 }
 PAGE = record.ROOT / "docs" / "performance.md"
 IMAGES = record.ROOT / "docs" / "images"

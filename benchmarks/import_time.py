@@ -2,7 +2,7 @@
 
 Fresh processes take turns importing the libraries alone and with every module of course_utils, so that whatever else
 the machine does affects both. Each process times itself. The target is under 50 ms. Only `plots` needs matplotlib,
-whose import is shown in a separate line because we can't shorten it; the same is true of ipywidgets and `widgets`.
+whose import is shown in a separate line because we can't shorten it; the same is true of anywidget and `explorers`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TARGET = 0.050  # seconds
 LIBRARIES = {
     "torch": ["torch"],
     "matplotlib, for plots": ["matplotlib.backends.backend_agg", "matplotlib.figure", "matplotlib.style"],
-    "ipywidgets, for widgets": ["ipywidgets"],
+    "anywidget, for explorers": ["anywidget"],
 }
 PROGRAM = """
 import json, sys, time
