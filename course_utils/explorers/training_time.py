@@ -119,7 +119,7 @@ def _days(drawing: Drawing, x: Axis, y: Axis, hours: float, cards: int, publishe
             line = [(x(count), y(total / 24 / count)) for count in (first, last)]
             drawing.line(line, look, width=2.5 if key == "yours" else 2, dashes=dashes, key=f"line {key}")
     if published:
-        drawing.text(x.start + 6, y.start - 6, "dashed: published", size=11, key="dashed")
+        drawing.text(x.end - 4, y.end + 14, "dashed: published", anchor="end", size=11, key="dashed")
     days = hours / 24 / cards
     drawing.line([(x(cards), y.start), (x(cards), y(days)), (x.start, y(days))], "highlight", width=1, key="to axes")
     if not y.low <= days <= y.high:  # off the axis, and which way
