@@ -54,7 +54,7 @@ Training a model takes two resources, and this course keeps track of both.
 - *Memory*, counted in bytes (B). Every number that training needs has to be stored somewhere. If there isn't enough
   room, training doesn't run at all. A gigabyte, 1 GB, is $10^9$ bytes.
 - *Compute*, counted in FLOPs. A **FLOP**, or *floating-point operation*, is one addition or one multiplication of two
-  numbers. If it takes too many, training won't finish in your lifetime.
+  numbers. If training takes too many, it won't finish in your lifetime.
 
 The name hides a trap. *FLOPs* is a count: how much work there is. **FLOP/s** is a rate: how many FLOPs a machine does
 per second. Many texts write "FLOPS" for both; in this course a rate always has its "/s". Divide a count by a rate and
@@ -187,7 +187,7 @@ predictions, and this takes twice as much work: 4 FLOPs. So
 
 $$\text{training FLOPs} \approx 6 \cdot \text{parameters} \cdot \text{tokens} = 6 \, N \, D .$$
 
-Lecture 05 derives the 2 and lecture 06 derives the 4, exact to the last FLOP, and both show where the rule breaks down.
+Lecture 05 derives the 2 and lecture 06 derives the 4, down to the last FLOP, and both show where the rule breaks down.
 The formula knows nothing about the model except its size. Does it still give the right answer?
 """
 
@@ -342,7 +342,7 @@ to theirs, it's best to use roughly *20 tokens per parameter*, so the model and 
 
 Write `compute_optimal(flops, tokens_per_parameter)`. It returns the pair `(parameters, tokens)` for which $6 \, N \, D
 = $ `flops` and $D = $ `tokens_per_parameter` $\cdot\, N$, unrounded. By default there are 20 tokens per parameter. Both
-arguments are positive; the ratio may be a fraction, even below 1.
+arguments are positive; the ratio needn't be a whole number and may even be less than 1.
 """
 
 
@@ -426,8 +426,9 @@ that a mistake? No: a model is trained once and used for years, and a small one 
 "Compute-optimal" means the best model for a given number of training FLOPs, so it considers only the *training* bill.
 Know what a rule optimizes before you follow it.
 
-A later fit to Chinchilla's data predicts the loss at any ratio (Besiroglu and others, 2024). How much of the budget
-does it call wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before a tenth is wasted?
+A later fit to Chinchilla's data predicts the *loss*, a measure of how bad the model's predictions are, at any ratio
+(Besiroglu and others, 2024). According to this fit, how much of the budget is wasted at Llama 3.1 8B's ratio? And how
+far from 20 can you go before a tenth is wasted?
 """
 
 # %%
@@ -578,8 +579,8 @@ with the label, in GB, and treat whatever is left of the extra 7% as your reserv
 ### Exercise 0.4 · The largest model &nbsp; ★☆☆ &nbsp; 5 minutes
 
 Write `largest_model(devices, memory_gb, bytes_per_parameter, sharded)`. It returns how many parameters fit. In every
-test that's more than ten million, so you may round the result to a whole number or leave it as it is. `memory_gb` is
-the memory of *one* device as printed on its label, such as 80. If the model is `sharded` (the default is `True`), each
+test the result is more than ten million, so you may round it to a whole number or leave it as it is. `memory_gb` is the
+memory of *one* device as printed on its label, such as 80. If the model is `sharded` (the default is `True`), each
 device keeps an equal share of all the numbers. If it isn't, *every* device keeps all of them, and more devices make
 training faster but don't make room for a larger model.
 """
@@ -770,7 +771,8 @@ Write `cards_needed(parameters, tokens, days, peak_flops, mfu, memory_gb, bytes_
 number of cards, as an `int`, that can finish the training within `days` *and* hold the model, sharded. `peak_flops` (in
 FLOP/s, dense) and `memory_gb` describe one card; the MFU stays the same no matter how many cards there are. All
 arguments are positive, and you can rent any number of cards, not only whole servers of eight. You needn't worry about
-rounding errors in the arithmetic: in no test can they change the answer, in whichever order you multiply and divide.
+rounding errors in the arithmetic: whatever order you multiply and divide in, they can't change the answer in any of the
+tests.
 """
 
 
@@ -1120,8 +1122,8 @@ r"""
 
 So here are the answers to our two questions:
 
-> *70 billion parameters, 15 trillion tokens, 1,024 H100s*: 144 days at an MFU of 0.5 of the dense 16-bit peak, for 14
-> million dollars, give or take a factor of two.
+> *70 billion parameters, 15 trillion tokens, 1,024 H100s*: 144 days at half the dense 16-bit peak (an MFU of 0.5), for
+> 14 million dollars, give or take a factor of two.
 >
 > *The largest model on eight H100s*: 40 billion parameters, with AdamW at 16 bytes each, sharded, and without counting
 > activations. But for two weeks at an MFU of 0.4, the compute-optimal model has only 5.6 billion parameters.

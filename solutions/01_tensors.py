@@ -8,8 +8,8 @@ r"""
 
 Deep learning stores everything in tensors: parameters, gradients, optimizer state, activations, data. So the first
 thing you need to know about a training run is how large its tensors are. In this lecture you'll write the code that
-shows how many 80 GB GPU cards the *weights* of GPT-3 (the parameters in its matrices) fill, which of its matrices are
-to blame, and how long it takes to move them.
+shows how many 80 GB GPU cards it takes to hold the *weights* of GPT-3 (the parameters in its matrices), which of its
+matrices take up most of that space, and how long it takes to move them.
 """
 
 # %%
@@ -52,9 +52,10 @@ print(noise)
 
 # %% [markdown]
 r"""
-`torch.empty` reserves memory and writes nothing, so the tensor shows whatever was there before. That's useful when
-you're about to fill it yourself, for instance with samples from a distribution that `randn` doesn't offer. A common
-choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out huge.
+`torch.empty` reserves memory and writes nothing to it, so the tensor contains whatever was there before. That's useful
+when you're about to fill it yourself, for instance with samples from a distribution that `randn` doesn't offer. A
+common choice for weights is the *truncated* normal distribution, whose tails are cut off so that no weight starts out
+huge. (Its *standard deviation*, `std`, says how far from the mean the numbers typically are.)
 """
 
 # %% tags=["item-6"]
@@ -133,8 +134,8 @@ assert (
 
 # %% [markdown]
 r"""
-> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. You may see "2.3 GB" for this matrix, which is 2,304 MiB
-> (a MiB is $2^{20}$ bytes, and a KiB is $2^{10}$) divided by 1,000: half one unit and half the other. (You may also see
+> **Trap: GB or GiB?** This matrix takes 2.42 GB, or 2.25 GiB. You may see "2.3 GB" for it. That number is 2,304 MiB (a
+> MiB is $2^{20}$ bytes, and a KiB is $2^{10}$) divided by 1,000: half one unit and half the other. (You may also see
 > 2.3 GB for a matrix of 2,048 × 8,192, which takes 64 MiB. That isn't a mixup of units; it's off by a factor of more
 > than 30.) Always write the unit, and check the order of magnitude. Labels are only approximate, too: an "80 GB" H100
 > has 81,559 MiB, which is 85.5 GB.
@@ -153,8 +154,8 @@ r"""
 Write `tensor_bytes(x, dtype)`. It returns how many bytes the elements of `x` take. If a `dtype` is given, return how
 many they would take in that dtype, without making such a tensor; by default `dtype` is `None`, which means the dtype
 that `x` has. The function must work for every dtype and shape, for an empty tensor, and for a tensor on the "meta"
-device (such a tensor has a shape and a dtype but no data). For a *view* (a part of a larger tensor, or one row shown
-many times) count the elements of the view itself, not all those in the memory behind it.
+device (such a tensor has a shape and a dtype but no data). For a *view* (a part of a larger tensor, or one row repeated
+many times), count the elements of the view itself, not all the elements in the memory behind it.
 """
 
 
@@ -258,14 +259,14 @@ print(f"in use at the end: {used.live:,} B; at the peak: {used.peak:,} B")
 
 # %% [markdown]
 r"""
-`used.peak`, the most memory in use at any moment, is larger than `used.live`, the memory still in use at the end,
-because the intermediate result `y + moved` needed room too. In later lectures it's this peak that decides whether a
-model fits.
+The cell above measured the memory with `memory.track`. `used.peak`, the most in use at any moment, is larger than
+`used.live`, the memory still in use at the end, because the intermediate result `y + moved` needed room too. In later
+lectures it's this peak that decides whether a model fits.
 
 On a GPU, `torch.cuda.memory_allocated()` also reports how much memory tensors take, but its numbers can be larger than
 those above: PyTorch's *allocator*, the code that hands out GPU memory, rounds each tensor up to a multiple of 512
 bytes. Even a tensor with a single element costs 512 bytes there. (Our matrices take 4,096 bytes each, a multiple of 512
-already.) `memory.track`, which measured the memory above, counts only the bytes that were asked for.
+already.) `memory.track` counts only the bytes that were asked for.
 """
 
 # %%
@@ -522,8 +523,8 @@ The hollow markers lie on your line; the filled ones are measurements. On a GPU 
 the largest copy may take longer than the line says, because the slower cache has a bandwidth of its own. A fit gives
 you the best line, but only the picture tells you whether a line is the right model.
 
-*Try it yourself:* on a CPU, set `smallest` to 12, so that the largest copies go to main memory. Does one line still
-fit?
+*Try it yourself:* on a CPU, set `smallest` to 12 in the cell that times the copies, so that the largest copies go to
+main memory. Does one line still fit?
 
 ## 4 · Elementwise operations
 
@@ -697,7 +698,7 @@ query 3  ■  ■  ■  ■       query 3  ·  ·  ■  ■
 **Why it matters.** With this mask, a model can learn to predict the next token at every position in a single pass. In a
 long text nearly half of the entries are never needed, and a good program skips them.
 
-Here are the averages again with your mask, followed by the exact fraction of the entries that a longer text needs:
+Here are the averages again with your mask, followed by the fraction of the entries that a longer text needs:
 """
 
 # %%
@@ -884,8 +885,8 @@ batch.
 predictions down, and let the machine check them with `assert`.
 
 **Intuitions.** One matrix of a large model can take gigabytes. GPT-3's weights alone need several cards, before you
-store any gradients or activations; about two thirds of them are in its feed-forward blocks. A few large copies are
-faster than many small ones.
+store any gradients or activations, and about two thirds of those weights are in its feed-forward blocks. A few large
+copies are faster than many small ones.
 
 Next: [02 · Dtypes](../02_dtypes/02_dtypes.ipynb). What do the bits inside an element mean?
 """

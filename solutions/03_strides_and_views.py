@@ -358,7 +358,7 @@ check("shares_storage")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>The cell above compares the right addresses. What's left is the case in which an
+<details><summary>Hint 1</summary>The code before this exercise compares the right addresses. What's left is the case in which an
 address means nothing.</details>
 <details><summary>Hint 2</summary>Which address does a storage of 0 bytes have, and what would you conclude from two of
 them?</details>
@@ -614,9 +614,9 @@ So write `view` if you rely on getting a view; you'll get an error if it's impos
 a copy. And never write *into* the result of a `reshape`.
 
 Try it out below: choose an operation on a 3 × 4 matrix, or set sizes, strides and offset with the sliders. Play
-*elements read* to walk through the tensor row after row; the line shows which slots you come by. Which of the
-operations give a tensor that isn't contiguous but can still be flattened without a copy, and what do their lines look
-like? Then start with `x[:, :3]`: what value must you give one of the strides so that `reshape` doesn't need to copy?
+*elements read* to walk through the tensor row by row; the line shows which slots you visit. Which of the operations
+give a tensor that isn't contiguous but can still be flattened without a copy, and what do their lines look like? Then
+start with `x[:, :3]`: what value must you give one of the strides so that `reshape` doesn't need to copy?
 """
 
 # %%
@@ -693,7 +693,7 @@ new shape  [4, 6]              cuts into 4, 24 pieces:    2 is not,         not 
 </details>
 
 **Why it matters.** When a `view` fails, you now know more than the error message says: which two dimensions don't
-merge. In attention code, a typical mistake is to merge heads with features right after a transpose.
+merge. In attention code, a typical mistake is to call `view` right after a transpose to merge heads with features.
 
 ## 5 · The cost of copies
 
@@ -878,8 +878,8 @@ assert array[0, 0] == 1  # it isn't shared any more
 
 # %% [markdown]
 r"""
-Sharing is free, but the conversion to float32 makes a copy. From then on, the array doesn't change when you write to
-the new tensor.
+Sharing is free, but the conversion to float32 makes a copy. So the array doesn't change when you write to the new
+tensor.
 
 ## 6 · A billion elements in 8 MB
 

@@ -496,12 +496,12 @@ width. Can you do both in one pattern?
 Sentences have different lengths, so in a batch the shorter ones are extended with *padding*. Write
 `mean_pool(x, mask)`. It returns the mean vector of each sentence, taken over its real tokens only. `mask[b, t]` is
 `True` where a token is real, and each sentence has at least one real token. Padding may be anywhere: at the end, at the
-start or in between. The vectors at padded positions must not matter, even if they're NaN or infinite (they may come
-from `torch.empty`, after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`; all of a
-sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`, which may be
-`float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be accurate: compute it with enough
-precision, and round it to that dtype only once, at the end. Gradients flow back to `x`, and those at padded positions
-are 0. Don't change `x` or `mask`.
+start or in between. The vectors at padded positions must not affect the result, even if they're NaN or infinite (they
+may come from `torch.empty`, after all). The vectors of real tokens are finite, as are their sums in the dtype of `x`;
+all of a sentence's real vectors may be zero. A sentence has at most 2,048 tokens. The result has the dtype of `x`,
+which may be `float64`, `float32`, `float16` or `bfloat16`. Even in a narrow dtype it must be accurate: compute it with
+enough precision, and round it to that dtype only once, at the end. Gradients flow back to `x`, and those at padded
+positions are 0. Don't change `x` or `mask`.
 """
 
 
@@ -597,8 +597,8 @@ r"""
 ### Split the heads, transform each, merge
 
 Suppose that we want to split a vector of 4 numbers into 2 *heads* of 2 numbers. Parentheses list the parts of a
-dimension, and their order matters. The last one varies fastest, like the seconds on a clock: `(h e)` is head 0 with all
-its numbers, then head 1 with all of its own. `(e h)` would deal the numbers out to the heads in turn, like cards.
+dimension, and their order matters. The last one varies fastest, like the seconds on a clock: `(h e)` means all the
+numbers of head 0, followed by all those of head 1. `(e h)` would deal the numbers out to the heads in turn, like cards.
 """
 
 # %%
@@ -658,8 +658,8 @@ Moving and splitting dimensions is always free. Merging is free only if the name
 in memory, in the same order; otherwise the numbers have to move. So for a contiguous `x`, `b t d -> d (b t)` is a view,
 but `b t d -> b (d t)` makes a copy.
 
-**Predict.** Attention returns a contiguous `float32[8, 12, 1024, 64]`: batch, heads, tokens, features. How many bytes
-does `rearrange(out, "b h t e -> b t (h e)")` allocate?
+**Predict.** Suppose that attention returns a contiguous `float32[8, 12, 1024, 64]`: batch, heads, tokens, features. How
+many bytes does `rearrange(out, "b h t e -> b t (h e)")` allocate?
 """
 
 # %%
@@ -696,9 +696,9 @@ So splitting heads is free, but merging them makes a copy. Code like ours pays f
 that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
 
 In the picture below, each element of a small tensor moves to its place in the result. Its number is its place in the
-tensor that it comes from, and its color shows one of the names. Play *elements placed*, choose another example, or
-write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`: which elements does the
-first head get now, and can you see the change in the shape of the result?
+tensor that it comes from, and its color shows its index along one of the named dimensions. Play *elements placed*,
+choose another example, or write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`:
+which elements does the first head get now, and can you see the change in the shape of the result?
 """
 
 # %%
@@ -837,7 +837,7 @@ r"""
 
 ### What names cost
 
-einops reads a pattern the first time it sees it and remembers what to do (for the same number of dimensions). After
+The first time you use a pattern with a given number of dimensions, einops parses it and remembers what to do. After
 that, each call checks the sizes and calls PyTorch's own operations, so it does the same work as code without names,
 plus a little work in Python.
 
@@ -1278,11 +1278,11 @@ is there a NaN now, and why?
 
 ## Takeaways
 
-**Mechanics.** In `einsum`, each name is a loop, and names that aren't in the output are summed over; with two tensors,
-its cost in FLOPs is twice the product of all sizes. `reduce` does the same with a mean, max or min. In `rearrange`,
-parentheses split and merge, the last name in them varies fastest, and the result is a view if strides can describe it.
-jaxtyping's names are checked if you ask for it (`jaxtyped` with a type checker, or `isinstance`), and only sizes and
-dtypes are checked.
+**Mechanics.** In `einsum`, each name is a loop, and names that aren't in the output are summed over. If two tensors
+share a summed name, the FLOPs are twice the product of the sizes of all names, each taken once. `reduce` reduces with a
+mean, max or min. In `rearrange`, parentheses split and merge, the last name in them varies fastest, and the result is a
+view if strides can describe it. jaxtyping's names are checked if you ask for it (`jaxtyped` with a type checker, or
+`isinstance`), and only sizes and dtypes are checked.
 
 **Mindset.** Don't count dimensions if you can name them. When you translate old code, assert that old and new agree,
 with a different size for each dimension. Don't trust a mask: change a token, and see which outputs change.

@@ -385,8 +385,8 @@ assert step_work == 3 * forward
 # %% [markdown]
 r"""
 That's 11,264 forward passes, two for each of the 4,608 parameters and 1,024 input numbers. Autograd computes the same
-gradients for the price of 3. For a model with 8 billion parameters, it would be 16 billion against the same 3. But why
-3? Let's count.
+gradients for the price of 3. For a model with 8 billion parameters, central differences would take 16 billion forward
+passes, and autograd would still cost only as much as 3. But why 3? Let's count.
 
 ## 3 · Two layers, product by product
 
@@ -723,10 +723,10 @@ assert flops["step"] == 3 * flops["forward"]
 
 # %% [markdown]
 r"""
-On an idle machine, the ratio of the times is about 3 or slightly higher, because the backward products read their
-matrices in a different order and memory has to be allocated for the gradients. (If your ratio is 2 or 6, something
-disturbed the measurement: compare the spreads.) For matrix products, then, the count predicts the time. A real model
-also spends time on elementwise operations, which aren't in the count (lecture 05), so its ratio may differ.
+On an idle machine, the ratio of the times is about 3 or slightly higher, probably because the backward products read
+their matrices in a different order and memory has to be allocated for the gradients. (If your ratio is 2 or 6,
+something disturbed the measurement: compare the spreads.) For matrix products, then, the count predicts the time. A
+real model also spends time on elementwise operations, which aren't in the count (lecture 05), so its ratio may differ.
 
 *Try it yourself:* put an `nn.Tanh()` after each layer of `stack`. The count stays the same. Does the time?
 
@@ -752,10 +752,10 @@ r"""
 
 Write `step_parts(parameters, micro_batches, update_flops)`. It returns three integers, the exact FLOPs of the forward
 passes, of the backward passes, and of the update in *one* training step. The batch is processed in parts:
-`micro_batches` is a list with the number of tokens in each, at least one. Each part goes through the model forward and
-backward, and the gradients add up (section 1; leave out these additions). Then the optimizer updates each parameter
-once, with `update_flops` FLOPs per parameter. All of the `parameters` are trained weights of linear layers, and the
-input's gradient is needed.
+`micro_batches` is a list with the number of tokens in each part. There's at least one part, and each has at least one
+token. Each part goes through the model forward and backward, and the gradients add up (section 1; leave out these
+additions). Then the optimizer updates each parameter once, with `update_flops` FLOPs per parameter. All of the
+`parameters` are trained weights of linear layers, and the input's gradient is needed.
 """
 
 
@@ -763,7 +763,7 @@ input's gradient is needed.
 def step_parts(
     parameters: int, micro_batches: Sequence[int], update_flops: int
 ) -> tuple[int, int, int]:
-    """FLOPs forward, backward, and in the update of one step, whose gradients come from all micro-batches."""
+    """FLOPs forward, backward, and in the update of one step, whose gradients come from all microbatches."""
     ### BEGIN SOLUTION
     tokens = sum(micro_batches)
     return 2 * parameters * tokens, 4 * parameters * tokens, update_flops * parameters
@@ -784,7 +784,7 @@ and what happens to the update in a larger batch. PyTorch's counter agrees with 
 """
 
 # %% tags=["error-30"]
-width, parts = 64, [32, 32, 16]  # three micro-batches
+width, parts = 64, [32, 32, 16]  # three microbatches
 stack = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(4)))
 parameters = sum(p.numel() for p in stack.parameters())
 forward = both = 0
@@ -985,11 +985,11 @@ itself. In a **mixture of experts** (MoE), a layer has many feed-forward blocks,
 only a few of them. A small linear layer, the **router**, gives each expert a score for each token. Only the experts
 with the highest scores process the token, and their outputs are added up, weighted by the scores.
 
-So such a model has two sizes. Its *total* counts all of its parameters. A model's **active parameters** are those that
-take part in computing one token. An expert that a token doesn't use takes no part in that token's products, forward or
-backward, so the rule becomes *6 × active parameters* per token. Memory depends on the total: the next token may need
-any expert, so all of them have to be there. Let's count the FLOPs of such a layer, with 8 experts, of which each token
-uses 2:
+So such a model has two sizes. Its *total parameters* are all that it has. A model's **active parameters** are those
+that take part in processing one token. An expert that a token doesn't use takes no part in that token's products,
+forward or backward, so the rule becomes *6 × active parameters* per token. Memory depends on the total: the next token
+may need any expert, so all of them have to be there. Let's count the FLOPs of such a layer, with 8 experts, of which
+each token uses 2:
 """
 
 
@@ -1291,7 +1291,7 @@ r"""
 Your formula agrees with the count at every context length, to the FLOP. The flat line in the plot is what you'd get
 from parameter counts alone.
 
-Here are the larger models too, at a context length of 8,192 tokens, which was used for most of their pretraining:
+Here are the larger models too, at a context length of 8,192 tokens, which was used for most of their training:
 """
 
 # %%
@@ -1369,11 +1369,11 @@ float64.
 thumb works. At one context length, two errors cancel, and a wrong rule looks correct. When you quote an MFU, say what
 was counted.
 
-**Intuitions.** The gradient for all parameters together costs as much as two forward passes; with differences, it would
-be one or two *per parameter*. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072 it accounts for a fifth of
-the 8B model's work. The wider the model, the longer the context at which attention takes over. Freezing saves you the
-gradients of the frozen weights and the whole backward pass through the layers in front of the first trained one, but
-not the rest.
+**Intuitions.** The gradient for all parameters together costs as much as two forward passes; with finite differences,
+it would take one or two forward passes *per parameter*. For Llama 3, $6N$ is 7 to 17% off at 8,192 tokens; at 131,072
+it accounts for a fifth of the 8B model's work. The wider the model, the longer the context at which attention takes
+over. Freezing saves you the gradients of the frozen weights and the whole backward pass through the layers before the
+first trained one, but not the rest.
 
 Next: [07 · Models and initialization](../07_models_and_init/07_models_and_init.ipynb). You know what a model costs. How
 do you build one, and what values should its weights start with?

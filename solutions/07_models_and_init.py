@@ -274,8 +274,9 @@ $$y = x\,w: \quad \operatorname{std}(y) = \sqrt{\text{fan\_in}}\;\sigma\;\operat
 - **LeCun initialization** (LeCun and others, 1998) keeps the std of the outputs at 1: the weights get variance
   $1/\text{fan\_in}$. This is the rule of section 2.
 - **Glorot initialization** (Glorot and Bengio, 2010) also takes the gradients into account, which keep their std if the
-  weights have variance $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it takes the mean of
-  the two fans: variance $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's first name.)
+  weights have variance $1/\text{fan\_out}$. Unless the matrix is square, you can't have both, so it puts the mean of
+  the two fans in the denominator: variance $2/(\text{fan\_in} + \text{fan\_out})$. (It's also called *Xavier*, Glorot's
+  first name.)
 - **Kaiming initialization** (He and others, 2015; Kaiming is He's first name) takes into account the function *between*
   layers. A **ReLU** sets negative numbers to 0 and keeps the others. This halves the mean of the squares, and the
   weights compensate for it: variance $2/\text{fan\_in}$.
@@ -471,9 +472,9 @@ assert int((w.abs() > 3 * std * (1 + 1e-6)).sum()) == 0
 # %% [markdown]
 r"""
 Cutting has a cost: the remaining distribution is narrower. Let $\varphi$ be the density of the standard normal
-distribution and $P$ the probability that a number is within $\pm c$ standard deviations. (A **probability** is a number
-from 0 to 1 that says how likely something is.) Then the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what
-it was.
+distribution, which says how the probability is spread over the values, and let $P$ be the probability that a number is
+within $\pm c$ standard deviations. (A **probability** is a number from 0 to 1 that says how likely something is.) Then
+the std after the cut is $\sqrt{1 - 2c\,\varphi(c)/P}$ times what it was.
 """
 
 
@@ -532,7 +533,7 @@ check("truncated_normal")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Draw all numbers. While any of them are outside, draw those again, and only those.</details>
-<details><summary>Hint 2</summary>With a mask of bools, <code>numbers[mask] = …</code> replaces only those that it marks; how many is that? It's simplest to work with std 1 and multiply at the end.</details>
+<details><summary>Hint 2</summary>With a Boolean mask, <code>numbers[mask] = …</code> replaces only those that it marks; how many is that? It's simplest to work with std 1 and multiply at the end.</details>
 
 **Why it matters.** With a generator of its own, an initialization is reproducible, whatever else draws random numbers
 in the same program. And you now know two things about a truncated normal: numbers outside are redrawn, not clamped, and
@@ -668,8 +669,8 @@ except RuntimeError as refusal:
 r"""
 ### Find the mistakes
 
-Here's a model that runs but has *five* mistakes. You've met each of them in this lecture. Read it and write them down
-before you go on.
+Here's a model that runs but has *five* mistakes. You've met four of them in this lecture; the fifth is in a hint to
+exercise 7.3. Read it and write them down before you go on.
 """
 
 
@@ -854,8 +855,8 @@ GPT-2 has 124 or 163 million parameters depends only on whether you count the ta
 ### A model of 70 billion parameters that takes no memory
 
 To count a model's parameters, you don't need to hold them in memory. On the *meta* device a tensor has a shape and a
-dtype but no storage (lectures 01 and 06). If you use `torch.device("meta")` as a context manager, every tensor created
-inside it is on the meta device, including those that an `__init__` creates. So here's your `Cruncher`, a bit wider:
+dtype but no storage (lectures 01 and 06). In a block that begins with `with torch.device("meta"):`, every tensor that's
+created is on the meta device, including those that an `__init__` creates. So here's your `Cruncher`, a bit wider:
 """
 
 # %%
@@ -1058,7 +1059,7 @@ check("stds_through_depth")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Keep one running number, the mean square, multiply it by one factor for each layer, and append its root.</details>
+<details><summary>Hint 1</summary>Keep one running number: the mean square. Multiply it by one factor for each layer, and append its root.</details>
 <details><summary>Hint 2</summary>Backward: sketch layer i on paper, and layer i + 1 below it. The gradient of layer i's outputs comes back through the weights between them. How many terms does each sum have? Start with 1.0 for the last layer, and go down.</details>
 
 **Why it matters.** These two formulas are all the theory behind the three initializers. With them, you can predict what
@@ -1323,8 +1324,8 @@ assert round(kept(3) ** depth, 2) == 0.51
 # %% [markdown]
 r"""
 About half is left. Can we see that in a measurement? Not clearly in a single network, because its scale also depends on
-which weights it happened to draw, and varies along the way by tens of percent. The prediction is about the mean square
-over many draws. So let's draw eight, with your `truncated_normal`.
+which weights it happened to draw: each layer is a few percent off, and over fifty layers that adds up to tens of
+percent. The prediction is about the mean square over many draws. So let's draw eight, with your `truncated_normal`.
 """
 
 # %%

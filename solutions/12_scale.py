@@ -156,7 +156,7 @@ sum. That is a **reduce-scatter**: each rank ends up with its own part of the su
 finished pieces travel on until every rank has all of them, which is an **all-gather**. Do one after the other and you
 have an **all-reduce**: every rank ends up with the whole sum.
 
-Press ▶, then add ranks. How do the rounds change, and the bytes that each rank sends?
+Press ▶, then add ranks. How do the number of rounds and the bytes that each rank sends change?
 """
 
 # %%
@@ -374,8 +374,8 @@ arXiv:1910.02054). It comes in three stages:
   the weights, and an all-gather distributes the result.
 - **Stage 2.** The gradients are divided as well. Once a gradient has been reduce-scattered (as it can be in stage 1,
   too), each rank keeps only its own part of the average.
-- **Stage 3.** The parameters are divided as well. Before a layer computes, its weights are gathered, and afterwards
-  they are dropped. PyTorch calls this FSDP, *fully sharded data parallel*; its current version is the function
+- **Stage 3.** The parameters are divided as well. Before a layer computes, its weights are gathered, and afterward they
+  are dropped. PyTorch calls this FSDP, *fully sharded data parallel*; its current version is the function
   `torch.distributed.fsdp.fully_shard`, also known as FSDP2.
 
 Take Llama 3.1 8B on eight cards, with 2 bytes per parameter for the weights, 2 for the gradients, and 12 for optimizer
@@ -445,8 +445,8 @@ assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-At stage 1, each card still holds 44.2 GB: weights and gradients aren't divided. How many H100s does Llama 3.1 70B need,
-and at which stage?
+At stage 1, each card still holds 44.2 GB: weights and gradients aren't divided. At which stage does Llama 3.1 70B fit
+on H100s, and how many does it take?
 """
 
 # %%
@@ -631,7 +631,7 @@ def all_stages(group: Group, x: Tensor, y: Tensor) -> list[dict[str, Any]]:
 # %% [markdown]
 r"""
 **Predict.** At stage 3, the weights are gathered twice and the gradients reduce-scattered once. How many times as many
-bytes does each rank send per step as at stage 0?
+bytes as at stage 0 does each rank send per step?
 """
 
 # %%
@@ -680,8 +680,8 @@ All four stages led to the same weights as one process alone, and each rank held
 predicts, apart from the *master copy* in stages 1 and 2: the part of the weights that a rank updates, and from which
 the whole weights are then gathered. Here it's redundant, because the weights are float32 already. With bfloat16
 weights, it's the float32 copy that you need anyway (lecture 10), and exercise 12.2 counts it as state. At stage 3 the
-weights have to arrive in time: while one layer computes, the next one's weights must already be on their way. (FSDP2
-requests them that early, which is called *prefetching*.)
+next layer's weights must already be on their way while one layer computes. (FSDP2 requests them ahead of time, which is
+called *prefetching*.)
 
 *Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
 
@@ -706,12 +706,12 @@ reverse.
 
 ### Exercise 12.4 · ParallelMLP &nbsp; ★★★ &nbsp; 25 minutes
 
-The two functions are given. Write `__init__` and `forward` of `ParallelMLP`, for
-$y = \text{GELU}(x\, \text{up}^\top)\, \text{down}^\top + \text{bias}$. `up` is `[h, d]` and `down` is `[d, h]`, as
-`nn.Linear` stores its weights: outputs come first. Keep three parameters: `self.up` and `self.down` hold this rank's
-slices, and `self.bias` is the whole bias. A slice has to be a copy with its own storage, because a view would keep the
-whole matrix alive. $h$ is divisible by the number of ranks, and the equal slices go to the ranks in order: rank 0 has
-the first, and the last rank has the last.
+The two functions are given. Write `__init__` and `forward` of `ParallelMLP` (MLP, *multilayer perceptron*, is another
+name for a feed-forward block), for $y = \text{GELU}(x\, \text{up}^\top)\, \text{down}^\top + \text{bias}$. `up` is
+`[h, d]` and `down` is `[d, h]`, as `nn.Linear` stores its weights: outputs come first. Keep three parameters: `self.up`
+and `self.down` hold this rank's slices, and `self.bias` is the whole bias. A slice has to be a copy with its own
+storage, because a view would keep the whole matrix alive. $h$ is divisible by the number of ranks, and the equal slices
+go to the ranks in order, starting with rank 0.
 
 Every rank is given the same $x$. On every rank the output is the whole $y$. After `backward`, the gradients of $x$ and
 of the bias are those of the whole layer, and the gradients of `up` and `down` are this rank's slices of the whole
@@ -837,14 +837,14 @@ reconcile("sent for one block, forward and backward", guess, predicted, "B")
 r"""
 The weights, the gradients, the optimizer state and the block's intermediate activations ($8d$ numbers per row) are
 halved. Only the residual stream (the vector to which each block adds its output) is kept in full on every rank, $d$
-numbers per row. (In this measurement, that's one tensor: the errors, which the loss saves for its backward pass.) You
-pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while these
-travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor parallelism
-belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had **NVLink**,
-NVIDIA's direct connection between GPUs, within each server of eight, and a network of 400 Gbit/s for each GPU between
-servers (The Llama 3 Herd of Models, section 3.3.1). That network was Ethernet. **InfiniBand**, on which the smaller
-Llama 3 models were trained, is another kind of network between servers, and like Ethernet it has only a fraction of
-NVLink's bandwidth.
+numbers per row. (Here that's one tensor: the error, output minus target, which the loss saves for its backward pass.)
+You pay with two all-reduces in *every* block, one of activations and one of their gradients, and all ranks wait while
+these travel. Data parallelism sends only once per step, and can hide that behind the backward pass. So tensor
+parallelism belongs where the interconnect, the connection between the cards, is fastest. Llama 3 405B's cluster had
+**NVLink**, NVIDIA's direct connection between GPUs, within each server of eight, and Ethernet between servers, with 400
+Gbit/s for each GPU (The Llama 3 Herd of Models, section 3.3.1). **InfiniBand**, on which the smaller Llama 3 models
+were trained, is another kind of network between servers, and like Ethernet it has only a fraction of NVLink's
+bandwidth.
 
 *Try it yourself:* at what batch size does one divided block send more than plain data parallelism does for its weights?
 
@@ -1337,9 +1337,9 @@ def train_together(group: Group, x: Tensor, y: Tensor) -> dict[str, Any]:
 
 # %% [markdown]
 r"""
-**Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the single
-process hold as each of the two ranks? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW` updates is
-counted among the parameters.)
+**Predict.** Add up parameters, gradients, optimizer state and activations. What's the ratio of the single process's
+total to either rank's? ($B = 128$, $d = 128$, four blocks. The part that `ShardedAdamW` updates is counted among the
+parameters.)
 """
 
 # %%

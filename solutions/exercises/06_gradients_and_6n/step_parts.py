@@ -35,22 +35,22 @@ steps = st.builds(
     st.integers(1, 40),
 )
 edges = {
-    "one micro-batch": given(10, [7], 3),
+    "one microbatch": given(10, [7], 3),
     "one token": given(10, [1], 3),
     "one parameter": given(1, [7, 5], 3),
-    "equal micro-batches": given(10, [8, 8, 8], 3),
+    "equal microbatches": given(10, [8, 8, 8], 3),
     "a smaller one at the end": given(10, [8, 8, 1], 3),
     "a smaller one first": given(10, [1, 8, 8], 3),
     "a tuple": given(10, (4, 6), 3),
     "an update that costs nothing": given(10, [4, 6], 0),
     "beyond 53 bits": given(10**9 + 7, [10**9 + 9, 10**9 + 21], 10**9 + 1),
     "beyond 64 bits": given(10**12 + 39, [10**9 + 7, 3], 10**9 + 7),
-    "a thousand micro-batches": given(3, [2] * 1000, 5),
+    "a thousand microbatches": given(3, [2] * 1000, 5),
 }
 visible = [case(10, [4, 6, 5], 3), case(7, [5], 2), case(10**9 + 7, [10**9 + 9, 10**9 + 21], 10**8 + 7)]
 
 exercise.requirement(
-    "forward: 2 FLOPs for each parameter and each token of all micro-batches",
+    "forward: 2 FLOPs for each parameter and each token of all microbatches",
     points=0.25,
     probe=forward,
     visible=visible,
@@ -67,7 +67,7 @@ exercise.requirement(
     hint="How many of the three products of a layer belong to the backward pass?",
 )
 exercise.requirement(
-    "update: once for each parameter, however many tokens and micro-batches there are",
+    "update: once for each parameter, however many tokens and microbatches there are",
     points=1,
     probe=update,
     visible=visible,
@@ -81,7 +81,7 @@ exercise.mistake("That's the wrong derivation: its backward pass has one product
                  f"{BACKWARD} → 2 * parameters * tokens")  # fmt: skip
 exercise.mistake("A parameter isn't updated for every token. The optimizer steps once, after all of them.",
                  f"{UPDATE} → update_flops * parameters * tokens")  # fmt: skip
-exercise.mistake("The gradients of the micro-batches add up first: there's one update, and not one for each of them.",
+exercise.mistake("The gradients of the microbatches add up first: there's one update, and not one for each of them.",
                  f"{UPDATE} → update_flops * parameters * len(micro_batches)")  # fmt: skip
 exercise.mistake("Each parameter is updated: update_flops is for one of them.", f"{UPDATE} → update_flops")
 exercise.mistake("The update costs update_flops for each parameter, not always 2.", f"{UPDATE} → 2 * parameters")
@@ -90,10 +90,10 @@ exercise.mistake("A multiply-add is two FLOPs, forward as well as backward.",
                  f"{FORWARD}, → return parameters * tokens,", f"{BACKWARD} → 2 * parameters * tokens")  # fmt: skip
 exercise.mistake("6 is the sum of forward and backward; the backward pass alone has two of the three products.",
                  f"{BACKWARD} → 6 * parameters * tokens")  # fmt: skip
-exercise.mistake("The tokens of all micro-batches count, not only those of the first.", "sum(micro_batches) → micro_batches[0]")
-exercise.mistake("The tokens of all micro-batches count, not only those of the last.", "sum(micro_batches) → micro_batches[-1]")
-exercise.mistake("The micro-batches needn't be equal: add their tokens up.", "sum(micro_batches) → micro_batches[0] * len(micro_batches)")
-exercise.mistake("Each number in micro_batches counts tokens: add them up. You used the number of micro-batches.",
+exercise.mistake("The tokens of all microbatches count, not only those of the first.", "sum(micro_batches) → micro_batches[0]")
+exercise.mistake("The tokens of all microbatches count, not only those of the last.", "sum(micro_batches) → micro_batches[-1]")
+exercise.mistake("The microbatches needn't be equal: add their tokens up.", "sum(micro_batches) → micro_batches[0] * len(micro_batches)")
+exercise.mistake("Each number in micro_batches counts tokens: add them up. You used the number of microbatches.",
                  "sum(micro_batches) → len(micro_batches)")  # fmt: skip
 exercise.mistake("The order is forward, backward, update.", f"{FORWARD}, {BACKWARD} → return 4 * parameters * tokens, 2 * parameters * tokens")
 exercise.mistake("A multiply-add is two FLOPs: that's half of the forward pass.", f"{FORWARD}, → return parameters * tokens,")
@@ -121,7 +121,7 @@ def step_parts(parameters, micro_batches, update_flops):
 def step_parts(parameters, micro_batches, update_flops):
     return 1, 2, update_flops / (2 * sum(micro_batches))
 
-# %% wrong: a set of micro-batches, in which equal ones are one (from the statement)
+# %% wrong: a set of microbatches, in which equal ones are one (from the statement)
 def step_parts(parameters, micro_batches, update_flops):
     tokens = sum(set(micro_batches))
     return 2 * parameters * tokens, 4 * parameters * tokens, update_flops * parameters
@@ -137,7 +137,7 @@ def step_parts(parameters, micro_batches, update_flops):
     tokens = torch.tensor(micro_batches, dtype=torch.float64).sum().item()
     return int(2 * parameters * tokens), int(4 * parameters * tokens), update_flops * parameters
 
-# %% right: micro-batch by micro-batch
+# %% right: microbatch by microbatch
 def step_parts(parameters, micro_batches, update_flops):
     forward = backward = 0
     for tokens in micro_batches:
