@@ -129,7 +129,7 @@ assert 0.1 + 0.2 != 0.3  # Python's own floats are float64, and they round too
 # %% [markdown]
 r"""
 *Try it yourself:* print `fields(x)` for 4, 8, 16 and then for 5, 9, 17. Which field changes when a number doubles? What
-happens to the last bit of the mantissa at `2.0**24 + 1`?
+happens to the 1 in the mantissa if you go on in this way, up to `2.0**24 + 1`?
 
 ## 2 · One layout, six formats
 
@@ -182,8 +182,8 @@ r"""
 The names of the 8-bit formats, together called **fp8**, describe their layout: *E5M2* has five exponent bits and two
 mantissa bits, *E4M3* has four and three. E5M2 follows all the rules above. E4M3 breaks one. Its designers gave up
 infinity for more range: the highest exponent is used for ordinary numbers, and the *only* NaN is the pattern with all
-exponent and mantissa bits set (with either sign). PyTorch's name for it says so: in `float8_e4m3fn`, `f` stands for
-*finite* and `n` for a nonstandard NaN.
+exponent and mantissa bits set (with either sign). PyTorch's name for it reflects both changes: in `float8_e4m3fn`, `f`
+stands for *finite* and `n` for a nonstandard NaN.
 """
 
 # %% tags=["item-12"]
@@ -231,10 +231,10 @@ assert not hasattr(torch, "bfloat8")  # PyTorch has no such name
 
 # %% [markdown]
 r"""
-Now flip the bits yourself: press one, type a number, or change the format. The three lines show where the number is
-among all powers of two, between two of them, and between its neighbors. Flip the lowest exponent bit of 0.1: which
-of the three markers moves, and what happens to the distance to the neighbors? And which single bit turns 448 in E4M3
-into NaN?
+Now flip the bits yourself: press one, type a number, or change the format. The three number lines zoom in on your
+number: the first shows all powers of two, the second the numbers between two of them, and the third the nearest
+neighbors. Flip the lowest exponent bit of 0.1: which of the three markers moves, and what happens to the distance to
+the neighbors? And which single bit turns 448 in E4M3 into NaN?
 """
 
 # %%
@@ -244,8 +244,8 @@ float_bits.explore("0.1", "float16")
 
 # %% [markdown]
 r"""
-*Try it yourself:* convert 0.1, 1 and 300 to `float8_e5m2` in the same way. Which of the two formats comes closer, and
-which has enough range for 3,000?
+*Try it yourself:* convert 0.1, 1 and 300 to `float8_e5m2`, as we did above with `float8_e4m3fn`. Which of the two
+formats comes closer, and which has enough range for 3,000?
 
 ### Exercise 2.1 · A decoder &nbsp; ★★★ &nbsp; 25 minutes
 
@@ -296,8 +296,8 @@ the one NaN of a finite format; exponent field 0; everything else.</details>
 <details><summary>A worked example</summary>
 
 ```
-E5M2, 0 00000 11     subnormal:  0.75 · 2^(1 - 15)  = 2^-14 · 0.75
-E5M2, 0 00001 11     normal:     1.75 · 2^(1 - 15)  = 2^-14 · 1.75
+E5M2, 0 00000 11     subnormal:  0.75 · 2^(1 - 15)  = 0.0000457763671875
+E5M2, 0 00001 11     normal:     1.75 · 2^(1 - 15)  = 0.0001068115234375
 E5M2, 1 11110 11     normal:    -1.75 · 2^(30 - 15) = -57344
 E5M2, 1 11111 00     special:   -inf
 E4M3, 1 1111 100     normal:    -1.5  · 2^(15 - 7)  = -384
@@ -417,8 +417,8 @@ Where exactly is the edge? A conversion rounds to the nearest number that the fo
 infinity counts as the number that would come right after the largest one. So a number is lost only if it rounds to 0 or
 to infinity. In `float16`, $2^{-25}$ lies halfway between 0 and the smallest subnormal number, and it becomes 0;
 anything larger survives. At the other end, 65,520 lies halfway between the largest number, 65,504, and the one that
-would come next, 65,536. It becomes infinite, while 65,519 still rounds down. (Section 4 explains why one halfway case
-rounds down and the other up.)
+would come next, 65,536. So 65,520 becomes infinite, while 65,519 still rounds down. (Section 4 explains why one halfway
+case rounds down and the other up.)
 """
 
 # %%
@@ -432,7 +432,7 @@ assert torch.tensor(65_520.0, dtype=torch.float16) == math.inf
 # %% [markdown]
 r"""
 One infinity soon causes more damage. Infinity minus infinity is NaN, and almost all arithmetic with a NaN gives another
-NaN. So when the loss of a `float16` run turns into NaN, look for a number that got too large some steps earlier.
+NaN. So when the loss of a `float16` run turns into NaN, look for a number that got too large a few operations earlier.
 """
 
 # %%
@@ -606,11 +606,11 @@ plots.show(
 
 # %% [markdown]
 r"""
-Where the curves don't level off, they all have the same slope: the gap grows in proportion to the number. So a format
-doesn't have a fixed gap but, to within a factor of two, a fixed *relative* gap: `float32` has about seven decimal
-digits, `float16` three and `bfloat16` two, regardless of the size of the number. And if you add less than half a gap to
-a number, it doesn't change. That's true for `float32` as well: beyond $2^{24}$ it can't represent every integer, so
-don't count tokens with it.
+Both axes are logarithmic, and where the curves don't level off, they all have slope 1: the gap grows in proportion to
+the number. So a format doesn't have a fixed gap but, to within a factor of two, a fixed *relative* gap: `float32` has
+about seven decimal digits, `float16` three and `bfloat16` two, regardless of the size of the number. And if you add
+less than half a gap to a number, it doesn't change. That's true for `float32` as well: beyond $2^{24}$ it can't
+represent every integer, so don't count tokens with it.
 """
 
 # %%
@@ -645,8 +645,9 @@ assert torch.ones(1000, dtype=torch.bfloat16).sum() == 1000  # sum() accumulates
 
 # %% [markdown]
 r"""
-That's why good implementations of sums, means and matrix products read 16-bit numbers but **accumulate** in `float32`:
-they keep the running sum in the wider format and round once, at the end.
+The sum gets stuck at 256, where the gap is 2. That's why good implementations of sums, means and matrix products read
+16-bit numbers but **accumulate** in `float32`: they keep the running sum in the wider format and round once, at the
+end.
 
 *Try it yourself:* do the same in `float16`, with 5,000 ones. Predict where it gets stuck: at which number is the gap
 2?
@@ -812,9 +813,10 @@ With `bfloat16` you don't need this. (In lecture 10 you'll build both kinds of t
 
 ### Why deep learning can afford low precision
 
-For an orbit or a bridge you'd want `float64`. Why don't we use it for networks? Because the gradient itself is only an
-estimate: a different batch gives a different one. Let's compare three sources of error in one gradient: computing it in
-`float32`, computing it in `bfloat16`, and computing it on a different batch of 256 examples.
+To compute an orbit or the load on a bridge, you'd want `float64`. Why don't we use it for networks? Because the
+gradient itself is only an estimate: a different batch gives a different one. Let's compare three sources of error in
+one gradient: computing it in `float32`, computing it in `bfloat16`, and computing it on a different batch of 256
+examples.
 """
 
 
@@ -1185,7 +1187,7 @@ assert round(gigabytes["NVFP4"], 1) == 39.4 and weights_of_70b * 2 / 1e9 == 140
 r"""
 With blocks of 32, the scales add a quarter of a bit per value; with blocks of 16, half a bit. (The four bytes for the
 whole tensor are negligible.) In lecture 10 you'll write the code for the other direction, from numbers to codes and
-scales, and see how many elements smaller blocks keep from becoming 0.
+scales, and count the elements that no longer become 0 when the blocks are smaller.
 
 *Try it yourself:* how many bits per value would blocks of 8 take, or blocks of 128?
 

@@ -141,8 +141,6 @@ print(f"an elementwise operation on the output: {addition / linear_flops:.3%} of
 
 # %% [markdown]
 r"""
-Elementwise operations are a tiny share of the work; section 6 explains why their share of the *time* can be large.
-
 ### Exercise 5.1 · FLOPs of a multiplication &nbsp; ★★☆ &nbsp; 10 minutes
 
 Write `matmul_flops(x_shape, w_shape)`. It returns the FLOPs of `x @ w`, computed from the two shapes alone. In each
@@ -252,9 +250,9 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 r"""
 Attention costs another $T / (6d)$ times what the weights cost. For a width of 4,096 that isn't much at a context length
 of 2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much. (A causal implementation
-may skip the scores of future tokens, which saves up to half of this work. The MFU of the PaLM paper (section 5) and
-PyTorch's counter include all of it; the paper on FlashAttention-2, a fast implementation of attention, counts half
-(arXiv:2307.08691). Say which convention you use.)
+may skip the scores of future tokens, which saves up to half of this work.) Conventions differ: the MFU of the PaLM
+paper (section 5) and PyTorch's counter include all of it; the paper on FlashAttention-2 (arXiv:2307.08691), a fast
+implementation of attention, counts only half. Say which one you use.
 
 How can a program find out when a layer runs, and on what? A *forward hook* is a function that you register on a module.
 After each use of the module, PyTorch calls the hook and passes it the module, the tuple of the module's inputs, and the
@@ -320,10 +318,10 @@ counter is called for each *operation*, so it also sees the multiplications in a
 
 ## 3 · Timing properly
 
-Speed is work divided by time, so now we need the time. It's easy to get that measurement wrong, not least because a GPU
-works asynchronously (lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call
-from Python only puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an
-ordinary copy to the CPU) wait for the kernel to finish.
+Speed is work divided by time, and it's easy to get the time wrong, not least because a GPU works asynchronously
+(lecture 01). A **kernel** is a program that runs on a GPU, such as a matrix multiplication. A call from Python only
+puts a kernel into a queue and returns. Only operations that need the results (`print`, `.item()`, an ordinary copy to
+the CPU) wait for the kernel to finish.
 """
 
 # %% [markdown]
@@ -376,8 +374,8 @@ class SimulatedGPU:
 r"""
 If you read the clock, call `multiply` and read the clock again, you measure the 10 µs of queueing, and a multiplication
 seems 200 times as fast as it is. So you synchronize before the second reading. To be safe, you also measure many calls
-together: on a new GPU you read the clock, call `multiply` 100 times, synchronize *once*, read the clock, and divide by
-100.
+together: with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times, synchronize *once*, read the
+clock, and divide by 100.
 
 **Predict.** How many times as long as the true 2 ms is your result?
 """
@@ -406,7 +404,7 @@ assert math.isclose(gpu.clock() - start, 10e-6 + 2e-3)  # this is the one we wan
 # %% [markdown]
 r"""
 Python queues calls while the GPU computes, so it's enough to wait once. But the extra second of the first call makes
-the average six times too long.
+the average six times as long as a multiplication really takes.
 
 This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
 device) each time before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
@@ -526,8 +524,9 @@ assert big.nbytes == 64_000_000
 
 # %% [markdown]
 r"""
-On a CPU, the operating system has to find and clear each new page of memory, which can take longer than the addition.
-On a GPU, PyTorch keeps memory for reuse, so the two should take about the same time.
+On a CPU, the operating system hands out memory in *pages* (blocks of a few kilobytes) and has to find and clear each
+new one, which can take longer than the addition. On a GPU, PyTorch keeps memory for reuse, so the two should take about
+the same time.
 
 ### Exercise 5.3 · A benchmark &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -570,8 +569,7 @@ r"""
 <details><summary>Hint 1</summary>The order for each sample: wait, read, call, wait, read.</details>
 <details><summary>Hint 2</summary>Keep the samples in a list; <code>statistics.median</code> takes it. For an even number of samples it averages the two in the middle.</details>
 
-**Why it matters.** On a GPU, if you forget to `synchronize`, your code can seem a hundred times as fast as it is, or
-even faster.
+**Why it matters.** On a GPU, if you forget to `synchronize`, your code can seem a hundred times as fast as it is.
 """
 
 
@@ -620,7 +618,7 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-So the A100's peak is sixteen times as high in bfloat16 as in float32: a card has *one peak for each dtype*. (`tf32` in
+So the A100's peak is sixteen times as high in bfloat16 as in float32. A card has *one peak for each dtype*. (`tf32` in
 the table below is a float32 multiplication that rounds its inputs to 10 bits of mantissa so that it can run on the
 tensor cores. PyTorch uses it for convolutions by default, and for matrix multiplications only if you ask for it, for
 instance with `torch.set_float32_matmul_precision("high")`.)
@@ -668,15 +666,15 @@ assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_20
 # %% [markdown]
 r"""
 The two H100s in the table differ by 24%: the PCIe card has fewer multiprocessors (114 against 132) and, with its lower
-power limit, a lower clock.
+power limit, a lower clock rate.
 
 The B200 has two data sheets, too. In a DGX server it does 75 TFLOP/s in float32 and 2,250 in bfloat16; in a GB200, with
 a higher power limit, it does 80 and 2,500. CS336 uses both pairs for "a B200": the first in its 2026 lecture, the
 second in an assignment handout. With the wrong one, your MFU is off by a tenth.
 
-There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*, which
-is 989 for dense matrices. The float32 number, 67 TFLOP/s, has no such footnote, so don't halve it. (The 67.5 that you
-may find in code isn't on the data sheet.)
+There's also a factor of two in a footnote. For the H100 in bfloat16 NVIDIA prints 1,979 TFLOP/s *with sparsity*; for
+dense matrices it's half of that, about 989. The float32 number, 67 TFLOP/s, has no such footnote, so don't halve it.
+(The 67.5 that you may find in code isn't on the data sheet.)
 """
 
 # %% tags=["item-49", "error-32"]
@@ -740,10 +738,11 @@ prune_2_4    0  -9   0   3 │ 16  15   0   0
 
 </details>
 
+**Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989.
+
 ### What pruning changes (optional)
 
-**Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989. How much does it change random weights
-and their outputs?
+How much does it change random weights, and the outputs computed with them?
 """
 
 # %%
@@ -764,7 +763,7 @@ assert 0.86 < energy < 0.88 and 0.35 < error < 0.38
 r"""
 ### Your own machine
 
-What does *your* device promise? If it isn't in the course's table, the honest answer is *unknown*.
+What's the peak of *your* device? If it isn't in the course's table, the honest answer is *unknown*.
 
 > **Trap: made-up peaks.** Andrej Karpathy's training program nanoGPT calculates MFU with the peak of an A100, whatever
 > card it runs on (`estimate_mfu` in its `model.py`). The code of CS336's lecture returns 1 FLOP/s as the peak of a CPU,
@@ -836,9 +835,10 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-Lecture 00's rule of thumb applies: *an MFU of 0.4 to 0.5 is good*, and below 0.2, ask why. Even a multiplication on its
-own doesn't reach 1: the best that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) finds among many
-shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on an H100, 80%.
+MosaicML's 46% and Llama 3 405B's 38 to 43% are in line with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is good*.
+If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the best that Stas Bekman's
+*mamf-finder* (github.com/stas00/ml-engineering) finds among many shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on
+an H100, 80%.
 
 ### Exercise 5.5 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -891,7 +891,7 @@ def utilization(work: float, seconds: float, dtype: torch.dtype) -> tuple[float,
     share = mfu(work, seconds, sheet, dtype)
     if share is None:
         return work / seconds / ceilings[dtype], "of the measured ceiling (peak unknown)"
-    return share, "of the promised peak"
+    return share, "of the peak"
 
 
 share, of_what = utilization(linear_flops, linear_seconds, torch.float32)
@@ -1048,9 +1048,9 @@ r"""
 Small multiplications leave most of the machine idle: each takes a few microseconds to start, and there isn't enough
 work for all cores. A model of many small layers has a low MFU for this reason alone.
 
-Why do large ones stay below 100%? One reason is *power*: the promised peak assumes a certain clock, and a chip at its
-power limit lowers its clock. On a GPU the next cell shows this: it multiplies a random matrix by random numbers and
-then by zeros, which takes less power because fewer bits flip. The gap between the two results is what the power limit
+Why do large ones stay below 100%? One reason is *power*: the peak assumes a certain clock rate, and a chip at its power
+limit lowers it. On a GPU the next cell shows this: it multiplies a random matrix by random numbers and then by zeros.
+With zeros, fewer bits flip, and the chip needs less power. The gap between the two results is what the power limit
 costs you; the gap between zeros and 100% has other causes, such as the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
@@ -1243,10 +1243,9 @@ computing the GELU in the same kernel as its neighbors (lecture 11).
 ### Find the mistake: a bound called MFU
 
 The roofline says how fast an operation *could* be. CS336's 2026 lecture turns this into a formula for the MFU itself:
-the smaller of 1 and intensity / ridge point. So a large multiplication would have an MFU of 1. You know better: even
-the best one that mamf-finder found on an H100 reached only 0.80 of the peak (section 5). An MFU is measured, and this
-is only an upper bound. And for a program of several operations, it isn't even a good one. Here it is (the code is
-ours):
+the smaller of 1 and intensity / ridge point. So a large multiplication would have an MFU of 1. Even the best one that
+mamf-finder found on an H100 reached only 0.80 of the peak (section 5). An MFU is measured, and this is only an upper
+bound. And for a program of several operations, it isn't even a good one. Here it is (the code is ours):
 """
 
 
@@ -1353,10 +1352,11 @@ del v, u, result, square
 r"""
 The dot product and the matrix-vector product may do better than predicted: they hardly write anything, and on a CPU a
 byte written can cost more than a byte read. If the GELU takes about as long as the ReLU, it's memory-bound here, too.
-On a CPU the GELU may take longer, because a CPU may do so few of these operations per second, relative to its
-bandwidth, that its ridge point for them is below the GELU's intensity. Even then, expect a factor far below 20.
+On a CPU the GELU may take longer: if a CPU does such operations slowly compared with its bandwidth, its ridge point for
+them is below the GELU's intensity, and the GELU is compute-bound. Even then, expect a factor far below 20.
 
-*Try it yourself:* reduce `n` to $2^{16}$, so that everything fits into a cache. Which ratios change, and why?
+*Try it yourself:* reduce `n` to $2^{16}$ and `matrix` to 256, so that everything fits into a cache. Which ratios
+change, and why?
 
 ## 7 · Your machine's roofline
 
@@ -1472,9 +1472,9 @@ min(peak, intensity × bandwidth).
 **Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,
 look for MACs or sparsity; if by a hundred or more, for a missing synchronization.
 
-**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the promised peak, and the training runs in
-lecture 00's table 38 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU.
-Generating one token at a time is memory-bound, too; processing thousands at once is compute-bound.
+**Intuitions.** On an A100 or H100 the best multiplications get 80 to 87% of the peak, and the training runs in lecture
+00's table 38 to 56%. On a GPU, elementwise operations are memory-bound: a ReLU is no faster than a GELU. Generating one
+token at a time is memory-bound, too; processing thousands at once is compute-bound.
 
 Next: [06 · Gradients and 6N](../06_gradients_and_6n/06_gradients_and_6n.ipynb). The forward pass costs 2 × tokens ×
 parameters. What does the backward pass cost?

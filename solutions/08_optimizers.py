@@ -85,8 +85,7 @@ r"""
 A step changes $x \cdot w$ by $-\text{lr} \cdot \text{error} \cdot (x \cdot x)$, and $x \cdot x = 14$. So each step
 multiplies the error by $1 - 14\,\text{lr}$. With $\text{lr} = \tfrac{1}{14}$ one step reaches the goal, and above
 $\tfrac{2}{14}$ each step makes things worse. The 14 is the **curvature**, the second derivative of the loss, in the
-direction of the gradient. *The learning rate has to stay below 2 divided by the curvature.* Remember this for section
-2.
+direction of the gradient. *The learning rate has to stay below 2 divided by the curvature.*
 
 ### PyTorch's optimizers
 
@@ -205,11 +204,11 @@ parameters and two curvatures:
 
 $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 
-This is a long, narrow valley, whose curvature across is a hundred times its curvature along. One learning rate has to
-work for *both* directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with that
-rate covers only a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. We start at $(-9, 2)$ and
-count the steps until the loss is a ten-thousandth of its initial value, which means that the distance has shrunk to a
-hundredth.
+This is a long, narrow valley: the curvature across it is a hundred times the curvature along it. One learning rate has
+to work for *both* directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with
+that rate covers only a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. We start at
+$(-9, 2)$ and count the steps until the loss is a ten-thousandth of its initial value, which means that the distance has
+shrunk to a hundredth.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
@@ -328,11 +327,11 @@ for point in with_momentum[:10]:
 # %% [markdown]
 r"""
 Momentum needs about a fifth of the steps, and the advantage grows with the condition number: in the long run the number
-of steps is proportional to $\sqrt\kappa$, not to $\kappa$. (Here the factor is less than $\sqrt{100} = 10$ because the
-path is short, and momentum first has to build up.)
+of steps is proportional to $\sqrt\kappa$, not to $\kappa$. (Here momentum saves less than a factor of
+$\sqrt{100} = 10$, because the path is short and momentum first has to build up.)
 
 *Try it yourself:* in a new cell, set `STEEP = 400.0`, compute the best settings again, and count the steps. What's the
-ratio now? (Set it back to 100 afterward.)
+ratio now? (Set it back afterward.)
 """
 
 # %% [markdown]
@@ -465,9 +464,10 @@ assert len(adagrad_path) < len(with_momentum) < len(plain)
 
 # %% [markdown]
 r"""
-AdaGrad has a weakness: it never forgets. If the gradients keep their size, then after 10,000 steps it moves a hundredth
-as far as it did at first, even if the curvature of the loss has changed by then. **RMSProp** (Hinton's lectures, 2012)
-fixes this with an *exponential moving average*, in which older squares fade:
+That's even fewer steps than with momentum. But AdaGrad has a weakness: it never forgets. If the gradients keep their
+size, then after 10,000 steps it moves a hundredth as far as it did at first, even if the curvature of the loss has
+changed by then. **RMSProp** (Hinton's lectures, 2012) fixes this with an *exponential moving average*, in which older
+squares fade:
 
 $$v \leftarrow \beta\, v + (1 - \beta)\, g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{v} + \varepsilon}$$
 """
@@ -491,7 +491,7 @@ assert math.isclose(moves[-1], 1, rel_tol=1e-4)  # and it does not slow down
 # %% [markdown]
 r"""
 Look at the first step: it's ten times as long as the last one. The average starts at zero, which says nothing about the
-gradients. RMSProp ignores this problem. The next optimizer corrects it.
+gradients. RMSProp ignores this; the next optimizer doesn't.
 
 *Try it yourself:* print `moves` for `beta=0.9`. After how many steps has it forgotten the start?
 
@@ -759,9 +759,9 @@ plots.show(
 # %% [markdown]
 r"""
 (Only the first 60 points of each path are drawn.) In the rotated valley AdaGrad and AdamW are much slower: both
-parameters get about the same learning rate there. Is that only because the rate doesn't suit this valley? Let's give
-each optimizer the best of four learning rates in the rotated valley, and also run AdamW without its first moment
-($\beta_1 = 0$):
+parameters get about the same learning rate there. Is that only because the learning rates that we chose don't suit this
+valley? Let's give each optimizer the best of four learning rates in the rotated valley, and also run AdamW without its
+first moment ($\beta_1 = 0$):
 """
 
 
@@ -789,12 +789,13 @@ assert at_best["AdamW"] < 1.5 * straight["AdamW"]
 r"""
 Dividing by the size of each parameter's gradients doesn't help if the valley runs *diagonally*, at any of these
 learning rates. Momentum does help, and AdamW has both. Dividing helps a great deal where the gradients' sizes differ
-*from one parameter to the next*, as in language models: a bias, a norm, the embedding of a rare token. But don't
-conclude too much from such a picture. Each optimizer needs its own learning rate, comparing optimizers at a single
-learning rate proves nothing, and none of this says which one trains *your* model best.
+*from one parameter to the next*, as they do in language models, where biases, norms and the embeddings of rare tokens
+get gradients of very different sizes. But don't conclude too much from such a picture. Each optimizer needs its own
+learning rate, comparing optimizers at a single learning rate proves nothing, and none of this says which one trains
+*your* model best.
 
-Now rotate the valley yourself, and drag the start. At a ratio of 15, from which learning rate on does SGD diverge? How
-much of AdaGrad's advantage is left when you rotate the valley by only 6°?
+Now rotate the valley yourself, and drag the start. With a steepness ratio of 15, above which learning rate does SGD
+diverge? How much of AdaGrad's advantage is left when you rotate the valley by only 6°?
 """
 
 # %%
@@ -1065,9 +1066,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-So people split the state among several cards (lecture 12), store it in fewer bits, or store less of it. The last bar is
-lecture 00's rule of thumb, 16 bytes per parameter with AdamW in float32: 4 + 4 + 8. It doesn't include activations.
-Those come next.
+On the 80 GB card, only SGD and Adafactor leave any memory for activations. So people split the state among several
+cards (lecture 12), store it in fewer bits, or store less of it. The last bar, AdamW's, is lecture 00's rule of thumb at
+work: 16 bytes per parameter in float32, 4 + 4 + 8. It doesn't include activations. Those come next.
 """
 
 # %% [markdown]
@@ -1106,8 +1107,8 @@ r"""
 > backward pass need?*
 
 **Predict.** How many bytes do the four kinds really take? (Leave out the batch of data and the step counters. The
-activations are whatever else autograd keeps for the backward pass, apart from the parameters; `saved_bytes` will
-measure them.)
+activations are whatever autograd keeps for the backward pass apart from data and parameters; `saved_bytes` will measure
+them.)
 """
 
 # %%
@@ -1247,7 +1248,8 @@ Prediction and measurement agree in every line. Activations appear in the forwar
 pass, while the gradients appear. The optimizer state appears at the first `step()` and stays.
 
 On a GPU, `torch.cuda.memory_allocated()` would report a little more, because the allocator rounds sizes up (lecture
-01). (PyTorch keeps AdamW's counters in the CPU's memory, unless you set `fused=True` or `capturable=True`.)
+01). It wouldn't include the counters of PyTorch's AdamW, which are in the CPU's memory unless you set `fused=True` or
+`capturable=True`.
 
 ### The sum isn't the peak (optional)
 
@@ -1283,9 +1285,9 @@ assert extra["fused"] < 0.01 and 1 <= extra["loop"] < count <= extra["foreach"]
 
 # %% [markdown]
 r"""
-On a GPU `foreach` is the default, so a model that just fits may fail in its first *step*, after a forward and a
-backward pass that worked. Now you know two remedies, the loop (`foreach=False`) and `fused=True`. And where's the peak
-of a whole step? Here's the chain again, for two steps:
+On a GPU `foreach` is the default, so a model that barely fits may run out of memory in its first `optimizer.step()`,
+after a forward and a backward pass that worked. Now you know two remedies, the loop (`foreach=False`) and `fused=True`.
+And where's the peak of a whole step? Here's the chain again, for two steps:
 """
 
 
@@ -1326,10 +1328,10 @@ for form in ("fused", "foreach"):
 
 # %% [markdown]
 r"""
-With a small batch, where the peak is depends on the implementation of AdamW: the temporaries of `foreach` make `step()`
-the peak, above the sum of the four kinds; with `fused` the peak is in the backward pass, below the sum. With a large
-batch the peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of
-the four kinds, exist there for a while. So budget for the sum, and leave some room.
+With a small batch, the implementation of AdamW determines where the peak is. With `foreach`, the temporaries put it in
+`step()`, above the sum of the four kinds; with `fused` it's in the backward pass, below the sum. With a large batch the
+peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of the four
+kinds, exist there for a while. So budget for the sum, and leave some room.
 
 *Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
 
@@ -1570,8 +1572,8 @@ assert round(passes, 1) == 1.0
 r"""
 It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
 and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
-For Llama 3 8B at an H100's bandwidth (if it fit in memory), AdamW's step takes 67 ms at best. The forward and backward
-passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4, take 1.0 s.
+For Llama 3 8B on an H100 (if it fit), AdamW's step in float32 takes 67 ms at best, because of the bandwidth. The
+forward and backward passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4 in bfloat16, take 1.0 s.
 
 *Try it yourself:* use `fused=True` in the cell above, and then a batch of 4,096.
 """
@@ -1651,10 +1653,10 @@ tensors are float32.
 | *total* | | $16 N d + 4 N + B h T^2$ |
 
 Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$, and the head's
-input, $N d$. The loss is minus the logarithm of the probability of the correct token, averaged over all tokens. It
-keeps, for each token, the logarithm of the probability of *each entry of the vocabulary*, $N V$ numbers, and the number
-of tokens, by which the mean divides. Masks (constants), embedding tables (parameters) and token ids (data) don't count.
-Compared with the chain, the new terms are those without $d$: the statistics, attention's $T^2$, and the vocabulary.
+input, $N d$. The loss is minus the logarithm of the probability of the correct token, averaged over all tokens. For
+each token it keeps the logarithm of the probability of *each entry of the vocabulary*, which makes $N V$ numbers. It
+also keeps the number of tokens, by which the mean divides. Masks (constants), embedding tables (parameters) and token
+ids (data) don't count.
 """
 
 
@@ -1853,10 +1855,10 @@ assert (
 r"""
 The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the batch; holding it takes 36 cards of 80 GB.
 Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half of the activations are
-the attention weights, the $T^2$ term; at 32,768 tokens, nearly all of the activations are attention weights. That's why
-fused attention kernels, which do all of attention in one operation, don't keep them but compute them again in the
-backward pass, as *activation checkpointing* does with whole layers (lecture 11). The *accounting* shows you where
-saving memory is worthwhile.
+attention weights, the $T^2$ term; with a sequence of 32,768 tokens, nearly all of them would be. That's why fused
+attention kernels, which do all of attention in one operation, don't keep them but compute them again in the backward
+pass, as *activation checkpointing* does with whole layers (lecture 11). The *accounting* shows you where saving memory
+is worthwhile.
 
 Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
 (splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit. Pin

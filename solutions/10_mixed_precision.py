@@ -45,8 +45,8 @@ show_progress()
 r"""
 ## 1 · What 16 bits gain and lose
 
-First, the gain. An H100 multiplies numbers in narrower formats faster: `float32` itself doesn't run on the tensor
-cores, but all of the narrower formats do. These are dense rates, from the table in lecture 05:
+An H100 multiplies numbers in narrower formats faster: `float32` itself doesn't run on the tensor cores, but all of the
+narrower formats do. These are dense rates, from the table in lecture 05:
 """
 
 # %% tags=["item-87"]
@@ -63,7 +63,7 @@ assert torch.bfloat16.itemsize == torch.float32.itemsize / 2  # and half the byt
 # %% [markdown]
 r"""
 Almost all the work of a model is in its matrix products, so almost all of it can run at the higher rate of a narrower
-format. (With `tf32`, the `float32` inputs of a product are cut to 19 bits on their way into the tensor core. That's
+format. (With `tf32`, the `float32` inputs of a product are rounded to 19 bits on their way into the tensor core. That's
 faster but saves no memory.) What about the device that this notebook runs on?
 """
 
@@ -88,7 +88,8 @@ slower in `bfloat16` than in `float32`.)
 What's the cost? The inputs and the result of a product are rounded to `bfloat16`, whose mantissa has seven bits. In
 between, the sums are accumulated in `float32`, so the error doesn't grow with their length.
 
-**Predict.** For normally distributed matrices, what's the relative error of a product in `bfloat16`, in percent?
+**Predict.** For normally distributed matrices, what's the relative error of a product in `bfloat16` (the norm of the
+error, divided by the norm of the exact result), in percent?
 """
 
 # %%
@@ -117,11 +118,11 @@ assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of 
 # %% [markdown]
 r"""
 An error of 0.3% may sound like a lot, but as lecture 02 showed, it's small compared with the noise of the batch. So use
-16 bits for multiplications. But for some numbers 16 bits aren't enough: those to which we *add* small amounts again and
-again. These are the *weights* and the optimizer's *running averages*. Lecture 02 explained why. When you add a small
-number to a large one, the small one may be rounded away, and because the error has the same direction at every step, it
-doesn't average out. Adam's average of squared gradients, for instance, should shrink by 0.1% per step while the
-gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is always rounded back to where it was:
+16 bits for multiplications. But 16 bits aren't enough for numbers to which we *add* small amounts again and again: the
+*weights* and the optimizer's *running averages*. When you add a small number to a large one, the small one may be
+rounded away, and because the error has the same direction at every step, it doesn't average out. Adam's average of
+squared gradients, for instance, should shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are
+0.4 to 0.8% apart, so the average is always rounded back to where it was:
 """
 
 
@@ -159,7 +160,8 @@ the average in `bfloat16` shrink now?
 ## 2 · The lost update
 
 An update $u$ is added to a weight $w$. If $u$ is less than half the gap between $w$ and its neighbor in that direction,
-then $w + u$ rounds back to $w$: the format *swallows* the update. (Numerical analysts call this *swamping*.)
+then $w + u$ rounds back to $w$: the update is lost to rounding. We'll say that it's *swallowed*. (Numerical analysts
+call this *swamping*.)
 
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -543,9 +545,9 @@ assert all(ends[name] < 0.02 for name in ends if name != "bfloat16")
 r"""
 ## 4 · Autocast
 
-You could convert tensors to `bfloat16` by hand, at each operation. **Autocast** does this for you: it chooses a dtype
-for each operation and converts the inputs. With it the model *stays* in `float32`, so its parameters are their own
-master weights, and operations that benefit from 16 bits get 16-bit copies of their inputs.
+You could convert tensors to `bfloat16` by hand, at each operation. **Autocast** chooses a dtype for each operation and
+converts the inputs. With it the model *stays* in `float32`, so its parameters are their own master weights, and
+operations that benefit from 16 bits get 16-bit copies of their inputs.
 """
 
 # %% tags=["item-87"]
@@ -573,8 +575,8 @@ PyTorch 2.13:
 | everything else: `relu`, `gelu`, `+`, `*`, … | as its input (the wider of two) | the same |
 | `float64` numbers, `out=`, in-place operations | unchanged | unchanged |
 
-The third row matters: `softmax` or `layer_norm` of 16-bit numbers returns 16 bits on a CPU and 32 on CUDA, so don't
-draw conclusions about one from the other. What does your device do?
+The third row matters: `softmax` or `layer_norm` of 16-bit numbers returns 16 bits on a CPU and 32 on CUDA. What does
+your device do?
 """
 
 # %% tags=["item-87", "folded"]
@@ -637,10 +639,10 @@ assert torch.get_autocast_dtype("cuda") == torch.float16
 r"""
 ### How many bytes does autocast save?
 
-Shouldn't the activations be half as large? Take a network with 64 inputs, two hidden layers of 256 units (each with a
-ReLU) and 10 outputs, and a batch of 32. In `float32`, autograd keeps the following for the backward pass: the outputs
-of the two hidden layers (each ReLU's output is the next layer's input); the logarithms of the 10 probabilities, from
-which the loss is computed; and one number by which the loss divides, the number of examples:
+Under autocast, shouldn't the activations take half as many bytes? Take a network with 64 inputs, two hidden layers of
+256 units (each with a ReLU) and 10 outputs, and a batch of 32. In `float32`, autograd keeps the following for the
+backward pass: the outputs of the two hidden layers (each ReLU's output is the next layer's input); the logarithms of
+the 10 probabilities, from which the loss is computed; and one number by which the loss divides, the number of examples:
 
 $$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
 
@@ -786,9 +788,9 @@ plots.show(
 # %% [markdown]
 r"""
 Half of the range of `float16`, on the right, is unused. So let's *shift* the gradients into it. **Loss scaling**
-multiplies the loss by a large factor before the backward pass. By the chain rule every gradient is multiplied by it
-too. At the end the factor is divided out, in `float32`, before the optimizer uses the gradients. If it's a power of
-two, scaling and dividing change only the exponents. Does that make the weights' gradients correct?
+multiplies the loss by a large factor, the *loss scale*, before the backward pass. By the chain rule every gradient is
+multiplied by it too. At the end the factor is divided out, in `float32`, before the optimizer uses the gradients. If
+it's a power of two, scaling and dividing change only the exponents. Does that make the weights' gradients correct?
 """
 
 # %%
@@ -814,7 +816,7 @@ loss_scaling.explore(flowing, exponent=8)
 r"""
 How large should the factor be? As large as it can be without overflow: if a gradient exceeds 65,504, it becomes
 infinite, and one update with it ruins the model. You can't know the best factor beforehand, and it changes during
-training. So the program *searches* for it:
+training. So the program *searches* for it, which is called *dynamic loss scaling*:
 
 - *Overflow* (some gradient is infinite or NaN): *skip* this step, and halve the factor.
 - *No overflow* for a number of steps in a row: double it. If that's too much, only one more step is skipped.
@@ -1195,11 +1197,11 @@ assert round(math.log(448 / 2**-10)) == 13  # from the largest to half of the sm
 
 # %% [markdown]
 r"""
-Why do so many become 0 in E4M3? Among so many values of $z$ the largest is well above 4, and the largest gradient is
-about $e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So most
-gradients with $z$ below 0 become 0, and that's half of all. E5M2 spans more, and the paper that proposed both formats
-recommends it for gradients ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)). Now let 32 neighbors
-share a scale.
+Why do so many become 0 in E4M3? Among so many values of $z$ the largest is a little above 4, and the largest gradient
+is about $e^{13}$. From its largest number down to half of its smallest one, E4M3 spans a factor of $e^{13}$, too. So
+most gradients with $z$ below 0 become 0, and that's half of all. E5M2 spans more, and the paper that proposed both
+formats recommends it for gradients ([Micikevicius and others, 2022](https://arxiv.org/abs/2209.05433)). Now let 32
+neighbors share a scale.
 
 **Predict.** What percentage of the same gradients become 0 in E4M3 with blocks of 32? (Among 32 values of $z$, the
 largest is usually about 2.)
@@ -1314,9 +1316,9 @@ assert fp4_errors["stochastic, mean of 100"] < fp4_errors["to nearest"] / 5
 
 # %% [markdown]
 r"""
-Here's what the recipes in *Transformer Engine*, NVIDIA's library for low-precision training, do, according to its
+According to its
 [documentation](https://github.com/NVIDIA/TransformerEngine/tree/main/docs/features/low_precision_training) of August
-2026:
+2026, the recipes in *Transformer Engine*, NVIDIA's library for low-precision training, work like this:
 
 - By default, only the matrix products of linear layers use 8 or 4 bits. Everything else, attention included, stays in
   16 or 32 bits. Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3.
@@ -1332,7 +1334,7 @@ Here's what the recipes in *Transformer Engine*, NVIDIA's library for low-precis
 *Try it yourself:* quantize `wide` in blocks of 32 with `e5m2`. How many become 0, and how does the relative error
 compare with E4M3's?
 
-## 7 · One training, four times
+## 7 · One network, trained four times
 
 We train the wave network of section 5 with AdamW at a learning rate of 0.0003, for 1,024 steps: in `float32`; in
 `bfloat16` with *your* master weights; in `float16` under autocast with *your* loss scaler; and in `bfloat16` alone. The
@@ -1440,9 +1442,7 @@ means = {  # of the last eighth of the losses up to each mark
     name: [sum(losses[7 * step // 8 : step]) / (step // 8) for step in at]
     for name, losses in histories.items()
 }
-finding = (
-    f"Three trainings agree; in bfloat16 alone the loss ends {alone / fp32:.0f} times as high"
-)
+finding = f"Three runs agree; in bfloat16 alone the loss ends {alone / fp32:.0f} times as high"
 plots.show(
     plots.curves(at, means, xlabel="step", ylabel="loss", title=finding),
     alt=f"Loss against step on logarithmic axes, with bytes per parameter. {finding}. float32, bfloat16 with "
@@ -1462,8 +1462,8 @@ bytes per parameter does it take if its averages are `float32`?
 
 ## How well do you guess?
 
-Here are the numbers that you wrote into the *predict* cells so far, in all lectures, next to the results. Only you can
-see them. Did you get better?
+Here are the numbers that you've written into the *predict* cells so far, in all lectures, next to the results. Only you
+can see them. Have you gotten better?
 """
 
 # %% tags=["timed"]
@@ -1488,8 +1488,7 @@ skipped steps.
 **Intuitions.** `float16` lacks range, and a scale factor fixes that; `bfloat16` lacks precision, and a `float32` copy
 of the weights fixes that. Mixed precision makes training faster, but it saves memory only on activations, and only if
 the batch is large. Rounding errors do little harm when they're random, since they average out. With blocks, a narrow
-range is enough, at a cost of a quarter or half a bit per number. Updates that are swallowed at every step never come
-back.
+range is enough, at a cost of a quarter or half a bit per number.
 
 Next: [11 · Memory](../11_memory/11_memory.ipynb). For a large model, sixteen bytes per parameter are too many for one
 card. How can you get by with fewer?

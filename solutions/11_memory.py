@@ -11,8 +11,8 @@ of the methods is free: you pay with more passes, more FLOPs, transfer time, a d
 learn less. So for each method we write down what it saves and what it costs, run it, and measure the bytes and, where
 we can, the cost.
 
-This lecture stays on one device. By the end you'll have trained a model four times, adding one method each time, and
-you'll have predicted every byte that each of these runs needs.
+By the end you'll have trained a model four times, adding one method each time, and you'll have predicted every byte
+that each of these runs needs.
 """
 
 # %%
@@ -70,9 +70,9 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
-With the activations of one sequence, the sum is more than twice the card's memory: the optimizer state alone would take
-four fifths of it, the weights, gradients and master weights together as much again, and the activations three fifths.
-Here's what people do about it, and what they pay.
+That's 128 GB, and with the activations of one sequence, the sum is more than twice the card's memory. The optimizer
+state alone would fill four fifths of the card; the weights, gradients and master weights together would fill as much
+again, and the activations three fifths. Here's what people do about it, and what they pay.
 
 | method | reduces | costs |
 |---|---|---|
@@ -84,7 +84,7 @@ Here's what people do about it, and what they pay.
 | fusion (5) | temporaries, traffic | compilation time |
 
 We'll try them on a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a Transformer
-layer. It's small on a CPU and larger on a GPU, but the formulas hold for both.
+layer.
 """
 
 
@@ -166,10 +166,10 @@ r"""
 ## 2 · Gradient accumulation
 
 The gradient of a mean over a batch is the mean of the gradients of its rows. So you needn't process the whole batch at
-once. **Gradient accumulation** runs the forward and backward pass on one part of the batch (a *microbatch*) after the
-other: the activations of each part are freed as soon as that part is done, and `backward` *adds* to the gradients of
+once. **Gradient accumulation** runs the forward and backward passes on one part of the batch (a *microbatch*) after
+another: the activations of each part are freed as soon as that part is done, and `backward` *adds* to the gradients of
 the previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
-optimizer step.
+optimizer take its step.
 
 **Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. For the model above, by what
 factor does this sum shrink if the batch is processed in eight parts instead of all at once? (On a CPU: $B = 512$, $d =
@@ -191,8 +191,8 @@ assert 1 < shrunk < 8
 
 # %% [markdown]
 r"""
-The activations shrink to an eighth, the sum by much less: parameters, gradients and optimizer state take the same
-space, whatever the batch size.
+The activations shrink to an eighth, but the sum shrinks much less: parameters, gradients and optimizer state take the
+same space, whatever the batch size.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
@@ -232,7 +232,7 @@ r"""
 <details><summary>Hint 1</summary><code>for start in range(0, len(x), size)</code>, and the rows <code>x[start : start + size]</code>: a slice may extend beyond the end.</details>
 <details><summary>Hint 2</summary>Suppose there are six rows, in parts of four and two: how much does each part's mean count in the mean of all six? Weight its loss before <code>backward</code>, and the gradients are weighted too. <code>.item()</code> turns a loss into a number, without its graph.</details>
 
-**Why it matters.** This method costs almost nothing, but it's easy to get wrong: if you average the means of unequal
+**Why it matters.** This method takes no extra FLOPs, but it's easy to get wrong: if you average the means of unequal
 parts, the rows of a small part count too much.
 """
 
@@ -256,8 +256,9 @@ r"""
 The gradients are the same up to rounding, but not bit for bit, because the sums are computed in a different order.
 
 What does it cost? The FLOPs are the same. But a small part may not keep a GPU busy, and each weight is read once per
-part, so with too few rows a matrix product becomes memory-bound (lecture 05). And a *batch norm*, a layer that
-normalizes with the mean and variance of its batch, would compute them from each part, so the result would change.
+part, so with too few rows a matrix product becomes memory-bound (lecture 05). And in a model with a *batch norm*, a
+layer that normalizes with the mean and variance of its batch, the result would change, because the layer would see only
+one part at a time.
 
 *Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. When does it get much slower?
 
@@ -367,8 +368,8 @@ r"""
 <details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
 
 **Why it matters.** With `use_reentrant=True`, PyTorch's own `torch.utils.checkpoint.checkpoint` uses a
-`torch.autograd.Function` like this one. Three comparisons show what you've built: compared with an ordinary step, yours
-computes the same gradients, keeps fewer bytes, and needs more FLOPs.
+`torch.autograd.Function` like this one. Compared with an ordinary step, yours computes the same gradients, keeps fewer
+bytes, and needs more FLOPs.
 """
 
 
@@ -473,9 +474,9 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 
 # %% [markdown]
 r"""
-The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$, and then both grow with $\sqrt L$: a model four
-times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then the intermediate
-results of the layer that's being recomputed are a large part of what's left.
+The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$. With this $k$ both are proportional to $\sqrt L$: a
+model four times as deep keeps twice as much. For a Transformer, one checkpoint around each layer is common. Then the
+intermediate results of the layer that's being recomputed are a large part of what's left.
 
 ### What a Transformer layer keeps
 
@@ -484,10 +485,11 @@ others (2022, arXiv:2205.05198) count
 
 $$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes},$$
 
-where $5as/h$ is attention's $s \times s$ part. (The feed-forward half accounts for 19 of the 34: our nine numbers, at
-two bytes each, and a dropout mask of one byte.) If you recompute the whole layer, only $2sbh$ is left. *Selective*
-recomputation, or selective checkpointing, recomputes only attention's part, which is large and cheap to compute, and
-leaves $34sbh$. For GPT-3, $a = 96$, $s = 2{,}048$ and $h = 12{,}288$:
+where $5as/h$ is attention's $s \times s$ part. (Of the 34, the feed-forward half accounts for 19: our nine numbers, at
+two bytes each, and a dropout mask of one byte. The rest of attention accounts for 11, and the two norms for 4.) If you
+recompute the whole layer, only $2sbh$ is left. *Selective* recomputation, or selective checkpointing, recomputes only
+attention's part, which is large and cheap to compute, and leaves $34sbh$. For GPT-3, $a = 96$, $s = 2{,}048$ and
+$h = 12{,}288$:
 """
 
 
@@ -516,11 +518,10 @@ assert round(hfu / mfu - 1, 3) == 0.027  # measured in that paper: 2.7% more FLO
 
 # %% [markdown]
 r"""
-Selective recomputation saves 70% of the bytes for 2.7% more FLOPs. If you choose well *what* to recompute,
-recomputation costs almost nothing. (In PyTorch, call `checkpoint` with `use_reentrant=False` and
-`context_fn=functools.partial(create_selective_checkpoint_contexts, ops)`, where `ops` lists the operators whose results
-should be kept, such as `torch.ops.aten.mm.default`. FlashAttention, a fast implementation of attention, makes this
-choice inside a single kernel.)
+Selective recomputation saves 70% of the bytes for 2.7% more FLOPs.  (In PyTorch, call `checkpoint` with
+`use_reentrant=False` and `context_fn=functools.partial(create_selective_checkpoint_contexts, ops)`, where `ops` lists
+the operators whose results should be kept, such as `torch.ops.aten.mm.default`. FlashAttention, a fast implementation
+of attention, makes this choice inside a single kernel.)
 
 ### Offloading
 
@@ -566,8 +567,8 @@ r"""
 **Why it matters.** Before you build anything, this function tells you whether offloading costs nothing or doubles the
 time.
 
-Now let's do it. Autograd lets us register two functions, called *hooks*: it calls one when it saves a tensor, and the
-other when it needs that tensor again.
+Autograd lets us register two functions, called *hooks*: it calls one when it saves a tensor, and the other when it
+needs that tensor again.
 """
 
 # %%
@@ -657,8 +658,8 @@ r"""
 The same calculation works for the optimizer *state*. ZeRO-Offload (Ren and others, 2021, arXiv:2101.06840) keeps the
 master weights and both averages in the CPU's memory and lets the CPU do the optimizer step. In each step the new
 weights are copied to the GPU for the forward pass, and the gradients are copied back as the backward pass computes
-them: 2 bytes per parameter in each direction. (The CPU's own work adds to this, unless it's hidden too.) PCIe, the link
-between the CPU and an H100, carries 64 GB/s in each direction according to the data sheet.
+them: 2 bytes per parameter in each direction. (The CPU's own work takes additional time, unless it's hidden too.) PCIe,
+the link between the CPU and an H100, carries 64 GB/s in each direction according to the data sheet.
 
 **Predict.** The forward pass does 2 FLOPs per parameter and token, at some 400 TFLOP/s (an MFU of 0.4). How many tokens
 must a step have for the forward pass to hide the copy of the new weights completely?
@@ -694,11 +695,12 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 r"""
 The forward pass, $2N$ FLOPs per token, must take at least as long as moving $2N$ bytes. So you need at least rate /
 link tokens, for *any* model. For Llama 3.1 8B with 8,192 tokens, the copies take half a second and the computation a
-second, and the copies are hidden completely. With a quarter of the tokens, the step takes twice as long as without
-offloading, even with overlap. In return, the GPU needs 96 GB less memory.
+second, and the copies are hidden completely. With a quarter of these tokens, the copies still take half a second but
+the computation only a quarter of one, so the step takes twice as long as without offloading, even with overlap. In
+return, the GPU needs 96 GB less memory.
 
 *Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
-checkpoint keeps is offloaded too. What is moved now?
+checkpoint still keeps is offloaded. What is moved now?
 
 ## 4 · Fewer bytes for each parameter
 
@@ -734,8 +736,8 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
 
 # %% [markdown]
 r"""
-Let's see what they save, and whether the stack still learns. (We add a layer norm in front, so that some of the
-parameters are vectors.)
+Let's see what Lion and Adafactor save, and whether the stack still learns. (We add a layer norm in front, so that some
+of the parameters are vectors.)
 """
 
 
@@ -925,8 +927,7 @@ assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
 
 # %% [markdown]
 r"""
-Without activations, that takes us from two 80 GB cards to one 24 GB card. (You still need memory for the activations,
-which LoRA doesn't shrink.)
+Without activations, that takes us from two 80 GB cards to one 24 GB card.
 
 *Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
 sum then?
@@ -1103,7 +1104,7 @@ if kernels is not None:
 
 # %% [markdown]
 r"""
-Fusion saves memory, too. Running one operation at a time, autograd kept three intermediate results of the chain; the
+Fusion saves memory, too. With one kernel per operation, autograd kept three intermediate results of the chain; the
 backward pass of the fused kernel recomputes them from $x$. The compiler has made a checkpoint for you. Fusion doesn't
 help a large matrix product, which is compute-bound and already a single kernel.
 
@@ -1115,10 +1116,9 @@ help a large matrix product, which is compute-bound and already a single kernel.
 r"""
 ## 6 · The same training in a fraction of the memory
 
-Now put your pieces together. We train the stack four times, adding one method each time: first with none, then in eight
-parts with your `accumulate`, then also with every block in your `Checkpoint`, and finally with Adafactor instead of
-AdamW. The first three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a
-different update rule.
+We train the stack four times, adding one method each time: first with none, then in eight parts with your `accumulate`,
+then also with every block in your `Checkpoint`, and finally with Adafactor instead of AdamW. The first three compute
+the same gradients up to rounding, so their losses have to agree. The fourth uses a different update rule.
 
 **Predict.** Add up parameters, gradients, optimizer state and activations. How many times as many bytes does the first
 run need as the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$ parameters,
@@ -1258,9 +1258,9 @@ assert (
 
 # %% [markdown]
 r"""
-Checkpointing alone isn't enough, because AdamW's state and the master weights remain. If you give up AdamW, it just
-about fits. If you give up training every weight, most of the card is free. If you want to give up neither, you need
-offloading or a second card.
+Checkpointing alone isn't enough, because AdamW's state and the master weights remain. If you give up AdamW for
+Adafactor, it just about fits. If you give up training every weight, most of the card is free. If you want to give up
+neither, you need offloading or a second card.
 
 ## Takeaways
 

@@ -186,7 +186,7 @@ grows with the square of the length. If every token is processed only once, gene
   appears from then on.
 
 Both use the same weights. But in prefill, each weight is used for hundreds or thousands of tokens at once, and in
-decode for just one token of each sequence. You know from lecture 05 what such a difference can do.
+decode for just one token of each sequence.
 
 *Try it yourself:* how does the factor of 48 change if the prompt has 1 token and the model generates 127? And with a
 prompt of 127 and 1 new token?
@@ -291,8 +291,8 @@ assert 122_000 < parameter_bytes / of_a_token < FACTS["Llama 3.1 maximum context
 # %% [markdown]
 r"""
 The model accepts 131,072 tokens. A user who fills that context has a cache that's larger than the model, and it belongs
-to that user alone. The next cell plots the cache of all four kinds of attention for a model of this shape. (The latent
-vectors are those of DeepSeek-V3, with $c = 512$ and $r = 64$.)
+to that user alone. The next cell plots the size of the cache for all four kinds of attention, for a model of this
+shape. (The latent vectors are those of DeepSeek-V3, with $c = 512$ and $r = 64$.)
 """
 
 # %%
@@ -433,8 +433,8 @@ r"""
 text. The Transformer above can already use it: given a list of caches, it passes each layer its own, and its positions
 begin where the cache ends.
 
-Does it compute the same logits as it does without a cache? We process 64 tokens, then 1, then 7, and compare all of
-them with those of a single pass without a cache. (We use `float64`, so that a real difference can't hide behind
+Does it compute the same logits as it does without a cache? We process 64 tokens, then 1, then 7, and compare all their
+logits with those of a single pass without a cache. (We use `float64`, so that a real difference can't hide behind
 rounding.) We do this with 8, 2 and 1 key-value heads, and compare the bytes with your formula.
 """
 
@@ -710,9 +710,9 @@ ridge point of lecture 05.
 
 ## 5 · Batching, and its limits
 
-If one decode step for one sequence leaves the arithmetic units idle, let it serve more. With **batching**, one step
-serves many sequences, and the weights are read once for all of them. But each sequence has its own cache, and no other
-sequence can use it.
+A decode step for one sequence leaves the arithmetic units idle. With **batching**, one step serves many sequences, and
+the weights are read once for all of them. But each sequence has its own cache, and no other sequence can use it (unless
+both begin with the same tokens).
 
 **Predict.** Every sequence has 2,048 tokens of context. With 64 sequences, how many times as many tokens per second
 does the H100 generate as with one? (Llama 3.1 8B as before; a step takes 4.56 ms for one sequence, and reads 15.0 GB of
@@ -745,8 +745,8 @@ assert round(card[0] / card[1], -2) == 300
 r"""
 The whole batch generates 30 times as many tokens per second, but each user waits 2.1 times as long for the next one:
 you pay for *throughput* (tokens per second, over all users) with *latency* (here, the time that a user waits for the
-next token). And there's a ceiling: with very many sequences the weights hardly matter, but each token still takes 0.27
-GB of its own sequence's cache, and 3.35 TB/s is enough to read 12,500 such caches per second.
+next token). And there's a ceiling: with very many sequences the weights hardly matter, but for each token its
+sequence's cache of 0.27 GB still has to be read, and 3.35 TB/s is enough to read 12,500 such caches per second.
 
 You may have read that decoding becomes compute-bound at a batch of about 300, the ridge point of an H100. That's true
 of the weights alone. With 2,048 tokens of context, even an infinite batch does only 60 FLOPs per byte, because the
@@ -847,8 +847,8 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 # %% [markdown]
 r"""
 With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
-and only 68 users can share the card. Drag the batch below: how many sequences fit with 32,768 tokens each? And which
-model gains least from a larger batch?
+and only 68 users can share the card. Drag the batch slider below: how many sequences fit with 32,768 tokens each? And
+which model gains least from a larger batch?
 """
 
 # %%
@@ -884,7 +884,7 @@ r"""
 ## 6 · Fewer bytes per weight (optional)
 
 A memory-bound step gets faster if there are fewer bytes to read. During training, a model's weights have to be precise,
-because the updates are small (lecture 10). Afterwards, 8 bits may be enough, or even 4. That's quantization again, now
+because the updates are small (lecture 10). Afterward, 8 bits may be enough, or even 4. That's quantization again, now
 with integers: each weight becomes an integer *code*, and a group of codes shares a scale, so that
 $w \approx \text{code} \cdot \text{scale}$. The products are still computed in 16 bits: the kernel reads codes and
 converts them on the fly.
@@ -943,8 +943,9 @@ format, which you'll meet below, has groups of 64.
 
 How much larger is the error with large groups? Take a matrix of normally distributed weights in which one weight is an
 outlier, 100 times as large as the standard deviation. We quantize it with one scale for everything, for each row of
-1,024, and for each group of 32. The error is the root mean square of the differences between the dequantized weights
-and the original ones, relative to that of the weights; the bits per weight include the scales, in 16 bits.
+1,024, and for each group of 32. The error is the root mean square of the differences between the dequantized and the
+original weights, divided by the root mean square of the original weights; the bits per weight include the scales, in 16
+bits.
 """
 
 # %%
@@ -1056,8 +1057,7 @@ The fewer bytes you read, the more it matters.
 
 ## 7 · The result: your machine
 
-Everything is ready for the prediction. We need four numbers, and we can get all of them without letting the model
-generate a single token:
+The prediction needs four numbers, and we can get all of them without letting the model generate a single token:
 
 - the *bytes* of the model, from its shape and your `kv_cache_bytes`;
 - your machine's *bandwidth* for reading weights, from the time that it takes to multiply each of the model's matrices
@@ -1259,9 +1259,9 @@ by how much should it?
 ## Takeaways
 
 **Mechanics.** A token adds $2 \cdot h_{kv} \cdot e$ numbers per layer to the cache, or $c + r$ with latent attention. A
-pass takes at least the larger of two times: FLOPs over peak, with $2N + 4 L d \cdot \text{context}$ FLOPs per new
-token; and bytes over bandwidth, with all weights once and every sequence's cache. Prefill is compute-bound unless the
-prompt is short; decode is memory-bound unless the batch is large and the contexts are short.
+pass takes at least the larger of two times: FLOPs over peak, with $2N + 4 L d \cdot \text{context}$ FLOPs per new token
+for $N$ weights that multiply; and bytes over bandwidth, with all weights and all caches read once. Prefill is
+compute-bound unless the prompt is short; decode is memory-bound unless the batch is large and the contexts are short.
 
 **Mindset.** Test a cache by comparing the output with that of the same model without a cache, token for token. Ask of
 each speedup which bytes or FLOPs it removes, and in which phase. Then you'll know where it can't help.

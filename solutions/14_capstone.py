@@ -104,8 +104,8 @@ r"""
 ### A text that you already have
 
 As in lecture 09, we train on Python's own standard library, which is on every machine that can run this notebook.
-(Python's license, the PSF license, allows this.) Each byte is a token, so we need no tokenizer. Every tenth file
-belongs to the validation set: the model never trains on it, so memorizing the training text doesn't help there.
+(Python's license allows this.) Each byte is a token, so we need no tokenizer. Every tenth file belongs to the
+validation set: the model never trains on it, so memorizing the training text doesn't help there.
 """
 
 
@@ -144,8 +144,8 @@ r"""
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
 probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
 with base-2 logarithms.) You can do better by counting how often each byte occurs, and better still by counting which
-byte follows each byte, or each *pair* of bytes. Such a table needs no training, and a model that sees no more bytes can
-hardly beat it. Our baseline is the table that looks back `preset.look_back` bytes: none, or two. Your model's
+byte follows each byte, or each *pair* of bytes. Such a table needs no training, and a model that sees only as many
+bytes can hardly beat it. Our baseline is the table that looks back `preset.look_back` bytes: none, or two. Your model's
 validation loss has to be lower than the baseline's.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
@@ -240,8 +240,8 @@ r"""
 <details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the number of layers, and add the rows that occur once.</details>
 <details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it multiplies; the first row does, at the output. The text above has attention's FLOPs for one layer, forward.</details>
 
-**Why it matters.** The rest builds on these two numbers: three of the four kinds of bytes follow from the first, and
-the seconds from the second.
+**Why it matters.** The rest of the plan builds on these two numbers: three of the four kinds of bytes follow from the
+first, and the seconds from the second.
 """
 
 # %%
@@ -402,11 +402,11 @@ for dtype, rate in ceilings.items():
 
 # %% [markdown]
 r"""
-These times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything between
-the matrix products takes time without counting as FLOPs. The fraction of the ceiling that the run reaches is its MFU
-(relative to the measured ceiling instead of a promised peak). Like the ceiling, it's a number that no formula gives.
-(Lecture 00's good MFU, 0.4 to 0.5, is a fraction of the promised peak, and for much larger models.) Guess it now; in
-section 4 you'll measure it in a short trial run, the rehearsal, which also decides between the two formats.
+The printed times are *lower bounds*. No training run reaches the ceiling: its matrices are smaller, and everything
+between the matrix products takes time without counting as FLOPs. The fraction of the ceiling that the run reaches takes
+the place of its MFU, which is relative to the data sheet's peak. Like the ceiling, it's a number that no formula gives.
+(The 0.4 to 0.5 that lecture 00 called good refers to that peak and to much larger models.) Guess it now; in section 4
+you'll measure it in a short trial run, the rehearsal, which also decides between the two formats.
 
 **Predict.** What fraction of the ceiling will the training reach?
 """
@@ -573,8 +573,8 @@ encoding, nonlinearity and output layer, and fewer heads for keys and values, bu
 r"""
 ### The assembled model
 
-The dashed arrows lead through one layer; the model has $L$ such layers, one after the other. The top line is the
-residual stream.
+The dashed arrows lead through one layer; the model has $L$ such layers, one after another. The top line is the residual
+stream.
 
 ```mermaid
 flowchart LR
@@ -736,8 +736,8 @@ if device.type == "cpu":
 # %% [markdown]
 r"""
 The plan is almost exact; it leaves out two things. AdamW has step counters, 4 bytes for each tensor. And the loss keeps
-the *targets*: a batch is cut from longer rows, so flattening the targets copies them, as `int64`. Only a byte-for-byte
-comparison reveals that. It's far below our two percent, so we leave the plan as it is.
+the *targets*: a batch is cut from longer rows, so flattening the targets copies them, as `int64`. It's far below our
+two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
 
@@ -800,9 +800,8 @@ its slow steps too.
 We do it in both formats and choose the faster one, since mixed precision may gain less in this model than in one large
 product.
 
-One more thing takes time. Five times during the run we compute the validation loss, on 16 batches each time. Each
-batch takes only a forward pass, a third of a step's FLOPs (lecture 06), so in all it takes as long as
-$5 \cdot 16 / 3 \approx 27$ steps.
+Five times during the run we also compute the validation loss, on 16 batches each time. Each batch takes only a forward
+pass, a third of a step's FLOPs (lecture 06), so in all it takes as long as $5 \cdot 16 / 3 \approx 27$ steps.
 
 **Predict.** Compared with `float32`, how many times as fast is a step in mixed precision? (Section 2 has the ratio for
 one large product.)
@@ -873,9 +872,8 @@ print(
 # %% [markdown]
 r"""
 Most likely the gain is smaller than for a single large product: norms, GELU, softmax and the loss aren't matrix
-products, and autocast adds conversions. The smaller the model, the more they count. In a small model, or on a CPU
-without instructions for `bfloat16`, mixed precision may even be slower. If so, we train in `float32`, which takes more
-memory; but our limit is time, not memory.
+products, and autocast adds conversions. In a small model, or on a CPU without instructions for `bfloat16`, mixed
+precision may even be slower. If so, we train in `float32`, which takes more memory; but our limit is time, not memory.
 
 Now the plan is complete. *From here on we don't change it.*
 
@@ -978,7 +976,7 @@ print(f"{readable(first_seconds, 's')} so far, planned {readable(planned_so_far,
 
 # %% [markdown]
 r"""
-Here's the new process:
+Here's the new process, followed by a figure of the whole run:
 """
 
 # %% tags=["item-86", "timed"]
@@ -1019,8 +1017,8 @@ plots.show(
 
 # %% [markdown]
 r"""
-(The title begins with the loss of the very first step. The first marker of the training loss is lower, because it's a
-mean over the first steps, in which the loss fell quickly.)
+Your model beats the baseline. (The figure's title begins with the loss of the very first step. The first marker of the
+training loss is lower, because it's a mean over the first steps, in which the loss fell quickly.)
 
 What has the model learned? Let's have it write.
 
@@ -1030,18 +1028,19 @@ The model of lecture 13 was ready for a cache. Yours isn't: it always starts at 
 the tokens that you pass. So you'll write a second forward pass, which runs the parts of the trained model one by one,
 with a cache in each layer.
 
-Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one after
-the other, and returns the old and new ids together, `[b, t + count]`. It computes what your `Transformer` computes,
-from `model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in each block from `norm_1`, `attention.qkv`,
+Write `generate(model, heads, ids, count, pick)`. It continues each row of `ids`, `[b, t]`, by `count` tokens, one at a
+time, and returns the old and new ids together, `[b, t + count]`. It computes what your `Transformer` computes, from
+`model.tokens`, `model.places`, `model.blocks` and `model.norm`, and in each block from `norm_1`, `attention.qkv`,
 `attention.out`, `norm_2`, `up` and `down`. (Call only these parts, never the model, a block or its attention as a
 whole.) `heads` is the number of attention heads. The logits at the *last* position predict what comes next: for each
 new token, `pick` is called once with these logits, `[b, vocabulary]`, and returns the next id of each row, `[b]`.
 
-Every token passes through every layer only once, and the last token not at all, because nobody asks what follows it. To
-make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys and values in some
-other way. The cache is on the model's device and in its floating-point dtype, whatever they are. $t$ + `count` − 1 is
-at most the number of positions. Nothing is recorded for a backward pass, and afterwards recording is as it was before.
-`ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0.
+Each token passes through each layer only once, except for the last token, which passes through none: its logits aren't
+needed. To make this possible, replace the class below with your `KVCache` from exercise 13.2, or keep the keys and
+values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are. $t$ +
+`count` − 1 is at most the number of positions. Nothing is recorded for a backward pass, and afterward gradient
+recording is on or off, just as before. `ids` is `int64`, has at least one row and one column, and isn't changed.
+`count` may be 0.
 """
 
 
@@ -1179,7 +1178,7 @@ r"""
 Nobody told the model what a word is, let alone an indent. All it knows is which byte tends to come next, and it learned
 that in a few minutes on your own machine.
 
-*Try it yourself:* a temperature of 0.2, and one of 1.5. Then try other starts. (All of them must have the same length.)
+*Try it yourself:* use a temperature of 0.2, and then one of 1.5. Then try other prompts, all of the same length.
 
 ### How fast does it generate text?
 
@@ -1260,11 +1259,11 @@ for way, rate in rates.items():
 
 # %% [markdown]
 r"""
-Your cache adds a few small operations to each layer, so expect a bit less than planned. In a model this small, even a
-pass over one token is mostly overhead (lecture 13): the larger the model and the longer its context, the more the cache
-gains. But the cache is of no use beyond the end of the context. A loop without a cache could go on by passing only the
-last $T$ tokens. With each new token, all the others then move to another position, so their keys and values change, and
-everything in a cache would be out of date.
+Your cache adds a few small operations to each layer, so expect slightly fewer tokens per second than planned. In a
+model this small, even a pass over one token is mostly overhead (lecture 13): the larger the model and the longer its
+context, the more the cache gains. But the cache is of no use beyond the end of the context. A loop without a cache
+could go on by passing only the last $T$ tokens. With each new token, all the others then move to another position, so
+their keys and values change, and everything in a cache would be out of date.
 
 *Try it yourself:* which batch size gives the most tokens per second? (Pass `prompt.expand(n, -1)`.)
 
@@ -1316,7 +1315,7 @@ promised = hardware.peak_flops(device, torch.bfloat16 if mixed else torch.float3
 of_promised = mfu(run_flops, run_seconds, promised)
 if promised is not None and of_promised is not None:
     record("the run of the capstone", of_promised, "MFU")
-    print(f"MFU, against the promised {readable(promised, 'FLOP/s')}: {of_promised:.1%}")
+    print(f"MFU, relative to the peak of {readable(promised, 'FLOP/s')}: {of_promised:.1%}")
 print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
 
 # %% tags=["timed", "folded"]
@@ -1337,9 +1336,9 @@ plots.show(
 # %% [markdown]
 r"""
 So yes: you can know what a training run takes before it starts, most of it on paper and the rest after a rehearsal of a
-few seconds. The one thing that you couldn't know without the run is its result, the loss. (Scaling laws predict even
-that, by extrapolating from many small runs to a large one: Kaplan and others, 2020, arXiv:2001.08361, and Hoffmann and
-others, 2022, arXiv:2203.15556.)
+few seconds. The one thing that the plan doesn't tell you is the result, the loss. (Scaling laws predict even that, by
+extrapolating from many small runs to a large one: Kaplan and others, 2020, arXiv:2001.08361, and Hoffmann and others,
+2022, arXiv:2203.15556.)
 
 *Try it yourself:* halve the width and double the number of layers. Plan first: which of the numbers change, and by how
 much? Then run from the top.
@@ -1402,8 +1401,8 @@ assert judged.keys() == off
 r"""
 ## 8 · What more could you gain? (optional)
 
-The run reached only a fraction of the ceiling. What would raise it? Here's one step of the same training with one
-change after another, each in addition to those before it:
+The run reached only a fraction of the ceiling. What would raise it? Here are five versions of the same training step;
+each makes one more change than the version before it:
 
 | change | what it does |
 |---|---|
@@ -1413,9 +1412,9 @@ change after another, each in addition to those before it:
 | compiled | `torch.compile` fuses the operations between the products (lecture 11; here only on CUDA) |
 | twice the batch | larger products, and a smaller fraction of the time for the optimizer |
 
-Attention isn't in this table because it's been one fused operation from the start. For each row, the code prints what
-fraction of a single rate the step reaches: the peak of `bfloat16` or, if it's unknown, the higher ceiling. So the
-fractions are proportional to speed.
+Attention isn't in this table because it's been one fused operation from the start. For every row, the code divides the
+step's rate by the same number, the peak in `bfloat16` or, if that's unknown, the higher of the two ceilings from
+section 2. So the fractions are proportional to speed.
 
 **Predict.** In tokens per second, how many times as fast as plain `float32` is the fastest of these?
 """
@@ -1493,23 +1492,23 @@ if best == first:
     finding = f"Nothing is faster here than plain float32: {first:.1%} of the {of_what}"
 plots.show(
     plots.mfu_ladder(shares, title=finding, of=of_what),
-    alt=f"{finding}, with one change after the other.",
+    alt=f"{finding}, with one change after another.",
 )
 
 # %% [markdown]
 r"""
-We didn't change a single line of the model. For an A100, an H100 or a B200, the data sheets promise more than a factor
-of ten between the first row of the table and the third (lecture 05). How much of it you get depends on the width: the
-work that can be fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to
-gain, and a step in `bfloat16` may even be slower than one in `float32`, although the ceiling of `bfloat16` is higher.
-All fractions are relative to that higher ceiling, so on such a device they're small.
+We didn't change a single line of the model. On an A100, an H100 or a B200, the peak for the third row of the table is
+more than ten times the peak for the first (lecture 05). How much of that factor you get depends on the width: the work
+that can be fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to gain,
+and a step in `bfloat16` may even be slower than one in `float32`, although the ceiling of `bfloat16` is higher. All
+fractions are relative to that higher ceiling, so on such a device they're small.
 
 *Try it yourself:* which of the fractions fall if you halve `d`, and which don't?
 
 ## How well do you guess?
 
-For the last time, here are all the numbers that you wrote into *predict* cells in this course, next to the results. Did
-you get better?
+For the last time, here are all the numbers that you've written into *predict* cells in this course, next to the
+results. Have you gotten better?
 """
 
 # %% tags=["timed"]
@@ -1521,8 +1520,8 @@ r"""
 
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight that multiplies, plus
 $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations from a table of what
-each operation keeps. Seconds: FLOPs divided by the product of ceiling and MFU, with the MFU from a rehearsal with fewer
-layers.
+each operation keeps. Seconds: FLOPs divided by the ceiling and by the fraction of it that a rehearsal with fewer layers
+reaches.
 
 **Mindset.** Write the number down first. Check what's cheap before you pay for what isn't: shapes on the meta device,
 the first loss, the mask, the bytes of one step. Compare a loss with a baseline. State a tolerance for each number, and
@@ -1534,7 +1533,8 @@ without any GPU at all.
 
 ## What to do next (optional)
 
-Four projects, from an evening to a month. Each starts with a plan, and you have the tools to check it.
+Here are four projects, which take between an evening and a month. Each starts with a plan, and you have the tools to
+check it.
 
 - *Make it a Llama.* Replace LayerNorm with RMSNorm, the positional embedding with rotary embeddings, and the
   feed-forward block with a gated one, which multiplies the outputs of two matrices elementwise before `down`. Let heads
@@ -1546,6 +1546,6 @@ Four projects, from an evening to a month. Each starts with a plan, and you have
 - *Train something you want.* Choose your own text, save it with `write_tokens`, decide what you can afford, and commit
   to the plan.
 
-That was the course. You started with a napkin, and you end with a model that you planned, wrote, trained and
+That's the end of the course. You started with a napkin, and you end with a model that you planned, wrote, trained and
 understood: every byte, every FLOP.
 """

@@ -175,7 +175,7 @@ exercise.requirement(
     hint="The first pass gets the prompt, every other one the newest column.",
 )
 exercise.requirement(
-    "nothing is recorded for a backward pass, and afterwards recording is as it was before",
+    "nothing is recorded for a backward pass, and afterward gradient recording is on or off, just as before",
     points=0.5,
     probe=write,
     rules=only(*RECORDED),
@@ -238,7 +238,7 @@ exercise.mistake("Your code stops one token early.", "range(count) → range(cou
 exercise.mistake("Everything is recorded for a backward pass, in every call: memory fills up.", "with torch.no_grad(): → if True:",
                  "[:, :, start:end] = k → [:, :, start:end] = k.detach()", "[:, :, start:end] = v → [:, :, start:end] = v.detach()")  # fmt: skip
 exercise.mistake("Gradients stay switched off after your function has returned.", "with torch.no_grad(): → torch.set_grad_enabled(False)\n    if True:")
-exercise.mistake("If the caller had switched recording off, it's on afterwards: leave it as it was.", "    return ids → torch.set_grad_enabled(True)\n    return ids")
+exercise.mistake("If the caller had switched recording off, it's on afterward: leave it as it was.", "    return ids → torch.set_grad_enabled(True)\n    return ids")
 exercise.mistake("Don't change the ids that you were given: they have grown in place.",
                  "new, start = ids, 0 → new, start, old = ids.clone(), 0, ids",
                  "    return ids → return old.resize_(ids.shape).copy_(ids)")  # fmt: skip
