@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Grade a class, and build, check and hand out the lectures. Every command is safe to repeat.",
-    epilog="A class: course init, course grade, course feedback, course report, course export. Try it: course demo.",
+    epilog="A class: course init, collect, grade, feedback, report, export; each is a command. Try it: course demo.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -128,6 +128,60 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         console.print(remark, markup=False, highlight=False)
     console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
     if findings or left_out:
+        raise typer.Exit(1)
+
+
+@app.command()
+def collect(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    source_of: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Canvas' or Moodle's zip, a folder of repositories, or nbgrader's exchange (its folder inbound).",
+        ),
+    ],
+    roster_file: _Roster = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be collected, and change nothing.")
+    ] = False,
+) -> None:
+    """Take submissions from Canvas, Moodle, GitHub or nbgrader's exchange.
+
+    Keeps every attempt in attempts/ and puts each student's last one into submitted/. Safe to repeat. Exits with 1 if
+    something could not be matched to a student, or not collected; everything else is.
+    """
+    from autograder.records import collect as collecting
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    lectures = [path.stem for path in source.lectures(project.SOLUTIONS)]
+    with _plain_errors(), Progress(console=console, transient=True) as bar:
+        task = bar.add_task("collecting", total=None)
+        found = collecting.collect(
+            ClassFolder(folder), lecture_name, source_of, lectures, file=roster_file, dry_run=dry_run,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    if dry_run:
+        for student, attempt in found.new:
+            late = ", late" if attempt.late else ""
+            say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
+    for remark in found.remarks:
+        say(f"• {remark}")
+    for failed in found.failed:
+        say(f"• not collected: {failed}")
+    for unmatched in found.unmatched:
+        say(f"• not matched: {unmatched}")
+    say(
+        f"{len(found.new)} new attempts of {len({student for student, _ in found.new})} students, "
+        f"{found.known} collected before, {len(found.unmatched)} not matched; "
+        f"{len(found.missing)} students have handed in nothing so far"
+    )
+    if found.unmatched:
+        say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
+    if found.unmatched or found.failed:
         raise typer.Exit(1)
 
 
