@@ -25,7 +25,7 @@ from autograder.grading import source, submission
 from autograder.grading.marks import Result, State, counts
 from autograder.inside.limits import Limits
 from autograder.project import source_path
-from autograder.records import results, roster
+from autograder.records import decisions, results, roster
 from autograder.records.export import Format
 from autograder.records.folder import CLASS, CONFIG, ClassFolder
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Grade a class, and build, check and hand out the lectures. Every command is safe to repeat.",
-    epilog="A class: course init, collect, grade, feedback, report, export; each is a command. Try it: course demo.",
+    epilog="A class: course init, collect, grade, decide, feedback, report, export. Try it: course demo.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -188,10 +188,22 @@ def collect(
 def _class(
     folder: ClassFolder, lecture_name: str, file: Path | None
 ) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
+    """The lecture, what stands for each student, decisions included, and who the students are."""
     students = roster.of(folder, lecture_name, file)
+    lecture = source.read(source_path(lecture_name))
+    _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
         console.print(f"• {remark}", markup=False, highlight=False, soft_wrap=True)
-    return source.read(source_path(lecture_name)), results.table(folder, lecture_name, students), students
+    return lecture, decisions.table(folder, lecture_name, students), students
+
+
+def _take_over(folder: ClassFolder, lecture: source.Lecture) -> None:
+    """Record what people have decided in Formgrader."""
+    if folder.has_gradebook:
+        from autograder.records import gradebook  # with nbgrader, which takes seconds
+
+        if count := gradebook.take_over(folder, lecture):
+            console.print(f"{count} decisions taken over from Formgrader", highlight=False)
 
 
 def _say_counts(found: dict[str, Result]) -> None:
@@ -322,6 +334,70 @@ def _print_summary(summary: Summary) -> None:
     table.add_row("all", str(len(summary.results)))
     console.print(table)
     say(f"{len(summary.graded)} graded now")
+
+
+def _follow(folder: ClassFolder, lecture: source.Lecture, student: str) -> str:
+    """Write a student's decisions into the gradebook, if there's one; why that's not possible, or nothing."""
+    if not folder.has_gradebook:
+        return ""
+    from autograder.records import gradebook
+
+    try:
+        gradebook.derive(folder, lecture, results.table(folder, lecture.name, [student]))
+    except gradebook.GradebookError as error:
+        return str(error)
+    return ""
+
+
+@app.command()
+def decide(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="The name of the student's folder.")],
+    exercise: Annotated[
+        str, typer.Argument(metavar="EXERCISE", help="As in the results; the whole submission if left out.")
+    ] = "",
+    points: Annotated[
+        float | None, typer.Option("--points", metavar="POINTS", help="That count instead of the tests'.")
+    ] = None,
+    comment: Annotated[
+        str | None, typer.Option("--comment", metavar="TEXT", help='For the student; "" takes it away.')
+    ] = None,
+    reviewed: Annotated[
+        bool, typer.Option("--reviewed", help="Finish the review: you have looked at what the notes say.")
+    ] = False,
+    until: Annotated[
+        str, typer.Option("--until", metavar="DAY", help="The student may hand in to this day, as 2026-11-30.")
+    ] = "",
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="The tests' points count again, and there is no comment.")
+    ] = False,
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides; you if left out.")] = "",
+    roster_file: _Roster = None,
+) -> None:
+    """Give points by hand, comment, finish a review, extend.
+
+    Each decision is a record in decisions/LECTURE/STUDENT/, which nothing overwrites; grading, feedback, report and
+    exports follow it. Formgrader's points and comments become such records, too.
+    """
+    course = ClassFolder(folder)
+    with _plain_errors():
+        course.require()
+        lecture = source.read(source_path(lecture_name))
+        _take_over(course, lecture)
+        decisions.decide(
+            course, lecture_name, student, exercise, points=points, comment=comment, withdraw=withdraw,
+            reviewed=reviewed, until=until, by=by, roster=roster_file,
+        )  # fmt: skip
+        stands = decisions.apply(course, results.standing(course, lecture_name, student))
+        problem = _follow(course, lecture, student)
+    for note in stands.notes:
+        console.print(f"• {note}", markup=False, highlight=False, soft_wrap=True)
+    worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
+    console.print(f"{student}: {stands.state}{worth}", markup=False, highlight=False, soft_wrap=True)
+    if problem:
+        print(f"course: recorded, but {problem}", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 @app.command()

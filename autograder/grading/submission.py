@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -67,9 +68,24 @@ class HandedIn:
         """Whether nothing was handed in."""
         return self.data is None and self.finding is None and self.error is None
 
+    @property
+    def content(self) -> bytes:
+        """What a result depends on: the bytes, or why there are none."""
+        return self.finding.problem.encode() if self.finding else self.data or b""
+
+    @property
+    def digest(self) -> str:
+        """By which it's known whether two results are for the same work."""
+        return digest(self.content)
+
     def key(self, problems: ProblemSet) -> str:
         """The key of a result for this submission."""
-        return key(self.finding.problem.encode() if self.finding else self.data or b"", problems)
+        return key(self.content, problems)
+
+
+def digest(content: bytes) -> str:
+    """The digest of a submission's bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def read(path: Path) -> HandedIn:

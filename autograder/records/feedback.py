@@ -105,6 +105,7 @@ def page(
         headline = NO_NOTEBOOK
         notes = [one_line(f"It was: {', '.join(instead)[:500]}. Hand in {lecture.name}.ipynb itself.")]
     notes += [] if current else [CHANGED]
+    notes += [f"You may hand this in until {result.until}."] if result.until else []
     # Only what is wrong with the file: remedies, paths and what the grader noted are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)
@@ -113,6 +114,7 @@ def page(
         student=one_line(result.student),
         headline=headline,
         notes=notes,
+        comment=clean(result.comment),
         graded=graded,
         handed_in=handed_in is not None,
         exercises=[
@@ -133,6 +135,8 @@ def _exercise(exercise: Exercise, title: str, mark: Mark | None, code: str) -> d
         "title": title,
         "points": f"{mark.points:g}" if mark else "–",
         "worth": f"{exercise.points:g}",
+        "given": _given(mark),
+        "comment": clean(mark.comment) if mark else "",
         "verdict": "✓" if full else "✗" if mark else "",
         "word": ": right" if full else ": not yet right" if mark else "",
         "requirements": [
@@ -144,6 +148,13 @@ def _exercise(exercise: Exercise, title: str, mark: Mark | None, code: str) -> d
         "code": highlighted(code[:CODE_LIMIT]),
         "shortened": len(code) > CODE_LIMIT,
     }
+
+
+def _given(mark: Mark | None) -> str:
+    """That a person gave these points, where the tests gave others."""
+    if mark is None or mark.tests is None or mark.tests == mark.points:
+        return ""
+    return f"A person gave these points; the tests gave {mark.tests:g}."
 
 
 def highlighted(code: str) -> Markup:

@@ -127,6 +127,11 @@ class ClassFolder:
         return self.root / "results"
 
     @property
+    def decisions(self) -> Path:
+        """The folder with what people decided. Nothing in it is derived from anything."""
+        return self.root / "decisions"
+
+    @property
     def roster(self) -> Path:
         """The list of students, if there is one."""
         return self.root / "roster.csv"
@@ -180,6 +185,13 @@ class ClassFolder:
         # nbgrader's commands run in the class's folder, so a relative path starts there.
         relative = file not in (url, "") and not file.startswith(("/", ":memory:", "file:"))
         return f"sqlite:///{self.root.resolve() / file}" if relative else url
+
+    @property
+    def has_gradebook(self) -> bool:
+        """Whether there's a gradebook; one that isn't a file counts as there."""
+        url = self.gradebook_url
+        file = url.removeprefix("sqlite:///")
+        return file == url or Path(file).is_file()
 
     def _step(self, step: str, student: str, lecture_name: str) -> Path:
         return self.root / self._filled(step, student, lecture_name)

@@ -111,10 +111,13 @@ def page(
 def _row(
     result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float]
 ) -> dict[str, object]:
-    marks = {mark.exercise: "✓" if mark.points >= mark.worth else "✗" for mark in result.marks}
+    marks = {
+        mark.exercise: ("✓" if mark.points >= mark.worth else "✗") + ("*" if mark.tests is not None else "")
+        for mark in result.marks
+    }
     return {
         "student": one_line(result.student),
-        "state": str(result.state),
+        "state": str(result.state) + (f", until {result.until}" if result.until else ""),
         "points": "" if result.points is None else f"{result.points:g}",
         "notes": [clean(note) for note in result.notes],
         "eye": result.state in WANTS_EYE or bool(result.notes),
@@ -145,8 +148,8 @@ def _scores(scored: Sequence[Result], worth: float) -> Markup:
     bins = int(worth) + 1 if worth <= 24 and all(float(p).is_integer() for p in [*points, worth]) else 10
     single = bins == int(worth) + 1
     heights = [0] * bins
-    for p in points:
-        heights[round(p) if single else min(int(p / worth * bins), bins - 1)] += 1
+    for p in points:  # which a person may have given beyond what it is worth
+        heights[min(round(p) if single else int(p / worth * bins), bins - 1)] += 1
     with styled():
         figure = Figure(figsize=(_WIDTH, 2.9))
         _heading(figure, heading)
