@@ -25,7 +25,7 @@ from autograder.grading import source, submission
 from autograder.grading.marks import Result, State, counts
 from autograder.inside.limits import Limits
 from autograder.project import source_path
-from autograder.records import decisions, results, roster
+from autograder.records import decisions, due, results, roster
 from autograder.records.export import Format
 from autograder.records.folder import CLASS, CONFIG, ClassFolder
 
@@ -89,7 +89,8 @@ def init(
         _draw_inputs(ClassFolder(folder), lectures)
     console.print(
         f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (if nbgrader hands out or grades)\n"
-        "  put submissions into submitted/STUDENT/01_tensors/01_tensors.ipynb\n"
+        "  course collect . 01_tensors SOURCE          (or put submissions into "
+        "submitted/STUDENT/01_tensors/01_tensors.ipynb)\n"
         "  course grade . 01_tensors"
     )
 
@@ -188,13 +189,13 @@ def collect(
 def _class(
     folder: ClassFolder, lecture_name: str, file: Path | None
 ) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
-    """The lecture, what stands for each student, decisions included, and who the students are."""
+    """The lecture, what stands for each student after decisions and due dates, and who the students are."""
     students = roster.of(folder, lecture_name, file)
     lecture = source.read(source_path(lecture_name))
     _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
         console.print(f"• {remark}", markup=False, highlight=False, soft_wrap=True)
-    return lecture, decisions.table(folder, lecture_name, students), students
+    return lecture, due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students), students
 
 
 def _take_over(folder: ClassFolder, lecture: source.Lecture) -> None:
@@ -343,7 +344,8 @@ def _follow(folder: ClassFolder, lecture: source.Lecture, student: str) -> str:
     from autograder.records import gradebook
 
     try:
-        gradebook.derive(folder, lecture, results.table(folder, lecture.name, [student]))
+        students = roster.of(folder, lecture.name)
+        gradebook.derive(folder, lecture, results.table(folder, lecture.name, [student]), students=students)
     except gradebook.GradebookError as error:
         return str(error)
     return ""
@@ -390,6 +392,8 @@ def decide(
             reviewed=reviewed, until=until, by=by, roster=roster_file,
         )  # fmt: skip
         stands = decisions.apply(course, results.standing(course, lecture_name, student))
+        students = roster.of(course, lecture_name, roster_file)
+        stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student)
     for note in stands.notes:
         console.print(f"• {note}", markup=False, highlight=False, soft_wrap=True)

@@ -45,7 +45,7 @@ class Result:
     """The result of one submission. ``notes`` say why a person should look, or what failed.
 
     ``submission`` is the digest of what was handed in. ``comment`` and ``until``, a day to which a student may hand in,
-    are a person's.
+    are a person's. ``off`` are the points that being late costs, and ``late`` says so in words.
     """
 
     student: str
@@ -57,11 +57,14 @@ class Result:
     submission: str = ""
     comment: str = ""
     until: str = ""
+    off: float = 0.0
+    late: str = ""
 
     @property
     def points(self) -> float | None:
-        """The sum of the marks; None if not graded."""
-        return sum(mark.points for mark in self.marks) if self.state in (State.GRADED, State.NEEDS_REVIEW) else None
+        """The sum of the marks, less what being late costs; None if not graded."""
+        graded = self.state in (State.GRADED, State.NEEDS_REVIEW)
+        return sum(mark.points for mark in self.marks) - self.off if graded else None
 
 
 def counts(results: Mapping[str, Result]) -> dict[State, int]:

@@ -63,7 +63,12 @@ def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
     """A student's attempts, the latest last. Raises :class:`AttemptError` if one is damaged."""
     place = folder.attempts(student, lecture_name)
     found = []
-    names = [path.name for path in place.iterdir()] if place.is_dir() else []
+    try:
+        names = [path.name for path in place.iterdir()] if place.is_dir() else []
+    except OSError as error:
+        raise AttemptError(
+            f"{place} cannot be read ({error.strerror})\n  → mend its permissions or its name"
+        ) from error
     for number in sorted(int(name) for name in names if name.isdecimal()):
         path = place / str(number) / _ABOUT
         try:

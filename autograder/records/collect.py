@@ -15,7 +15,7 @@ from pathlib import Path
 from autograder import CourseError
 from autograder.grading.text import one_line
 
-from . import attempts, roster, sources
+from . import attempts, due, roster, sources
 from .attempts import Attempt
 from .folder import ClassFolder, concerns_one
 from .sources import Delivery, Kind
@@ -63,7 +63,7 @@ def collect(
             f"there is nobody to whom submissions could belong: {file or folder.roster} is missing or empty\n"
             "  → make it a CSV file with the columns id, name, login, email, or what you have of these"
         )
-    summary = Summary()
+    summary, rules = Summary(), due.read(folder, lecture_name)
     directory = roster.Directory(students.values())
     found = sources.deliveries(source, lecture_name, lectures, directory.logins)
     theirs = _matched(found, directory, students, summary)
@@ -71,7 +71,7 @@ def collect(
     done = 0
     for student, each in theirs.items():
         try:
-            _Student(folder, lecture_name, student, source, dry_run, summary).take(each)
+            _Student(folder, lecture_name, student, source, rules, dry_run, summary).take(each)
         except attempts.AttemptError as error:
             summary.failed.append(f"{student}: {error}")
         except OSError as error:
@@ -80,6 +80,11 @@ def collect(
             summary.failed.append(f"{student}: {one_line(str(error))}: move away what is there, and repeat the command")
         done += len(each)
         progress(done, total)
+    unknown = sum(not attempt.when and not attempt.late for _, attempt in summary.new)
+    if rules.due is not None and unknown:
+        summary.remarks.append(
+            f"{source.name} doesn't say when {unknown} attempts were handed in, and they count as in time"
+        )
     summary.missing = [
         name
         for name, student in students.items()
@@ -126,8 +131,16 @@ class _Student:
     """Takes one student's deliveries."""
 
     def __init__(
-        self, folder: ClassFolder, lecture_name: str, student: str, source: Path, dry_run: bool, summary: Summary
+        self,
+        folder: ClassFolder,
+        lecture_name: str,
+        student: str,
+        source: Path,
+        rules: due.Rules,
+        dry_run: bool,
+        summary: Summary,
     ) -> None:
+        self._rules = rules
         self._folder, self._lecture, self._student, self._source = folder, lecture_name, student, source
         self._dry_run, self._summary = dry_run, summary
         if not dry_run:
@@ -193,6 +206,8 @@ class _Student:
                 f"{self._student}: attempt {last.number} counts, because the last one has no notebook"
             )
         there = self._folder.read(self._student, self._lecture)
+        if self._rules.best and not self._contents and there.data is not None:
+            return  # `course grade` chose it
         known = {attempt.sha256 for attempt in self._attempts}
         if not there.nothing and (there.data is None or attempts.digest(there.data) not in known):
             self._summary.remarks.append(

@@ -1,7 +1,7 @@
 """Grades as files for other systems: CSV, JSON, and files to import into Canvas and Moodle.
 
 A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0.
-Where a person gave points, those of the tests stand beside them.
+Where a person gave points, those of the tests stand beside them. Points that being late costs are taken off the whole.
 Names come from folders, so a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
 """
 
@@ -60,8 +60,11 @@ def write(
 
 
 def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
-    rows = [[name, one.state, _grade(one.points), _worth(lecture)] for name, one in found.items()]
-    return _table([["student", "state", "points", "worth"], *rows])
+    rows = [
+        [name, one.state, _grade(one.points), _worth(lecture), one.late, _grade(one.off or None)]
+        for name, one in found.items()
+    ]
+    return _table([["student", "state", "points", "worth", "late", "points taken off"], *rows])
 
 
 def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
@@ -95,6 +98,8 @@ def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, 
                 "notes": list(one.notes),
                 "comment": one.comment,
                 "until": one.until,
+                "late": one.late,
+                "points taken off": one.off,
             }
             for name, one in found.items()
         ],

@@ -106,6 +106,7 @@ def page(
         notes = [one_line(f"It was: {', '.join(instead)[:500]}. Hand in {lecture.name}.ipynb itself.")]
     notes += [] if current else [CHANGED]
     notes += [f"You may hand this in until {result.until}."] if result.until else []
+    notes += [f"{result.late[:1].upper()}{result.late[1:]}."] if result.late else []
     # Only what is wrong with the file: remedies, paths and what the grader noted are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)

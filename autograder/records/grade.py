@@ -20,7 +20,7 @@ from autograder.inside.limits import Limits
 from autograder.project import source_path
 from course_utils.files import remove_partials
 
-from . import autograded, decisions, results
+from . import autograded, best, decisions, due, results
 from . import roster as rosters
 from .folder import ClassFolder, concerns_one
 
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: what stands for everybody on the roster, decisions included, and who was graded in this run."""
+    """How a run ended: what stands for everybody on the roster after decisions and due dates, and who was graded."""
 
     results: dict[str, Result]
     graded: tuple[str, ...]
@@ -83,7 +83,14 @@ def grade_class(
         for place in folder.places:
             sandbox.require_hidden(place)
     with _alone(folder, lecture_name):
+        remarks: list[str] = []
+        if (rules := due.read(folder, lecture_name)).best:
+            remarks = best.settle(
+                folder, folder.problems(lecture), rules, rosters.of(folder, lecture_name, roster), limits,
+                again=again, unsafe=unsafe, workers=workers, scheduler=scheduler, progress=progress,
+            )  # fmt: skip
         run = _Run(folder, lecture, roster, again, limits, unsafe, progress)
+        run.plan.remarks += remarks
         outcomes = engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
         with contextlib.closing(outcomes):  # whatever stops this, its workers end now
             for task, outcome in outcomes:
@@ -98,6 +105,7 @@ def grade_class(
                 problem = str(error)
     plan = run.plan
     standing = {name: decisions.apply(folder, result) for name, result in run.standing.items()}
+    standing = due.table(folder, lecture_name, standing, plan.students)
     return Summary(standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out))
 
 
@@ -114,6 +122,7 @@ def _ready(folder: ClassFolder, lecture_name: str) -> source.Lecture:
     lecture = source.read(source_path(lecture_name))
     folder.require_submissions(lecture_name)
     folder.require_cases(lecture)
+    due.read(folder, lecture_name)  # rules that are unclear are better known before hours of grading
     return lecture
 
 

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +32,7 @@ from autograder import CourseError
 from autograder.grading.marks import Result, State
 from autograder.grading.source import Lecture
 
-from . import decisions, results
+from . import decisions, due, results
 from .decisions import Decision
 from .folder import ClassFolder
 from .roster import Student
@@ -165,7 +166,9 @@ def _derive(
     name = lecture.name
     with api.Gradebook(url, folder.settings.course_id) as book:
         _complete(book)
-        book.update_or_create_assignment(name)
+        rules = due.read(folder, name)
+        dates = {"duedate": rules.due.astimezone(UTC).replace(tzinfo=None)} if rules.due else {}
+        book.update_or_create_assignment(name, **dates)
         _save_cells(lecture, url)
         notebook = book.find_notebook(name, name)
         graded = [result for result in found.values() if result.points is not None]
@@ -177,7 +180,10 @@ def _derive(
                 timestamp = _timestamp(folder.assignment(result.student, name) / "timestamp.txt")
                 handed_in = _handed_in(book, notebook, result.student, who, timestamp)
                 _take_over(folder, lecture, book, handed_in)
-                _write(book, handed_in, result, decisions.apply(folder, result), lecture)
+                stands = decisions.apply(folder, result)
+                _write(book, handed_in, result, stands, lecture)
+                # Formgrader shows it, and nbgrader's export takes it off.
+                handed_in.late_submission_penalty = due.apply(folder, rules, stands, who).off
                 book.db.commit()
             except BaseException:
                 book.db.rollback()

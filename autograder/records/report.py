@@ -117,7 +117,9 @@ def _row(
     }
     return {
         "student": one_line(result.student),
-        "state": str(result.state) + (f", until {result.until}" if result.until else ""),
+        "state": str(result.state)
+        + (f", until {result.until}" if result.until else "")
+        + (f", {result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
         "notes": [clean(note) for note in result.notes],
         "eye": result.state in WANTS_EYE or bool(result.notes),

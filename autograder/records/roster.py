@@ -3,7 +3,8 @@
 ``FOLDER/roster.csv`` (or another file) has nbgrader's format: ``id`` is the name of the folder in ``submitted/``. If
 present, the gradebook and exports use ``first_name`` and ``last_name`` (exports alone: or ``name``), ``email`` and
 ``lms_user_id`` (Canvas' ID); exports ``id_number`` (Moodle's), ``login`` and ``section``. `course collect` finds a
-student by all of these, and by what's in ``also``: other names and logins, separated by semicolons.
+student by all of these, and by what's in ``also``: other names and logins, separated by semicolons. ``extra_days``
+are added to everything that's due.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Student:
     last_name: str = ""
     listed: bool = True
     also: tuple[str, ...] = ()
+    extra_days: int = 0
 
 
 def read(path: Path) -> list[Student]:
@@ -63,6 +65,10 @@ def read(path: Path) -> list[Student]:
             continue
         if _odd(student):
             raise RosterError(f"{path}: {student!a} cannot be a folder in submitted/\n  → correct that line")
+        if not re.fullmatch(r"[0-9]{0,3}", extra := values.get("extra_days", "")):
+            raise RosterError(
+                f"{path}: extra_days of {student} is {extra!r:.40}\n  → make it a number of days, or empty"
+            )
         found[student] = Student(
             student,
             name=values.get("name") or f"{values.get('first_name', '')} {values.get('last_name', '')}".strip(),
@@ -74,6 +80,7 @@ def read(path: Path) -> list[Student]:
             first_name=values.get("first_name", ""),
             last_name=values.get("last_name", ""),
             also=tuple(filter(None, map(str.strip, values.get("also", "").split(";")))),
+            extra_days=int(extra or 0),
         )
     return list(found.values())
 

@@ -207,8 +207,13 @@ def _committed(repository: Path, file: File) -> datetime | None:
         return None
     quiet = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"]  # both run programs
     command = ["git", *quiet, "-C", str(repository), "log", "-1", "--format=%cI", "--", os.path.abspath(file.path)]
+    settings = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+    }  # of another repository
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        ran = subprocess.run(
+            command, env=settings, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+        )
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     return moment(ran.stdout.strip()) if ran.returncode == 0 else None

@@ -500,6 +500,17 @@ def test_something_in_a_students_place_or_a_damaged_attempt_stops_nobody_else(
     assert there(course) == {"anna": "anna's", "bob": "bob's"}
 
 
+def test_a_name_too_long_for_a_folder_is_one_students(course: ClassFolder, tmp_path: Path) -> None:
+    course.roster.write_text(f"{ROSTER}{'x' * 300},Long,Name,,,104,\n", encoding="utf-8")
+    entries = CANVAS | {"namelong_104_5004_01_tensors.ipynb": "long"}
+    code, said = command(course, zipped(tmp_path / "s.zip", entries))
+    assert code == 1 and "not collected: xxx" in said and "File name too long" in said
+    assert len(there(course)) == 3
+    for name in ("report", "export"):
+        ran = CliRunner().invoke(cli.app, [name, str(course), NAME])
+        assert ran.exit_code == 0, ran.output
+
+
 def test_other_layouts_have_their_attempts_elsewhere(course: ClassFolder, tmp_path: Path) -> None:
     (course.root / CONFIG).write_text(
         'c = get_config()\nc.CourseDirectory.directory_structure = "{student_id}/{nbgrader_step}/{assignment_id}"\n'
