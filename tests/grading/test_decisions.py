@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nbgrader import api
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
@@ -92,6 +94,14 @@ class Class:
             return handed_in.score, by_hand, handed_in.needs_manual_grade
 
 
+@pytest.fixture(autouse=True, scope="module")
+def version() -> Iterator[None]:
+    """nbgrader asks another program for it whenever it makes a gradebook, which takes a second."""
+    with pytest.MonkeyPatch.context() as patch, gradebook._alembic_on_path():
+        patch.setattr(api, "get_alembic_version", cache(api.get_alembic_version))
+        yield
+
+
 @pytest.fixture
 def course(tmp_path: Path) -> Class:
     return Class(tmp_path)
@@ -106,21 +116,20 @@ def test_points_and_comments_reach_every_page_and_export(course: Class) -> None:
     assert (points.who, points.points, points.found, points.key) == ("Tess", 0.5, 0.0, "key of a")
     assert points.when <= whole.when and whole.exercise == ""
 
-    for _ in range(2):
-        for command in ("grade", "feedback", "report", "export"):
-            course.run(command)
-        page = course.folder.feedback("ada", NAME).read_text()
-        assert f"{WHOLE - FIRST.points + 0.5:g} of {WHOLE:g} points" in page and "Well done." in page
-        assert "half &lt;of&gt; it\nis there" in page and "A person gave these points; the tests gave 0." in page
-        assert "✗*" in course.folder.report(NAME).read_text()
-        rows = list(csv.DictReader(io.StringIO((course.root / "exports" / f"{NAME}.questions.csv").read_text())))
-        [row] = [row for row in rows if (row["student"], row["exercise"]) == ("ada", FIRST.name)]
-        assert (row["points"], row["points by tests"], row["comment"]) == ("0.5", "0", "half <of> it\\nis there")
-        for ending in ("csv", "canvas.csv", "moodle.csv"):
-            assert f",{WHOLE - FIRST.points + 0.5:g}," in (course.root / "exports" / f"{NAME}.{ending}").read_text()
-        assert course.exported("ada")["comment"] == "Well done."
-        assert course.nbgraders("ada") == (WHOLE - FIRST.points + 0.5, 0.5, False)
-        assert course.nbgraders("bob") == (WHOLE, None, False)
+    for command in ("grade", "feedback", "report", "export"):
+        course.run(command)
+    page = course.folder.feedback("ada", NAME).read_text()
+    assert f"{WHOLE - FIRST.points + 0.5:g} of {WHOLE:g} points" in page and "Well done." in page
+    assert "half &lt;of&gt; it\nis there" in page and "A person gave these points; the tests gave 0." in page
+    assert "✗*" in course.folder.report(NAME).read_text()
+    rows = list(csv.DictReader(io.StringIO((course.root / "exports" / f"{NAME}.questions.csv").read_text())))
+    [row] = [row for row in rows if (row["student"], row["exercise"]) == ("ada", FIRST.name)]
+    assert (row["points"], row["points by tests"], row["comment"]) == ("0.5", "0", "half <of> it\\nis there")
+    for ending in ("csv", "canvas.csv", "moodle.csv"):
+        assert f",{WHOLE - FIRST.points + 0.5:g}," in (course.root / "exports" / f"{NAME}.{ending}").read_text()
+    assert course.exported("ada")["comment"] == "Well done."
+    assert course.nbgraders("ada") == (WHOLE - FIRST.points + 0.5, 0.5, False)
+    assert course.nbgraders("bob") == (WHOLE, None, False)
     assert len(course.records("ada")) == 2
 
     course.decide("ada", FIRST.name, "--withdraw")
@@ -364,6 +373,21 @@ def test_a_gradebook_that_cannot_be_read_stops_what_would_leave_its_points_out(c
         said = course.run(command, *arguments, fails=True)
         assert "cannot be read" in said and "points that were given in Formgrader" in said, said
     assert not course.folder.decisions.exists() and not course.folder.exports.exists()
+
+
+def test_a_persons_points_for_an_open_question_stay_until_the_new_answer_is_looked_at() -> None:
+    first, other = (
+        Result("ada", NAME, State.GRADED, work, (Mark("why", 0.0, 3.0, open=True),), submission=work)
+        for work in ("first", "other")
+    )
+    waits = decisions.decided(first, [])
+    assert (waits.state, waits.points) == (State.NEEDS_REVIEW, 0.0) and "why has no points yet" in waits.notes[0]
+    for points in (0.0, 2.0):
+        given = replace(decisions.about(first, "why"), who="Tess", points=points)
+        assert decisions.decided(first, [given]).state is State.GRADED
+        asked = decisions.decided(other, [given])
+        assert (asked.state, asked.points) == (State.NEEDS_REVIEW, points)
+        assert f"why: Tess gave {points:g} points" in asked.notes[0] and "to other work" in asked.notes[0]
 
 
 def test_a_decision_about_an_exercise_that_is_gone_is_asked_about(course: Class) -> None:
