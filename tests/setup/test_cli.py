@@ -40,7 +40,7 @@ def test_it_starts_where_there_is_no_linux() -> None:
 
 def test_what_needs_no_linux_works_there(tmp_path: Path) -> None:
     (tmp_path / "submitted").mkdir()
-    for command in ("verify", "feedback", "report", "export"):
+    for command in ("verify", "show", "feedback", "report", "export"):
         ran = elsewhere(command, str(tmp_path), "01_tensors")
         assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "reports" / "01_tensors.html").is_file()
@@ -82,7 +82,7 @@ def test_what_was_typed_wrong_is_a_usage_error(arguments: list[str], says: str, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["verify", "grade", "feedback", "report", "export", "formgrader"])
+@pytest.mark.parametrize("name", ["verify", "grade", "show", "feedback", "report", "export", "formgrader"])
 def test_a_folder_that_is_not_there_is_not_made(name: str, tmp_path: Path) -> None:
     arguments = [name, str(tmp_path / "typo"), *(["01_tensors"] if name != "formgrader" else [])]
     ran = CliRunner().invoke(app, arguments)
