@@ -383,11 +383,14 @@ def decide(
     Each decision is a record in decisions/LECTURE/STUDENT/, which nothing overwrites; grading, feedback, report and
     exports follow it. Formgrader's points and comments become such records, too.
     """
+    from autograder.records import show as show_names
+
     course = ClassFolder(folder)
     with _plain_errors():
         course.require()
         lecture = source.read(source_path(lecture_name))
         _take_over(course, lecture)
+        student = show_names.named(course, lecture_name, given := student, roster.of(course, lecture_name, roster_file))
         decisions.decide(
             course, lecture_name, student, exercise, points=points, comment=comment, withdraw=withdraw,
             reviewed=reviewed, until=until, by=by, roster=roster_file,
@@ -396,13 +399,42 @@ def decide(
         students = roster.of(course, lecture_name, roster_file)
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student)
-    for note in stands.notes:
+    for note in stands.notes if given == student else ():  # they may name whom the alias hides
         console.print(f"• {note}", markup=False, highlight=False, soft_wrap=True)
     worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
-    console.print(f"{student}: {stands.state}{worth}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"{given}: {stands.state}{worth}", markup=False, highlight=False, soft_wrap=True)
     if problem:
         print(f"course: recorded, but {problem}", file=sys.stderr)
         raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    student: Annotated[str, typer.Option("--student", metavar="STUDENT", help="One student, with all answers.")] = "",
+    exercise: Annotated[
+        str, typer.Option("--exercise", metavar="EXERCISE", help="One exercise, with everybody's answers.")
+    ] = "",
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Aliases, which `course decide` takes too, and no names.")
+    ] = False,
+    roster_file: _Roster = None,
+) -> None:
+    """Print one student's work, or one exercise across the class.
+
+    Without an option, everybody's state and points. Changes nothing, apart from recording what was decided in
+    Formgrader.
+    """
+    from autograder.records import show as shown
+
+    course = ClassFolder(folder)
+    with _plain_errors():
+        read, found, _ = _class(course, lecture_name, roster_file)
+        for text in filter(
+            None, shown.text(course, read, found, student=student, exercise=exercise, anonymous=anonymous)
+        ):
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()

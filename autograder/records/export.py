@@ -71,9 +71,11 @@ def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[
     rows = [["student", "state", "exercise", "points", "worth", "mistake", "points by tests", "comment"]]
     for name, one in found.items():
         marks = {mark.exercise: mark for mark in one.marks} if one.points is not None else {}
-        for exercise in lecture.exercises:
+        for exercise in lecture.parts:
             mark = marks.get(exercise.name)
-            earned = [_grade(mark.points if mark else None), f"{exercise.points:g}", (mark and mark.mistake) or ""]
+            waits = mark is not None and mark.open and mark.tests is None
+            points = None if mark is None or waits else mark.points
+            earned = [_grade(points), f"{exercise.points:g}", (mark and mark.mistake) or ""]
             earned += [_grade(mark.tests) if mark else "", mark.comment if mark else ""]
             rows.append([name, one.state, exercise.name, *earned])
     return _table(rows)

@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
 
 from autograder.grading import submission
-from autograder.grading.exercises import Exercise
+from autograder.grading.exercises import Exercise, Question
 from autograder.grading.marks import Mark, Result, State
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
@@ -120,13 +120,15 @@ def page(
         handed_in=handed_in is not None,
         exercises=[
             _exercise(e, titles[e.name], marks.get(e.name) if graded else None, answers.get(e.name, ""))
-            for e in lecture.exercises
+            for e in lecture.parts
         ],
     )
 
 
-def _exercise(exercise: Exercise, title: str, mark: Mark | None, code: str) -> dict[str, object]:
+def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code: str) -> dict[str, object]:
     full = mark is not None and mark.points >= exercise.points
+    waits = mark is not None and mark.open and mark.tests is None
+    by_hand = isinstance(exercise, Question)
     # The judge's messages are clean already, but a result is a file that anybody may have written.
     message = clean(mark.message[:MESSAGE_LIMIT]) if mark else ""
     facts, advice = split(message)
@@ -134,19 +136,20 @@ def _exercise(exercise: Exercise, title: str, mark: Mark | None, code: str) -> d
         facts = ON_OTHER_INPUTS  # the hint below it belongs to the requirement, whatever the input was
     return {
         "title": title,
-        "points": f"{mark.points:g}" if mark else "–",
+        "points": f"{mark.points:g}" if mark and not waits else "–",
         "worth": f"{exercise.points:g}",
-        "given": _given(mark),
+        "given": "A person will give these points." if waits else "" if by_hand else _given(mark),
         "comment": clean(mark.comment) if mark else "",
-        "verdict": "✓" if full else "✗" if mark else "",
-        "word": ": right" if full else ": not yet right" if mark else "",
+        "verdict": "✓" if full else "✗" if mark and not by_hand else "",
+        "word": "" if by_hand else ": right" if full else ": not yet right" if mark else "",
         "requirements": [
             {"sign": _SIGNS.get(met, "✗"), "word": met, "text": one_line(text), "points": f"{points:g}"}
             for text, points, met in (mark.requirements if mark else ())
         ],
         "facts": facts,
         "advice": advice,
-        "code": highlighted(code[:CODE_LIMIT]),
+        "code": highlighted(code[:CODE_LIMIT]) if not by_hand else clean(code[:CODE_LIMIT], keep="\n\t"),
+        "written": by_hand,
         "shortened": len(code) > CODE_LIMIT,
     }
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import sqlalchemy
 from nbgrader import api, utils
-from nbgrader.preprocessors import ClearSolutions, ComputeChecksums, LockCells, SaveCells
+from nbgrader.preprocessors import ClearMarkScheme, ClearSolutions, ComputeChecksums, LockCells, SaveCells
 
 from autograder import CourseError
 from autograder.grading.marks import Result, State
@@ -209,7 +209,7 @@ def _save_cells(lecture: Lecture, url: str) -> None:
     """Write what `nbgrader generate_assignment` writes about a notebook: its cells and their points."""
     resources = {"nbgrader": {"notebook": lecture.name, "assignment": lecture.name, "db_url": url}}
     notebook = copy.deepcopy(lecture.notebook)
-    for step in (LockCells(), ClearSolutions(), ComputeChecksums(), SaveCells()):
+    for step in (ClearMarkScheme(), LockCells(), ClearSolutions(), ComputeChecksums(), SaveCells()):
         try:
             notebook, _ = step.preprocess(notebook, resources)
         except RuntimeError as error:

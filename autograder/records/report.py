@@ -16,7 +16,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from autograder.grading.marks import Result, State, counts
+from autograder.grading.marks import Mark, Result, State, counts
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 from course_utils.plots import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, styled, to_html
@@ -54,7 +54,7 @@ def page(
     states = counts(found)
     scored = [result for result in found.values() if result.points is not None]
     titles = pages.exercise_titles(lecture)
-    worth = {exercise.name: exercise.points for exercise in lecture.exercises}
+    worth = {part.name: part.points for part in lecture.parts}
     passed = {
         name: sum(mark.exercise == name and mark.points >= worth[name] for result in scored for mark in result.marks)
         for name in worth
@@ -111,10 +111,7 @@ def page(
 def _row(
     result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float]
 ) -> dict[str, object]:
-    marks = {
-        mark.exercise: ("✓" if mark.points >= mark.worth else "✗") + ("*" if mark.tests is not None else "")
-        for mark in result.marks
-    }
+    marks = {mark.exercise: _sign(mark) for mark in result.marks}
     return {
         "student": one_line(result.student),
         "state": str(result.state)
@@ -127,6 +124,11 @@ def _row(
         "link": links.get(result.student),
         "time": _seconds(took[result.student]) if result.student in took else "",
     }
+
+
+def _sign(mark: Mark) -> str:
+    passed = "?" if mark.open else "✓" if mark.points >= mark.worth else "✗"
+    return passed if mark.tests is None else passed + "*"
 
 
 def _short(title: str) -> str:

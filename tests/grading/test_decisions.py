@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
+from nbgrader import api
 from nbgrader.api import Gradebook
 from typer.testing import CliRunner
 
 from autograder import cli, project
 from autograder.grading import source
 from autograder.grading.marks import Mark, Result, State
-from autograder.records import decisions, gradebook, results
+from autograder.records import decisions, gradebook, results, show
 from autograder.records.folder import ClassFolder
 
 NAME = "00_napkin_math"
@@ -92,6 +97,14 @@ class Class:
             return handed_in.score, by_hand, handed_in.needs_manual_grade
 
 
+@pytest.fixture(autouse=True, scope="module")
+def version() -> Iterator[None]:
+    """nbgrader asks another program for it whenever it makes a gradebook, which takes a second."""
+    with pytest.MonkeyPatch.context() as patch, gradebook._alembic_on_path():
+        patch.setattr(api, "get_alembic_version", cache(api.get_alembic_version))
+        yield
+
+
 @pytest.fixture
 def course(tmp_path: Path) -> Class:
     return Class(tmp_path)
@@ -106,21 +119,20 @@ def test_points_and_comments_reach_every_page_and_export(course: Class) -> None:
     assert (points.who, points.points, points.found, points.key) == ("Tess", 0.5, 0.0, "key of a")
     assert points.when <= whole.when and whole.exercise == ""
 
-    for _ in range(2):
-        for command in ("grade", "feedback", "report", "export"):
-            course.run(command)
-        page = course.folder.feedback("ada", NAME).read_text()
-        assert f"{WHOLE - FIRST.points + 0.5:g} of {WHOLE:g} points" in page and "Well done." in page
-        assert "half &lt;of&gt; it\nis there" in page and "A person gave these points; the tests gave 0." in page
-        assert "✗*" in course.folder.report(NAME).read_text()
-        rows = list(csv.DictReader(io.StringIO((course.root / "exports" / f"{NAME}.questions.csv").read_text())))
-        [row] = [row for row in rows if (row["student"], row["exercise"]) == ("ada", FIRST.name)]
-        assert (row["points"], row["points by tests"], row["comment"]) == ("0.5", "0", "half <of> it\\nis there")
-        for ending in ("csv", "canvas.csv", "moodle.csv"):
-            assert f",{WHOLE - FIRST.points + 0.5:g}," in (course.root / "exports" / f"{NAME}.{ending}").read_text()
-        assert course.exported("ada")["comment"] == "Well done."
-        assert course.nbgraders("ada") == (WHOLE - FIRST.points + 0.5, 0.5, False)
-        assert course.nbgraders("bob") == (WHOLE, None, False)
+    for command in ("grade", "feedback", "report", "export"):
+        course.run(command)
+    page = course.folder.feedback("ada", NAME).read_text()
+    assert f"{WHOLE - FIRST.points + 0.5:g} of {WHOLE:g} points" in page and "Well done." in page
+    assert "half &lt;of&gt; it\nis there" in page and "A person gave these points; the tests gave 0." in page
+    assert "✗*" in course.folder.report(NAME).read_text()
+    rows = list(csv.DictReader(io.StringIO((course.root / "exports" / f"{NAME}.questions.csv").read_text())))
+    [row] = [row for row in rows if (row["student"], row["exercise"]) == ("ada", FIRST.name)]
+    assert (row["points"], row["points by tests"], row["comment"]) == ("0.5", "0", "half <of> it\\nis there")
+    for ending in ("csv", "canvas.csv", "moodle.csv"):
+        assert f",{WHOLE - FIRST.points + 0.5:g}," in (course.root / "exports" / f"{NAME}.{ending}").read_text()
+    assert course.exported("ada")["comment"] == "Well done."
+    assert course.nbgraders("ada") == (WHOLE - FIRST.points + 0.5, 0.5, False)
+    assert course.nbgraders("bob") == (WHOLE, None, False)
     assert len(course.records("ada")) == 2
 
     course.decide("ada", FIRST.name, "--withdraw")
@@ -364,6 +376,72 @@ def test_a_gradebook_that_cannot_be_read_stops_what_would_leave_its_points_out(c
         said = course.run(command, *arguments, fails=True)
         assert "cannot be read" in said and "points that were given in Formgrader" in said, said
     assert not course.folder.decisions.exists() and not course.folder.exports.exists()
+
+
+def test_a_persons_points_for_an_open_question_stay_until_the_new_answer_is_looked_at() -> None:
+    first, other = (
+        Result("ada", NAME, State.GRADED, work, (Mark("why", 0.0, 3.0, open=True),), submission=work)
+        for work in ("first", "other")
+    )
+    waits = decisions.decided(first, [])
+    assert (waits.state, waits.points) == (State.NEEDS_REVIEW, 0.0) and "why has no points yet" in waits.notes[0]
+    for points in (0.0, 2.0):
+        given = replace(decisions.about(first, "why"), who="Tess", points=points)
+        assert decisions.decided(first, [given]).state is State.GRADED
+        asked = decisions.decided(other, [given])
+        assert (asked.state, asked.points) == (State.NEEDS_REVIEW, points)
+        assert f"why: Tess gave {points:g} points" in asked.notes[0] and "to other work" in asked.notes[0]
+
+
+def hand_in(course: Class, student: str, answer: str) -> None:
+    notebook = copy.deepcopy(LECTURE.notebook)
+    next(cell for cell in notebook.cells if cell.id == FIRST.name).source = answer
+    path = course.folder.submission(student, NAME)
+    path.parent.mkdir(parents=True)
+    nbformat.write(notebook, path)
+
+
+def test_one_student_one_exercise_and_nobodys_name(course: Class) -> None:
+    for student in ("ada", "bob"):
+        hand_in(course, student, f"x = {len(student)}  # \x1b[2J of {student[0]}")
+        course.has(graded(student, student, FIRST.name, notes=("look",)))
+    (course.root / "roster.csv").write_text("id\nabsent\n", encoding="utf-8")
+    assert "ada: needs review" in (everybody := course.run("show")) and "absent: not submitted" in everybody
+    ada = course.run("show", "--student", "ada")
+    assert "• look" in ada and "x = 3 # \\x1b[2J of a" in ada and SECOND.name in ada and "bob" not in ada
+    one = course.run("show", "--exercise", FIRST.name)
+    assert "of a" in one and "of b" in one and SECOND.name not in one
+
+    course.folder.draw(7)
+    hidden = course.run("show", "--exercise", FIRST.name, "--anonymous")
+    assert not any(name in hidden for name in ("ada", "bob", "absent"))
+    alias = show.alias(ClassFolder(course.root), NAME, "ada")
+    assert f"{alias}: needs review" in hidden
+    assert alias in course.run("show", "--anonymous", "--student", alias)
+    said = course.decide(alias, FIRST.name, "--points", "0.5")
+    assert "ada" not in said and course.mark("ada").points == 0.5
+    for option, name in (("--student", "adda"), ("--exercise", "nothing")):
+        assert f"'{name}'" in course.run("show", option, name, fails=True)
+
+
+def test_the_commands_of_the_instructors_page_work(course: Class) -> None:
+    page = (project.ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
+    block = page.partition("\n## Decide\n")[2].partition("```sh\n")[2].partition("```")[0]
+    hand_in(course, "ada", "x = 3")
+    course.has(graded("ada", "a", FIRST.name, notes=("look",)), graded("bob", "b"))
+    seen = []
+    for line in block.splitlines():
+        typed = line.replace("01_tensors", NAME).replace("tensor_bytes", FIRST.name)
+        program, command, folder, name, *arguments = shlex.split(typed, comments=True)
+        assert (program, folder, name) == ("course", ".", NAME), line
+        course.run(command, *arguments)
+        seen.append(course.stands("ada"))
+    assert "tensor_bytes" in block and "tensor_bytes" in {
+        e.name for e in source.read(project.source_path("01_tensors")).exercises
+    }
+    assert seen[0].marks[0].points == 0.5 and seen[0].marks[0].comment == "The idea is right."
+    assert seen[1].comment.startswith("See you") and seen[2].state is State.GRADED
+    assert course.stands("bob").until == "2026-11-30" and seen[4].marks[0].tests is None
 
 
 def test_a_decision_about_an_exercise_that_is_gone_is_asked_about(course: Class) -> None:
