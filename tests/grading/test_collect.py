@@ -594,3 +594,34 @@ def test_the_commands_in_the_documentation_work(
     for number, name in enumerate(shown):
         found = take(course, zipped(tmp_path / f"{number}.zip", {name: f"{number}"}))
         assert [student for student, _ in found.new] == ["ada"], name
+
+
+def test_what_nbgraders_own_submit_makes_is_collected(
+    course: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nbgrader.auth import Authenticator
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.exchange.default import ExchangeSubmit
+    from traitlets.config import Config
+
+    monkeypatch.setenv("JUPYTERHUB_USER", "ada")
+    home = unpacked(tmp_path / "home", {f"{NAME}/{NAME}.ipynb": "{}"})
+    exchange_of = tmp_path / "exchange"
+    for each in (exchange_of, exchange_of / "cs336", exchange_of / "cs336" / "inbound"):
+        each.mkdir()
+        each.chmod(0o777)
+    (exchange_of / "cs336" / "outbound" / NAME).mkdir(parents=True)
+    config = Config()
+    config.CourseDirectory.course_id, config.CourseDirectory.assignment_id = "cs336", NAME
+    config.CourseDirectory.student_id = "ada"
+    config.Exchange.root, config.Exchange.assignment_dir = str(exchange_of), str(home)
+    config.Exchange.cache = str(tmp_path / "cache")
+    for content in ('{"first": 1}', '{"second": 2}'):
+        (home / NAME / f"{NAME}.ipynb").write_text(content)
+        theirs = CourseDirectory(config=config)
+        ExchangeSubmit(coursedir=theirs, authenticator=Authenticator(config=config), config=config).start()
+    before = datetime.now(UTC)
+    found = take(course, exchange_of / "cs336")
+    assert len(found.new) == 2 and not found.unmatched and there(course) == {"ada": '{"second": 2}'}
+    times = [one.time for one in attempts.read(course, NAME, "ada")]
+    assert all(time is not None and 0 <= (before - time).total_seconds() < 60 for time in times)
