@@ -300,6 +300,19 @@ def test_a_folder_in_the_exchange_that_belongs_to_another_student_is_nobodys(
     assert len(found.unmatched) == 2 and "belongs to the user bob" in found.unmatched[0]
 
 
+def test_somebody_of_the_same_name_with_another_number_is_somebody_else(course: ClassFolder, tmp_path: Path) -> None:
+    found = take(course, zipped(tmp_path / "s.zip", {"lovelaceada_999_1_01_tensors.ipynb": "another Ada's"}))
+    assert not found.new and "nobody on the roster" in found.unmatched[0]
+
+
+def test_an_attempt_without_a_time_does_not_get_an_earlier_ones(course: ClassFolder, tmp_path: Path) -> None:
+    take(course, unpacked(tmp_path / "inbound", exchange(EXCHANGE)))
+    stamp = course.assignment("ada", NAME) / "timestamp.txt"
+    assert stamp.is_file()
+    take(course, zipped(tmp_path / "s.zip", {"lovelaceada_101_1_01_tensors.ipynb": "by Canvas"}))
+    assert there(course)["ada"] == "by Canvas" and not stamp.exists()
+
+
 def test_what_somebody_put_into_submitted_stays(course: ClassFolder, tmp_path: Path) -> None:
     mended = course.submission("ada", NAME)
     mended.parent.mkdir(parents=True)
@@ -434,7 +447,7 @@ def test_damaged_encrypted_and_mislabeled_entries_are_one_students(course: Class
     with zipfile.ZipFile(where, "w") as archive:
         archive.writestr("lovelaceada_101_1_01_tensors.ipynb", "content-of-ada")
         archive.writestr("devriesbob_102_2_01_tensors.ipynb", "content-of-bob")
-        archive.writestr("müller anna_103_3_01_tensors.ipynb", "anna's")
+        archive.writestr("müller anna_103_3_Tensöre.ipynb", "anna's")
     data = where.read_bytes().replace(b"content-of-ada", b"damaged-of-ada")
     at = data.rindex(b"PK\x01\x02", 0, data.rindex(b"devriesbob"))
     data = data[: at + 8] + bytes([data[at + 8] | 1]) + data[at + 9 :]  # bob's is encrypted, it says
@@ -445,6 +458,7 @@ def test_damaged_encrypted_and_mislabeled_entries_are_one_students(course: Class
     found = take(course, where)
     assert there(course) == {"anna": "anna's"} and not found.unmatched
     assert "BadZipFile" in found.remarks[0] and "encrypted" in found.remarks[1]
+    assert [one.name for _, one in found.new if one.notebook] == ["Tensöre.ipynb"]
     assert len(found.new) == 3  # that they handed in something is kept
 
 
