@@ -26,7 +26,7 @@ from autograder.grading import source, submission
 from autograder.grading.marks import Result, State, counts
 from autograder.inside.limits import Limits
 from autograder.project import source_path
-from autograder.records import results, roster
+from autograder.records import decisions, due, results, roster
 from autograder.records.export import Format
 from autograder.records.folder import CLASS, CONFIG, ClassFolder
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     help="Grade a class, and build, check and hand out the lectures. Every command is safe to repeat.",
-    epilog="A class: course init, course grade, course feedback, course report, course export. Try it: course demo.",
+    epilog="A class: course init, collect, grade, decide, feedback, report, export. Try it: course demo.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -90,7 +90,8 @@ def init(
         _draw_inputs(ClassFolder(folder), lectures)
     console.print(
         f"Next, in {folder}:\n  nbgrader generate_assignment 01_tensors     (if nbgrader hands out or grades)\n"
-        "  put submissions into submitted/STUDENT/01_tensors/01_tensors.ipynb\n"
+        "  course collect . 01_tensors SOURCE          (or put submissions into "
+        "submitted/STUDENT/01_tensors/01_tensors.ipynb)\n"
         "  course grade . 01_tensors"
     )
 
@@ -132,13 +133,79 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         raise typer.Exit(1)
 
 
+@app.command()
+def collect(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    source_of: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Canvas' or Moodle's zip, a folder of repositories, or nbgrader's exchange (its folder inbound).",
+        ),
+    ],
+    roster_file: _Roster = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be collected, and change nothing.")
+    ] = False,
+) -> None:
+    """Take submissions from Canvas, Moodle, GitHub or nbgrader's exchange.
+
+    Keeps every attempt in attempts/ and puts each student's last one into submitted/. Safe to repeat. Exits with 1 if
+    something could not be matched to a student, or not collected; everything else is.
+    """
+    from autograder.records import collect as collecting
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    lectures = [path.stem for path in source.lectures(project.SOLUTIONS)]
+    with _plain_errors(), Progress(console=console, transient=True) as bar:
+        task = bar.add_task("collecting", total=None)
+        found = collecting.collect(
+            ClassFolder(folder), lecture_name, source_of, lectures, file=roster_file, dry_run=dry_run,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )  # fmt: skip
+    if dry_run:
+        for student, attempt in found.new:
+            late = ", late" if attempt.late else ""
+            say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
+    for remark in found.remarks:
+        say(f"• {remark}")
+    for failed in found.failed:
+        say(f"• not collected: {failed}")
+    for unmatched in found.unmatched:
+        say(f"• not matched: {unmatched}")
+    say(
+        f"{len(found.new)} new attempts of {len({student for student, _ in found.new})} students, "
+        f"{found.known} collected before, {len(found.unmatched)} not matched; "
+        f"{len(found.missing)} students have handed in nothing so far"
+    )
+    if found.unmatched:
+        say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
+    if found.unmatched or found.failed:
+        raise typer.Exit(1)
+
+
 def _class(
     folder: ClassFolder, lecture_name: str, file: Path | None
 ) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
+    """The lecture, what stands for each student after decisions and due dates, and who the students are."""
     students = roster.of(folder, lecture_name, file)
+    lecture = source.read(source_path(lecture_name))
+    _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
         console.print(f"• {remark}", markup=False, highlight=False, soft_wrap=True)
-    return source.read(source_path(lecture_name)), results.table(folder, lecture_name, students), students
+    return lecture, due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students), students
+
+
+def _take_over(folder: ClassFolder, lecture: source.Lecture) -> None:
+    """Record what people have decided in Formgrader."""
+    if folder.has_gradebook:
+        from autograder.records import gradebook  # with nbgrader, which takes seconds
+
+        if count := gradebook.take_over(folder, lecture):
+            console.print(f"{count} decisions taken over from Formgrader", highlight=False)
 
 
 def _say_counts(found: dict[str, Result]) -> None:
@@ -269,6 +336,105 @@ def _print_summary(summary: Summary) -> None:
     table.add_row("all", str(len(summary.results)))
     console.print(table)
     say(f"{len(summary.graded)} graded now")
+
+
+def _follow(folder: ClassFolder, lecture: source.Lecture, student: str) -> str:
+    """Write a student's decisions into the gradebook, if there's one; why that's not possible, or nothing."""
+    if not folder.has_gradebook:
+        return ""
+    from autograder.records import gradebook
+
+    try:
+        students = roster.of(folder, lecture.name)
+        gradebook.derive(folder, lecture, results.table(folder, lecture.name, [student]), students=students)
+    except gradebook.GradebookError as error:
+        return str(error)
+    return ""
+
+
+@app.command()
+def decide(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    student: Annotated[str, typer.Argument(metavar="STUDENT", help="The name of the student's folder.")],
+    exercise: Annotated[
+        str, typer.Argument(metavar="EXERCISE", help="As in the results; the whole submission if left out.")
+    ] = "",
+    points: Annotated[
+        float | None, typer.Option("--points", metavar="POINTS", help="That count instead of the tests'.")
+    ] = None,
+    comment: Annotated[
+        str | None, typer.Option("--comment", metavar="TEXT", help='For the student; "" takes it away.')
+    ] = None,
+    reviewed: Annotated[
+        bool, typer.Option("--reviewed", help="Finish the review: you have looked at what the notes say.")
+    ] = False,
+    until: Annotated[
+        str, typer.Option("--until", metavar="DAY", help="The student may hand in to this day, as 2026-11-30.")
+    ] = "",
+    withdraw: Annotated[
+        bool, typer.Option("--withdraw", help="The tests' points count again, and there is no comment.")
+    ] = False,
+    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides; you if left out.")] = "",
+    roster_file: _Roster = None,
+) -> None:
+    """Give points by hand, comment, finish a review, extend.
+
+    Each decision is a record in decisions/LECTURE/STUDENT/, which nothing overwrites; grading, feedback, report and
+    exports follow it. Formgrader's points and comments become such records, too.
+    """
+    from autograder.records import show as show_names
+
+    course = ClassFolder(folder)
+    with _plain_errors():
+        course.require()
+        lecture = source.read(source_path(lecture_name))
+        _take_over(course, lecture)
+        student = show_names.named(course, lecture_name, given := student, roster.of(course, lecture_name, roster_file))
+        decisions.decide(
+            course, lecture_name, student, exercise, points=points, comment=comment, withdraw=withdraw,
+            reviewed=reviewed, until=until, by=by, roster=roster_file,
+        )  # fmt: skip
+        stands = decisions.apply(course, results.standing(course, lecture_name, student))
+        students = roster.of(course, lecture_name, roster_file)
+        stands = due.table(course, lecture_name, {student: stands}, students)[student]
+        problem = _follow(course, lecture, student)
+    for note in stands.notes if given == student else ():  # they may name whom the alias hides
+        console.print(f"• {note}", markup=False, highlight=False, soft_wrap=True)
+    worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
+    console.print(f"{given}: {stands.state}{worth}", markup=False, highlight=False, soft_wrap=True)
+    if problem:
+        print(f"course: recorded, but {problem}", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    student: Annotated[str, typer.Option("--student", metavar="STUDENT", help="One student, with all answers.")] = "",
+    exercise: Annotated[
+        str, typer.Option("--exercise", metavar="EXERCISE", help="One exercise, with everybody's answers.")
+    ] = "",
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Aliases, which `course decide` takes too, and no names.")
+    ] = False,
+    roster_file: _Roster = None,
+) -> None:
+    """Print one student's work, or one exercise across the class.
+
+    Without an option, everybody's state and points. Changes nothing, apart from recording what was decided in
+    Formgrader.
+    """
+    from autograder.records import show as shown
+
+    course = ClassFolder(folder)
+    with _plain_errors():
+        read, found, _ = _class(course, lecture_name, roster_file)
+        for text in filter(
+            None, shown.text(course, read, found, student=student, exercise=exercise, anonymous=anonymous)
+        ):
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # with PyTorch, which the commands that grade nothing do with
     from course_utils.testing.requirements import Check
 
 STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
+TEXT_STUB = "YOUR ANSWER HERE"
 SOLUTION = ("### BEGIN SOLUTION", "### END SOLUTION")
 HIDDEN_FOLDER = "hidden"  # as course_utils.testing.checking.HIDDEN, which would bring PyTorch
 
@@ -55,11 +56,25 @@ class Exercise:
 
 
 @dataclass(frozen=True)
+class Question:
+    """A question whose points a person gives: nbgrader's manually graded cells.
+
+    ``text`` is its cell as students get it. ``task``: that cell says what to do, and the answer may be anywhere.
+    """
+
+    name: str
+    points: float
+    text: str
+    task: bool = False
+
+
+@dataclass(frozen=True)
 class Cell:
-    """A code cell of a notebook; ``name`` is its ``grade_id``, or "" if it has none."""
+    """A cell of a notebook; ``name`` is its ``grade_id``, or "" if it has none. ``prose``: it's text, not code."""
 
     text: str
     name: str = ""
+    prose: bool = False
 
     @cached_property
     def plain(self) -> str:
@@ -80,18 +95,19 @@ class Cell:
 class ProblemSet:
     """The exercises of a lecture and all its code cells as students get them, both in order.
 
-    ``hidden``: a class's cases, by exercise.
+    ``hidden``: a class's cases, by exercise. ``questions`` are those that no test judges.
     """
 
     lecture_name: str
     exercises: tuple[Exercise, ...]
     cells: tuple[Cell, ...] = ()
     hidden: Mapping[str, bytes] = field(default_factory=dict)
+    questions: tuple[Question, ...] = ()
 
     @property
     def points(self) -> float:
-        """The total points of all exercises."""
-        return sum(exercise.points for exercise in self.exercises)
+        """The total points of all exercises and questions."""
+        return sum(each.points for each in self.exercises) + sum(each.points for each in self.questions)
 
     @cached_property
     def digest(self) -> bytes:
@@ -101,7 +117,8 @@ class ProblemSet:
             for e in self.exercises
         ]
         cells = [[cell.name, cell.text] for cell in self.cells]
-        return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells]).encode()).digest()
+        questions = [[each.name, each.points, each.text, each.task] for each in self.questions]
+        return hashlib.sha256(json.dumps([self.lecture_name, exercises, cells, questions]).encode()).digest()
 
     def answered(self, answers: Mapping[str, str]) -> tuple[Cell, ...]:
         """The lecture's cells with these answers in the solution cells; other exercises keep their stubs."""
@@ -133,15 +150,20 @@ def unpacked(content: bytes) -> Check:
     return Check.unpack(content)
 
 
-def with_stub(solution: str) -> str:
-    """A solution cell with the stub, indented as it is there, instead of the solution."""
+def with_stub(solution: str, stub: str = STUB) -> str:
+    """A solution cell with the stub, indented as it is there, instead of the solution; all of it where none is marked.
+
+    As nbgrader does it.
+    """
+    if SOLUTION[0] not in solution:
+        return stub
     lines: list[str] = []
     inside = False
     for line in solution.splitlines():
         if line.strip() == SOLUTION[0]:
             inside = True
             indent = line[: len(line) - len(line.lstrip())]
-            lines += [indent + part for part in STUB.splitlines()]
+            lines += [indent + part for part in stub.splitlines()]
         elif line.strip() == SOLUTION[1]:
             inside = False
         elif not inside:

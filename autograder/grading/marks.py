@@ -13,7 +13,9 @@ class Mark:
 
     ``hidden``: a hidden test failed; the message is for the instructor, the mistake also for the student.
     ``requirements``: the text and points of each and whether it's met, in the words of
-    :class:`course_utils.testing.rubric.Met`.
+    :class:`course_utils.testing.rubric.Met`. ``open``: a person has yet to give its points, or to confirm them.
+
+    Where a person has decided, ``points`` and ``comment`` are theirs, and ``tests`` the points that the tests gave.
     """
 
     exercise: str
@@ -23,6 +25,9 @@ class Mark:
     mistake: str | None = None
     hidden: bool = False
     requirements: tuple[tuple[str, float, str], ...] = ()
+    open: bool = False
+    tests: float | None = None
+    comment: str = ""
 
 
 class State(StrEnum):
@@ -37,7 +42,11 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one submission. ``notes`` say why a person should look, or what failed."""
+    """The result of one submission. ``notes`` say why a person should look, or what failed.
+
+    ``submission`` is the digest of what was handed in. ``comment`` and ``until``, a day to which a student may hand in,
+    are a person's. ``off`` are the points that being late costs, and ``late`` says so in words.
+    """
 
     student: str
     lecture_name: str
@@ -45,11 +54,17 @@ class Result:
     key: str
     marks: tuple[Mark, ...] = ()
     notes: tuple[str, ...] = ()
+    submission: str = ""
+    comment: str = ""
+    until: str = ""
+    off: float = 0.0
+    late: str = ""
 
     @property
     def points(self) -> float | None:
-        """The sum of the marks; None if not graded."""
-        return sum(mark.points for mark in self.marks) if self.state in (State.GRADED, State.NEEDS_REVIEW) else None
+        """The sum of the marks, less what being late costs; None if not graded."""
+        graded = self.state in (State.GRADED, State.NEEDS_REVIEW)
+        return sum(mark.points for mark in self.marks) - self.off if graded else None
 
 
 def counts(results: Mapping[str, Result]) -> dict[State, int]:

@@ -5,6 +5,9 @@ the reference between ``### BEGIN SOLUTION`` and ``### END SOLUTION``, and right
 ``grade_id`` ``test_<name>``, which is the line ``check("<name>")``: what it tests, and the points, come from the
 exercise's own file, ``solutions/exercises/NN_topic/<name>.py`` (:mod:`autograder.authoring.exercise`). The first code
 cell has the imports; an exercise needs only that cell and its own.
+
+nbgrader's manually graded cells are questions, which have ``points`` in their metadata and no test: a solution cell
+(code or text) that is a ``grade`` cell too, or a ``task``, a text cell that says what to do.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import nbformat
 from autograder import CourseError
 from autograder.project import CHECKS
 
-from .exercises import SOLUTION, Cell, Exercise, ProblemSet
+from .exercises import SOLUTION, STUB, TEXT_STUB, Cell, Exercise, ProblemSet, Question, with_stub
 
 _HEADER = re.compile(r"^# %%")
 _TAG = re.compile(r"^(item|error)-(\d+)$")
@@ -85,18 +88,26 @@ class Lecture:
     exercises: tuple[Exercise, ...]
     proofs: tuple[Proof, ...]
     timed: tuple[int, ...]
+    questions: tuple[Question, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Exercise | Question, ...]:
+        """Everything that has points, in the notebook's order."""
+        places = {cell.id: place for place, cell in enumerate(self.notebook.cells)}
+        return tuple(sorted((*self.exercises, *self.questions), key=lambda each: places[each.name]))
 
     @property
     def problems(self) -> ProblemSet:
         """What grading needs to know about it."""
         texts = {e.name: e.stub for e in self.exercises} | {f"test_{e.name}": e.tests for e in self.exercises}
+        texts |= {question.name: question.text for question in self.questions}
         code = [cell for cell in self.notebook.cells if cell.cell_type == "code"]
         cells = [Cell(texts[cell.id], cell.id) if cell.id in texts else Cell(cell.source) for cell in code]
-        return ProblemSet(self.name, self.exercises, tuple(cells))
+        return ProblemSet(self.name, self.exercises, tuple(cells), questions=self.questions)
 
     @property
     def points(self) -> float:
-        """The total points of all exercises."""
+        """The total points of all exercises and questions."""
         return self.problems.points
 
 
@@ -146,9 +157,10 @@ def parse(path: Path, text: str, *, built: bool = True) -> Lecture:
         raise SourceError(path, 1, "its cells and its `# %%` lines do not agree", "look for a stray `# %%`")
     proofs = _check_cells(path, cells, lines)
     timed = tuple(i for i, cell in enumerate(cells) if _TIMED in cell.metadata.get("tags", []))
+    questions = _questions(path, cells, lines)
     exercises = _exercises(path, cells, lines, built)
     _finish(notebook)
-    return Lecture(path.stem, path, notebook, exercises, proofs, timed)
+    return Lecture(path.stem, path, notebook, exercises, proofs, timed, questions)
 
 
 @functools.lru_cache(maxsize=32)
@@ -192,6 +204,35 @@ def _check_cells(path: Path, cells: list[Any], lines: list[int]) -> tuple[Proof,
     return tuple(proofs)
 
 
+def _is_question(cell: Any) -> bool:
+    about = cell.metadata.get("nbgrader", {})
+    return bool(about.get("task") or (about.get("grade") and about.get("solution")))
+
+
+def _questions(path: Path, cells: list[Any], lines: list[int]) -> tuple[Question, ...]:
+    """The cells that a person grades, whose metadata are completed here."""
+    found: list[Question] = []
+    for cell, line in zip(cells, lines, strict=True):
+        about = cell.metadata.get("nbgrader", {})
+        if not _is_question(cell):
+            if about.get("grade") and cell.cell_type != "code":
+                raise SourceError(path, line, "text cannot be a test", 'let it be an answer, too: "solution": true')
+            continue
+        name, points, task = about.get("grade_id"), about.get("points"), bool(about.get("task"))
+        if not name or type(points) not in (int, float) or not 0 < points < 1e6:
+            raise SourceError(path, line, "a person grades this cell, and it lacks points or a name",
+                'give it "points", a number, and "grade_id"')  # fmt: skip
+        if task and (cell.cell_type == "code" or about["solution"] or about["grade"]):
+            raise SourceError(
+                path, line, f"{name}: a task is text, and neither an answer nor a test",
+                'make it a [markdown] cell with "task": true, or drop that',
+            )  # fmt: skip
+        about["points"], about["locked"] = float(points), task
+        stub = STUB if cell.cell_type == "code" else TEXT_STUB
+        found.append(Question(name, float(points), cell.source if task else with_stub(cell.source, stub), task))
+    return tuple(found)
+
+
 def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> tuple[Exercise, ...]:
     code = [(cell, line) for cell, line in zip(cells, lines, strict=True) if cell.cell_type == "code"]
     if not code:
@@ -201,7 +242,7 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
     tests_seen: set[int] = set()
     for index, (cell, line) in enumerate(code):
         meta = cell.metadata.get("nbgrader", {})
-        if not meta.get("solution"):
+        if not meta.get("solution") or _is_question(cell):
             continue
         name = meta["grade_id"]
         if SOLUTION[0] not in cell.source:
@@ -227,7 +268,7 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
         tests_seen.add(index + 1)
         found.append(exercise)
     for index, (cell, line) in enumerate(code):
-        if cell.metadata.get("nbgrader", {}).get("grade") and index not in tests_seen:
+        if cell.metadata.get("nbgrader", {}).get("grade") and index not in tests_seen and not _is_question(cell):
             raise SourceError(path, line, "this test cell stands below no solution", "move it below its exercise")
     return tuple(found)
 

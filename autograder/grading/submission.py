@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import stat
@@ -37,16 +38,20 @@ class Finding:
 
 @dataclass(frozen=True)
 class Submission:
-    """The code cells of a notebook in order, as far as they're readable, and what was found while reading."""
+    """The code cells of a notebook in order, as far as they're readable, and what was found while reading.
+
+    ``everything`` has the text between them, too, where a question may be answered in it.
+    """
 
     path: Path
     cells: tuple[Cell, ...]
     findings: tuple[Finding, ...]
+    everything: tuple[Cell, ...] = ()
 
     def answers(self, problems: ProblemSet) -> dict[str, str]:
-        """The text of the solution cells by exercise; if there are copies, the last one."""
-        known = {exercise.name for exercise in problems.exercises}
-        return {cell.name: cell.text for cell in self.cells if cell.name in known}
+        """The text of the solution cells by exercise or question; if there are copies, the last one."""
+        known = {each.name for each in problems.exercises} | {each.name for each in problems.questions}
+        return {cell.name: cell.text for cell in self.everything or self.cells if cell.name in known}
 
 
 @dataclass(frozen=True)
@@ -67,9 +72,24 @@ class HandedIn:
         """Whether nothing was handed in."""
         return self.data is None and self.finding is None and self.error is None
 
+    @property
+    def content(self) -> bytes:
+        """What a result depends on: the bytes, or why there are none."""
+        return self.finding.problem.encode() if self.finding else self.data or b""
+
+    @property
+    def digest(self) -> str:
+        """By which it's known whether two results are for the same work."""
+        return digest(self.content)
+
     def key(self, problems: ProblemSet) -> str:
         """The key of a result for this submission."""
-        return key(self.finding.problem.encode() if self.finding else self.data or b"", problems)
+        return key(self.content, problems)
+
+
+def digest(content: bytes) -> str:
+    """The digest of a submission's bytes."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def read(path: Path) -> HandedIn:
@@ -111,6 +131,11 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
             problem = f"the test cell of {exercise.name} is missing"
             remedy = "`nbgrader autograde` cannot give its points: paste the answers into a fresh notebook"
             findings.append(Finding(path, problem, remedy))
+    questions = {question.name for question in problems.questions}
+    wanted |= questions
+    for name in sorted(questions - counts.keys()):
+        problem = f"the cell of question {name} is missing or lost its mark"
+        findings.append(Finding(path, problem, "look whether its answer is in another cell"))
     for name, count in sorted(counts.items()):
         if count > 1:
             problem = f"the cell {name} is there {count} times"
@@ -120,8 +145,11 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
             findings.append(Finding(path, problem, "check that this is the right assignment"))
     known = {exercise.name for exercise in problems.exercises}
     cells: list[Cell] = []
+    everything: list[Cell] = []
     for cell, kind in found:
         if kind != "code":
+            if questions and len(everything) < 2 * CELLS_LIMIT:
+                everything.append(Cell(cell.text[:CELL_LIMIT], cell.name, prose=True))
             if cell.name in known:
                 problem = f"the cell of exercise {cell.name} is of type {kind!r:.40}"
                 findings.append(Finding(path, problem, "it is not run; it must be code"))
@@ -134,7 +162,8 @@ def parse(handed_in: HandedIn, problems: ProblemSet) -> Submission:
             break
         else:
             cells.append(cell)
-    return Submission(path, tuple(cells), tuple(findings))
+            everything.append(cell)
+    return Submission(path, tuple(cells), tuple(findings), tuple(everything))
 
 
 class _Broken(Exception):

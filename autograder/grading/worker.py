@@ -24,7 +24,7 @@ from .exercises import Cell, ProblemSet
 from .key import key
 from .marks import Mark
 from .sandbox import Sandbox, SandboxError
-from .submission import AGAIN, Finding, HandedIn, parse
+from .submission import AGAIN, Finding, HandedIn, Submission, parse
 from .text import MESSAGE_LIMIT, clean
 
 ATTEMPTS = 3  # at a submission during which the sandbox or the worker dies
@@ -57,7 +57,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Graded:
-    """The judge's findings. ``notes`` are for a person; ``cells`` are the submission's cells as read."""
+    """The judge's findings. ``notes`` are for a person; ``cells`` are the submission's cells as read, with text
+    where a question may be answered in it.
+    """
 
     marks: tuple[Mark, ...]
     notes: tuple[str, ...] = ()
@@ -204,8 +206,21 @@ def _grade(task: Task, started: float) -> Outcome:
             reason = str(error)
             continue
         said = text.notes([*notes, *(finding.problem for finding in read.findings)])
-        return Graded(tuple(marks), said, read.cells, time.monotonic() - started)
+        marks += _unanswered(task.problems, read)
+        return Graded(tuple(marks), said, read.everything, time.monotonic() - started)
     return failed(f"the sandbox was lost {ATTEMPTS} times while it was graded: {reason}")
+
+
+def _unanswered(problems: ProblemSet, read: Submission) -> list[Mark]:
+    """The marks of questions, to which a person gives points; nothing is due for a cell that is as it was handed out.
+
+    That a cell is missing is a finding, so somebody looks for its answer anyway.
+    """
+    answers = {name: Cell(answer).plain for name, answer in read.answers(problems).items()}
+    return [
+        Mark(each.name, 0.0, each.points, open=each.task or answers.get(each.name) != Cell(each.text).plain)
+        for each in problems.questions
+    ]
 
 
 def failed(reason: str, *, refused: bool = False) -> Failed:
@@ -228,4 +243,5 @@ def unfinished(problems: ProblemSet) -> Graded:
 def _nothing(problems: ProblemSet, note: str, message: str) -> Graded:
     message = clean(message, limit=MESSAGE_LIMIT)
     marks = (Mark(e.name, 0.0, e.points, f"✗ {e.name}\n  {message}") for e in problems.exercises)
-    return Graded(tuple(marks), text.notes([note]))
+    questions = (Mark(each.name, 0.0, each.points) for each in problems.questions)
+    return Graded((*marks, *questions), text.notes([note]))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nbformat.v4 import new_code_cell, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from autograder.grading.exercises import Cell
 from autograder.grading.marks import Result
@@ -30,12 +30,12 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
     answers = {cell.name: cell.text for cell in cells if cell.name}
     messages = {f"test_{mark.exercise}": mark.message for mark in result.marks}
     for cell in notebook.cells:
-        if cell.cell_type != "code":
-            continue
-        cell.outputs, cell.execution_count = [], None
+        code = cell.cell_type == "code"
+        if code:
+            cell.outputs, cell.execution_count = [], None
         if cell.metadata.get("nbgrader", {}).get("solution"):
             text = answers.get(cell.id, "# this cell is not in what was handed in, or cannot be read")
-            cell.source = text.encode("utf-8", "replace").decode()
+            cell.source = text.encode("utf-8", "replace").decode() if code else _as_text(text)
         elif message := messages.get(cell.id):
             cell.outputs = [new_output("stream", name="stderr", text=message + "\n")]
     for cell in notebook.cells:
@@ -54,21 +54,30 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
 def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) -> list[Any]:
     """Our cells, with the student's own cells between them."""
     code = [cell for cell in ours if cell.cell_type == "code"]
-    places = {name: cell for cell in code if (name := cell.metadata.get("nbgrader", {}).get("grade_id"))}
+    places = {cell.metadata.nbgrader.grade_id: cell for cell in ours if "nbgrader" in cell.metadata}
     texts = {each.plain: cell for each, cell in zip(lecture.problems.cells, code, strict=True) if not each.name}
+    prose = {Cell(cell.source).plain: cell for cell in lecture.notebook.cells if cell.cell_type == "markdown"}
     below: dict[str, list[Any]] = {}  # by the id of one of our cells
     last, added = "", 0
     for cell in cells:
-        if found := places.get(cell.name) if cell.name else texts.get(cell.plain):
+        if found := places.get(cell.name) if cell.name else (prose if cell.prose else texts).get(cell.plain):
             last = found.id
         elif cell.plain and added < _ADDED:
-            made = new_code_cell(cell.text[:_SHOWN].encode("utf-8", "replace").decode(), id=f"theirs-{added}")
+            text = cell.text[:_SHOWN].encode("utf-8", "replace").decode()
+            identity = f"theirs-{added}"
+            made = new_markdown_cell(_as_text(text), id=identity) if cell.prose else new_code_cell(text, id=identity)
             below.setdefault(last, []).append(made)
             added += 1
     merged = below.get("", [])
     for cell in ours:
         merged += [cell, *below.get(cell.id, [])]
     return merged
+
+
+def _as_text(written: str) -> str:
+    """A student's text as an indented block, which Markdown shows as it is: as HTML it would run in Formgrader."""
+    lines = written.encode("utf-8", "replace").decode().splitlines()
+    return "\n".join(f"    {line}" for line in lines)
 
 
 def checksum(cell: Any) -> str:

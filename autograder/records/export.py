@@ -1,6 +1,7 @@
 """Grades as files for other systems: CSV, JSON, and files to import into Canvas and Moodle.
 
 A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0.
+Where a person gave points, those of the tests stand beside them. Points that being late costs are taken off the whole.
 Names come from folders, so a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
 """
 
@@ -59,17 +60,23 @@ def write(
 
 
 def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
-    rows = [[name, one.state, _grade(one.points), _worth(lecture)] for name, one in found.items()]
-    return _table([["student", "state", "points", "worth"], *rows])
+    rows = [
+        [name, one.state, _grade(one.points), _worth(lecture), one.late, _grade(one.off or None)]
+        for name, one in found.items()
+    ]
+    return _table([["student", "state", "points", "worth", "late", "points taken off"], *rows])
 
 
 def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
-    rows = [["student", "state", "exercise", "points", "worth", "mistake"]]
+    rows = [["student", "state", "exercise", "points", "worth", "mistake", "points by tests", "comment"]]
     for name, one in found.items():
         marks = {mark.exercise: mark for mark in one.marks} if one.points is not None else {}
-        for exercise in lecture.exercises:
+        for exercise in lecture.parts:
             mark = marks.get(exercise.name)
-            earned = [_grade(mark.points if mark else None), f"{exercise.points:g}", (mark and mark.mistake) or ""]
+            waits = mark is not None and mark.open and mark.tests is None
+            points = None if mark is None or waits else mark.points
+            earned = [_grade(points), f"{exercise.points:g}", (mark and mark.mistake) or ""]
+            earned += [_grade(mark.tests) if mark else "", mark.comment if mark else ""]
             rows.append([name, one.state, exercise.name, *earned])
     return _table(rows)
 
@@ -86,9 +93,15 @@ def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, 
                 "points": one.points,
                 "exercises": [
                     {"exercise": m.exercise, "points": m.points, "worth": m.worth, "mistake": m.mistake}
+                    | ({"points by tests": m.tests} if m.tests is not None else {})
+                    | ({"comment": m.comment} if m.comment else {})
                     for m in (one.marks if one.points is not None else ())
                 ],
                 "notes": list(one.notes),
+                "comment": one.comment,
+                "until": one.until,
+                "late": one.late,
+                "points taken off": one.off,
             }
             for name, one in found.items()
         ],

@@ -6,7 +6,7 @@ out, on a page that allows no scripts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
 
 from autograder.grading import submission
-from autograder.grading.exercises import Exercise
+from autograder.grading.exercises import Exercise, Question
 from autograder.grading.marks import Mark, Result, State
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
@@ -30,16 +30,18 @@ CODE_LIMIT = 20_000  # characters of a cell that are shown
 MESSAGE_LIMIT = 6_000
 
 _HEADLINES = {
-    State.NOT_SUBMITTED: "Nothing was handed in.",
+    State.NOT_SUBMITTED: "No submission of yours was found.",
     State.QUEUED: "Handed in, and not graded yet.",
     State.FAILED_HERE: "Not graded yet: something failed on the grading side.",
 }
 _NOTES = {
+    State.NOT_SUBMITTED: "If you have handed something in, tell your instructor.",
     State.NEEDS_REVIEW: "A person will look at this submission; the points may change.",
     State.FAILED_HERE: "This is not your fault and costs no points. You do not need to hand in again.",
 }
 _SIGNS = {"met": "✓", "not tried yet": "○"}  # of course_utils.testing.rubric.Met; all others are ✗
 ON_OTHER_INPUTS = "It does what the tests ask that you can see. On an input that they don't try, it does not."
+NO_NOTEBOOK = "Something was handed in, but no notebook that can be graded."
 CHANGED = "Your notebook, or the grading, has changed since these points were given: they will be given again."
 
 
@@ -68,7 +70,9 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
         target = folder.feedback(student, lecture.name)
         problem = ""
         try:
-            pages.write(target, page(template, lecture, result, handed_in, current=current))
+            absent = result.state is State.NOT_SUBMITTED and read.nothing
+            instead = folder.instead(student, lecture.name) if absent else []
+            pages.write(target, page(template, lecture, result, handed_in, current=current, instead=instead))
         except OSError as error:
             if not concerns_one(error):
                 raise
@@ -83,34 +87,48 @@ def page(
     handed_in: submission.Submission | None,
     *,
     current: bool = True,
+    instead: Sequence[str] = (),
 ) -> str:
-    """One student's page. ``current`` is False if the result is for a submission other than ``handed_in``."""
+    """One student's page.
+
+    ``current`` is False if the result is for a submission other than ``handed_in``; ``instead`` names what there is in
+    place of a notebook.
+    """
     graded = result.points is not None
     marks = {mark.exercise: mark for mark in result.marks}
     titles = pages.exercise_titles(lecture)
     answers = handed_in.answers(lecture.problems) if handed_in else {}
     worth = lecture.points
     notes = [_NOTES[result.state]] if result.state in _NOTES else []
+    headline = _HEADLINES.get(result.state) or f"{result.points:g} of {worth:g} points"
+    if instead:
+        headline = NO_NOTEBOOK
+        notes = [one_line(f"It was: {', '.join(instead)[:500]}. Hand in {lecture.name}.ipynb itself.")]
     notes += [] if current else [CHANGED]
+    notes += [f"You may hand this in until {result.until}."] if result.until else []
+    notes += [f"{result.late[:1].upper()}{result.late[1:]}."] if result.late else []
     # Only what is wrong with the file: remedies, paths and what the grader noted are for the instructor.
     findings = [one_line(f"Your notebook: {finding.problem}.") for finding in (handed_in.findings if handed_in else ())]
     notes += limited(findings)
     return template.render(
         title=pages.title(lecture),
         student=one_line(result.student),
-        headline=_HEADLINES.get(result.state) or f"{result.points:g} of {worth:g} points",
+        headline=headline,
         notes=notes,
+        comment=clean(result.comment),
         graded=graded,
         handed_in=handed_in is not None,
         exercises=[
             _exercise(e, titles[e.name], marks.get(e.name) if graded else None, answers.get(e.name, ""))
-            for e in lecture.exercises
+            for e in lecture.parts
         ],
     )
 
 
-def _exercise(exercise: Exercise, title: str, mark: Mark | None, code: str) -> dict[str, object]:
+def _exercise(exercise: Exercise | Question, title: str, mark: Mark | None, code: str) -> dict[str, object]:
     full = mark is not None and mark.points >= exercise.points
+    waits = mark is not None and mark.open and mark.tests is None
+    by_hand = isinstance(exercise, Question)
     # The judge's messages are clean already, but a result is a file that anybody may have written.
     message = clean(mark.message[:MESSAGE_LIMIT]) if mark else ""
     facts, advice = split(message)
@@ -118,19 +136,29 @@ def _exercise(exercise: Exercise, title: str, mark: Mark | None, code: str) -> d
         facts = ON_OTHER_INPUTS  # the hint below it belongs to the requirement, whatever the input was
     return {
         "title": title,
-        "points": f"{mark.points:g}" if mark else "–",
+        "points": f"{mark.points:g}" if mark and not waits else "–",
         "worth": f"{exercise.points:g}",
-        "verdict": "✓" if full else "✗" if mark else "",
-        "word": ": right" if full else ": not yet right" if mark else "",
+        "given": "A person will give these points." if waits else "" if by_hand else _given(mark),
+        "comment": clean(mark.comment) if mark else "",
+        "verdict": "✓" if full else "✗" if mark and not by_hand else "",
+        "word": "" if by_hand else ": right" if full else ": not yet right" if mark else "",
         "requirements": [
             {"sign": _SIGNS.get(met, "✗"), "word": met, "text": one_line(text), "points": f"{points:g}"}
             for text, points, met in (mark.requirements if mark else ())
         ],
         "facts": facts,
         "advice": advice,
-        "code": highlighted(code[:CODE_LIMIT]),
+        "code": highlighted(code[:CODE_LIMIT]) if not by_hand else clean(code[:CODE_LIMIT], keep="\n\t"),
+        "written": by_hand,
         "shortened": len(code) > CODE_LIMIT,
     }
+
+
+def _given(mark: Mark | None) -> str:
+    """That a person gave these points, where the tests gave others."""
+    if mark is None or mark.tests is None or mark.tests == mark.points:
+        return ""
+    return f"A person gave these points; the tests gave {mark.tests:g}."
 
 
 def highlighted(code: str) -> Markup:

@@ -24,6 +24,7 @@ from autograder.grading.text import one_line
 from course_utils.files import replacing
 
 CONFIG = "nbgrader_config.py"
+INSTEAD = "handed in instead.txt"  # in submitted/STUDENT/LECTURE/, where no notebook could be taken
 CLASS = "class.json"  # what `course init` draws; no release and no page has it
 
 
@@ -126,6 +127,11 @@ class ClassFolder:
         return self.root / "results"
 
     @property
+    def decisions(self) -> Path:
+        """The folder with what people decided. Nothing in it is derived from anything."""
+        return self.root / "decisions"
+
+    @property
     def roster(self) -> Path:
         """The list of students, if there is one."""
         return self.root / "roster.csv"
@@ -142,6 +148,10 @@ class ClassFolder:
     def submission(self, student: str, lecture_name: str) -> Path:
         """Where one student's notebook is."""
         return self.assignment(student, lecture_name) / f"{lecture_name}.ipynb"
+
+    def attempts(self, student: str, lecture_name: str) -> Path:
+        """The folder of everything that one student handed in for a lecture, as far as `course collect` took it."""
+        return self._step("attempts", student, lecture_name)
 
     def autograded(self, student: str, lecture_name: str) -> Path:
         """Where the notebook that Formgrader shows is."""
@@ -175,6 +185,13 @@ class ClassFolder:
         # nbgrader's commands run in the class's folder, so a relative path starts there.
         relative = file not in (url, "") and not file.startswith(("/", ":memory:", "file:"))
         return f"sqlite:///{self.root.resolve() / file}" if relative else url
+
+    @property
+    def has_gradebook(self) -> bool:
+        """Whether there's a gradebook; one that isn't a file counts as there."""
+        url = self.gradebook_url
+        file = url.removeprefix("sqlite:///")
+        return file == url or Path(file).is_file()
 
     def _step(self, step: str, student: str, lecture_name: str) -> Path:
         return self.root / self._filled(step, student, lecture_name)
@@ -238,7 +255,15 @@ class ClassFolder:
         return submission.read(self.submission(student, lecture_name))
 
     def instead(self, student: str, lecture_name: str) -> list[str]:
-        """The names of files that a student handed in instead of a notebook; none if the folder is unreadable."""
+        """The names of files that a student handed in instead of a notebook; none if the folder is unreadable.
+
+        Those that `course collect` left where they were are named in the file :data:`INSTEAD`.
+        """
+        there: set[str] = set()
         with contextlib.suppress(OSError):
-            return sorted(one_line(path.name) for path in self.assignment(student, lecture_name).iterdir())
-        return []
+            there |= {one_line(path.name) for path in self.assignment(student, lecture_name).iterdir()}
+        if INSTEAD in there:
+            listed = submission.read(self.assignment(student, lecture_name) / INSTEAD).data or b""
+            there |= {one_line(line) for line in listed.decode("utf-8", "replace").splitlines()[:20] if line}
+            there.discard(INSTEAD)
+        return sorted(there)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from autograder.grading import engine, sandbox, source
 from autograder.grading.marks import Result, State
-from autograder.grading.submission import HandedIn
+from autograder.grading.submission import HandedIn, digest
 from autograder.grading.text import MESSAGE_LIMIT, clean
 from autograder.grading.worker import EngineError, Failed, Graded, Outcome, Task, unreadable
 from autograder.inside.limits import Limits
 from autograder.project import source_path
 from course_utils.files import remove_partials
 
-from . import autograded, results
+from . import autograded, best, decisions, due, results
 from . import roster as rosters
 from .folder import ClassFolder, concerns_one
 
@@ -41,7 +41,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended: a result for everybody on the roster, and who was graded in this run."""
+    """How a run ended: what stands for everybody on the roster after decisions and due dates, and who was graded."""
 
     results: dict[str, Result]
     graded: tuple[str, ...]
@@ -83,7 +83,14 @@ def grade_class(
         for place in folder.places:
             sandbox.require_hidden(place)
     with _alone(folder, lecture_name):
+        remarks: list[str] = []
+        if (rules := due.read(folder, lecture_name)).best:
+            remarks = best.settle(
+                folder, folder.problems(lecture), rules, rosters.of(folder, lecture_name, roster), limits,
+                again=again, unsafe=unsafe, workers=workers, scheduler=scheduler, progress=progress,
+            )  # fmt: skip
         run = _Run(folder, lecture, roster, again, limits, unsafe, progress)
+        run.plan.remarks += remarks
         outcomes = engine.grade_all(run.tasks(), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
         with contextlib.closing(outcomes):  # whatever stops this, its workers end now
             for task, outcome in outcomes:
@@ -97,7 +104,9 @@ def grade_class(
             except gradebook.GradebookError as error:
                 problem = str(error)
     plan = run.plan
-    return Summary(run.standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out))
+    standing = {name: decisions.apply(folder, result) for name, result in run.standing.items()}
+    standing = due.table(folder, lecture_name, standing, plan.students)
+    return Summary(standing, tuple(run.graded), tuple(plan.remarks), problem, tuple(plan.left_out))
 
 
 def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster: Path | None = None) -> Plan:
@@ -113,6 +122,7 @@ def _ready(folder: ClassFolder, lecture_name: str) -> source.Lecture:
     lecture = source.read(source_path(lecture_name))
     folder.require_submissions(lecture_name)
     folder.require_cases(lecture)
+    due.read(folder, lecture_name)  # rules that are unclear are better known before hours of grading
     return lecture
 
 
@@ -178,11 +188,12 @@ class _Run:
                 if stands.points is not None:  # nobody knows whether it has changed: what was found stands
                     self.plan.remarks.append(f"{note}; the earlier result stands")
                     key = stands.key
-                self.finish(Result(student, self._lecture.name, State.FAILED_HERE, key, (), (note,)), None)
+                failed = Result(student, self._lecture.name, State.FAILED_HERE, key, (), (note,), stands.submission)
+                self.finish(failed, None)
             elif (finding := handed_in.finding) is not None:
                 graded = unreadable(self._problems, finding)
-                marks, notes = graded.marks, graded.notes
-                self.finish(Result(student, self._lecture.name, State.NEEDS_REVIEW, key, marks, notes), graded)
+                about = student, self._lecture.name, State.NEEDS_REVIEW, key
+                self.finish(Result(*about, graded.marks, graded.notes, handed_in.digest), graded)
 
     def finish(self, result: Result, graded: Graded | None) -> None:
         """Write a submission's result and the notebook for Formgrader. A failure of ours never replaces a grade."""
@@ -225,11 +236,11 @@ class _Run:
 
 
 def _result(task: Task, outcome: Outcome) -> tuple[Result, Graded | None]:
-    about = task.student, task.problems.lecture_name
+    about, work = (task.student, task.problems.lecture_name), digest(task.submission)
     if isinstance(outcome, Failed):
-        return Result(*about, State.FAILED_HERE, task.key, (), (outcome.reason,)), None
+        return Result(*about, State.FAILED_HERE, task.key, (), (outcome.reason,), work), None
     state = State.NEEDS_REVIEW if outcome.notes else State.GRADED
-    return Result(*about, state, task.key, outcome.marks, outcome.notes), outcome
+    return Result(*about, state, task.key, outcome.marks, outcome.notes, work), outcome
 
 
 @contextlib.contextmanager

@@ -1,37 +1,58 @@
-"""Derives nbgrader's gradebook from the result files.
+"""Derives nbgrader's gradebook from results and decisions, and takes over what people decide in Formgrader.
 
-The results are authoritative and the gradebook is made from them, so nothing is lost if it's deleted, locked or late.
-Ungraded states ("queued", "failed here", "not submitted") are never written to it.
+The gradebook is made from records, so nothing is lost if it's deleted, locked or late. Ungraded states ("queued",
+"failed here", "not submitted") are never written to it. Formgrader writes points and comments only there. So a table of
+ours, `_WRITTEN`, remembers what we wrote: whatever differs from that, a person has changed, and it becomes a decision
+before anything is written again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import copy
-import fcntl
+import json
+import math
 import os
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy
 from nbgrader import api, utils
-from nbgrader.preprocessors import ClearSolutions, ComputeChecksums, LockCells, SaveCells
+from nbgrader.preprocessors import ClearMarkScheme, ClearSolutions, ComputeChecksums, LockCells, SaveCells
 
 from autograder import CourseError
 from autograder.grading.marks import Result, State
 from autograder.grading.source import Lecture
 
+from . import decisions, due, results
+from .decisions import Decision
 from .folder import ClassFolder
 from .roster import Student
 
+try:
+    import fcntl
+except ImportError:  # not Linux, where only `take_over` is used
+    fcntl = None  # type: ignore[assignment]
+
 _TIME = re.compile(r"[0-9T:.+ -]+Z?( [A-Za-z]+([/_+-][A-Za-z0-9]+)*)?")  # 2026-11-22 12:00:00.000000 Europe/Berlin
 TRIES, PAUSE = 5, 2.0  # at a locked database; SQLite itself waits five seconds each time
+# What nbgrader shows beside an answer that a person should look at. `nbgrader autograde` takes it away, together with
+# the flag; so a flag that is gone while this stands was taken away by a person.
+LOOK = "A person looks at this."
+_WRITTEN = sqlalchemy.Table(
+    "course_written",
+    sqlalchemy.MetaData(),
+    sqlalchemy.Column("notebook_id", sqlalchemy.String(32), primary_key=True),
+    sqlalchemy.Column("content", sqlalchemy.Text, nullable=False),
+)
 
 
 class GradebookError(CourseError):
@@ -49,14 +70,62 @@ def derive(
 ) -> int:
     """Write one lecture's grades into the gradebook, one transaction each, and return their number. Safe to repeat.
 
-    ``database`` is a SQLAlchemy URL, or "" for the course directory's own. Points given by a person stay. The
-    gradebook shows what ``students`` (by name) says about somebody; anything else there stays.
+    ``found`` has results as graded; what people decided is added here, after what they decided in Formgrader has become
+    records. ``database`` is a SQLAlchemy URL, or "" for the course directory's own. The gradebook shows what
+    ``students`` (by name) says about somebody; anything else there stays.
     """
+    return _tried(
+        folder,
+        database,
+        lambda url: _derive(folder, lecture, found, students, url),
+        "written",
+        f"all results are safe in {folder.results / lecture.name}; close what uses the gradebook (or mend its address) "
+        "and run the same command again: nothing is graded twice",
+        say,
+    )
+
+
+def take_over(folder: ClassFolder, lecture: Lecture, database: str = "") -> int:
+    """Record what people have decided in Formgrader since the gradebook was last written; return how much it was.
+
+    Raises :class:`GradebookError` if there's a gradebook that can't be read.
+    """
+    if not (database or folder.has_gradebook):
+        return 0
+
+    def work(url: str) -> int:
+        with api.Gradebook(url, folder.settings.course_id) as book:
+            _complete(book)
+            try:
+                notebook = book.find_notebook(lecture.name, lecture.name)
+            except api.MissingEntry:
+                return 0
+            return _take_over_all(folder, lecture, book, list(notebook.submissions))
+
+    return _tried(
+        folder,
+        database,
+        work,
+        "read",
+        "it may have points that were given in Formgrader: close what uses it (or mend its address) and run the same "
+        "command again",
+    )
+
+
+def _tried(
+    folder: ClassFolder,
+    database: str,
+    work: Callable[[str], int],
+    verb: str,
+    remedy: str,
+    say: Callable[[str], None] = lambda message: None,
+) -> int:
+    """Do something with the gradebook, again and again while it's locked."""
     url = database or folder.gradebook_url
     for attempt in range(1, TRIES + 1):
         try:
             with _one_at_a_time(folder), _alembic_on_path():
-                return _derive(folder, lecture, found, students, url)
+                return work(url)
         except sqlalchemy.exc.OperationalError as error:
             reason = str(error.orig)
             if "locked" not in reason:
@@ -76,11 +145,7 @@ def derive(
         except (OSError, subprocess.CalledProcessError, api.InvalidEntry) as error:
             reason = f"{error}"
             break
-    raise GradebookError(
-        f"the gradebook {_shown(url)} cannot be written: {reason}\n"
-        f"  → all results are safe in {folder.results / lecture.name}; close what uses the gradebook (or mend its "
-        "address) and run the same command again: nothing is graded twice"
-    )
+    raise GradebookError(f"the gradebook {_shown(url)} cannot be {verb}: {reason}\n  → {remedy}")
 
 
 def _shown(url: str) -> str:
@@ -101,16 +166,24 @@ def _derive(
     name = lecture.name
     with api.Gradebook(url, folder.settings.course_id) as book:
         _complete(book)
-        book.update_or_create_assignment(name)
+        rules = due.read(folder, name)
+        dates = {"duedate": rules.due.astimezone(UTC).replace(tzinfo=None)} if rules.due else {}
+        book.update_or_create_assignment(name, **dates)
         _save_cells(lecture, url)
         notebook = book.find_notebook(name, name)
         graded = [result for result in found.values() if result.points is not None]
+        names = {result.student for result in graded}
+        _take_over_all(folder, lecture, book, [one for one in notebook.submissions if one.student.id not in names])
         for result in graded:
             try:
                 who = students.get(result.student) or Student(result.student)
-                _write(
-                    book, notebook, result, who, _timestamp(folder.assignment(result.student, name) / "timestamp.txt")
-                )
+                timestamp = _timestamp(folder.assignment(result.student, name) / "timestamp.txt")
+                handed_in = _handed_in(book, notebook, result.student, who, timestamp)
+                _take_over(folder, lecture, book, handed_in)
+                stands = decisions.apply(folder, result)
+                _write(book, handed_in, result, stands, lecture)
+                # Formgrader shows it, and nbgrader's export takes it off.
+                handed_in.late_submission_penalty = due.apply(folder, rules, stands, who).off
                 book.db.commit()
             except BaseException:
                 book.db.rollback()
@@ -119,7 +192,8 @@ def _derive(
 
 
 def _complete(book: Any) -> None:
-    """Record the tables' version, which nbgrader never does if it's killed while creating them."""
+    """Record the tables' version, which nbgrader never does if it's killed while creating them, and add our table."""
+    _WRITTEN.create(book.engine, checkfirst=True)
     with book.engine.begin() as connection:
         versions = sqlalchemy.Table(
             "alembic_version",
@@ -135,7 +209,7 @@ def _save_cells(lecture: Lecture, url: str) -> None:
     """Write what `nbgrader generate_assignment` writes about a notebook: its cells and their points."""
     resources = {"nbgrader": {"notebook": lecture.name, "assignment": lecture.name, "db_url": url}}
     notebook = copy.deepcopy(lecture.notebook)
-    for step in (LockCells(), ClearSolutions(), ComputeChecksums(), SaveCells()):
+    for step in (ClearMarkScheme(), LockCells(), ClearSolutions(), ComputeChecksums(), SaveCells()):
         try:
             notebook, _ = step.preprocess(notebook, resources)
         except RuntimeError as error:
@@ -145,17 +219,17 @@ def _save_cells(lecture: Lecture, url: str) -> None:
             ) from error
 
 
-def _write(book: Any, notebook: Any, result: Result, who: Student, timestamp: Any) -> None:
-    """Write one submission as nbgrader's own autograder does; the caller commits."""
-    student = book.db.get(api.Student, result.student)
+def _handed_in(book: Any, notebook: Any, name: str, who: Student, timestamp: Any) -> Any:
+    """One student's submitted notebook in the gradebook, made if it isn't there; the caller commits."""
+    student = book.db.get(api.Student, name)
     if student is None:
-        student = api.Student(id=result.student)
+        student = api.Student(id=name)
         book.db.add(student)
     for column, value in _known(who).items():
         setattr(student, column, value)
     handed_in = (
         book.db.query(api.SubmittedAssignment)
-        .filter_by(assignment_id=notebook.assignment_id, student_id=result.student)
+        .filter_by(assignment_id=notebook.assignment_id, student_id=name)
         .one_or_none()
     )
     if handed_in is None:
@@ -167,18 +241,172 @@ def _write(book: Any, notebook: Any, result: Result, who: Student, timestamp: An
     if copy_of is None:
         copy_of = api.SubmittedNotebook(notebook=notebook, assignment=handed_in)
         book.db.add(copy_of)
-    marks = {f"test_{mark.exercise}": mark for mark in result.marks}
+    book.db.flush()  # it gets its id
+    return copy_of
+
+
+def _write(book: Any, copy_of: Any, result: Result, stands: Result, lecture: Lecture) -> None:
+    """Write one submission as nbgrader's own autograder does, with the decisions in ``stands``; the caller commits."""
+    tests = {mark.exercise: mark for mark in result.marks}
+    marks = {mark.exercise: mark for mark in stands.marks}
+    flagged = _flagged(stands)
+    cells: dict[str, dict[str, Any]] = {}
     grades = {grade.cell_id: grade for grade in copy_of.grades}
-    for cell in notebook.grade_cells:
+    for cell in (*copy_of.notebook.grade_cells, *copy_of.notebook.task_cells):
+        name = _exercise(cell.name, lecture)
+        if (mark := marks.get(name)) is None:  # an earlier version's result, which stands where a file is gone
+            continue
         if (grade := grades.get(cell.id)) is None:
             grade = api.Grade(cell_id=cell.id, notebook=copy_of)
             book.db.add(grade)
-        grade.auto_score = marks[cell.name].points
-        grade.needs_manual_grade = grade.manual_score is not None or result.state is State.NEEDS_REVIEW
-    comments = {comment.cell_id for comment in copy_of.comments}
-    for cell in notebook.solution_cells:
-        if cell.id not in comments:
-            book.db.add(api.Comment(cell_id=cell.id, notebook=copy_of))
+        grade.auto_score = None if tests[name].open else tests[name].points
+        if mark.tests is None:
+            grade.manual_score = grade.extra_credit = None
+        elif _score(grade) != mark.points or (grade.manual_score, grade.extra_credit) == (None, None):
+            grade.manual_score, grade.extra_credit = mark.points, None
+        grade.needs_manual_grade = name in flagged
+        cells[name] = {
+            "points": [grade.manual_score, grade.extra_credit],
+            "tests": tests[name].points,
+            "flagged": name in flagged,
+            "asked": mark.open and mark.tests is not None,
+        }
+    comments = {comment.cell_id: comment for comment in copy_of.comments}
+    for cell in (*copy_of.notebook.solution_cells, *copy_of.notebook.task_cells):
+        if (comment := comments.get(cell.id)) is None:
+            comment = api.Comment(cell_id=cell.id, notebook=copy_of)
+            book.db.add(comment)
+        text = marks[cell.name].comment if cell.name in marks else ""
+        if (comment.manual_comment or "") != text:
+            comment.manual_comment = text or None
+        if cell.name in flagged:
+            comment.auto_comment = LOOK
+        elif comment.auto_comment == LOOK:
+            comment.auto_comment = None
+        if cell.name in cells:
+            cells[cell.name]["comment"] = text
+    about = {"key": result.key, "submission": result.submission, "notes": stands.notes, "cells": cells}
+    _remember(book, copy_of, about)
+
+
+def _flagged(stands: Result) -> set[str]:
+    """The exercises that Formgrader shows as to be graded by hand: those that a person is most likely to change."""
+    if stands.state is not State.NEEDS_REVIEW:
+        return set()
+    likely = {mark.exercise for mark in stands.marks if mark.open or (mark.tests is None and mark.points < mark.worth)}
+    return likely or {mark.exercise for mark in stands.marks[:1]}
+
+
+def _exercise(cell: str, lecture: Lecture) -> str:
+    """The exercise that a cell with points is about."""
+    name = cell.removeprefix("test_")
+    return name if name in {exercise.name for exercise in lecture.exercises} else cell
+
+
+def _score(grade: Any) -> float:
+    """The points that nbgrader counts; it computes them only once they are in the database."""
+    given = grade.auto_score if grade.manual_score is None else grade.manual_score
+    return float((given or 0.0) + (grade.extra_credit or 0.0))
+
+
+def _take_over_all(folder: ClassFolder, lecture: Lecture, book: Any, copies: list[Any]) -> int:
+    count = 0
+    for copy_of in copies:
+        try:
+            count += _take_over(folder, lecture, book, copy_of)
+            book.db.commit()
+        except BaseException:
+            book.db.rollback()
+            raise
+    return count
+
+
+def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -> int:
+    """Record what a person has changed in one submission since we wrote it; the caller commits.
+
+    A decision that was recorded by a command that was killed before it could commit isn't recorded again.
+    """
+    mine = _WRITTEN.c.notebook_id == copy_of.id
+    # First of all something that writes, though it changes nothing: from here on no other program can.
+    book.db.execute(_WRITTEN.update().where(mine).values(notebook_id=copy_of.id))
+    row = book.db.execute(sqlalchemy.select(_WRITTEN.c.content).where(mine)).scalar_one_or_none()
+    before: dict[str, Any] = json.loads(row) if row else {}
+    cells: dict[str, dict[str, Any]] = before.setdefault("cells", {})
+    grades, comments = (
+        book.db.query(table).filter_by(notebook_id=copy_of.id).populate_existing().with_for_update(of=table).all()
+        for table in (api.Grade, api.Comment)
+    )
+    if "/" in (student := copy_of.student.id):
+        return 0  # nobody in the class: it can't be a folder
+    known, _ = decisions.read(folder, lecture.name, student)
+    based = _based_on(folder, lecture.name, student, before, grades)
+    new: dict[str, Decision] = {}
+
+    def change(name: str, **what: Any) -> None:
+        new[name] = replace(new.get(name) or _as_before(based(name), known), **what)
+
+    asked = {comment.name for comment in comments if comment.auto_comment == LOOK}
+    for grade in grades:
+        name = _exercise(grade.name, lecture)
+        cell = cells.setdefault(name, {})
+        given = [grade.manual_score, grade.extra_credit]
+        confirmed = cell.get("asked") and cell["flagged"] and not grade.needs_manual_grade and name in asked
+        if (given != cell.get("points", [None, None]) or confirmed) and math.isfinite(_score(grade)):
+            change(name, points=None if given == [None, None] else _score(grade))
+        cell["points"] = given
+    for comment in comments:
+        cell = cells.setdefault(comment.name, {})
+        if (text := comment.manual_comment or "") != cell.get("comment", ""):
+            change(comment.name, comment=decisions.cleaned(text))
+        cell["comment"] = text
+    flagged = {_exercise(g.name, lecture): g.needs_manual_grade for g in grades}
+    to_look = {name for name, cell in cells.items() if cell.get("flagged")}
+    if to_look and to_look <= asked and not any(flagged.get(name) for name in to_look):
+        change("", reviewed=True, notes=tuple(before["notes"]))
+    for name in to_look:
+        cells[name] |= {"flagged": bool(flagged.get(name)), "asked": False}
+    last = decisions.latest(known)
+    made = [each for name, each in new.items() if name not in last or replace(last[name], when=each.when) != each]
+    for each in made:
+        decisions.write(folder, each)
+    if made or new:
+        _remember(book, copy_of, before)
+    return len(made)
+
+
+def _as_before(based: Decision, known: list[Decision]) -> Decision:
+    """A decision that changes nothing, on a new basis."""
+    old = decisions.latest(known).get(based.exercise)
+    return based if old is None else replace(based, points=old.points, comment=old.comment, until=old.until)
+
+
+def _based_on(
+    folder: ClassFolder, lecture_name: str, student: str, before: Mapping[str, Any], grades: list[Any]
+) -> Callable[[str], Decision]:
+    """What a person saw in Formgrader when they decided: the result that we wrote."""
+    stored = None
+    with contextlib.suppress(results.ResultError):
+        stored = results.read(folder, lecture_name, student)
+    result = stored or Result(student, lecture_name, State.QUEUED, "")
+    if "key" in before and before["key"] != result.key:
+        cells = before["cells"]
+        marks = tuple(
+            replace(mark, points=cells[mark.exercise]["tests"]) if "tests" in cells.get(mark.exercise, {}) else mark
+            for mark in result.marks
+        )
+        result = replace(result, key=before["key"], submission=before["submission"], marks=marks)
+    elif "key" not in before:  # a gradebook that an older version of this course wrote, or nbgrader
+        seen = {grade.name.removeprefix("test_"): grade.auto_score for grade in grades}
+        if any(seen.get(mark.exercise) not in (None, mark.points) for mark in result.marks):
+            result = replace(result, key="", submission="")
+    return lambda name: replace(decisions.about(result, name), who=decisions.FORMGRADER)
+
+
+def _remember(book: Any, copy_of: Any, about: Mapping[str, Any]) -> None:
+    """Note what the gradebook now says about a submission."""
+    book.db.flush()
+    book.db.execute(_WRITTEN.delete().where(_WRITTEN.c.notebook_id == copy_of.id))
+    book.db.execute(_WRITTEN.insert().values(notebook_id=copy_of.id, content=json.dumps(about)))
 
 
 def _known(who: Student) -> dict[str, str]:
@@ -210,7 +438,8 @@ def _one_at_a_time(folder: ClassFolder) -> Iterator[None]:
     """Wait for other commands that write this class's gradebook, because only one may create nbgrader's tables."""
     folder.results.mkdir(parents=True, exist_ok=True)
     with (folder.results / ".gradebook.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 

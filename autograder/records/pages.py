@@ -40,11 +40,11 @@ def exercise_titles(lecture: Lecture) -> dict[str, str]:
     titles: dict[str, str] = {}
     heading = ""
     for cell in lecture.notebook.cells:
-        if cell.cell_type == "markdown":
-            if found := _EXERCISE.findall(cell.source):
-                heading = found[-1].split("&nbsp;")[0].replace("`", "").strip()
-        elif cell.metadata.get("nbgrader", {}).get("solution"):
-            name = cell.metadata["nbgrader"]["grade_id"]
+        if cell.cell_type == "markdown" and (found := _EXERCISE.findall(cell.source)):
+            heading = found[-1].split("&nbsp;")[0].replace("`", "").strip()
+        about = cell.metadata.get("nbgrader", {})
+        if about.get("solution") or about.get("task"):
+            name = about["grade_id"]
             titles[name] = heading or name
             heading = ""
     return titles

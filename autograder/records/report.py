@@ -16,7 +16,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from autograder.grading.marks import Result, State, counts
+from autograder.grading.marks import Mark, Result, State, counts
 from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 from course_utils.plots import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, styled, to_html
@@ -54,7 +54,7 @@ def page(
     states = counts(found)
     scored = [result for result in found.values() if result.points is not None]
     titles = pages.exercise_titles(lecture)
-    worth = {exercise.name: exercise.points for exercise in lecture.exercises}
+    worth = {part.name: part.points for part in lecture.parts}
     passed = {
         name: sum(mark.exercise == name and mark.points >= worth[name] for result in scored for mark in result.marks)
         for name in worth
@@ -111,10 +111,12 @@ def page(
 def _row(
     result: Result, exercises: Sequence[str], links: Mapping[str, str], took: Mapping[str, float]
 ) -> dict[str, object]:
-    marks = {mark.exercise: "✓" if mark.points >= mark.worth else "✗" for mark in result.marks}
+    marks = {mark.exercise: _sign(mark) for mark in result.marks}
     return {
         "student": one_line(result.student),
-        "state": str(result.state),
+        "state": str(result.state)
+        + (f", until {result.until}" if result.until else "")
+        + (f", {result.late}" if result.late else ""),
         "points": "" if result.points is None else f"{result.points:g}",
         "notes": [clean(note) for note in result.notes],
         "eye": result.state in WANTS_EYE or bool(result.notes),
@@ -122,6 +124,11 @@ def _row(
         "link": links.get(result.student),
         "time": _seconds(took[result.student]) if result.student in took else "",
     }
+
+
+def _sign(mark: Mark) -> str:
+    passed = "?" if mark.open else "✓" if mark.points >= mark.worth else "✗"
+    return passed if mark.tests is None else passed + "*"
 
 
 def _short(title: str) -> str:
@@ -145,8 +152,8 @@ def _scores(scored: Sequence[Result], worth: float) -> Markup:
     bins = int(worth) + 1 if worth <= 24 and all(float(p).is_integer() for p in [*points, worth]) else 10
     single = bins == int(worth) + 1
     heights = [0] * bins
-    for p in points:
-        heights[round(p) if single else min(int(p / worth * bins), bins - 1)] += 1
+    for p in points:  # which a person may have given beyond what it is worth
+        heights[min(round(p) if single else int(p / worth * bins), bins - 1)] += 1
     with styled():
         figure = Figure(figsize=(_WIDTH, 2.9))
         _heading(figure, heading)

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from autograder import CourseError
@@ -33,7 +34,27 @@ class ResultError(CourseError):
 
 def write(folder: ClassFolder, result: Result) -> None:
     """Write a result completely or not at all. Raises OSError if that fails; then the old file is still there."""
-    path = folder.result(result.student, result.lecture_name)
+    _write(folder.result(result.student, result.lecture_name), result)
+
+
+def write_attempt(folder: ClassFolder, result: Result) -> None:
+    """Keep what one of several attempts earned, whether or not it's the one that counts."""
+    _write(_of_attempt(folder, result.lecture_name, result.student, result.key), result)
+
+
+def read_attempt(folder: ClassFolder, lecture_name: str, student: str, key: str) -> Result | None:
+    """What an attempt earned; None if it's unknown or damaged, or if it was graded in another way."""
+    with contextlib.suppress(ResultError):
+        found = _read(_of_attempt(folder, lecture_name, student, key), lecture_name, student)
+        return found if found is not None and found.key == key else None
+    return None
+
+
+def _of_attempt(folder: ClassFolder, lecture_name: str, student: str, key: str) -> Path:
+    return folder.results / lecture_name / ".attempts" / student / f"{key}.json"
+
+
+def _write(path: Path, result: Result) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = asdict(result)
     with replacing(path) as file:
@@ -53,7 +74,10 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 def read(folder: ClassFolder, lecture_name: str, student: str) -> Result | None:
     """A result, or None if there's none yet. Raises :class:`ResultError` for a damaged file."""
-    path = folder.result(student, lecture_name)
+    return _read(folder.result(student, lecture_name), lecture_name, student)
+
+
+def _read(path: Path, lecture_name: str, student: str) -> Result | None:
     try:
         if path.exists() and not path.is_file():
             raise ValueError("it is not a file")  # a pipe would keep us waiting

@@ -2,12 +2,18 @@
 
 ``FOLDER/roster.csv`` (or another file) has nbgrader's format: ``id`` is the name of the folder in ``submitted/``. If
 present, the gradebook and exports use ``first_name`` and ``last_name`` (exports alone: or ``name``), ``email`` and
-``lms_user_id`` (Canvas' ID); exports ``id_number`` (Moodle's), ``login`` and ``section``.
+``lms_user_id`` (Canvas' ID); exports ``id_number`` (Moodle's), ``login`` and ``section``. `course collect` finds a
+student by all of these, and by what's in ``also``: other names and logins, separated by semicolons. ``extra_days``
+are added to everything that's due.
 """
 
 from __future__ import annotations
 
 import csv
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +41,8 @@ class Student:
     first_name: str = ""
     last_name: str = ""
     listed: bool = True
+    also: tuple[str, ...] = ()
+    extra_days: int = 0
 
 
 def read(path: Path) -> list[Student]:
@@ -57,6 +65,10 @@ def read(path: Path) -> list[Student]:
             continue
         if _odd(student):
             raise RosterError(f"{path}: {student!a} cannot be a folder in submitted/\n  → correct that line")
+        if not re.fullmatch(r"[0-9]{0,3}", extra := values.get("extra_days", "")):
+            raise RosterError(
+                f"{path}: extra_days of {student} is {extra!r:.40}\n  → make it a number of days, or empty"
+            )
         found[student] = Student(
             student,
             name=values.get("name") or f"{values.get('first_name', '')} {values.get('last_name', '')}".strip(),
@@ -67,6 +79,8 @@ def read(path: Path) -> list[Student]:
             section=values.get("section", ""),
             first_name=values.get("first_name", ""),
             last_name=values.get("last_name", ""),
+            also=tuple(filter(None, map(str.strip, values.get("also", "").split(";")))),
+            extra_days=int(extra or 0),
         )
     return list(found.values())
 
@@ -90,6 +104,69 @@ def left_out(folder: ClassFolder, lecture_name: str) -> list[str]:
         "beginning, no control characters, none that hide or turn the text)"
         for name in sorted(filter(_odd, folder.present(lecture_name)))
     ]
+
+
+class Directory:
+    """Finds students by what other systems call them. Each method gives all whom that may mean; one is a match."""
+
+    def __init__(self, students: Iterable[Student]) -> None:
+        self._ids: set[str] = set()
+        self._logins: dict[str, set[str]] = defaultdict(set)
+        self._names: dict[str, set[str]] = defaultdict(set)  # as they're written, but for case and what's no letter
+        self._shortened: dict[str, set[str]] = defaultdict(set)  # as other systems shorten them
+        self._canvas: dict[str, set[str]] = defaultdict(set)
+        for one in students:
+            self._ids.add(one.student)
+            for login in filter(None, (one.student, one.login, *one.also)):
+                self._logins[login.casefold()].add(one.student)
+            for name in _names(one):
+                self._names[_letters(name)].add(one.student)
+                for short in (_without_accents(name), _ascii(name)):
+                    self._shortened[_letters(short)].add(one.student)
+            if one.canvas_id:
+                self._canvas[one.canvas_id].add(one.student)
+
+    @property
+    def logins(self) -> list[str]:
+        """Every id, login and other name, in lower case."""
+        return list(self._logins)
+
+    def by_login(self, login: str) -> set[str]:
+        """The student with this id, or else all with this id, login or other name in any case."""
+        return {login} if login in self._ids else set(self._logins.get(login.casefold(), ()))
+
+    def by_name(self, name: str) -> set[str]:
+        """The students with this name, whichever part of it comes first, or else a name that was shortened to it."""
+        if not (key := _letters(name)):
+            return set()
+        short = _letters(_without_accents(name))
+        return set(self._names.get(key) or self._shortened.get(key, set()) | self._shortened.get(short, set()))
+
+    def by_canvas(self, number: str, name: str) -> set[str]:
+        """The student with Canvas' number, or else those with the name and without a number of their own."""
+        numbered = set[str]().union(*self._canvas.values())
+        return set(self._canvas.get(number) or self.by_name(name) - numbered)
+
+
+def _names(one: Student) -> list[str]:
+    """What other systems may call a student: the name with the last name first, too, and addresses and numbers."""
+    last, comma, first = one.name.rpartition(",") if "," in one.name else one.name.rpartition(" ")
+    turned = f"{first} {last}" if comma else one.name
+    both = [f"{one.first_name} {one.last_name}", f"{one.last_name} {one.first_name}"]
+    return [one.name, turned, *both, one.email, one.id_number, *one.also]
+
+
+def _letters(name: str) -> str:
+    """A name's letters and digits, without case: systems disagree on all the rest, and leave it out of file names."""
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", name.casefold()))
+
+
+def _without_accents(name: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
+
+
+def _ascii(name: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFC", name) if c.isascii())
 
 
 def _odd(name: str) -> bool:

@@ -40,8 +40,10 @@ def test_it_starts_where_there_is_no_linux() -> None:
 
 def test_what_needs_no_linux_works_there(tmp_path: Path) -> None:
     (tmp_path / "submitted").mkdir()
-    for command in ("verify", "feedback", "report", "export"):
-        ran = elsewhere(command, str(tmp_path), "01_tensors")
+    (tmp_path / "roster.csv").write_text("id\nada\n")
+    for command in ("collect", "verify", "show", "feedback", "report", "export"):
+        source = [str(tmp_path / "submitted")] if command == "collect" else []
+        ran = elsewhere(command, str(tmp_path), "01_tensors", *source)
         assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "reports" / "01_tensors.html").is_file()
 
@@ -82,9 +84,10 @@ def test_what_was_typed_wrong_is_a_usage_error(arguments: list[str], says: str, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["verify", "grade", "feedback", "report", "export", "formgrader"])
+@pytest.mark.parametrize("name", ["collect", "verify", "grade", "show", "feedback", "report", "export", "formgrader"])
 def test_a_folder_that_is_not_there_is_not_made(name: str, tmp_path: Path) -> None:
     arguments = [name, str(tmp_path / "typo"), *(["01_tensors"] if name != "formgrader" else [])]
+    arguments += [str(project.ROOT)] if name == "collect" else []
     ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 1 and "course: " in ran.output and "→" in ran.output and "typo" in ran.output, ran.output
     assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,168 @@
+"""Everything that a student handed in for a lecture, one folder for each attempt; nothing here is written twice.
+
+``attempts/STUDENT/LECTURE/N/`` in a class's folder holds the notebook as it came, ``attempt.json``, and, if the time is
+known, nbgrader's ``timestamp.txt``. What's graded is a copy of one attempt in ``submitted/``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from autograder import CourseError
+from course_utils.files import replacing
+
+from .folder import INSTEAD, ClassFolder
+
+TIMESTAMP = "timestamp.txt"
+_ABOUT = "attempt.json"
+
+
+class AttemptError(CourseError):
+    """A stored attempt can't be read; the message says which and what to do."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What's known about one attempt.
+
+    ``notebook`` is False if no notebook could be taken; then the content is a text that names what was handed in
+    instead. ``kind``, ``source`` and ``name`` say where it came from, ``order`` which of one kind is the later one.
+    ``when`` is an ISO time in UTC, or "" if the source doesn't say; ``late`` is what the source says, if it does.
+    """
+
+    number: int
+    sha256: str
+    notebook: bool
+    kind: str
+    source: str
+    name: str
+    order: float = 0.0
+    when: str = ""
+    late: bool = False
+
+    @property
+    def time(self) -> datetime | None:
+        """When it was handed in, if that's known."""
+        return datetime.fromisoformat(self.when) if self.when else None
+
+
+def digest(content: bytes) -> str:
+    """What an attempt's content is recognized by."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
+    """A student's attempts, the latest last. Raises :class:`AttemptError` if one is damaged."""
+    place = folder.attempts(student, lecture_name)
+    found = []
+    try:
+        names = [path.name for path in place.iterdir()] if place.is_dir() else []
+    except OSError as error:
+        raise AttemptError(
+            f"{place} cannot be read ({error.strerror})\n  → mend its permissions or its name"
+        ) from error
+    for number in sorted(int(name) for name in names if name.isdecimal()):
+        path = place / str(number) / _ABOUT
+        try:
+            about = json.loads(path.read_bytes())
+            attempt = Attempt(**about)
+            for each, kind in Attempt.__annotations__.items():
+                if type(getattr(attempt, each)).__name__ != kind:
+                    raise ValueError(f"its {each} is {getattr(attempt, each)!r:.50}")
+            if attempt.number != number or (attempt.time and attempt.time.tzinfo is None):
+                raise ValueError("it is another's, or its time has no zone")
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise AttemptError(
+                f"{path} cannot be read ({type(error).__name__}: {error})\n"
+                f"  → mend it, or move the folder {path.parent} away and collect again"
+            ) from error
+        found.append(attempt)
+    return in_order(found)
+
+
+def in_order(found: list[Attempt]) -> list[Attempt]:
+    """The latest last. Orders of different kinds can't be compared; then it's the order of collecting them."""
+    one_kind = len({attempt.kind for attempt in found}) == 1
+    return sorted(found, key=lambda attempt: (attempt.order if one_kind else 0.0, attempt.number))
+
+
+def add(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, content: bytes) -> None:
+    """Store an attempt, completely or not at all. Raises FileExistsError if there's one with its number."""
+    place = folder.attempts(student, lecture_name)
+    place.mkdir(parents=True, exist_ok=True)
+    partial = place / f".{os.getpid()}-{secrets.token_hex(4)}.partial"
+    partial.mkdir(mode=0o700)
+    try:
+        for name, text in _files(lecture_name, attempt, content).items():
+            with replacing(partial / name) as file:
+                file.write(text)
+        target = place / str(attempt.number)
+        if target.exists() or target.is_symlink():  # renaming would replace an empty folder
+            raise FileExistsError(f"{target} is there already")
+        partial.rename(target)
+    finally:
+        if partial.exists():
+            for path in partial.iterdir():
+                path.unlink()
+            partial.rmdir()
+
+
+def content_of(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt) -> bytes:
+    """What was handed in. Raises :class:`AttemptError` if it isn't what was stored."""
+    path = folder.attempts(student, lecture_name) / str(attempt.number) / _main(lecture_name, attempt)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise AttemptError(f"{path} cannot be read ({error.strerror})\n  → collect again from its source") from error
+    if digest(content) != attempt.sha256:
+        raise AttemptError(f"{path} has been changed\n  → put back what was there, or move {path.parent} away")
+    return content
+
+
+def install(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, content: bytes) -> None:
+    """Make an attempt the one that's graded: write it into ``submitted/``, with its time."""
+    place = folder.assignment(student, lecture_name)
+    place.mkdir(parents=True, exist_ok=True)
+    wanted = _files(lecture_name, attempt, content)
+    if TIMESTAMP not in wanted:
+        (place / TIMESTAMP).unlink(missing_ok=True)  # or an earlier attempt's time would be taken for this one's
+    for name, text in wanted.items():
+        if name != _ABOUT and not ((place / name).is_file() and (place / name).read_bytes() == text):
+            with replacing(place / name) as file:
+                os.chmod(file.name, 0o644)
+                file.write(text)
+    if attempt.notebook:
+        (place / INSTEAD).unlink(missing_ok=True)
+
+
+def _main(lecture_name: str, attempt: Attempt) -> str:
+    return f"{lecture_name}.ipynb" if attempt.notebook else INSTEAD
+
+
+def _files(lecture_name: str, attempt: Attempt, content: bytes) -> Mapping[str, bytes]:
+    files = {_main(lecture_name, attempt): content}
+    if when := attempt.time:
+        files[TIMESTAMP] = f"{when:%Y-%m-%d %H:%M:%S.%f} UTC\n".encode()
+    return files | {_ABOUT: (json.dumps(asdict(attempt), indent=1) + "\n").encode()}
+
+
+def remove_partials(folder: ClassFolder, lecture_name: str, student: str) -> None:
+    """Delete what a killed command left. Nothing may be storing this student's attempts."""
+    for partial in folder.attempts(student, lecture_name).glob(".*.partial"):
+        with contextlib.suppress(OSError):
+            for path in partial.iterdir():
+                path.unlink()
+            partial.rmdir()
+
+
+def source_name(source: Path) -> str:
+    """How an attempt names the source that it came from."""
+    return source.resolve().name

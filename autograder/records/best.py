@@ -1,0 +1,134 @@
+"""Grades every attempt where a class counts the best one, and puts that one into ``submitted/``.
+
+The points of each attempt are kept in ``results/LECTURE/.attempts/``; the result that counts is written by whoever
+grades what's in ``submitted/``, as for any other submission.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from autograder.grading import engine
+from autograder.grading.exercises import ProblemSet
+from autograder.grading.marks import Result, State
+from autograder.grading.submission import HandedIn
+from autograder.grading.worker import Failed, Task
+from autograder.inside.limits import Limits
+
+from . import attempts, decisions, due, results
+from .attempts import Attempt
+from .folder import ClassFolder, concerns_one
+from .roster import Student
+
+
+@dataclass
+class _Theirs:
+    """One student's attempts with a notebook, the latest last, and by the key of its result what each one earned."""
+
+    stored: list[tuple[Attempt, bytes, str]]
+    earned: dict[str, Result]
+
+
+def settle(
+    folder: ClassFolder,
+    problems: ProblemSet,
+    rules: due.Rules,
+    students: Mapping[str, Student],
+    limits: Limits,
+    *,
+    again: bool = False,
+    unsafe: bool = False,
+    workers: int | None = None,
+    scheduler: str = "",
+    progress: Callable[[int, int, Result | None], None] = lambda done, total, latest: None,
+) -> list[str]:
+    """Put the attempt with the most points into ``submitted/``, for each student who has several. Safe to repeat.
+
+    Of attempts with the same points the later one counts. Returns what a person should know. Raises what
+    :func:`autograder.grading.engine.grade_all` does.
+    """
+    remarks: list[str] = []
+    found: dict[str, _Theirs] = {}
+    for student in students:
+        try:
+            if (theirs := _several(folder, problems, student)) is not None:
+                found[student] = theirs
+        except attempts.AttemptError as error:
+            remarks.append(f"{student}: {error}")
+    tasks = list(_tasks(folder, problems, found, limits, again, unsafe))
+    if tasks:
+        outcomes = engine.grade_all(iter(tasks), limits, unsafe=unsafe, workers=workers, scheduler=scheduler)
+        with contextlib.closing(outcomes):
+            for done, (task, outcome) in enumerate(outcomes, 1):
+                if isinstance(outcome, Failed):
+                    remarks.append(f"an attempt of {task.student} could not be graded here: {outcome.reason}")
+                    continue
+                state = State.NEEDS_REVIEW if outcome.notes else State.GRADED
+                result = Result(task.student, problems.lecture_name, state, task.key, outcome.marks, outcome.notes)
+                found[task.student].earned[task.key] = result
+                remarks += _keeping(partial(results.write_attempt, folder, result))
+                progress(done, len(tasks), result)
+    for student, theirs in found.items():
+        if best := _best(folder, rules, students[student], theirs):
+            remarks += _keeping(partial(attempts.install, folder, problems.lecture_name, student, *best))
+    return remarks
+
+
+def _several(folder: ClassFolder, problems: ProblemSet, student: str) -> _Theirs | None:
+    """A student's attempts if there's something to choose, and if one of them is what's in ``submitted/``."""
+    name = problems.lecture_name
+    stored = [each for each in attempts.read(folder, name, student) if each.notebook]
+    if len(stored) < 2:
+        return None
+    there = folder.read(student, name)
+    if not there.nothing and (there.data is None or attempts.digest(there.data) not in {e.sha256 for e in stored}):
+        return None  # a person put it there
+    contents = [attempts.content_of(folder, name, student, each) for each in stored]
+    keys = [HandedIn(folder.submission(student, name), data=content).key(problems) for content in contents]
+    return _Theirs(list(zip(stored, contents, keys, strict=True)), {})
+
+
+def _tasks(
+    folder: ClassFolder, problems: ProblemSet, found: Mapping[str, _Theirs], limits: Limits, again: bool, unsafe: bool
+) -> Iterator[Task]:
+    for student, theirs in found.items():
+        name = problems.lecture_name
+        counts = results.standing(folder, name, student)
+        for _, content, key in theirs.stored:
+            if key in theirs.earned:
+                continue
+            before = counts if counts.key == key else results.read_attempt(folder, name, student, key)
+            if before is not None and before.points is not None and not again:
+                theirs.earned[key] = before
+            else:
+                theirs.earned[key] = Result(student, name, State.FAILED_HERE, key)  # until it's graded
+                yield Task(student, problems, content, key, limits, unsafe)
+
+
+def _best(folder: ClassFolder, rules: due.Rules, student: Student, theirs: _Theirs) -> tuple[Attempt, bytes] | None:
+    """The attempt that counts, or None if that's unknown because one could not be graded."""
+    name = next(iter(theirs.earned.values())).lecture_name
+    until = decisions.apply(folder, results.standing(folder, name, student.student)).until
+    limit = rules.limit(student, until)
+    most: tuple[float, Attempt, bytes] | None = None
+    for attempt, content, key in theirs.stored:
+        points = due.charged(rules, theirs.earned[key], limit, attempt.time).points
+        if points is None:
+            return None
+        if most is None or points >= most[0]:
+            most = points, attempt, content
+    return most and most[1:]
+
+
+def _keeping(work: Callable[[], object]) -> Iterable[str]:
+    """Do something for one student; what's in the way of that alone is said."""
+    try:
+        work()
+    except OSError as error:
+        if not concerns_one(error):
+            raise
+        return [f"{error.filename} is in the way ({error.strerror}): move it away and repeat the command"]
+    return []

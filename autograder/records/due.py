@@ -1,0 +1,162 @@
+"""When a lecture is due, who is late, and what that costs: the settings in ``class.toml``, applied to results.
+
+Nothing is stored, so that a changed rule, or an extension, counts wherever points are shown next.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from autograder.grading import source, submission
+from autograder.grading.marks import Result, State
+from autograder.project import SOLUTIONS
+
+from . import attempts
+from .folder import ClassFolder, FolderError
+from .roster import Student
+from .sources import moment
+
+SETTINGS = "class.toml"
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules for one lecture.
+
+    ``due`` is the first moment that's too late, or None. For each day begun after it, ``per_day`` of the points earned
+    are taken off, ``at_most`` in all; ``grace`` later than due still counts as in time. ``best``: the attempt with the
+    most points counts, rather than the last one.
+    """
+
+    zone: tzinfo = UTC
+    due: datetime | None = None
+    per_day: float = 0.0
+    at_most: float = 1.0
+    grace: timedelta = timedelta()
+    best: bool = False
+
+    def limit(self, student: Student, until: str = "") -> datetime | None:
+        """When it's due for one student, who may have extra days or an extension to the end of the day ``until``."""
+        if self.due is None:
+            return None
+        own = self.due + student.extra_days * _DAY
+        return max(own, _end_of(date.fromisoformat(until), self.zone)) if until else own
+
+
+def read(folder: ClassFolder, lecture_name: str) -> Rules:
+    """The class's rules for a lecture, or what holds without any. Raises :class:`FolderError` if they're unclear."""
+    path = folder.root / SETTINGS
+    if not path.exists():
+        return Rules()
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return _parsed(content, lecture_name)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, _Unclear) as error:
+        raise FolderError(f"{path}: {error}\n  → correct it; docs/instructors.md shows what it may contain") from error
+
+
+class _Unclear(Exception):
+    pass
+
+
+def _parsed(content: Mapping[str, Any], lecture_name: str) -> Rules:
+    known: dict[str, set[str]] = {"late": {"per_day", "at_most", "grace_minutes"}}
+    known["due"] = {path.stem for path in source.lectures(SOLUTIONS)}
+    for key, value in content.items():
+        if key not in {"timezone", "attempt", *known}:
+            raise _Unclear(f"there is no setting {key!r}")
+        if key in known:
+            if not isinstance(value, dict):
+                raise _Unclear(f"{key} is not a table: write [{key}]")
+            if more := value.keys() - known[key]:
+                raise _Unclear(f"{key} has no {min(more)!r}; it has {', '.join(sorted(known[key]))}")
+    name = content.get("timezone", "UTC")
+    try:
+        zone = ZoneInfo(name)
+    except (LookupError, ValueError, TypeError, OSError) as error:
+        raise _Unclear(f"timezone is {name!r}, and not a name such as 'Europe/Berlin'") from error
+    attempt = content.get("attempt", "last")
+    if attempt not in ("last", "best"):
+        raise _Unclear(f"attempt is {attempt!r}, and not 'last' or 'best'")
+    late = content.get("late", {})
+    grace = _number(late, "grace_minutes", 0.0, 60 * 24 * 365.0)
+    due = {each: _moment(each, value, zone) for each, value in content.get("due", {}).items()}
+    per_day, at_most = _number(late, "per_day", 0.0, 1.0), _number(late, "at_most", 1.0, 1.0)
+    return Rules(zone, due.get(lecture_name), per_day, at_most, timedelta(minutes=grace), attempt == "best")
+
+
+def _number(late: Mapping[str, Any], key: str, default: float, most: float) -> float:
+    value = late.get(key, default)
+    if type(value) not in (int, float) or not 0 <= value <= most:
+        raise _Unclear(f"late.{key} is {value!r}, and not a number from 0 to {most:g}")
+    return float(value)
+
+
+def _moment(lecture_name: str, value: object, zone: tzinfo) -> datetime:
+    """A day means its end; a time without a zone is the class's."""
+    if isinstance(value, str):
+        try:
+            value = date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value)
+        except ValueError:
+            value = None
+    if isinstance(value, datetime):
+        return value if value.tzinfo else value.replace(tzinfo=zone)
+    if isinstance(value, date):
+        return _end_of(value, zone)
+    raise _Unclear(f"due.{lecture_name} is no day or time; write 2026-11-30 or 2026-11-30 18:00:00")
+
+
+def _end_of(day: date, zone: tzinfo) -> datetime:
+    return datetime.combine(day + _DAY, time(), zone)
+
+
+def apply(folder: ClassFolder, rules: Rules, result: Result, student: Student) -> Result:
+    """A result, with the decisions about it, after what being late costs; ``late`` says so in words."""
+    if result.state is State.NOT_SUBMITTED:
+        return result
+    limit = rules.limit(student, result.until)
+    when, says_late = _handed_in(folder, result.lecture_name, result.student)
+    if when is None:
+        said = "handed in late, according to Canvas, whose zip doesn't say when: no points are taken off for that"
+        return replace(result, late=said) if says_late else result
+    return charged(rules, result, limit, when)
+
+
+def charged(rules: Rules, result: Result, limit: datetime | None, when: datetime | None) -> Result:
+    """A result after what handing in at ``when`` costs; nothing if that, or the limit, is unknown."""
+    if limit is None or when is None or when < limit + rules.grace:
+        return result
+    days = max(1, math.ceil((when - limit) / _DAY))
+    share = min(rules.at_most, rules.per_day * days)
+    off = round(share * (result.points or 0.0), 2)
+    said = f"{days} {'day' if days == 1 else 'days'} late"
+    return replace(result, off=off, late=f"{said}: {share:.0%} of the points are taken off, {off:g}" if share else said)
+
+
+def table(
+    folder: ClassFolder, lecture_name: str, found: Mapping[str, Result], students: Mapping[str, Student]
+) -> dict[str, Result]:
+    """What counts for each student, by name. Raises :class:`FolderError` if the class's rules are unclear."""
+    rules = read(folder, lecture_name)
+    return {name: apply(folder, rules, one, students.get(name) or Student(name)) for name, one in found.items()}
+
+
+def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> tuple[datetime | None, bool]:
+    """When a student handed in what's graded, if that's known, and whether its source says that it was late."""
+    stamp = submission.read(folder.assignment(student, lecture_name) / attempts.TIMESTAMP).data
+    if stamp is not None and (when := moment(stamp[:200].decode("utf-8", "replace"))):
+        return when, False
+    try:
+        stored = attempts.read(folder, lecture_name, student)
+    except attempts.AttemptError:
+        return None, False
+    data = (folder.read(student, lecture_name).data or b"") if any(one.late for one in stored) else b""
+    same = [one for one in stored if one.sha256 == attempts.digest(data)]
+    return None, bool(same) and same[-1].late

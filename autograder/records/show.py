@@ -1,0 +1,85 @@
+"""What stands for one student, or for one exercise across the class, as text for whoever grades by hand."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+
+from autograder.grading import submission
+from autograder.grading.exercises import ProblemSet
+from autograder.grading.marks import Mark, Result
+from autograder.grading.source import Lecture
+from autograder.grading.text import clean, one_line
+
+from .decisions import DecisionError
+from .folder import ClassFolder
+
+CODE_LIMIT = 20_000  # characters of a cell that are shown
+
+
+def alias(folder: ClassFolder, lecture_name: str, student: str) -> str:
+    """What a student is called where names aren't shown. Only who has the class's seed can tell whose it is."""
+    text = f"{folder.seed} {lecture_name} {student}".encode("utf-8", "surrogateescape")
+    return f"anon-{hashlib.sha256(text).hexdigest()[:10]}"
+
+
+def named(folder: ClassFolder, lecture_name: str, name: str, students: Iterable[str]) -> str:
+    """The student whom a name or an alias means; the name itself if nobody has it."""
+    everybody = list(students)
+    return next((s for s in everybody if name not in everybody and alias(folder, lecture_name, s) == name), name)
+
+
+def text(
+    folder: ClassFolder,
+    lecture: Lecture,
+    found: Mapping[str, Result],
+    *,
+    student: str = "",
+    exercise: str = "",
+    anonymous: bool = False,
+) -> Iterator[str]:
+    """What to show, student by student: points and state, and the marks and answers if somebody or something is named.
+
+    ``anonymous``: with aliases instead of names, in an order that says nothing. Raises :class:`DecisionError` for a
+    student or an exercise that isn't there.
+    """
+    problems = folder.problems(lecture)
+    if exercise and exercise not in (names := [part.name for part in lecture.parts]):
+        raise DecisionError(
+            f"{lecture.name} has no exercise {one_line(exercise)!r}\n  → it has {', '.join(map(one_line, names))}"
+        )
+    if student and (student := named(folder, lecture.name, student, found)) not in found:
+        raise DecisionError(f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists all")
+    shown = {
+        alias(folder, lecture.name, name) if anonymous else name: name for name in ([student] if student else found)
+    }
+    for called, name in sorted(shown.items()):
+        result = found[name]
+        points = "" if result.points is None else f", {result.points:g} of {lecture.points:g} points"
+        yield f"{one_line(called)}: {result.state}{points}{result.late and f', {result.late}'}"
+        if student:
+            # A note may quote a path, and a path has the name in it.
+            yield from ([] if anonymous else [f"  • {clean(note)}" for note in result.notes])
+            yield from [f"  comment: {clean(result.comment)}"] if result.comment else []
+        if student or exercise:
+            marks = (
+                [mark for mark in result.marks if exercise in ("", mark.exercise)] if result.points is not None else []
+            )
+            yield from _answers(folder.read(name, lecture.name), problems, marks)
+
+
+def _answers(handed_in: submission.HandedIn, problems: ProblemSet, marks: Iterable[Mark]) -> Iterator[str]:
+    answers = submission.parse(handed_in, problems).answers(problems)
+    for mark in marks:
+        tests = f" (the tests gave {mark.tests:g})" if mark.tests is not None else ""
+        points = "no points yet" if mark.open and mark.tests is None else f"{mark.points:g}"
+        yield f"\n  {one_line(mark.exercise)}: {points} of {mark.worth:g}{tests}"
+        if mark.comment:
+            yield _indented("comment: " + mark.comment)
+        yield _indented(mark.message)
+        yield _indented(answers.get(mark.exercise, "")[:CODE_LIMIT])
+
+
+def _indented(text: str) -> str:
+    """Text from a submission or about it, without what could steer a terminal."""
+    return "\n".join(f"    {line}".rstrip() for line in clean(text, keep="\n\t").split("\n")) if text else ""

@@ -1,0 +1,414 @@
+"""What other systems give an instructor: files, and whose each one is, according to the source.
+
+A source is a zip or a folder. Whoever named the things in it decides how they're read, one by one: Canvas and Moodle
+(their zips, or what somebody unpacked from them), nbgrader's exchange (its folder ``inbound``), and one repository for
+each student, as GitHub Classroom clones them. Nothing is ever extracted under a name that a source gives.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import subprocess
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from enum import StrEnum
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from autograder import CourseError
+from autograder.grading import submission
+from autograder.grading.submission import SIZE_LIMIT
+from autograder.grading.text import one_line
+
+NOTEBOOK = ".ipynb"
+FILES_LIMIT = 20_000  # of one student: a repository may hold an environment by accident
+_NOT_THEIRS = {"__MACOSX", "__pycache__", "node_modules", "Thumbs.db", "desktop.ini"}  # what programs leave in folders
+
+
+class SourceError(CourseError):
+    """A source can't be read at all; the message says why and what to do."""
+
+
+class Unusable(Exception):
+    """One file can't be taken; the message says why."""
+
+
+class Kind(StrEnum):
+    """Who named the things in a source."""
+
+    CANVAS = "Canvas"
+    MOODLE = "Moodle"
+    EXCHANGE = "nbgrader's exchange"
+    REPOSITORY = "repository"
+
+
+@dataclass(frozen=True)
+class File:
+    """A file in a source. ``read`` gives its content, or raises :class:`Unusable`."""
+
+    parts: tuple[str, ...]  # of its path below the source
+    read: Callable[[], bytes]
+    modified: float = 0.0  # in seconds; only for telling an older copy from a newer one
+    path: Path | None = None  # where it is, in a folder
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return self.parts[-1]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The notebook that counts, or all files if there's none: pairs of a name as the student gave it and the file."""
+
+    notebook: bool
+    files: tuple[tuple[str, File], ...]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What one person handed in at one time, according to the source.
+
+    ``called`` is the source's name for that person and ``number`` its number, or "". ``order`` tells earlier deliveries
+    of one kind from later ones. ``marked``: an order belongs to one delivery; otherwise it's only when the source was
+    made, and the same work may come with many. ``owner`` is the user to whom it belongs on this machine, if that means
+    anything.
+    """
+
+    kind: Kind
+    item: str
+    called: str
+    number: str
+    chosen: Chosen
+    order: float = 0.0
+    marked: bool = False
+    when: datetime | None = None
+    late: bool = False
+    owner: str = ""
+
+
+# ada_12345_67890_file, ada_LATE_12345_67890_file; a text or a link that was typed in has no number of its own.
+_CANVAS = re.compile(
+    r"(?P<name>[^_]+)_(?P<late>LATE_)?(?P<user>\d{1,20})_(?:(?P<file>\d{1,20})_)?(?P<rest>.+)", re.I | re.S
+)
+# A folder for each student, or, if an instructor chose so, a file; Moodle replaces underscores in names.
+_MOODLE = re.compile(r"(?P<name>.+?)_(?P<number>\d+)_assignsubmission_[a-z]+(?:_(?P<rest>.*))?", re.S)
+_EXCHANGE = re.compile(
+    r"(?P<user>.+)\+(?P<lecture>[^+]+)\+(?P<time>\d{4}-\d\d-\d\d \d[^+]*(?:\+\d{4})?)(?:\+.*)?", re.S
+)
+_TIME = re.compile(
+    r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?) ?(|Z|[+-]\d\d:?\d\d|[A-Za-z]+(?:[/_+-]\w+)*)"
+)
+# What browsers, JupyterLab, file managers and Canvas put at the end of a second copy's name.
+_COPY = re.compile(r"(?:[ _+]?\(\d+\)|-\d{1,3}|[ _-]+copy ?\d*|_\d|(?<=\D) \d)$", re.I)
+
+
+def deliveries(source: Path, lecture_name: str, lectures: Sequence[str], logins: Iterable[str]) -> list[Delivery]:
+    """What's in a source for one lecture, in the order in which it was handed in, as far as the source tells.
+
+    ``lectures`` are the names of all lectures, and ``logins`` what a repository's name may end in. Raises
+    :class:`SourceError` if there's no such source, or it's neither a zip nor a folder.
+    """
+    root, files = _files(source)
+    items: dict[str, list[File]] = defaultdict(list)
+    for file in files:
+        items[file.parts[0]].append(file)
+    people: dict[tuple[Kind, str, str], list[tuple[str, str, File, re.Match[str]]]] = defaultdict(list)
+    found: list[Delivery] = []
+    repositories: dict[str, list[File]] = {}
+    for item, inside in items.items():
+        flat = len(inside[0].parts) == 1
+        if (match := _MOODLE.fullmatch(item)) and (not flat or match["rest"]):
+            for file in inside:
+                people[Kind.MOODLE, match["name"], match["number"]].append(
+                    (item, match["rest"] if flat else file.name, file, match)
+                )
+        elif flat and (match := _CANVAS.fullmatch(item)):
+            people[Kind.CANVAS, match["name"], match["user"]].append((item, match["rest"], inside[0], match))
+        elif not flat and (match := _EXCHANGE.fullmatch(item)):
+            if match["lecture"] == lecture_name:
+                when = moment(match["time"])
+                theirs = [(file.name, file) for file in inside if file.name != "timestamp.txt"]
+                chosen = _chosen(theirs, lecture_name, lectures)
+                order = when.timestamp() if when else 0.0
+                found.append(
+                    Delivery(
+                        Kind.EXCHANGE, item, match["user"], "", chosen, order, True, when, False, _owner(root, item)
+                    )
+                )
+        elif flat:
+            found.append(Delivery(Kind.REPOSITORY, item, item, "", Chosen(False, ((item, inside[0]),))))
+        else:
+            repositories[item] = inside
+    for (kind, called, number), each in people.items():
+        if kind is Kind.MOODLE:
+            chosen = _chosen([(name, file) for _, name, file, _ in each], lecture_name, lectures)
+            order = max(file.modified for _, file in chosen.files)
+            found.append(Delivery(kind, each[0][0], called, number, chosen, order))
+        else:
+            found += _of_canvas(called, number, each, lecture_name, lectures)
+    found += _of_repositories(root, repositories, lecture_name, lectures, logins)
+    return sorted(found, key=lambda one: (one.kind, one.order, one.item))
+
+
+def _of_canvas(
+    called: str,
+    number: str,
+    each: list[tuple[str, str, File, re.Match[str]]],
+    lecture_name: str,
+    lectures: Sequence[str],
+) -> Iterator[Delivery]:
+    """One delivery for each notebook, as Canvas numbers those that are handed in again; or one for everything else."""
+    groups = [[one] for one in each if _alike(one[1], lecture_name)] or [each]
+    for group in groups:
+        chosen = _chosen([(name, file) for _, name, file, _ in group], lecture_name, lectures)
+        order = max(float(match["file"] or 0) for *_, match in group)
+        late = any(match["late"] for *_, match in group)
+        yield Delivery(Kind.CANVAS, group[0][0], called, number, chosen, order, True, None, late)
+
+
+def _of_repositories(
+    root: Path | None,
+    repositories: dict[str, list[File]],
+    lecture_name: str,
+    lectures: Sequence[str],
+    logins: Iterable[str],
+) -> Iterator[Delivery]:
+    prefix = _assignment(list(repositories), {login.casefold() for login in logins})
+    for item, inside in repositories.items():
+        chosen = _chosen([(file.name, file) for file in inside], lecture_name, lectures)
+        when = _committed(root / item, chosen.files[0][1]) if root and chosen.notebook else None
+        order = when.timestamp() if when else max(file.modified for _, file in chosen.files)
+        called = item[len(prefix) :] if item.startswith(prefix) else item
+        yield Delivery(Kind.REPOSITORY, item, called, "", chosen, order, False, when)
+
+
+def _assignment(names: Sequence[str], logins: set[str]) -> str:
+    """What stands before the login in the names of repositories: what leaves the most names that are logins.
+
+    A login may contain hyphens as well as an assignment does, so that a single name could be read in several ways.
+    """
+    votes: dict[str, int] = defaultdict(int)
+    for name in names:
+        for end in [0, *(place + 1 for place, letter in enumerate(name) if letter == "-")]:
+            votes[name[:end]] += name[end:].casefold() in logins
+    return max(votes, key=lambda prefix: (votes[prefix], -len(prefix)), default="")
+
+
+def _committed(repository: Path, file: File) -> datetime | None:
+    """When the last commit that changed a file was made, according to whoever made it; None if git can't tell."""
+    if file.path is None or not (repository / ".git").is_dir():
+        return None
+    quiet = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"]  # both run programs
+    command = ["git", *quiet, "-C", str(repository), "log", "-1", "--format=%cI", "--", os.path.abspath(file.path)]
+    settings = {
+        name: value for name, value in os.environ.items() if not name.startswith("GIT_")
+    }  # of another repository
+    try:
+        ran = subprocess.run(
+            command, env=settings, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return moment(ran.stdout.strip()) if ran.returncode == 0 else None
+
+
+def _chosen(files: Sequence[tuple[str, File]], lecture_name: str, lectures: Sequence[str]) -> Chosen:
+    """The file that is the lecture's notebook, or else all of them.
+
+    Among several, the one that has the lecture's own name, or else the last copy; in the folder nearest to the top. A
+    notebook of any name is the lecture's if it's the only one and isn't called after another lecture.
+    """
+    alike = [(name, file) for name, file in files if _alike(name, lecture_name)]
+    if alike:
+        own = [one for one in alike if one[0] == f"{lecture_name}{NOTEBOOK}"]
+        last = max(_copies(name, lecture_name) for name, _ in alike)
+        best = own or [one for one in alike if _copies(one[0], lecture_name) == last]
+        return Chosen(True, (min(best, key=lambda one: (len(one[1].parts), one[1].parts)),))
+    notebooks = [(name, file) for name, file in files if name.lower().endswith(NOTEBOOK)]
+    if len(notebooks) == 1 and not any(_alike(notebooks[0][0], other) for other in lectures):
+        return Chosen(True, (notebooks[0],))
+    return Chosen(False, tuple(files))
+
+
+def _alike(name: str, lecture_name: str) -> bool:
+    """Whether a file is called after a lecture, as ``01_tensors (1).ipynb`` and ``01-Tensors-Copy1.ipynb`` are."""
+    return _ending(name, lecture_name) is not None
+
+
+def _ending(name: str, lecture_name: str) -> str | None:
+    """What follows the lecture's name in a file's, without the ending; None if the file isn't called after it."""
+    stem, ending = os.path.splitext(name)
+    if ending.lower() != NOTEBOOK:
+        return None
+    whole = stem
+    for _ in range(4):  # a copy of a copy
+        if _plain(stem) == _plain(lecture_name):
+            return whole[len(stem) :]
+        stem = _COPY.sub("", stem)
+    return None
+
+
+def _copies(name: str, lecture_name: str) -> int:
+    return max(map(int, re.findall(r"\d{1,6}", _ending(name, lecture_name) or "")), default=0)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "_", name.casefold()).strip("_")
+
+
+def moment(text: str) -> datetime | None:
+    """A time such as ``2026-11-22 12:00:00.000000 UTC``; without a zone it's UTC. None if it's unclear."""
+    if not (found := _TIME.fullmatch(text.strip())):
+        return None
+    zone: timezone | ZoneInfo = UTC
+    try:
+        if found[2][:1] in ("+", "-"):
+            hours, minutes = int(found[2][1:3]), int(found[2][-2:])
+            zone = timezone(timedelta(hours=hours, minutes=minutes) * (-1 if found[2][0] == "-" else 1))
+        elif found[2] not in ("", "Z", "UTC"):
+            zone = ZoneInfo(found[2])  # which takes no path that leads out of its own folder
+        return datetime.fromisoformat(found[1]).replace(tzinfo=zone).astimezone(UTC)
+    except (ValueError, OverflowError, OSError, LookupError):
+        return None
+
+
+def _owner(root: Path | None, item: str) -> str:
+    """Whose a folder is on this machine. Anybody can give a folder in the exchange anybody's name."""
+    with contextlib.suppress(OSError, KeyError, NotImplementedError):
+        return (root / item).owner() if root else ""
+    return ""
+
+
+def _files(source: Path) -> tuple[Path | None, list[File]]:
+    """A source's files, without a folder around all of them; and the folder that they are in, if it's none in a zip."""
+    try:
+        if source.is_dir():
+            inbound = source / "inbound"
+            root = (inbound if inbound.is_dir() else source).resolve()
+            return _unwrapped(root, list(_in_folder(root)))
+        if not source.exists():
+            raise SourceError(f"{source} is missing\n  → name the zip or the folder that has the submissions")
+        archive = zipfile.ZipFile(source)
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
+        raise SourceError(
+            f"{source} is not a zip ({one_line(str(error))})\n  → download it again, or name a folder"
+        ) from error
+    return _unwrapped(None, list(_in_zip(archive)))
+
+
+def _unwrapped(root: Path | None, files: list[File]) -> tuple[Path | None, list[File]]:
+    """Leave out a folder that contains all the rest: programs that pack or unpack a zip put one around it."""
+    while len(tops := {file.parts[0] for file in files}) == 1:
+        top = tops.pop()
+        inside = [file.name for file in files if len(file.parts) == 2]
+        theirs = any(name.lower().endswith(NOTEBOOK) and not _CANVAS.fullmatch(name) for name in inside)
+        theirs |= root is not None and (root / top / ".git").exists()
+        named = _MOODLE.fullmatch(top) or _EXCHANGE.fullmatch(top)
+        if theirs or named or any(len(file.parts) == 1 for file in files):
+            break
+        root, files = (root / top if root else None), [_below(file) for file in files]
+    return root, files
+
+
+def _below(file: File) -> File:
+    return File(file.parts[1:], file.read, file.modified, file.path)
+
+
+def _ignored(parts: Sequence[str]) -> bool:
+    return any(part in _NOT_THEIRS or part.startswith(".") for part in parts)
+
+
+def _in_folder(root: Path) -> Iterator[File]:
+    for top in sorted(os.scandir(root), key=lambda entry: entry.name):
+        if _ignored([top.name]):
+            continue
+        if not top.is_dir(follow_symlinks=False):
+            yield _on_disk(root, Path(top.path))
+            continue
+        count = 0
+        for place, folders, names in os.walk(top.path):  # which follows no links, and passes over what it can't read
+            folders[:] = sorted(name for name in folders if not _ignored([name]))
+            links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+            for name in sorted([*links, *names]):
+                if not _ignored([name]) and count < FILES_LIMIT:
+                    count += 1
+                    yield _on_disk(root, Path(place, name))
+        if not count:  # worth knowing, whether it's empty or closed to us
+            yield File((top.name, "(a folder)"), _refuse("nothing in it can be read"))
+
+
+def _on_disk(root: Path, path: Path) -> File:
+    def read() -> bytes:
+        found = submission.read(path)
+        if found.data is None:
+            missing = "it is gone" if found.error is None else f"{found.error.strerror}"
+            raise Unusable(found.finding.problem if found.finding else missing)
+        return found.data
+
+    try:
+        modified = path.lstat().st_mtime
+    except OSError:
+        modified = 0.0
+    return File(path.relative_to(root).parts, read, modified, path)
+
+
+def _in_zip(archive: zipfile.ZipFile) -> Iterator[File]:
+    counts: dict[str, int] = defaultdict(int)
+    for entry in archive.infolist():
+        name = _name(entry)
+        parts = tuple(part for part in name.split("/") if part not in ("", "."))
+        if entry.is_dir() or not parts or _ignored([part for part in parts if part != ".."]):
+            continue
+        counts[parts[0]] += 1
+        if counts[parts[0]] > FILES_LIMIT:
+            continue
+        read = _reader(archive, entry)
+        if ".." in parts or name.startswith("/"):
+            read = _refuse("its path leads out of the zip")
+            parts = tuple(part for part in parts if part != "..") or ("..",)
+        try:
+            modified = datetime(*entry.date_time, tzinfo=UTC).timestamp()
+        except ValueError:
+            modified = 0.0
+        yield File(parts, read, modified)
+
+
+def _name(entry: zipfile.ZipInfo) -> str:
+    """An entry's name. Programs that write UTF-8 don't always say so, and then it's read as a page of MS-DOS."""
+    if entry.flag_bits & 0x800:
+        return entry.filename
+    try:
+        return entry.filename.encode("cp437").decode("utf-8")
+    except UnicodeError:
+        return entry.filename
+
+
+def _reader(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], bytes]:
+    def read() -> bytes:
+        mode = entry.external_attr >> 16
+        if mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+            raise Unusable("it is a link, or something else that is no file")
+        try:
+            with archive.open(entry) as file:
+                data = file.read(SIZE_LIMIT + 1)  # a bomb unpacks no further
+        except Exception as error:  # what a broken or hostile entry may raise is no closed list
+            raise Unusable(f"it cannot be unpacked ({type(error).__name__}: {one_line(str(error))[:200]})") from error
+        if len(data) > SIZE_LIMIT:
+            raise Unusable(f"it has more than {SIZE_LIMIT:,} bytes")
+        return data
+
+    return read
+
+
+def _refuse(why: str) -> Callable[[], bytes]:
+    def read() -> bytes:
+        raise Unusable(why)
+
+    return read

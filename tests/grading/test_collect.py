@@ -1,0 +1,641 @@
+"""Submissions come in by themselves: from zips, repositories and the exchange, to the right student; none is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import warnings
+import zipfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from autograder import cli, project
+from autograder.grading import source, submission
+from autograder.grading.marks import State
+from autograder.records import attempts, collect, feedback, gradebook, results, roster, sources
+from autograder.records.folder import CONFIG, ClassFolder
+
+NAME = "01_tensors"
+LECTURES = [path.stem for path in source.lectures(project.SOLUTIONS)]
+ROSTER = """id,first_name,last_name,login,email,lms_user_id,also
+ada,Ada,Lovelace,al01,ada@example.org,101,adagit
+bob,Bob,de Vries,bv02,bob@example.org,102,
+anna,Anna,Müller,am03,anna@example.org,,a-mueller
+"""
+Entries = dict[str, bytes | str]
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> ClassFolder:
+    root = tmp_path / "class"
+    root.mkdir()
+    (root / "roster.csv").write_text(ROSTER, encoding="utf-8")
+    return ClassFolder(root)
+
+
+def zipped(path: Path, entries: Entries) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+    return path
+
+
+def unpacked(folder: Path, entries: Entries) -> Path:
+    for name, content in entries.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return folder
+
+
+def take(course: ClassFolder, where: Path) -> collect.Summary:
+    return collect.collect(course, NAME, where, LECTURES)
+
+
+def command(course: ClassFolder, where: Path, *options: str) -> tuple[int, str]:
+    ran = CliRunner().invoke(cli.app, ["collect", str(course), NAME, str(where), *options])
+    return ran.exit_code, " ".join(ran.output.split())
+
+
+def there(course: ClassFolder) -> dict[str, str]:
+    """What would be graded, by student."""
+    paths = (course.root / "submitted").glob(f"*/{NAME}/{NAME}.ipynb")
+    return {path.parent.parent.name: path.read_text() for path in paths}
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+CANVAS: Entries = {
+    "lovelaceada_101_5001_01_tensors.ipynb": "ada's",
+    "devriesbob_LATE_102_5002_01_tensors-1.ipynb": "bob's",
+    "mulleranna_103_5003_01_tensors (1).ipynb": "anna's",
+}
+MOODLE: Entries = {
+    "Ada Lovelace_7001_assignsubmission_file_/01_tensors.ipynb": "ada's",
+    "Ada Lovelace_7001_assignsubmission_onlinetext_/onlinetext.html": "<p>done</p>",
+    "Bob de Vries_7002_assignsubmission_file/my work/01-Tensors (2).ipynb": "bob's",
+    "Müller Anna_7003_assignsubmission_file_homework.ipynb": "anna's",
+}
+REPOSITORIES: Entries = {
+    "tensors-adagit/01_tensors.ipynb": "ada's",
+    "tensors-adagit/README.md": "read me",
+    "tensors-BV02/notebooks/01_tensors/01_tensors.ipynb": "bob's",
+    "tensors-BV02/notebooks/02_dtypes/02_dtypes.ipynb": "another lecture",
+    "tensors-a-mueller/01_tensors.ipynb": "anna's",
+    "tensors-a-mueller/.ipynb_checkpoints/01_tensors-checkpoint.ipynb": "old",
+}
+EXCHANGE: Entries = {
+    "ada+01_tensors+2026-11-20 10:00:00.000000 UTC+abc": "",
+    "ada+01_tensors+2026-11-22 12:00:00.000000 UTC+abd": "ada's",
+    "bob+01_tensors+2026-11-21 23:30:00.000000 CET": "bob's",
+    "anna+01_tensors+2026-11-22 12:00:00.000000 +0200+x": "anna's",
+    "ada+02_dtypes+2026-11-22 12:00:00.000000 UTC+abc": "another lecture",
+}
+
+
+def exchange(entries: Entries) -> Entries:
+    made: Entries = {}
+    for name, content in entries.items():
+        made |= {f"{name}/01_tensors.ipynb": content or "ada's first", f"{name}/timestamp.txt": "whatever"}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("entries", "wrapped"),
+    [(CANVAS, ""), (MOODLE, ""), (REPOSITORIES, ""), (exchange(EXCHANGE), ""), (CANVAS, "submissions/"),
+     (MOODLE, "submissions/"), (REPOSITORIES, "tensors-submissions/"), (exchange(EXCHANGE), "cs336/inbound/")],
+)  # fmt: skip
+@pytest.mark.parametrize("packed", [True, False])
+def test_what_other_systems_give_goes_to_the_right_students(
+    course: ClassFolder, tmp_path: Path, entries: Entries, wrapped: str, packed: bool
+) -> None:
+    entries = {f"{wrapped}{name}": content for name, content in entries.items()}
+    entries |= {"__MACOSX/._x": "", ".DS_Store": ""}
+    where = zipped(tmp_path / "s.zip", entries) if packed else unpacked(tmp_path / "s", entries)
+    found = take(course, where)
+    assert not found.unmatched and not found.failed, (found.unmatched, found.failed)
+    assert there(course) == {"ada": "ada's", "bob": "bob's", "anna": "anna's"}
+    before = files(course.root)
+    again = take(course, where)
+    assert not again.new and again.known == len(found.new) and files(course.root) == before
+
+
+def test_the_exchange_keeps_all_attempts_with_their_times(course: ClassFolder, tmp_path: Path) -> None:
+    where = unpacked(tmp_path / "inbound", exchange(EXCHANGE)).parent
+    (where / "outbound" / "01_tensors").mkdir(parents=True)
+    take(course, where)
+    stored = attempts.read(course, NAME, "ada")
+    assert [one.time for one in stored] == [
+        datetime(2026, 11, 20, 10, tzinfo=UTC),
+        datetime(2026, 11, 22, 12, tzinfo=UTC),
+    ]
+    assert [attempts.content_of(course, NAME, "ada", one) for one in stored] == [b"ada's first", b"ada's"]
+    times = {
+        name: gradebook._timestamp(course.assignment(name, NAME) / "timestamp.txt") for name in ("ada", "bob", "anna")
+    }
+    assert [f"{time}" for time in times.values()] == [
+        "2026-11-22 12:00:00",
+        "2026-11-21 22:30:00",
+        "2026-11-22 10:00:00",
+    ]
+    # An earlier attempt that comes in later is kept, and isn't the one that counts.
+    unpacked(tmp_path / "inbound", exchange({"bob+01_tensors+2026-11-01 08:00:00.000000 UTC+z": "bob's first"}))
+    found = take(course, where)
+    assert [(student, one.number) for student, one in found.new] == [("bob", 2)] and there(course)["bob"] == "bob's"
+    assert [one.number for one in attempts.read(course, NAME, "bob")] == [2, 1]
+
+
+def test_canvas_says_who_is_late_and_numbers_attempts(course: ClassFolder, tmp_path: Path) -> None:
+    first = zipped(tmp_path / "first.zip", CANVAS)
+    second = zipped(
+        tmp_path / "second.zip",
+        {
+            "lovelaceada_LATE_101_6002_01_tensors-2.ipynb": "ada's third",
+            "lovelaceada_101_6001_01_tensors-1.ipynb": "ada's second",
+            "lovelaceada_101_text.html": "<p>see the file</p>",
+        },
+    )
+    take(course, second)
+    found = take(course, first)  # the older zip comes later
+    assert there(course)["ada"] == "ada's third"
+    assert [one.late for one in attempts.read(course, NAME, "ada")] == [False, False, True]
+    assert {student for student, one in found.new if one.late} == {"bob"}
+    assert not (course.assignment("ada", NAME) / "timestamp.txt").exists()  # Canvas' zip doesn't say when
+
+
+def test_moodles_later_zip_counts_in_whatever_order_they_are_collected(course: ClassFolder, tmp_path: Path) -> None:
+    def made(day: int, content: str) -> Path:
+        path = tmp_path / f"{day}.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            entry = zipfile.ZipInfo(
+                "Ada Lovelace_7001_assignsubmission_file_/01_tensors.ipynb", (2026, 11, day, 8, 0, 0)
+            )
+            archive.writestr(entry, content)
+        return path
+
+    days = [made(1, "A"), made(2, "B"), made(3, "A")]
+    for path, counts, new in [
+        (days[1], "B", 1),
+        (days[0], "B", 1),
+        (days[0], "B", 0),
+        (days[2], "A", 1),
+        (days[1], "A", 0),
+    ]:
+        found = take(course, path)
+        assert (there(course)["ada"], len(found.new)) == (counts, new), path
+
+
+def test_a_repository_says_when_the_last_commit_was_made(course: ClassFolder, tmp_path: Path) -> None:
+    repository = unpacked(tmp_path / "repos", REPOSITORIES) / "tensors-adagit"
+    when = {"GIT_AUTHOR_DATE": "2026-11-22T12:00:00+0200", "GIT_COMMITTER_DATE": "2026-11-22T12:00:00+0200"}
+    about = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    for arguments in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", *arguments], cwd=repository, env=os.environ | when | about, check=True)
+    take(course, tmp_path / "repos")
+    assert [one.time for one in attempts.read(course, NAME, "ada")] == [datetime(2026, 11, 22, 10, tzinfo=UTC)]
+    assert attempts.read(course, NAME, "bob")[0].time is None
+    # One repository alone is a student's folder too.
+    (alone := tmp_path / "alone").mkdir()
+    repository.rename(alone / repository.name)
+    assert take(course, alone).known == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("01_tensors.ipynb", True), ("01_tensors (1).ipynb", True), ("01_tensors(12).IPYNB", True),
+        ("01_tensors-1.ipynb", True), ("01_tensors-Copy1.ipynb", True), ("01_tensors - Copy (2).ipynb", True),
+        ("01 Tensors.ipynb", True), ("01_tensors 2.ipynb", True), ("01_tensors_1.ipynb", True),
+        ("Untitled.ipynb", True), ("01_tensors_final_ada.ipynb", True),  # the only notebook in there
+        ("02_dtypes.ipynb", False), ("02_dtypes (1).ipynb", False), ("01_tensors.py", False), ("01_tensors.zip", False),
+        ("01_tensors.ipynb.txt", False), ("text.html", False),
+    ],
+)  # fmt: skip
+def test_a_notebook_is_recognized_by_any_name_that_programs_make_of_it(
+    course: ClassFolder, tmp_path: Path, name: str, taken: bool
+) -> None:
+    found = take(course, zipped(tmp_path / "s.zip", {f"lovelaceada_101_5001_{name}": "{}"}))
+    assert (there(course) == {"ada": "{}"}) is taken and len(found.new) == 1
+    assert taken or any(name in remark for remark in found.remarks)
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["01_tensors.ipynb", "01_tensors (1).ipynb"], 0),
+        (["01_tensors (1).ipynb", "01_tensors (10).ipynb", "01_tensors (2).ipynb"], 1),
+        (["a/01_tensors.ipynb", "01_tensors.ipynb", "b.ipynb"], 1),
+        (["b.ipynb", "a.ipynb"], None),
+        (["b.ipynb", "02_dtypes.ipynb"], None),
+    ],
+)
+def test_among_several_notebooks_one_is_clearly_the_lectures_or_none_is(
+    course: ClassFolder, tmp_path: Path, names: list[str], wanted: int | None
+) -> None:
+    folder = "Ada Lovelace_7001_assignsubmission_file_"
+    take(course, zipped(tmp_path / "s.zip", {f"{folder}/{name}": str(place) for place, name in enumerate(names)}))
+    assert there(course) == ({} if wanted is None else {"ada": str(wanted)})
+
+
+def test_a_dry_run_changes_nothing_and_says_what_would_be(course: ClassFolder, tmp_path: Path) -> None:
+    where = zipped(tmp_path / "s.zip", CANVAS | {"strangersam_999_5009_01_tensors.ipynb": "?"})
+    before = files(course.root)
+    code, said = command(course, where, "--dry-run")
+    assert files(course.root) == before and code == 1
+    assert "would collect bob, attempt 1: 01_tensors-1.ipynb, late" in said
+    assert "strangersam_999_5009_01_tensors.ipynb (Canvas: strangersam, number 999) is nobody on the roster" in said
+    assert "3 new attempts of 3 students, 0 collected before, 1 not matched; 0 students have handed in nothing" in said
+    assert command(course, where) == (1, said[said.index("• not matched") :])
+    assert len(there(course)) == 3
+
+
+def test_who_cannot_be_told_apart_gets_nothing_until_the_roster_says_more(course: ClassFolder, tmp_path: Path) -> None:
+    course.roster.write_text('id,name,also\nann1,Ann Lee,\nann2,"Lee, Ann",\nann3,Anna Le E,\n', encoding="utf-8")
+    where = zipped(
+        tmp_path / "s.zip",
+        {
+            "Ann Lee_1_assignsubmission_file_/01_tensors.ipynb": "1",
+            "Lee Ann_2_assignsubmission_file_/01_tensors.ipynb": "2",
+            "Anna Le E_3_assignsubmission_file_/01_tensors.ipynb": "3",
+            "Anna LeE_4_assignsubmission_file_/01_tensors.ipynb": "4",
+        },
+    )  # fmt: skip
+    found = take(course, where)
+    assert there(course) == {} and len(found.unmatched) == 3
+    assert "may be ann1 or ann2" in found.unmatched[0] and "would be ann3's" in found.unmatched[2]
+    assert found.missing == ["ann1", "ann2", "ann3"]
+
+
+def test_a_login_at_the_end_of_a_repositorys_name_is_all_that_is_left_without_the_assignment(
+    course: ClassFolder, tmp_path: Path
+) -> None:
+    """The repository of a stranger whose login ends as a student's does isn't the student's."""
+    entries: Entries = {f"hw-{who}/01_tensors.ipynb": who for who in ("al01", "bv02", "x-am03", "x-bv02", "Someone")}
+    found = take(course, unpacked(tmp_path / "repos", entries | {"starter/01_tensors.ipynb": ""}))
+    assert there(course) == {"ada": "al01", "bob": "bv02"}
+    assert len(found.unmatched) == 4
+
+
+def test_a_folder_in_the_exchange_that_belongs_to_another_student_is_nobodys(
+    course: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = unpacked(tmp_path / "inbound", exchange(EXCHANGE))
+    owners = {"ada": "bob", "bob": "bob", "anna": "instructor"}
+    monkeypatch.setattr(Path, "owner", lambda path: owners[path.name.partition("+")[0]])
+    found = take(course, where)
+    assert there(course) == {"bob": "bob's", "anna": "anna's"}
+    assert len(found.unmatched) == 2 and "belongs to the user bob" in found.unmatched[0]
+
+
+def test_somebody_of_the_same_name_with_another_number_is_somebody_else(course: ClassFolder, tmp_path: Path) -> None:
+    found = take(course, zipped(tmp_path / "s.zip", {"lovelaceada_999_1_01_tensors.ipynb": "another Ada's"}))
+    assert not found.new and "nobody on the roster" in found.unmatched[0]
+
+
+def test_an_attempt_without_a_time_does_not_get_an_earlier_ones(course: ClassFolder, tmp_path: Path) -> None:
+    take(course, unpacked(tmp_path / "inbound", exchange(EXCHANGE)))
+    stamp = course.assignment("ada", NAME) / "timestamp.txt"
+    assert stamp.is_file()
+    take(course, zipped(tmp_path / "s.zip", {"lovelaceada_101_1_01_tensors.ipynb": "by Canvas"}))
+    assert there(course)["ada"] == "by Canvas" and not stamp.exists()
+
+
+def test_what_somebody_put_into_submitted_stays(course: ClassFolder, tmp_path: Path) -> None:
+    mended = course.submission("ada", NAME)
+    mended.parent.mkdir(parents=True)
+    mended.write_text("mended by hand")
+    where = zipped(tmp_path / "s.zip", CANVAS)
+    found = take(course, where)
+    assert there(course)["ada"] == "mended by hand" and "so it stays" in "".join(found.remarks)
+    assert [attempts.content_of(course, NAME, "ada", one) for one in attempts.read(course, NAME, "ada")] == [b"ada's"]
+    mended.unlink()
+    take(course, where)
+    assert there(course)["ada"] == "ada's"
+
+
+def test_who_handed_in_something_is_never_told_that_it_was_nothing(course: ClassFolder, tmp_path: Path) -> None:
+    bomb = b"\0" * (submission.SIZE_LIMIT + 10)
+    where = zipped(
+        tmp_path / "s.zip", {"lovelaceada_101_text.html": "<p>", "devriesbob_102_5002_01_tensors.ipynb": bomb}
+    )
+    found = take(course, where)
+    assert found.missing == ["anna"] and len(found.remarks) == 2
+    assert course.instead("ada", NAME) == ["text.html"]
+    assert course.instead("bob", NAME) == ["01_tensors.ipynb (it has more than 50,000,000 bytes)"]
+    lecture = source.read(project.SOLUTIONS / f"{NAME}.py")
+    list(feedback.write(course, lecture, results.table(course, NAME, roster.of(course, NAME))))
+    pages = {name: course.feedback(name, NAME).read_text(encoding="utf-8") for name in ("ada", "bob", "anna")}
+    assert all(feedback.NO_NOTEBOOK in pages[name] for name in ("ada", "bob")) and "text.html" in pages["ada"]
+    assert feedback._HEADLINES[State.NOT_SUBMITTED] in pages["anna"] and "tell your instructor" in pages["anna"]
+    # A notebook takes their place; a text that is handed in later doesn't take the notebook's.
+    take(course, zipped(tmp_path / "t.zip", {"lovelaceada_101_5001_01_tensors.ipynb": "ada's"}))
+    assert course.instead("ada", NAME) == [f"{NAME}.ipynb"]
+    later = take(course, zipped(tmp_path / "u.zip", {"lovelaceada_101_5010_notes.txt": "see above"}))
+    assert there(course)["ada"] == "ada's" and "attempt 2 counts" in "".join(later.remarks)
+
+
+TROUBLES: dict[str, Callable[[zipfile.ZipFile, str], None]] = {}
+
+
+def trouble(function: Callable[[zipfile.ZipFile, str], None]) -> Callable[[zipfile.ZipFile, str], None]:
+    TROUBLES[function.__name__.replace("_", " ")] = function
+    return function
+
+
+@trouble
+def a_bomb(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(f"{folder}/01_tensors.ipynb", b"\0" * 60_000_000)
+
+
+@trouble
+def paths_that_lead_out(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(f"{folder}/../../../01_tensors.ipynb", "out")
+    archive.writestr("../outside.txt", "out")
+    archive.writestr("/outside.txt", "out")
+
+
+@trouble
+def a_path_into_anothers_folder(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(f"{folder}/../Bob de Vries_7002_assignsubmission_file_/01_tensors.ipynb", "forged")
+
+
+@trouble
+def a_link(archive: zipfile.ZipFile, folder: str) -> None:
+    entry = zipfile.ZipInfo(f"{folder}/01_tensors.ipynb")
+    entry.external_attr = 0o120777 << 16
+    archive.writestr(entry, "/etc/passwd")
+
+
+@trouble
+def a_huge_name(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(f"{folder}/{'x' * 60_000}.ipynb", "long")
+
+
+@trouble
+def a_huge_name_of_a_person(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(f"{'y_1' * 20_000}_7_assignsubmission_file_/01_tensors.ipynb", "long")
+
+
+@trouble
+def a_name_in_no_encoding(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(f"{folder}/\x1b[31m\u202e\ud7ff.ipynb", "odd")
+
+
+@trouble
+def twice_the_same_name(archive: zipfile.ZipFile, folder: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        archive.writestr(f"{folder}/01_tensors.ipynb", "one")
+        archive.writestr(f"{folder}/01_tensors.ipynb", "two")
+
+
+@trouble
+def more_files_than_anybody_has(archive: zipfile.ZipFile, folder: str) -> None:
+    for number in range(sources.FILES_LIMIT + 1):
+        archive.writestr(zipfile.ZipInfo(f"{folder}/{number}"), "")
+
+
+@trouble
+def a_file_that_is_a_folder_too(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(folder, "file")
+    archive.writestr(f"{folder}/01_tensors.ipynb", "in it")
+
+
+@trouble
+def nothing_but_a_folder(archive: zipfile.ZipFile, folder: str) -> None:
+    archive.writestr(f"{folder}/", "")
+
+
+@trouble
+def a_date_that_never_was(archive: zipfile.ZipFile, folder: str) -> None:
+    entry = zipfile.ZipInfo(f"{folder}/01_tensors.ipynb")
+    entry.date_time = (1980, 0, 0, 0, 0, 0)
+    archive.writestr(entry, "ada's")
+
+
+@pytest.mark.parametrize("kind", TROUBLES)
+def test_trouble_in_a_zip_is_one_students(course: ClassFolder, tmp_path: Path, kind: str) -> None:
+    where = tmp_path / "s.zip"
+    with zipfile.ZipFile(where, "w", zipfile.ZIP_DEFLATED) as archive:
+        TROUBLES[kind](archive, "Ada Lovelace_7001_assignsubmission_file_")
+        archive.writestr("Bob de Vries_7002_assignsubmission_file_/01_tensors.ipynb", "bob's")
+    outside = {path for path in tmp_path.rglob("*") if course.root not in path.parents}
+    code, said = command(course, where)
+    assert code in (0, 1) and "new attempts" in said and said.isprintable(), said
+    assert there(course)["bob"] == "bob's"
+    assert {path for path in tmp_path.rglob("*") if course.root not in path.parents} == outside
+    assert {path.name for path in course.root.iterdir()} == {"roster.csv", "submitted", "attempts"}
+    again = take(course, where)
+    assert not again.new
+
+
+def test_damaged_encrypted_and_mislabeled_entries_are_one_students(course: ClassFolder, tmp_path: Path) -> None:
+    where = zipped(tmp_path / "s.zip", {})
+    with zipfile.ZipFile(where, "w") as archive:
+        archive.writestr("lovelaceada_101_1_01_tensors.ipynb", "content-of-ada")
+        archive.writestr("devriesbob_102_2_01_tensors.ipynb", "content-of-bob")
+        archive.writestr("müller anna_103_3_Tensöre.ipynb", "anna's")
+    data = where.read_bytes().replace(b"content-of-ada", b"damaged-of-ada")
+    at = data.rindex(b"PK\x01\x02", 0, data.rindex(b"devriesbob"))
+    data = data[: at + 8] + bytes([data[at + 8] | 1]) + data[at + 9 :]  # bob's is encrypted, it says
+    at = data.rindex(b"PK\x01\x02")
+    for flags in (at + 9, data.rindex(b"PK\x03\x04") + 7):
+        data = data[:flags] + bytes([data[flags] & ~8]) + data[flags + 1 :]  # UTF-8 that doesn't say so
+    where.write_bytes(data)
+    found = take(course, where)
+    assert there(course) == {"anna": "anna's"} and not found.unmatched
+    assert "BadZipFile" in found.remarks[0] and "encrypted" in found.remarks[1]
+    assert [one.name for _, one in found.new if one.notebook] == ["Tensöre.ipynb"]
+    assert len(found.new) == 3  # that they handed in something is kept
+
+
+def test_links_pipes_and_closed_folders_are_one_students(course: ClassFolder, tmp_path: Path) -> None:
+    where = unpacked(tmp_path / "s", MOODLE)
+    secret = tmp_path / "secret.ipynb"
+    secret.write_text("secret")
+    ada = where / "Ada Lovelace_7001_assignsubmission_file_" / "01_tensors.ipynb"
+    ada.unlink()
+    ada.symlink_to(secret)
+    (where / "Bob de Vries_7002_assignsubmission_file" / "my work" / "01-Tensors (2).ipynb").unlink()
+    os.mkfifo(where / "Bob de Vries_7002_assignsubmission_file" / "my work" / "01-Tensors (2).ipynb")
+    (where / "tensors-am03").symlink_to(tmp_path)
+    found = take(course, where)
+    assert there(course) == {"anna": "anna's"} and "link" in found.remarks[0] and len(found.unmatched) == 1
+
+
+def test_a_disk_that_fails_leaves_whole_attempts_and_the_command_goes_on_from_there(
+    course: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = zipped(tmp_path / "s.zip", CANVAS)
+    replace, count = os.replace, 0
+
+    def failing(*arguments: str) -> None:
+        nonlocal count
+        count += 1
+        if count == 6:
+            raise OSError(28, "No space left on device")
+        replace(*arguments)
+
+    monkeypatch.setattr(os, "replace", failing)
+    code, said = command(course, where)
+    assert code == 1 and "No space left" in said
+    assert not [path for path in course.root.rglob("*") if "partial" in path.name]
+    monkeypatch.undo()
+    assert command(course, where)[0] == 0 and len(there(course)) == 3
+    for student in there(course):
+        assert [one.number for one in attempts.read(course, NAME, student)] == [1]
+
+
+def test_something_in_a_students_place_or_a_damaged_attempt_stops_nobody_else(
+    course: ClassFolder, tmp_path: Path
+) -> None:
+    where = zipped(tmp_path / "s.zip", CANVAS)
+    (course.root / "submitted" / "ada").mkdir(parents=True)
+    (course.root / "submitted" / "ada" / NAME).write_text("a file")
+    take(course, where)
+    about = course.attempts("bob", NAME) / "1" / "attempt.json"
+    for text in ("{", "[]", json.dumps(json.loads(about.read_text()) | {"when": "2026-11-22T12:00:00"})):
+        about.write_text(text)
+        code, said = command(course, where)
+        assert code == 1 and "not collected: ada" in said and "not collected: bob" in said and "attempt.json" in said
+    assert there(course) == {"anna": "anna's", "bob": "bob's"}
+
+
+def test_a_name_too_long_for_a_folder_is_one_students(course: ClassFolder, tmp_path: Path) -> None:
+    course.roster.write_text(f"{ROSTER}{'x' * 300},Long,Name,,,104,\n", encoding="utf-8")
+    entries = CANVAS | {"namelong_104_5004_01_tensors.ipynb": "long"}
+    code, said = command(course, zipped(tmp_path / "s.zip", entries))
+    assert code == 1 and "not collected: xxx" in said and "File name too long" in said
+    assert len(there(course)) == 3
+    for name in ("report", "export"):
+        ran = CliRunner().invoke(cli.app, [name, str(course), NAME])
+        assert ran.exit_code == 0, ran.output
+
+
+def test_other_layouts_have_their_attempts_elsewhere(course: ClassFolder, tmp_path: Path) -> None:
+    (course.root / CONFIG).write_text(
+        'c = get_config()\nc.CourseDirectory.directory_structure = "{student_id}/{nbgrader_step}/{assignment_id}"\n'
+    )
+    take(course, zipped(tmp_path / "s.zip", CANVAS))
+    assert (course.root / "ada" / "submitted" / NAME / f"{NAME}.ipynb").read_text() == "ada's"
+    assert (course.root / "ada" / "attempts" / NAME / "1" / f"{NAME}.ipynb").read_text() == "ada's"
+    assert set(roster.of(ClassFolder(course.root), NAME)) == {"ada", "bob", "anna"}
+
+
+def test_what_is_no_source_or_no_class_is_an_error_that_says_what_to_do(course: ClassFolder, tmp_path: Path) -> None:
+    (tmp_path / "s.zip").write_text("no zip")
+    for where in (tmp_path / "s.zip", tmp_path / "nothing.zip"):
+        code, said = command(course, where)
+        assert code == 1 and "→" in said and where.name in said
+    course.roster.unlink()
+    code, said = command(course, zipped(tmp_path / "t.zip", CANVAS))
+    assert code == 1 and "there is nobody to whom submissions could belong" in said
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    course.roster.write_text(ROSTER, encoding="utf-8")
+    assert command(course, empty) == (
+        0, "0 new attempts of 0 students, 0 collected before, 0 not matched; 3 students have handed in nothing so far"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("2026-11-22 12:00:00.000000 UTC", 12), ("2026-11-22 12:00", 12), ("2026-11-22T12:00:00+02:00", 10),
+        ("2026-11-22 12:00:00 America/New_York", 17), ("2026-11-22 12:00:00Z", 12), ("yesterday", None),
+        ("2026-11-22 12:00:00 ../../etc/passwd", None), ("2026-13-22 12:00:00", None),
+        ("2026-11-22 12:00:00 Nowhere", None), ("2026-11-22 12:00:00 Europe/Berlin", 11),
+        ("0001-01-01 00:00:00 +2359", None), ("", None),
+    ],
+)  # fmt: skip
+def test_times_are_read_with_their_zones(text: str, wanted: int | None) -> None:
+    when = sources.moment(text)
+    assert (when and when.hour) == wanted and (when is None or when.tzinfo is UTC)
+
+
+def test_a_large_class_takes_seconds(course: ClassFolder, tmp_path: Path) -> None:
+    lines = [f"s{number},Student{number},Number{number}" for number in range(100)]
+    course.roster.write_text("id,first_name,last_name\n" + "\n".join(lines), encoding="utf-8")
+    entries: Entries = {f"number{n}student{n}_{n}_{1000 + n}_01_tensors.ipynb": f"{n}" for n in range(100)}
+    found = take(course, zipped(tmp_path / "s.zip", entries))
+    assert len(found.new) == 100 and there(course) == {f"s{n}": f"{n}" for n in range(100)}
+    digests = {one.sha256 for _, one in found.new}
+    assert digests == {hashlib.sha256(f"{n}".encode()).hexdigest() for n in range(100)}
+
+
+def test_the_commands_in_the_documentation_work(
+    course: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (project.ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
+    section = page[page.index("### Collect from") : page.index("### More processors")]
+    for name, entries in (("submissions", CANVAS), ("CS336-tensors-4711", MOODLE)):
+        (tmp_path / "Downloads").mkdir(exist_ok=True)
+        zipped(tmp_path / "Downloads" / f"{name}.zip", entries)
+    unpacked(tmp_path / "tensors-submissions", REPOSITORIES)
+    unpacked(tmp_path / "srv/nbgrader/exchange/cs336/inbound", exchange(EXCHANGE))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(course.root)
+    lines = [line for line in section.split("```")[1].splitlines() if line.startswith("course ")]
+    assert len(lines) == 5
+    for line in lines:
+        arguments = shlex.split(line.replace("~", str(tmp_path)).replace(" /srv", f" {tmp_path}/srv"), comments=True)
+        ran = CliRunner().invoke(cli.app, arguments[1:])
+        assert ran.exit_code == 0, (line, ran.output)
+        assert "0 not matched" in ran.output and "(0 new" not in ran.output
+    assert there(course) == {"ada": "ada's", "bob": "bob's", "anna": "anna's"}
+    assert {one.kind for one in attempts.read(course, NAME, "ada")} == {str(kind) for kind in sources.Kind}
+    # And what the table shows is what is recognized.
+    shown = [
+        line.split("`")[1] for line in section.splitlines() if line.startswith(("| Canvas", "| Moodle", "| repos"))
+    ]
+    assert len(shown) == 3
+    course.roster.write_text(
+        "id,first_name,last_name,also\nada,Ada,Lovelace,countess-of-l;Ada King\n", encoding="utf-8"
+    )
+    for number, name in enumerate(shown):
+        found = take(course, zipped(tmp_path / f"{number}.zip", {name: f"{number}"}))
+        assert [student for student, _ in found.new] == ["ada"], name
+
+
+def test_what_nbgraders_own_submit_makes_is_collected(
+    course: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nbgrader.auth import Authenticator
+    from nbgrader.coursedir import CourseDirectory
+    from nbgrader.exchange.default import ExchangeSubmit
+    from traitlets.config import Config
+
+    monkeypatch.setenv("JUPYTERHUB_USER", "ada")
+    home = unpacked(tmp_path / "home", {f"{NAME}/{NAME}.ipynb": "{}"})
+    exchange_of = tmp_path / "exchange"
+    for each in (exchange_of, exchange_of / "cs336", exchange_of / "cs336" / "inbound"):
+        each.mkdir()
+        each.chmod(0o777)
+    (exchange_of / "cs336" / "outbound" / NAME).mkdir(parents=True)
+    config = Config()
+    config.CourseDirectory.course_id, config.CourseDirectory.assignment_id = "cs336", NAME
+    config.CourseDirectory.student_id = "ada"
+    config.Exchange.root, config.Exchange.assignment_dir = str(exchange_of), str(home)
+    config.Exchange.cache = str(tmp_path / "cache")
+    for content in ('{"first": 1}', '{"second": 2}'):
+        (home / NAME / f"{NAME}.ipynb").write_text(content)
+        theirs = CourseDirectory(config=config)
+        ExchangeSubmit(coursedir=theirs, authenticator=Authenticator(config=config), config=config).start()
+    before = datetime.now(UTC)
+    found = take(course, exchange_of / "cs336")
+    assert len(found.new) == 2 and not found.unmatched and there(course) == {"ada": '{"second": 2}'}
+    times = [one.time for one in attempts.read(course, NAME, "ada")]
+    assert all(time is not None and 0 <= (before - time).total_seconds() < 60 for time in times)
