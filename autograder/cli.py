@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, track
@@ -561,7 +562,20 @@ def check(
         ]
         if not chosen:
             raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'solutions/'}")
-        table = Table("lecture", "exercise", "points", "requirements", "programs", "mutants", "inputs", "problems")
+        # Narrow enough for eighty columns, where a terminal has no more.
+        table = Table(
+            "lecture",
+            "exercise",
+            "pts",
+            "rules",
+            "programs",
+            "mutants",
+            "inputs",
+            "problems",
+            box=SIMPLE,
+            padding=(0, 1),
+            pad_edge=False,
+        )
         problems: list[str] = []
         stale = False
         for name, cells in track(chosen, "checking", console=console, transient=True):
@@ -570,7 +584,7 @@ def check(
             problems += [f"{name} {cells.name}: {problem}" for problem in report.problems]
             stale |= checks.stale(spec)
             counts = [len(spec.promises), report.programs, report.mutants, report.inputs, len(report.problems)]
-            table.add_row(name, cells.name, f"{spec.points:g}", *map(str, counts))
+            table.add_row(name.partition("_")[0], cells.name, f"{spec.points:g}", *map(str, counts))
         console.print(table)
         for problem in problems:
             console.print(f"• {problem}", markup=False, highlight=False)

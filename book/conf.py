@@ -7,10 +7,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 project = "Every Byte, Every FLOP"
+author = "the authors of Every Byte, Every FLOP"
 project_copyright = ""
 language = "en"
 
-extensions = ["myst_nb", "native"]
+extensions = ["myst_nb", "sphinx_copybutton", "native"]
 myst_enable_extensions = ["dollarmath"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
@@ -22,7 +23,8 @@ exclude_patterns = ["README.md"]  # index.md includes it
 html_theme = "sphinx_book_theme"
 html_title = project
 html_static_path = ["_static"]
-html_css_files = ["book.css"]
+html_css_files = ["book.css", "explorers/explorer.css"]
+html_js_files = [("explorers/page.js", {"type": "module"})]
 html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_math_renderer = "native"
 html_copy_source = False

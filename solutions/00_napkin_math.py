@@ -426,6 +426,17 @@ that a mistake? No: a model is trained once and used for years, and a small one 
 "Compute-optimal" means the best model for a given number of training FLOPs, so it considers only the *training* bill.
 Know what a rule optimizes before you follow it.
 
+A later fit to Chinchilla's data predicts the loss at any ratio (Besiroglu and others, 2024). How much of the budget
+does it call wasted at Llama 3.1 8B's ratio? And how far from 20 can you go before a tenth is wasted?
+"""
+
+# %%
+from course_utils.explorers import model_or_data
+
+model_or_data.explore(5e23, ratio=20)
+
+# %% [markdown]
+r"""
 *Try it yourself:* how large is the compute-optimal model at the US threshold of $10^{26}$ FLOPs? Does that much
 text exist?
 
@@ -1093,13 +1104,13 @@ comes out. A value between 0.3 and 0.5 is plausible on GPUs. Below 0.2, ask why.
 number may be right: Google's training library MaxText reports 67% for a model of 32 billion parameters on 256 TPU v5e
 chips, Google's counterpart to GPUs. But none of these nine runs comes close.
 
-Here's the whole formula with sliders, set to the first question. Choose a published run and its card (an A100 for Llama
-2), and move the MFU until your GPU-hours match the published ones. Do you get the implied MFUs printed above? And which
-controls change the number of days but not the bill?
+Here's the whole formula with sliders, set to the first question, above the GPU-hours of seven published runs. Choose
+one of them and its card (an A100 for Llama 2), and move the MFU until your dot stands above the run's square. Do you
+get the implied MFUs printed above? And which controls change the number of days but not the bill?
 """
 
 # %%
-from course_utils.widgets import training_time
+from course_utils.explorers import training_time
 
 training_time.explore(70e9, 15e12, cards=1_024, mfu=0.5)
 

@@ -231,13 +231,14 @@ assert not hasattr(torch, "bfloat8")  # PyTorch has no such name
 
 # %% [markdown]
 r"""
-Now flip the bits yourself. Each button is a bit; you can also type a number, or change the format. Flip the lowest
-exponent bit of 0.1: what happens to the number, and to the distance to its neighbors? And which single bit turns 448
-in E4M3 into NaN?
+Now flip the bits yourself: press one, type a number, or change the format. The three lines show where the number is
+among all powers of two, between two of them, and between its neighbors. Flip the lowest exponent bit of 0.1: which
+of the three markers moves, and what happens to the distance to the neighbors? And which single bit turns 448 in E4M3
+into NaN?
 """
 
 # %%
-from course_utils.widgets import float_bits
+from course_utils.explorers import float_bits
 
 float_bits.explore("0.1", "float16")
 

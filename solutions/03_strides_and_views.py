@@ -613,14 +613,14 @@ r"""
 So write `view` if you rely on getting a view; you'll get an error if it's impossible. Write `reshape` if you don't mind
 a copy. And never write *into* the result of a `reshape`.
 
-Try it out below: choose an operation on a 3 × 4 matrix, or set sizes, strides and offset with the sliders. As you
-increase *elements read*, the slots light up in the order in which the tensor's elements are read, row after row. Which
-of the operations give a tensor that isn't contiguous but can still be flattened without a copy? Then start with
-`x[:, :3]`: what value must you give one of the strides so that `reshape` doesn't need to copy?
+Try it out below: choose an operation on a 3 × 4 matrix, or set sizes, strides and offset with the sliders. Play
+*elements read* to walk through the tensor row after row; the line shows which slots you come by. Which of the
+operations give a tensor that isn't contiguous but can still be flattened without a copy, and what do their lines look
+like? Then start with `x[:, :3]`: what value must you give one of the strides so that `reshape` doesn't need to copy?
 """
 
 # %%
-from course_utils.widgets import stride_walk
+from course_utils.explorers import stride_walk
 
 stride_walk.explore("x.T")
 

@@ -695,13 +695,14 @@ r"""
 So splitting heads is free, but merging them makes a copy. Code like ours pays for that copy once per layer. (A program
 that writes its result as `b t h e` in the first place doesn't. You'll see one in section 7.)
 
-The picture below has the input at the top and the result at the bottom, with a line for each name from one to the
-other. Choose an example, or write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with
-`(e h)`: what changes in the picture, and can you see it in the shape of the result?
+In the picture below, each element of a small tensor moves to its place in the result. Its number is its place in the
+tensor that it comes from, and its color shows one of the names. Play *elements placed*, choose another example, or
+write your own pattern, shapes and sizes. In *split and move*, replace `(h e)` with `(e h)`: which elements does the
+first head get now, and can you see the change in the shape of the result?
 """
 
 # %%
-from course_utils.widgets import patterns
+from course_utils.explorers import patterns
 
 patterns.explore("split and move")
 

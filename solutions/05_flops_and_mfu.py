@@ -1449,13 +1449,13 @@ because 64 × 64 numbers stay in the cache. The roofline model ignores both effe
 
 So *how fast could it be?* As fast as the roofline allows at its intensity. *How fast is it?* That's the filled marker.
 
-Now use the widget below to move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of $m$
+Now use the explorer below to move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of $m$
 as the number of tokens processed together and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be for
 it to be compute-bound here, and on an H100? And why is no $m$ large enough on the H100 if $k = 16$?
 """
 
 # %% tags=["timed"]
-from course_utils.widgets import roofline
+from course_utils.explorers import roofline
 
 here = hardware.Accelerator("this machine", {dtype: roof}, bandwidth, None, None, "measured")
 roofline.explore([(name, intensities[name], measured[name]) for name in measured], card=here)

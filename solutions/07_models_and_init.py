@@ -1291,16 +1291,16 @@ assert f"{math.sqrt(1 / 2) ** 50:.0e}" == "3e-08"  # LeCun's with ReLUs
 
 # %% [markdown]
 r"""
-Now try other networks of this kind; the widget shows each measurement next to its prediction. (*Gain* multiplies the
-weights. With a *residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1
-can the gain be before the std after fifty layers is off by more than a factor of 10? And with ReLUs, for which
-initialization do the outputs vanish without residual connections, but stay within a factor of 10 of 1 with them?
+Now try other networks of this kind; the dots are measured, the lines predicted. (*Gain* multiplies the weights. With a
+*residual connection* each layer adds its output to its input.) Without a nonlinearity, how far from 1 can the gain be
+before the std after fifty layers is off by more than a factor of 10? And with ReLUs, for which initialization do the
+outputs vanish without residual connections, but stay within a factor of 10 of 1 with them?
 """
 
 # %%
-from course_utils.widgets import initialization
+from course_utils.explorers import initialization
 
-initialization.explore("LeCun = Glorot", "ReLU", depth=50, width=128)
+initialization.explore("LeCun = Glorot", "ReLU", width=128)
 
 # %% [markdown]
 r"""

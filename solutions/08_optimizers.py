@@ -793,8 +793,14 @@ learning rates. Momentum does help, and AdamW has both. Dividing helps a great d
 conclude too much from such a picture. Each optimizer needs its own learning rate, comparing optimizers at a single
 learning rate proves nothing, and none of this says which one trains *your* model best.
 
-*Try it yourself:* rotate the valley by only 5° (`math.radians(5)`). How much of AdaGrad's advantage is left?
+Now rotate the valley yourself, and drag the start. At a ratio of 15, from which learning rate on does SGD diverge? How
+much of AdaGrad's advantage is left when you rotate the valley by only 6°?
 """
+
+# %%
+from course_utils.explorers import valley
+
+valley.explore("AdaGrad", rate=1.0)
 
 # %% [markdown]
 r"""
@@ -1852,14 +1858,14 @@ fused attention kernels, which do all of attention in one operation, don't keep 
 backward pass, as *activation checkpointing* does with whole layers (lecture 11). The *accounting* shows you where
 saving memory is worthwhile.
 
-Now do the accounting yourself in the widget below. It has three additions: lecture 00's bytes per parameter, fused
-attention, and sharding (splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight
-H100s, doesn't fit. Recomputing each layer isn't enough: where do most of the activations come from then? Which other
-*single* control makes it fit?
+Now do the accounting yourself, with three additions: lecture 00's bytes per parameter, fused attention, and sharding
+(splitting tensors across cards). Llama 3 8B, with one sequence of 8,192 tokens on each of eight H100s, doesn't fit. Pin
+these settings to compare others with them. Recomputing each layer isn't enough: where do most of the activations come
+from then? Which other *single* control makes it fit?
 """
 
 # %%
-from course_utils.widgets import memory_budget
+from course_utils.explorers import memory_budget
 
 memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
 

@@ -11,8 +11,8 @@ You have a model, its gradients and an optimizer. What's missing is everything a
 how a batch gets to the device, what a seed guarantees, how the learning rate changes, and what to do when the machine
 stops. It will stop. When Llama 3.1 405B was trained on 16,384 GPUs, its authors counted 419 unexpected interruptions in
 54 days, one every three hours. So this lecture ends with a power cut. By then you'll have built, from your own parts, a
-training run that is killed in the middle, is resumed from disk by a new process, and still agrees *bit for bit* with a
-run that was never interrupted.
+training run that is killed in the middle, is resumed from nothing but a file on disk, and still agrees *bit for bit*
+with a run that was never interrupted.
 """
 
 # %%
@@ -205,11 +205,11 @@ an element. Does the file change?
 ### Exercise 9.1 · Tokens, written and opened &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write two functions. `write_tokens(path, tokens, vocab_size)` writes a list of ids as a .npy file, in the *smallest* of
-uint8, uint16 and uint32 that can hold every id 0 … `vocab_size` − 1 (not only those that happen to occur). If an id is
-negative or not in the vocabulary, it raises a `ValueError` and writes nothing. `open_tokens(path, vocab_size)` maps
-such a file, read-only. If the file's dtype isn't the one that `vocab_size` requires, it raises a `ValueError`, even if
-only the kind (int16 instead of uint16, say) or the byte order differs. `path` is a `Path` that ends in `.npy`; there's
-at least one token, and the vocabulary has at most $2^{32}$. Every id fits into an int64.
+uint8, uint16 and uint32 that can hold every id from 0 to `vocab_size` − 1 (not only those that happen to occur). If an
+id is negative or not in the vocabulary, it raises a `ValueError` and writes nothing. `open_tokens(path, vocab_size)`
+maps such a file, read-only. If the file's dtype isn't the one that `vocab_size` requires, it raises a `ValueError`,
+even if only the kind (int16 instead of uint16, say) or the byte order differs. `path` is a `Path` that ends in `.npy`;
+`tokens` isn't empty; `vocab_size` is at most $2^{32}$; and every id fits into an int64.
 """
 
 
@@ -325,7 +325,8 @@ r"""
 A text of $N$ tokens has $N - T$ windows, starting at $0, \dots, N - T - 1$.
 
 > **Trap: four mistakes and a risk.** Here's the kind of function you may find in lecture notes. It runs, and its result
-> looks like a batch. Four things are wrong with it, and a fifth is risky. Find them before you run the cell after it.
+> looks like a batch. Four things are wrong with it, and a fifth is risky. Find them, then open the folded cell below
+> it, which shows the four.
 """
 
 
@@ -335,7 +336,7 @@ def get_batch_as_found(tokens: NDArray[Any], batch: int, context: int) -> Tensor
     return torch.tensor([tokens[start : start + context] for start in starts])
 
 
-# %% tags=["error-13", "error-28"]
+# %% tags=["error-13", "error-28", "folded"]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     drawn = get_batch_as_found(text_of_12, 500, 4)
@@ -364,7 +365,7 @@ r"""
 $2^{24}$ some of them would be wrong.)
 
 The risk is that it draws from PyTorch's *global* random number generator, like everything else. Add one dropout layer
-and every batch after it changes. So batches should have their own generator (section 4).
+to the model, and every batch except the first changes. So batches should have their own generator (section 4).
 
 > **Trap: a read-only array.** An array mapped with `mmap_mode="r"` is read-only, yet `torch.from_numpy` turns it into a
 > tensor that PyTorch *thinks* it may write to. PyTorch warns about this, but only once. `astype(np.int64)` makes a copy
@@ -378,9 +379,9 @@ Write `get_batch(tokens, batch, context, generator)`. It returns inputs and targ
 often memory-mapped. Each row of the inputs is a window of `tokens`, and its targets are the same window shifted by one
 token. Every window is equally likely, including the last one, and the rows are drawn independently. (So don't scale a
 random float32: `torch.rand` gives only $2^{24}$ different values, and a text may have billions of windows.) All
-randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call gives
-another. `batch` and `context` are at least 1. If there isn't a single window, raise a `ValueError`. Read only what you
-need: a call must not allocate memory for the whole text.
+randomness comes from `generator`, a `torch.Generator`: the same state gives the same batch, and a second call gives a
+different one. `batch` and `context` are at least 1. If there isn't a single window, raise a `ValueError`. Read only
+what you need: a call must not allocate memory for the whole text.
 """
 
 
@@ -405,7 +406,7 @@ check("get_batch")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary><code>torch.randint(high, shape, generator=generator)</code> gives 0 … high − 1. A text of 5 tokens has one window of 4: which <code>high</code> is that?</details>
+<details><summary>Hint 1</summary><code>torch.randint(high, shape, generator=generator)</code> gives 0 … high − 1. A text of 5 tokens has one window of 4: what must <code>high</code> be?</details>
 <details><summary>Hint 2</summary>If you add <code>arange(context + 1)</code> to starts of shape <code>[batch, 1]</code>, broadcasting gives you all positions, <code>[batch, context + 1]</code>. NumPy accepts an array of positions as an index. Then inputs and targets are two views of these rows.</details>
 
 **Why it matters.** With an off-by-one error here, the model silently learns the wrong thing: if the targets equal the
@@ -418,7 +419,7 @@ Don't train on the whole text. A **validation set** is a set of examples that th
 *Try it yourself:* ask for a context that's one token shorter than the text. How many windows are there, and how many
 different batches?
 
-## 3 · To the device, while it works
+## 3 · Moving batches while the device works
 
 A batch is made on the CPU and has to get to the GPU. Lecture 01 introduced two tools for that: pinned memory
 (`pin_memory()`), from which the GPU can fetch data directly, and `non_blocking=True`, which only *starts* the copy.
@@ -446,7 +447,7 @@ if device.type == "cuda":
 r"""
 How much time does that save? A batch of 32 × 1,024 tokens takes 262 kB for the inputs in int64, and the same for the
 targets. Suppose that the link to the GPU carries 25 GB/s, and that an H100 trains a small model, GPT-2 with its 124
-million parameters, at $6N$ FLOPs per token (lecture 06):
+million parameters, at $6N$ FLOPs per token (lecture 06) and an MFU of 0.4:
 """
 
 # %%
@@ -466,19 +467,19 @@ assert f"{seconds_to_move / seconds_to_compute:.2%}" == "0.03%"
 
 # %% [markdown]
 r"""
-So for *tokens*, pinned memory and asynchronous copies gain 0.03% at best.
+So for *tokens*, pinned memory and asynchronous copies make a step 0.03% faster at best.
 
-### The next batch, meanwhile (optional)
+### Preparing the next batch in the meantime (optional)
 
 For images the copy matters more: 256 of them, 224 × 224 pixels with three color channels, take 154 MB in float32. And
-for all data it matters how long it takes to *make* the batch. While you wait for a slow disk or a tokenizer, the device
-waits too. The remedy is to *overlap* the two: prepare the next batch while the device works on this one. The part of a
-program that prepares the batches, usually ahead of time like this, is called a **data loader**.
+whatever the data, it matters how long it takes to *make* the batch. While you wait for a slow disk or a tokenizer, the
+device waits too. The remedy is to *overlap* the two: prepare the next batch while the device works on this one. The
+part of a program that prepares the batches, usually ahead of time like this, is called a **data loader**.
 
 Suppose that fetching a batch takes 20 ms (a slow disk) and a step takes 30 ms (a device that works while Python waits).
 
-**Predict.** If each step first waits for its batch to be fetched, ten steps take 10 · (20 + 30) = 500 ms. How many
-seconds do they take if the next batch is fetched during each step?
+**Predict.** If each step first waits for its batch to be fetched, ten steps take 10 · (0.02 + 0.03) = 0.5 seconds. How
+many seconds do they take if the next batch is fetched during each step?
 """
 
 # %%
@@ -529,9 +530,9 @@ fetching took 40 ms, the device would have to wait again, and you'd need two wor
 PyTorch's `DataLoader` does the same with processes instead of threads (`num_workers`, `prefetch_factor`), and pins each
 batch if you ask for it (`pin_memory=True`).
 
-> **Trap: the generator runs ahead.** While you train on batch 5, batch 6 has already been drawn. So the generator is
-> one batch *ahead*. If you save its state now and resume from it, you'll never see batch 6. Instead, save the state
-> that it had *before* it drew the batches still waiting to be used.
+> **Trap: the random numbers run ahead.** While you train on batch 5, batch 6 has already been drawn. So the random
+> number generator is one batch *ahead*. If you save its state now and resume from it, you'll never see batch 6.
+> Instead, save the state that it had *before* it drew the batches still waiting to be used.
 """
 
 # %%
@@ -553,8 +554,8 @@ r"""
 
 Initial weights, dropout and batches are random. A computer calculates its random numbers with a **random number
 generator**: a state, and a rule that turns it into a number and the next state. A **seed** is a number that sets the
-state. A training script has three global generators that know nothing of each other: Python's `random`, NumPy's, and
-PyTorch's (one for the CPU and one for each GPU; `torch.manual_seed` seeds them all).
+state. A training script has three independent global generators: Python's `random`, NumPy's, and PyTorch's (which is
+really one for the CPU and one for each GPU; `torch.manual_seed` seeds all of PyTorch's).
 """
 
 # %% tags=["item-77"]
@@ -679,8 +680,8 @@ assert "does not have a deterministic implementation" in refusal
 # %% [markdown]
 r"""
 So seeds make the draws repeat, and deterministic algorithms make the arithmetic repeat, on the *same machine, with the
-same versions and the same number of threads*. Only then do you get the same bits. On a CPU that's easy, and we'll use
-it as our test: if two runs should be the same, we compare *bits*.
+same versions and the same number of threads*. Only then do you get the same bits. On a CPU that's easy to arrange, so
+here's our test: if two runs should be the same, we compare their *bits*.
 
 *Try it yourself:* add up the 100,000 random numbers (`numbers`) in float64, in 100 orders. How many sums do you get,
 and how far apart are they?
@@ -693,8 +694,8 @@ r"""
 Don't seed again in the middle of a run, because training would draw the same numbers a second time. But some things
 *should* draw the same numbers every time. If the examples for a validation loss are random, you want the same ones at
 each measurement; otherwise the loss may change only because the examples did. And the measurement mustn't advance the
-generators that training draws from, since a single number drawn in between changes everything after it. So it needs a
-seed that holds for one block of code only.
+generators that training draws from, since a single number drawn in between changes everything after it. So a
+measurement needs a seed that holds for one block of code only.
 
 ### Exercise 9.3 · A seed for one block (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -752,7 +753,7 @@ with the same seed differ only because one of them was evaluated more often.
 ### An evaluation that changes the training (optional)
 
 Let's see that happen. For six steps, a small model with dropout learns to add up eight numbers. We train it three times
-from the same seed: with no evaluation, with one after the third step, and with a seeded one at the same place.
+from the same seed: with no evaluation, with one after the third step, and with a seeded one at the same point.
 """
 
 
@@ -877,8 +878,9 @@ assert len(set(found.values())) == len(settings)  # each argument makes a differ
 r"""
 ### Find the mistake: a loss that broadcasts
 
-In CS336's lecture of 2026 a model returns $K$ numbers for each of $B$ examples, there's one target per example, and the
-loss is this one. Below, the two examples have the means 2 and 6, exactly their targets, so the loss should be 0:
+In lecture 2 of CS336 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)), a model returns $K$
+numbers for each of $B$ examples, there's one target per example, and the loss is computed as in the next cell. In that
+cell, two examples have the means 2 and 6, exactly their targets, so the loss should be 0:
 """
 
 
@@ -975,7 +977,7 @@ assert output.bias.isnan().all() and optimizer.state[output.bias]["exp_avg"].isn
 # %% [markdown]
 r"""
 So a training loop should check its loss *before* the update, and stop if it's not finite. (On a GPU this isn't free,
-because Python has to wait for the number. If you keep an older checkpoint, you can check only every few steps.)
+because Python has to wait for the number. If you keep an older checkpoint, it's enough to check every few steps.)
 
 ### Exercise 9.5 · The training loop &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -1028,7 +1030,7 @@ check("train")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Take the five lines above and add three: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, check the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
+<details><summary>Hint 1</summary>Take the five lines above and add four things: set <code>group["lr"]</code> for each group in <code>optimizer.param_groups</code>, call <code>next_batch()</code>, check the loss with <code>torch.isfinite</code>, and append <code>loss.item()</code>.</details>
 <details><summary>Hint 2</summary>The gradients have to be cleared at some point <em>before</em> the backward pass, and the loss has to be checked before the update.</details>
 
 **Why it matters.** You'll use this loop for the rest of the course. Everything it needs comes in through its arguments,
@@ -1040,7 +1042,9 @@ To see the effect of the *learning rate*, we use a case that can be solved on pa
 weights and answers $y = x \cdot w^*$. A student of the same form starts at zero, sees $B$ random questions per step
 with the teacher's answers, and learns by plain SGD. Each entry of $x$ is drawn from a standard normal distribution and
 the loss is the mean squared error, so the expected loss is the squared distance between the student's weights $w$ and
-the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by
+the teacher's, $|w - w^*|^2$. A step with learning rate $\eta$ multiplies that squared distance, on average, by the
+following factor. (To derive it, expand the square; for a standard normal $x$, $x x^\top x x^\top$ is on average $D + 2$
+times the identity.)
 
 $$q = 1 - 4\eta + 4\eta^2 \left(1 + \frac{D + 1}{B}\right).$$
 
@@ -1067,7 +1071,7 @@ best = min((n / 1000 for n in range(1, 1000)), key=factor)
 reconcile("the best learning rate", guess, best, "")
 assert best == 0.25 and factor(best) == 0.5
 assert factor(0.5) == 1  # from here on it does not learn …
-assert factor(0.6) > 1.4  # … or blows up
+assert factor(0.6) > 1.4  # … and above it, it diverges
 assert math.isclose(factor(0.1), factor(0.4))  # too small and too large can be equally slow
 
 
@@ -1102,7 +1106,7 @@ expected = {
     f"lr {lr}": {step: curves[f"lr {lr}"][0] * factor(lr) ** step for step in range(30)}
     for lr in rates
 }
-finding = "The best learning rate halves the loss in each step; one above 0.5 explodes"
+finding = "The best learning rate halves the loss in each step; above 0.5, training diverges"
 plots.show(
     plots.loss_curves(
         {name: dict(enumerate(losses)) for name, losses in curves.items()},
@@ -1117,10 +1121,10 @@ plots.show(
 r"""
 On a logarithmic axis these are four straight lines, as predicted. Two conclusions are worth remembering for other
 models, although we've shown them only for linear teachers: the best learning rate is a *fraction of the one at which
-training explodes* (here a half), and that limit depends on the noise, and therefore on the batch size.
+training diverges* (here a half), and that limit depends on the noise, and therefore on the batch size.
 
 *Try it yourself:* use a quarter of the batch, `B = 64`. With `factor`, which computes $q$, find the best learning rate
-and the one at which training explodes, then see whether `learn`, which runs the training, agrees.
+and the one at which training diverges, then see whether `learn`, which runs the training, agrees.
 
 ## 7 · The learning rate over time (optional)
 
@@ -1191,7 +1195,7 @@ r"""
 *Try it yourself:* train the linear teacher of section 6 at its best learning rate, 0.25, and then with a warm-up of 10
 steps. Does warm-up help there? (On average, those gradients point in the right direction from the first step on.)
 
-## 8 · Where did the step go?
+## 8 · Where does the time go?
 
 For the rest of the lecture we'll train a small language model like the one by Bengio and others (2003): it takes the
 last eight bytes, looks up a vector for each, and computes the logits of the next byte with two linear layers. It has
@@ -1270,8 +1274,9 @@ number of equally likely choices that would give this loss: here 256 at first. *
 logarithms, divided by the average number of bytes per token (here one): $5.5 / \ln 2 \approx 8$.
 
 Now, where does the time of a step go? A **profiler** records when each operation of a program begins and ends.
-`torch.profiler.profile` does this for everything that PyTorch runs in its block. It labels the operators, the backward
-pass and the optimizer by itself; `record_function` labels other parts of your program.
+`torch.profiler.profile` does this for everything that PyTorch runs in its `with` block. It automatically labels
+PyTorch's operations (which it calls *operators*), the backward pass and the optimizer; `record_function` labels other
+parts of your program.
 
 The two linear layers multiply matrices: once each in the forward pass, and twice in the backward pass. These six
 products do all the FLOPs that lecture 06 counts. The rest (looking up vectors, GELU, dropout, softmax, AdamW) doesn't
@@ -1356,10 +1361,10 @@ r"""
 Read a profile like this from the top. The first table has the parts of your own loop. If `batch` takes much of the
 step, you need section 3; if it doesn't, overlapping can't help. The second table has the operators, with the time spent
 in each operator itself, not counting the operators that it called. `mm` and `addmm` are the products (`addmm` also adds
-the bias). Look for operators that do no FLOPs and take time all the same. One of them is `bernoulli_`, which draws
-dropout's mask: it needs a random number for each of the 131,072 hidden activations of a batch.
+the bias). Look for operators that take time without doing any FLOPs. One of them is `bernoulli_`, which draws dropout's
+mask: it needs a random number for each of the 131,072 hidden activations of a batch.
 
-*Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much of the step disappears?
+*Try it yourself:* profile the model without dropout (`nn.Dropout(0.0)`). How much shorter is a step?
 """
 
 # %%
@@ -1369,14 +1374,15 @@ assert 16 * 64 * 128 == 131_072  # batch, context, hidden
 r"""
 ### Timelines and memory (optional)
 
-`trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev, and gaps in it are
-where the device waits. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare the
-device's times.
+`trace.export_chrome_trace("trace.json")` writes a timeline that you can open at ui.perfetto.dev; the gaps in it show
+when the device was waiting. On a GPU, Python only *launches* the kernels, so add `ProfilerActivity.CUDA` and compare
+the device's times.
 
-For memory, PyTorch's CUDA allocator can keep a history. A **memory snapshot** has every block in it: its size, when it
-was allocated and freed, and by which line of Python. On a GPU, the next cell takes one of a single step, and lists the
-largest of the step's blocks at the peak. (`torch.cuda.memory._dump_snapshot("snapshot.pickle")` writes it to a file,
-which you can open at pytorch.org/memory_viz.)
+For memory, PyTorch's CUDA allocator can keep a history. A **memory snapshot** lists every block of memory that the
+allocator handed out: its size, when it was allocated and freed, and by which line of Python. On a GPU, the next cell
+takes a snapshot of a single step, and lists the largest of its blocks that were in use at the peak.
+(`torch.cuda.memory._dump_snapshot("snapshot.pickle")` writes it to a file, which you can open at
+pytorch.org/memory_viz.)
 """
 
 
@@ -1428,8 +1434,8 @@ Everything that the *next* step depends on.
 > loaded = torch.load("checkpoint.pt")
 > ```
 >
-> … and there it ends. Nothing has been *restored*: the dictionary `loaded` is never used. And if both parts were
-> restored, would that be enough?
+> … and that's all. Nothing has been *restored*: the dictionary `loaded` is never used. And if both parts were restored,
+> would that be enough?
 
 Let's find out. We save the run after 20 of 40 steps, load everything except one part into a fresh model and optimizer,
 as a new process would, and count how many of the next 20 losses equal those of the run that never stopped. (We stop
@@ -1487,30 +1493,18 @@ for name in ("optimizer", "data position", "global generator", "step"):
 
 # %% [markdown]
 r"""
-The loss of a step is computed *before* the update, so the first one doesn't depend on the optimizer. That's why a loss
-that "continues where it left off" proves little. A plot doesn't help either: unless the model itself is forgotten, it
-looks perfectly healthy. Only the bits show the difference. (The last line of the output, "all", is a run that restores
-nothing, as in the trap above.)
+The loss of a step is computed *before* the update, so the first loss after a resume doesn't depend on the optimizer.
+That's why a loss that "continues where it left off" proves little. A plot doesn't help either: unless the model itself
+is forgotten, the curve looks perfectly healthy. Only the bits show the difference. (The last line of the output, "all",
+is a run that restores nothing, as in the trap above.)
 
 So a checkpoint must contain the *model, the optimizer, the step, the generators, and the position in the data* (for us,
 the state of the batches' own generator). If your run has a scheduler, a loss scaler (lecture 10) or a running average
 of the weights, save those too.
 
-> **Trap: a `state_dict` isn't a copy.** It's a dictionary of the *same* tensors. If you keep "the best model so far"
-> that way, you keep the last one. If you save it to disk, that's no problem; in memory, use `copy.deepcopy`, as here.
-"""
+(The cell above uses `copy.deepcopy` because a `state_dict` holds the *same* tensors as the model, as you saw in lecture
+07. If you save it to disk, you don't need a copy.)
 
-# %%
-model, optimizer, generator = run = new_run(0)
-kept, copied = model.state_dict(), copy.deepcopy(model.state_dict())
-go_on(run, range(3))
-assert torch.equal(
-    kept["scores.weight"], model.scores.weight
-)  # has changed along with the model
-assert not torch.equal(copied["scores.weight"], model.scores.weight)
-
-# %% [markdown]
-r"""
 ### All or nothing
 
 One question is left: *when* does the power fail? It may fail while a checkpoint is being written.
@@ -1535,14 +1529,13 @@ except RuntimeError as error:
 # %% [markdown]
 r"""
 The standard remedy is to write to *another* file in the *same folder* and rename it when it's complete.
-`os.replace(new, old)` is **atomic**: every program sees either the old file or the new one, never half of one. (It has
-to be the same folder because another one might be on a different file system, and a rename can't move a file from one
-file system to another.)
+`os.replace(new, old)` is **atomic**: every program sees either the old file or the new one, never half of one. (Use the
+same folder, because another one might be on a different file system, and a rename can't move a file there.)
 
-> **Trap: `weights_only`.** A checkpoint is a *pickle*, and a pickle can contain code that runs when it's loaded. Since
-> PyTorch 2.6, `torch.load` accepts only plain data, unless you say `weights_only=False`. Don't do that with other
-> people's files. To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and
-> dictionaries into them.
+> **Trap: `weights_only`.** A checkpoint is a *pickle*, which can contain code (section 1). Since PyTorch 2.6,
+> `torch.load` accepts only plain data, unless you pass `weights_only=False`. Don't do that with other people's files.
+> To make sure that your own files load without it, put only tensors, numbers, text, lists, tuples and dictionaries into
+> them.
 
 ### Exercise 9.7 · Save and resume &nbsp; ★★★ &nbsp; 25 minutes
 
@@ -1550,11 +1543,11 @@ Write two functions. `save_checkpoint(path, model, optimizer, step, generator)` 
 continue: the model, the optimizer, the number of the next step, the state of `generator` (which draws the batches) and
 of PyTorch's global generator on the CPU (which draws dropout). If writing fails, the error is passed on, and what was
 at `path` stays as it was: write the new file under another name in the same folder, then rename it. Once there's a file
-at `path`, there must always be one. After a successful save, the folder holds no other file whose name begins with
-`path.name`, not even one from an earlier save that failed or was interrupted. All files with other names stay.
-`load_checkpoint(path, model, optimizer, generator)` restores model, optimizer and both generators to the saved state,
-and returns the step. The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving must
-not change anything in the run. `path` is a `Path`, and its folder exists.
+at `path`, there must be one at every moment. After a successful save, the folder holds no other file whose name begins
+with `path.name`, not even one from an earlier save that failed or was interrupted. All files with other names stay.
+`load_checkpoint(path, model, optimizer, generator)` restores the model, the optimizer and both generators to the saved
+state, and returns the step. The file must load with a plain `torch.load(path)`, which means `weights_only=True`. Saving
+must not change anything in the run. `path` is a `Path`, and its folder exists.
 """
 
 
@@ -1668,7 +1661,6 @@ assert round(lost(by_formula, 60, one_failure), 3) == 0.104
 assert round(1 - FACTS["Llama 3.1 405B effective training time"].value, 3) == 0.1
 assert round(12 * FACTS["Llama 3.1 405B parameters"].value / 2e12, 1) == 2.4  # s at 2 TB/s
 
-
 # %% [markdown]
 r"""
 Saving every 19 minutes, you still lose a tenth of the time. (Llama 3's authors report losing less than a tenth to all
@@ -1676,6 +1668,17 @@ causes together. Their storage sustains 2 TB/s, with peaks of 7 TB/s: The Llama 
 TB/s, 12 bytes for each of 405 billion parameters take 2.4 seconds.) That's why people work on *fast* checkpoints: each
 GPU saves only its own part, which is first copied to the CPU's memory and then written to disk while training goes on.
 
+Drag the interval. How much is lost with 8 cards if you save once an hour, and with 131,072? How short must a save be
+for 131,072 cards to lose less than a tenth?
+"""
+
+# %%
+from course_utils.explorers import checkpointing
+
+checkpointing.explore(16_384)
+
+# %% [markdown]
+r"""
 ### What a more careful version adds (optional)
 
 `course_utils.checkpoint` does what yours does, and a few things that you only need on a bad day. It also restores
@@ -1684,6 +1687,7 @@ because at first they may only be in the *operating system's* memory. It verifie
 And it checks that everything fits *before* it changes anything. The last point matters: `load_state_dict` raises an
 error for a wrong model, but by then it has already copied whatever did fit.
 """
+
 
 # %%
 other = NextByte(hidden=96)
@@ -1733,8 +1737,8 @@ state, next to `whole[20:]`. Would you have noticed that something is missing?
 Now let's put your parts together: `write_tokens` and `open_tokens` made the data, `get_batch` draws from it, `train`
 runs the steps, and `save_checkpoint` saves every 30 steps. The run has 120 steps. Just before step 75 the power fails.
 
-After that, a *new process* would continue. We can't restart your notebook, so we imitate one: we keep nothing of the
-old run except the file, and we seed the new run differently, so that you'd notice if anything weren't restored.
+After that, a *new process* would continue. We can't restart your notebook, so we imitate a new process: we keep nothing
+of the old run except the file, and we seed the new run differently, so that you'd notice if anything weren't restored.
 
 **Predict.** How many steps have to be done twice?
 """
@@ -1812,9 +1816,8 @@ Pulling the plug cost the time of 15 steps, those since the last checkpoint, and
 the plot, in the weights, or in any bit. So here's the answer to our question: a run must remember *everything that its
 next step depends on*, and write it down *completely or not at all*.
 
-This bit-for-bit agreement requires the same machine, the same number of threads and the same version of PyTorch. If you
-move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may differ after
-a step, just as the last digits of a sum differ when the terms are added in another order.
+If you move the checkpoint to another machine, the run continues correctly, but the last digits of its losses may
+differ, because the additions may be done in a different order (section 4).
 
 What has the model learned in a few seconds from Python's own source code? Let's *sample* from it, which means drawing
 one byte after another from the predicted probabilities. Dividing the logits by a **temperature** before softmax makes
@@ -1845,8 +1848,9 @@ your `load_checkpoint`, and see which of the asserts above notices.
 **Mechanics.** Store tokens as the smallest unsigned integers that hold the vocabulary, in a .npy file opened with
 `mmap_mode="r"`; convert the window to int64, not the file. $N$ tokens have $N - T$ windows with targets. `random`,
 NumPy and PyTorch are seeded separately, and batches have their own generator. Clear the gradients, run the backward
-pass, take the step; check the loss before the update. A checkpoint contains model, optimizer, step, generators and data
-position: 12 bytes per parameter for AdamW in float32. Write it beside the old one and rename it when it's complete.
+pass, take the step; check the loss before the update. A checkpoint contains the model, the optimizer, the step, the
+generators and the position in the data: 12 bytes per parameter for AdamW in float32. Write it to a new file, and rename
+that when it's complete.
 
 **Mindset.** Check every input where it comes in, because nothing later will notice. Be as suspicious of two runs that
 agree when they should differ as of two that differ when they should agree. To test whether resuming works, compare
@@ -1854,10 +1858,11 @@ bits, on a machine where equal bits are guaranteed. For a schedule, prefer a fun
 state.
 
 **Intuitions.** For tokens, the copy to the GPU takes a tiny fraction of a step; preparing the batch is what can be
-slow, and overlapping hides it as long as it takes no longer than the step. A profile shows whether batches or
-computation take the time, and how much time goes into operations that do no FLOPs. For a linear teacher, the best
-learning rate is half of the one at which training explodes. Seeds fix the draws, not the order of additions. With
-sixteen thousand GPUs something fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds.
+slow, and overlapping hides it as long as it takes no longer than the step. A profile shows whether most of the time
+goes into batches or into computation, and how much goes into operations that do no FLOPs. For a linear teacher, the
+best learning rate is half of the one at which training diverges. Seeds fix the draws, not the order of additions. With
+sixteen thousand GPUs something fails every few hours, so save every $\sqrt{2\,\delta M}$ seconds, if saving takes
+$\delta$ seconds and failures are $M$ seconds apart on average.
 
 Next: [10 · Mixed precision](../10_mixed_precision/10_mixed_precision.ipynb). All parameters here were in float32. When
 are half as many bytes enough?

@@ -7,10 +7,11 @@ r"""
 > **Which numbers need 32 bits, and which need only 16, or 8?**
 
 A 16-bit number takes half the bytes of a 32-bit one, and a GPU multiplies it many times as fast. Lecture 02 showed what
-you give up: `float16` lacks range, and `bfloat16` lacks precision. *Mixed* precision keeps the speed and avoids the
-loss by giving each number the format that it needs. In this lecture you'll train one network four times: in `float32`;
-in `bfloat16` with your own master weights; in `float16` with your own loss scaler; and in `bfloat16` alone. The first
-three end in the same place. The fourth gets stuck, and you'll have predicted where and why.
+you give up: `float16` lacks range, and `bfloat16` lacks precision. *Mixed* precision keeps the speed and gives up
+neither range nor precision where it matters: each number gets the format that it needs. In this lecture you'll train
+one network four times: in `float32`; in `bfloat16` with your own master weights; in `float16` with your own loss
+scaler; and in `bfloat16` alone. The first three end in the same place. The fourth gets stuck, and you'll have predicted
+where and why.
 """
 
 # %%
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 from course_utils import device as devices
 from course_utils import hardware, plots, timing
 from course_utils.memory import saved_bytes
-from course_utils.predict import calibration, reconcile
+from course_utils.predict import calibration, reconcile, record
 from course_utils.progress import show_progress
 from course_utils.units import readable
 from course_utils.testing import check
@@ -64,15 +65,9 @@ r"""
 Almost all the work of a model is in its matrix products, so almost all of it can run at the higher rate of a narrower
 format. (With `tf32`, the `float32` inputs of a product are cut to 19 bits on their way into the tensor core. That's
 faster but saves no memory.) What about the device that this notebook runs on?
-
-**Predict.** On your device, how many times as fast is a matrix product in `bfloat16` as in `float32`? (If you think
-it's slower, give a number below 1.)
 """
 
-# %%
-guess = None  # times
-
-# %% tags=["timed"]
+# %% tags=["timed", "folded"]
 n = 4_096 if devices.on_gpu(device) else 512
 generator = torch.Generator().manual_seed(0)
 left, right = (torch.randn(n, n, generator=generator).to(device) for _ in range(2))
@@ -82,17 +77,22 @@ seconds = {
     for a, b in [(left.to(dtype), right.to(dtype))]
 }
 gain = seconds[torch.float32] / seconds[torch.bfloat16]
-reconcile("the speed in bfloat16", guess, gain, "times that in float32")
+print(f"a product in bfloat16 is {gain:.2g} times as fast as in float32")
+record("the speed in bfloat16", gain, "times that in float32")
 
 # %% [markdown]
 r"""
 (On a CPU this depends on the instruction set. A CPU without `bfloat16` instructions converts each number first, so it's
 slower in `bfloat16` than in `float32`.)
 
-What's the cost? A product in `bfloat16` has an error of 0.3%. That may sound like a lot. But the sums are accumulated
-in `float32`, so the error doesn't grow with their length, and as lecture 02 showed, such noise is small compared with
-the noise of the batch.
+What's the cost? The inputs and the result of a product are rounded to `bfloat16`, whose mantissa has seven bits. In
+between, the sums are accumulated in `float32`, so the error doesn't grow with their length.
+
+**Predict.** For normally distributed matrices, what's the relative error of a product in `bfloat16`, in percent?
 """
+
+# %%
+guess = None  # %
 
 
 # %% tags=["item-87"]
@@ -106,6 +106,7 @@ errors = {
     dtype: relative_error(left.to(dtype) @ right.to(dtype), exact)
     for dtype in (torch.float32, torch.float16, torch.bfloat16)
 }
+reconcile("the error of a product in bfloat16", guess, 100 * errors[torch.bfloat16], "%")
 for dtype, error in errors.items():
     print(f"{str(dtype).removeprefix('torch.'):>9}: {error:.5%}")
 
@@ -115,12 +116,12 @@ assert errors[torch.float16] < errors[torch.bfloat16] / 4  # three more bits of 
 
 # %% [markdown]
 r"""
-So use 16 bits for multiplications. But there's more to training, and for some numbers 16 bits aren't enough: those to
-which we *add* small amounts again and again. These are the *weights* and the optimizer's *running averages*. Lecture 02
-explained why. When you add a small number to a large one, the small one may be rounded away, and because the error has
-the same direction at every step, it doesn't average out. Adam's average of squared gradients, for instance, should
-shrink by 0.1% per step while the gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is
-always rounded back to where it was:
+An error of 0.3% may sound like a lot, but as lecture 02 showed, it's small compared with the noise of the batch. So use
+16 bits for multiplications. But for some numbers 16 bits aren't enough: those to which we *add* small amounts again and
+again. These are the *weights* and the optimizer's *running averages*. Lecture 02 explained why. When you add a small
+number to a large one, the small one may be rounded away, and because the error has the same direction at every step, it
+doesn't average out. Adam's average of squared gradients, for instance, should shrink by 0.1% per step while the
+gradients are 0. Neighbors in `bfloat16` are 0.4 to 0.8% apart, so the average is always rounded back to where it was:
 """
 
 
@@ -162,11 +163,11 @@ then $w + u$ rounds back to $w$: the format *swallows* the update. (Numerical an
 
 ### Exercise 10.1 · The largest swallowed update &nbsp; ★★☆ &nbsp; 15 minutes
 
-Write `largest_swallowed_update(w, dtype)`. It returns the largest number $u$ of the format `dtype` for which `w + u`,
-rounded to `dtype`, is still `w`. Return it as a Python float or as a 0-dimensional tensor. `dtype` is `torch.float16`,
-`torch.bfloat16` or `torch.float32`; `w` is a positive number of that format, large enough that nothing here is
-subnormal and small enough that nothing is infinite. Don't forget ties: a sum exactly halfway between two neighbors is
-rounded to the *even* one, whose last bit is 0. That may be `w`, or not.
+Write `largest_swallowed_update(w, dtype)`. It returns the largest number $u$ representable in `dtype` for which
+`w + u`, rounded to `dtype`, is still `w`. Return it as a Python float or as a 0-dimensional tensor. `dtype` is
+`torch.float16`, `torch.bfloat16` or `torch.float32`; `w` is positive and representable in `dtype`, large enough that
+nothing here is subnormal and small enough that nothing is infinite. Don't forget ties: a sum exactly halfway between
+two neighbors is rounded to the *even* one, whose last bit is 0. That may or may not be `w`.
 
 `torch.nextafter(x, y)` is the neighbor of `x` in the direction of `y`; both are tensors of the same dtype.
 """
@@ -174,7 +175,7 @@ rounded to the *even* one, whose last bit is 0. That may be `w`, or not.
 
 # %% nbgrader={"grade": false, "grade_id": "largest_swallowed_update", "locked": false, "schema_version": 3, "solution": true, "task": false}
 def largest_swallowed_update(w: float, dtype: torch.dtype) -> float:
-    """The largest u, a number of the format dtype, for which w + u rounds back to w."""
+    """The largest u, representable in dtype, for which w + u rounds back to w."""
     ### BEGIN SOLUTION
     weight = torch.tensor(w, dtype=dtype)
     above = torch.nextafter(weight, torch.tensor(math.inf, dtype=dtype))
@@ -306,14 +307,14 @@ like this:
 1. Copy each parameter: the copies are the masters, in `float32` and in the order of `model.parameters()`. Then convert
    the model to `bfloat16`, in place. (Keep to this order, so that the masters start from the numbers *before*
    rounding.)
-2. `make_optimizer(masters)` returns the optimizer. Call it once; the masters are all it knows.
+2. `make_optimizer(masters)` returns the optimizer. Call it once; the masters are the optimizer's only parameters.
 3. For each batch, call `loss_of(model, batch)` once; it returns the loss, a tensor. Compute the gradients of the
    `bfloat16` parameters, from this batch alone; give them to the masters as `float32`; let the optimizer step; and copy
    the masters, rounded, into the parameters.
 
 Return two lists: the losses as Python floats, and the masters. At the end the model's parameters contain the final
-masters, rounded; they're still the same objects, and the buffers are whatever the forward pass made them. `batches` may
-be any iterable, even an empty one. You may rely on every parameter getting a gradient.
+masters, rounded; they're still the same objects, and the buffers keep the values that the forward pass gave them.
+`batches` may be any iterable, even an empty one. You may rely on every parameter getting a gradient.
 """
 
 
@@ -417,10 +418,11 @@ Look closely at the stuck weight before it stops: between 0.25 and 0.5 it rises 
 is just over half a gap there, so it's rounded up to a whole one. (Stochastic rounding, from lecture 02, is another
 remedy. It takes no extra bytes, but adds noise.)
 
-The master weight ends slightly off its target, because the loss sees only the rounded copy: once *that* jumps back and
-forth between the two numbers around the target, the gradient alternates in sign. Here that's the only cost in accuracy.
+The master weight ends slightly off its target, because the loss is computed from the rounded copy: as soon as *that*
+starts to jump back and forth between the two numbers around the target, the gradient alternates in sign. Here that's
+the only cost in accuracy.
 
-What does it cost in bytes? Lecture 00 added up 16 per parameter. AdamW keeps two averages for each parameter, in the
+What does it cost in bytes? Lecture 00 arrived at 16 per parameter. AdamW keeps two averages for each parameter, in the
 dtype of the parameter it's given; let's make these tensors and count:
 """
 
@@ -457,15 +459,16 @@ assert costs["bfloat16 alone"] == 2 + 2 + (2 + 2) == 8
 
 # %% [markdown]
 r"""
-It's sixteen, the same as `float32` throughout. Mixed precision makes training *faster* and, except with small batches,
-its activations smaller (section 4). But its weights, gradients and optimizer state take as much memory as before.
+It's sixteen, the same as with `float32` throughout. Mixed precision makes training *faster* and, except with small
+batches, makes the activations smaller (section 4). But the weights, gradients and optimizer state take as much memory
+as before.
 
 > **Trap: the gradient that's stored twice.** `master.grad` is a `float32` copy of the gradient, another 4 bytes for as
 > long as it exists. A library can convert one tensor at a time, or convert inside the optimizer's kernel. If gradients
 > are *accumulated* in `float32` over many small batches, count 18 bytes instead of 16: 4 for the gradient, not 2.
 
 *Try it yourself:* halve the learning rate in `lr` and run sections 2 and 3 again; the asserts about 0.5 will fail.
-Where does the curve stop now, and how fast does it rise before that?
+Where does the weight stop now, and how fast does it rise before that?
 
 ### Exercise 10.3 · Keep what was lost (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -481,8 +484,8 @@ Write `compensated_add(weight, lost, update)`. It returns two new tensors:
 All tensors, including the two new ones, have the same dtype (floating-point, 16 or 32 bits), shape and device. (The
 check also uses the meta device, whose tensors have no values to read.) Don't change the arguments. You may rely on two
 things. First, `weight` is 0, or it's larger in magnitude than the sum of `update` and `lost`; and if that sum isn't 0,
-`weight` is less than $5 \cdot 10^8$ times as large. Second, that sum is itself a number of the dtype. (In real training
-it gets rounded a little, which loses nothing important.)
+`weight` is less than $5 \cdot 10^8$ times as large. Second, that sum is itself representable in the dtype. (In real
+training it gets rounded a little, which loses nothing important.)
 """
 
 
@@ -560,7 +563,7 @@ assert linear.weight.dtype == linear.weight.grad.dtype == torch.float32
 # %% [markdown]
 r"""
 Which operations are these? PyTorch has a list for each type of device, and *the lists differ*. This is a summary for
-version 2.13:
+PyTorch 2.13:
 
 | operation | on a CPU | on CUDA |
 |---|---|---|
@@ -570,7 +573,7 @@ version 2.13:
 | everything else: `relu`, `gelu`, `+`, `*`, … | as its input (the wider of two) | the same |
 | `float64` numbers, `out=`, in-place operations | unchanged | unchanged |
 
-The third row matters: `softmax` or `layer_norm` of 16-bit numbers returns 16 bits on a CPU and 32 on a GPU, so don't
+The third row matters: `softmax` or `layer_norm` of 16-bit numbers returns 16 bits on a CPU and 32 on CUDA, so don't
 draw conclusions about one from the other. What does your device do?
 """
 
@@ -609,7 +612,7 @@ for name, (operation, on_cpu, on_cuda) in operations.items():
 r"""
 There are three rules for using it. Put autocast around the *forward pass and the loss*, not around `backward()` or the
 optimizer. Keep the model in `float32`; if you call `model.half()` first, you lose your master weights. And name the
-dtype: by default it's `bfloat16` on a CPU but `float16` on CUDA, which needs a scaled loss (section 5).
+dtype: by default it's `bfloat16` on a CPU but `float16` on CUDA, and `float16` needs a scaled loss (section 5).
 
 > **Trap: old spellings.** Older code says `torch.cuda.amp.autocast()`, `torch.cuda.amp.GradScaler()` and `x.storage()`.
 > They still work, with a warning. Today you write `torch.autocast(device.type)`, `torch.amp.GradScaler(device.type)`
@@ -634,10 +637,10 @@ assert torch.get_autocast_dtype("cuda") == torch.float16
 r"""
 ### How many bytes does autocast save?
 
-Shouldn't the activations be half as large? Take a network of 64, 256, 256 and 10 units, with ReLUs between the layers,
-and a batch of 32. In `float32`, autograd keeps the following for the backward pass: the outputs of the two hidden
-layers (each ReLU's output is the next layer's input), the output of the log-softmax, and one number by which the loss
-divides, the number of examples:
+Shouldn't the activations be half as large? Take a network with 64 inputs, two hidden layers of 256 units (each with a
+ReLU) and 10 outputs, and a batch of 32. In `float32`, autograd keeps the following for the backward pass: the outputs
+of the two hidden layers (each ReLU's output is the next layer's input); the logarithms of the 10 probabilities, from
+which the loss is computed; and one number by which the loss divides, the number of examples:
 
 $$4 \cdot (2 \cdot 32 \cdot 256 + 32 \cdot 10 + 1) = 66{,}820 \text{ bytes} ,$$
 
@@ -696,7 +699,7 @@ else:
 r"""
 It keeps two and a half times as *much*! The activations did halve. But to pass a gradient back through a layer, you
 multiply by its weights, and the forward pass used 16-bit *copies* of them, which have to be kept for the backward pass.
-(The first layer's copy isn't kept, since nobody needs the gradient of the input. A copy of the input is kept, for the
+(The first layer's copy isn't kept, since the gradient of the input isn't needed. A copy of the input is kept, for the
 gradient of the weights.)
 
 The copies of the weights don't grow with the batch size $B$, but the activations do. So above some batch size autocast
@@ -718,7 +721,7 @@ assert saved(4_096, True) < 0.6 * saved(4_096, False)
 
 # %% [markdown]
 r"""
-When you train a language model, the "batch" that a layer sees is many thousands of tokens, usually well above the
+When you train a language model, the "batch" of a layer consists of many thousands of tokens, usually well above the
 layer's break-even size, so autocast saves memory on balance. In a small network it may not.
 
 *Try it yourself:* convert the whole network, with `network.bfloat16()` and a `bfloat16` input. How many bytes does
@@ -799,11 +802,11 @@ for factor in (1.0, 2.0**16):
 # %% [markdown]
 r"""
 Now shift the gradients yourself. Which powers of two keep all, or nearly all, of them normal numbers in `float16`?
-Which ones in E5M2 and E4M3, the 8-bit formats of section 6? And which does `bfloat16` need?
+Which ones in E5M2 and E4M3, the 8-bit formats from lecture 02? And which does `bfloat16` need?
 """
 
 # %%
-from course_utils.widgets import loss_scaling
+from course_utils.explorers import loss_scaling
 
 loss_scaling.explore(flowing, exponent=8)
 
@@ -898,9 +901,9 @@ them, a resumed training run would start with its first factor again.</details>
 operation, so it waits for the GPU once per step instead of once per parameter. Its defaults are the same as yours: a
 factor of 65,536, doubled after 2,000 good steps.
 
-Let's run yours beside PyTorch's on a small network that learns waves. To make the search visible, the factor starts far
-too high and doubles after every 25 good steps. For each step we also predict the limit: the largest gradient, computed
-in `float32`, may be scaled up to 65,504 and no further.
+Let's run yours and PyTorch's side by side on a small network that learns waves. To make the search visible, the factor
+starts far too high and doubles after every 25 good steps. For each step we also predict the limit: the largest
+gradient, computed in `float32`, may be scaled up to 65,504 and no further.
 """
 
 # %% tags=["item-87"]
@@ -965,7 +968,7 @@ they're all multiplied by the same number to bring it down to that maximum. It h
 first, then clip, then step.
 
 > **Trap: skipped steps and the schedule.** A learning-rate scheduler in the same loop doesn't know about skipped steps,
-> and PyTorch warns about it if the very first step is skipped. That's harmless. But if the factor keeps falling, down
+> and PyTorch prints a warning if the very first step is skipped. That's harmless. But if the factor keeps falling, down
 > to 1, something else produces infinities, and the scaler only hides them. Print the factor.
 
 *Try it yourself:* start with a factor of 1 instead. How many steps does it take to reach the limit?
@@ -1051,8 +1054,8 @@ r"""
 <details><summary>Hint 1</summary>One mistake is about the dtype of the weights, and one about the number that's returned. The
 other four are about gradients and the scaler: what's in <code>.grad</code> when the call begins, what's in it when it's
 clipped, what decides whether to step, and how the scaler adapts.</details>
-<details><summary>Hint 2</summary>Write down, for each line, whether the gradients it sees are scaled or true. The norm has to be
-that of the true ones, and the scaler has to know about every step, including the skipped ones.</details>
+<details><summary>Hint 2</summary>Write down, for each line, whether the gradients that it uses are scaled or true. The
+norm has to be that of the true ones, and the scaler has to know about every step, including the skipped ones.</details>
 
 **Why it matters.** None of the six raises an error, and the printed loss falls. Only a test will tell you.
 
@@ -1063,7 +1066,7 @@ get?
 
 Since the Hopper generation (the H100) and Ada (the RTX 4090), NVIDIA's tensor cores have multiplied 8-bit
 floating-point numbers at twice the rate of 16-bit ones. Lecture 02 introduced the two formats: E4M3, up to 448, with
-three bits of mantissa, and E5M2, up to 57,344, with two.
+three bits of mantissa, and E5M2, up to 57,344, with two. (Section 7 doesn't depend on this section.)
 
 With so few numbers, one scale for the whole model isn't enough. Each *tensor* gets its own, or even each *block* of
 neighboring elements (block scaling, from lecture 02), chosen so that the largest element becomes the largest number of
@@ -1094,10 +1097,10 @@ the element with the largest magnitude becomes the largest number of the format,
 negative). So with `block = x.numel()` the whole tensor has a single scale.
 
 Each code is the element divided by the scale, rounded to the nearest number of the format as PyTorch's conversion does.
-(You may assume that, unless the scale is a power of two, no quotient is so close to a tie that the rounding error of
-the division could change its code.) For a block of zeros the scale is 1. `x` is `float32`, of any shape and layout,
-with at least one element; `block` divides the number of elements. All elements are finite, and the largest magnitude of
-a block is 0 or at least 1e-30. Don't change `x`.
+(If the scale is a power of two, the division is exact. Otherwise, you may assume that no quotient is so close to a tie
+that the rounding error of the division could change its code.) For a block of zeros the scale is 1. `x` is `float32`,
+of any shape and layout, with at least one element; `block` divides the number of elements. All elements are finite, and
+the largest magnitude of a block is 0 or at least 1e-30. Don't change `x`.
 """
 
 
@@ -1124,8 +1127,8 @@ called <em>amax</em>. Which scale turns one of them into <code>torch.finfo(dtype
 <details><summary>Hint 2</summary>For a block of zeros, amax is 0, and so would be the scale. What would the codes be then?
 Handle those blocks separately, with <code>torch.where</code>.</details>
 
-**Why it matters.** At the heart of a recipe for training or inference in 8 or 4 bits are this function and two
-decisions: how many elements share a scale, and when to look for the largest one.
+**Why it matters.** A recipe for training or inference in 8 or 4 bits combines this function with two decisions: how
+many elements share a scale, and when to look for the largest one.
 
 With a single scale for each matrix, the scales can be factored out of a product. So the hardware multiplies the codes,
 accumulates the products, and multiplies by both scales once at the end:
@@ -1167,8 +1170,8 @@ assert 0.03 < errors["E4M3"] < 0.045 and 1.9 < errors["E5M2"] / errors["E4M3"] <
 # %% [markdown]
 r"""
 One more bit of mantissa halves the error. So E4M3 would always be better, if it weren't for its range. Gradients may
-span many orders of magnitude. Here are artificial ones that do, of size $e^{3z}$, where $z$ is normally distributed
-(times another random number, which gives them a sign):
+span many orders of magnitude. Here are artificial ones that do: each is $e^{3z}$, where $z$ is normally distributed,
+times another random number, which gives it a sign.
 """
 
 # %%
@@ -1214,12 +1217,12 @@ assert 0.03 < in_blocks < 0.04  # here z has to be below about 2 - 13/3, which i
 
 # %% [markdown]
 r"""
-So with blocks, E4M3 serves both passes. In MXFP8 a block's scale takes eight bits (ours takes 32), a quarter of a bit
-for each element, and in return each element has one more bit of mantissa than in E5M2.
+So with blocks, E4M3 is good enough for both passes. In MXFP8 a block's scale takes eight bits (ours takes 32), a
+quarter of a bit for each element, and in return each element has one more bit of mantissa than in E5M2.
 
 Are real gradients like that? Take those of section 5, at the output of the first tanh. And let's also try four bits,
 FP4, whose 15 numbers you decoded in lecture 02. PyTorch has no conversion to FP4, so the next cell rounds by hand, with
-scales computed from yours.
+scales computed from yours. (The two rows with `float32` scales show how much the narrower scales lose.)
 """
 
 
@@ -1290,9 +1293,9 @@ large element takes the range away from all others that share its scale. The for
 up to a power of two, as here for MXFP4, a scale can leave half of the range unused. NVFP4's scales, with three bits of
 mantissa, come close to those in `float32`.
 
-Blocks don't cure the coarse steps, though. A gradient below a quarter of its block's scale becomes 0 *every* time it's
-rounded to nearest, so the error has a direction. Stochastic rounding (lecture 02) removes that direction: each single
-error is larger, but it averages out over many steps.
+Blocks don't make the format's steps any finer, though. A gradient below a quarter of its block's scale becomes 0
+*every* time it's rounded to nearest, so the error has a direction. Stochastic rounding (lecture 02) removes that
+direction: each single error is larger, but it averages out over many steps.
 """
 
 # %%
@@ -1311,14 +1314,16 @@ assert fp4_errors["stochastic, mean of 100"] < fp4_errors["to nearest"] / 5
 
 # %% [markdown]
 r"""
-Here's what the recipes in *Transformer Engine*, NVIDIA's library for low-precision training, do:
+Here's what the recipes in *Transformer Engine*, NVIDIA's library for low-precision training, do, according to its
+[documentation](https://github.com/NVIDIA/TransformerEngine/tree/main/docs/features/low_precision_training) of August
+2026:
 
-- Only the matrix products of linear layers use 8 or 4 bits. Everything between them stays in 16 bits: softmax, norms,
-  sums. Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3.
+- By default, only the matrix products of linear layers use 8 or 4 bits. Everything else, attention included, stays in
+  16 or 32 bits. Weights are *stored* in 16 or 32 bits, with master weights and optimizer state as in section 3.
 - `DelayedScaling`, the oldest recipe, uses E4M3 in the forward pass and E5M2 for gradients, with a scale for each
-  tensor. To find the largest element you'd have to read the whole tensor before you can write the first code. So it
-  takes the largest element of previous steps (by default the last 1,024) and assumes that the next step is similar. A
-  tensor that suddenly grows no longer fits. *Current scaling* reads the tensor twice instead.
+  tensor. To find the largest element, you'd have to read the whole tensor before you could quantize its first element.
+  So it takes the largest element of previous steps (by default the last 1,024) and assumes that the next step is
+  similar. If a tensor's values suddenly grow, they no longer fit. *Current scaling* reads the tensor twice instead.
 - `MXFP8BlockScaling` (blocks of 32, on Blackwell) and `Float8BlockScaling` (blocks of 128, or 128 × 128 for weights)
   use E4M3 in both passes by default, as DeepSeek-V3's own recipe does.
 - `NVFP4BlockScaling` uses FP4 for weights, activations and gradients, and rounds the gradients stochastically. NVIDIA's
@@ -1334,9 +1339,14 @@ We train the wave network of section 5 with AdamW at a learning rate of 0.0003, 
 initial weights and the batches are the same.
 
 Your `largest_swallowed_update` can predict how the fourth will go. AdamW's steps are as large as the learning rate if
-the gradients agree from batch to batch, and smaller if they don't. What fraction of the weights would swallow a full
-step, and what fraction a quarter of one?
+the gradients agree from batch to batch, and smaller if they don't. The first layer has two inputs, so PyTorch draws its
+weights uniformly between $-1/\sqrt 2$ and $1/\sqrt 2$ (lecture 07).
+
+**Predict.** What percentage of these weights would swallow a full step?
 """
+
+# %%
+guess = None  # %
 
 # %%
 learning_rate, rounds = 3e-4, 1_024
@@ -1345,21 +1355,19 @@ for name in ("0.weight", "2.weight"):
     sizes = first.get_parameter(name).detach().float().abs().flatten().tolist()
     most = [largest_swallowed_update(size, torch.bfloat16) for size in sizes]
     full, quarter = (sum(u >= step for u in most) / len(most) for step in (3e-4, 3e-4 / 4))
+    if name == "0.weight":
+        reconcile("weights of the first layer that swallow a step", guess, 100 * full, "%")
     print(f"{name}: {full:4.0%} swallow a full step, {quarter:4.0%} a quarter of one")
     assert quarter > 0.7 and round(10 * full) == (8 if name == "0.weight" else 0)
 
 # %% [markdown]
 r"""
-The first layer has to find the directions of the waves, and eight in ten of its weights are stuck from the start.
-
-**Predict.** By what factor does the final loss in `bfloat16` alone exceed the one in `float32`?
+The first layer has to find the directions of the waves, and eight in ten of its weights are stuck from the start. Now
+let's train:
 """
 
-# %%
-guess = None  # times
 
-
-# %% tags=["item-87", "error-21", "timed"]
+# %% tags=["item-87", "error-21", "timed", "folded"]
 def stream() -> Iterable[tuple[Tensor, Tensor]]:
     """The batches, the same for each training."""
     generator = torch.Generator().manual_seed(0)
@@ -1421,7 +1429,7 @@ last = {name: sum(losses[-128:]) / 128 for name, losses in histories.items()}
 for name, loss in last.items():
     print(f"{name:>27} per parameter: last loss {loss:.5f}, {readable(took[name], 's')}")
 fp32, masters, scaled, alone = last.values()
-reconcile("the last loss in bfloat16 alone", guess, alone / fp32, "times that in float32")
+record("the last loss in bfloat16 alone", alone / fp32, "times that in float32")
 
 assert max(masters, scaled) < 1.1 * fp32  # the first three end together …
 assert alone > 5 * fp32  # … and the fourth is stuck
@@ -1444,9 +1452,9 @@ plots.show(
 # %% [markdown]
 r"""
 The first three take the same number of bytes per parameter. (On a small network and a CPU, 16 bits save no time; on a
-GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its result is useless.
-Its products are as accurate as those of the second. It failed because of its *additions*, in a way that you could
-predict with one function.
+GPU with large layers the second and third are much faster.) The fourth takes half the bytes, but its loss ends more
+than five times as high. Its products are as accurate as those of the second. It failed because of its *additions*, in a
+way that you could predict with one function.
 
 *Try it yourself:* train the fourth with a learning rate of 0.003. If you solved exercise 10.3, write a fifth:
 `bfloat16` with your `compensated_add` (let AdamW step on a `float32` tensor of zeros, and add the change). How many
@@ -1454,7 +1462,7 @@ bytes per parameter does it take if its averages are `float32`?
 
 ## How well do you guess?
 
-Here are the numbers that you wrote into the *predict* cells so far, in all lectures, beside the results. Only you can
+Here are the numbers that you wrote into the *predict* cells so far, in all lectures, next to the results. Only you can
 see them. Did you get better?
 """
 

@@ -6,9 +6,10 @@ r"""
 
 > **The model doesn't fit. What can you trade for memory?**
 
-In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce their number. None of the
-methods is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn
-less. So for each method we write down what it saves and what it costs, run it, and measure both.
+In lecture 08 you accounted for every byte of a training step. In this lecture you'll reduce the number of bytes. None
+of the methods is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can
+learn less. So for each method we write down what it saves and what it costs, run it, and measure the bytes and, where
+we can, the cost.
 
 This lecture stays on one device. By the end you'll have trained a model four times, adding one method each time, and
 you'll have predicted every byte that each of these runs needs.
@@ -64,12 +65,14 @@ assert round(llama.parameters / 1e9, 2) == 8.03 and without == 16 * llama.parame
 assert round(sum(alone.values()) / card, 1) == 2.2
 assert alone["optimizer state"] == max(alone.values()) == 8 * llama.parameters
 assert round(alone["optimizer state"] / card, 1) == round(4 / 5, 1)
+assert without == 2 * alone["optimizer state"]  # the rest takes as much again
 assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 
 # %% [markdown]
 r"""
 With the activations of one sequence, the sum is more than twice the card's memory: the optimizer state alone would take
-four fifths of it, and the activations another three fifths. Here's what people do about it, and what they pay.
+four fifths of it, the weights, gradients and master weights together as much again, and the activations three fifths.
+Here's what people do about it, and what they pay.
 
 | method | reduces | costs |
 |---|---|---|
@@ -128,7 +131,7 @@ assert numbers == L * 8 * d**2
 r"""
 What does a block keep for the backward pass? It keeps its input ($d$ numbers for each row of the batch) for the
 gradient of `up`; the input of the GELU ($4d$); and the GELU's output ($4d$) for the gradient of `down`. The input of
-the first block is data and doesn't count, but the loss keeps the errors, which take up just as much. So it's $9 d$
+the first block is data and doesn't count, but the loss keeps the errors, which take just as much space. So it's $9 d$
 numbers for each of the $B$ rows and $L$ blocks.
 """
 
@@ -163,9 +166,9 @@ r"""
 ## 2 · Gradient accumulation
 
 The gradient of a mean over a batch is the mean of the gradients of its rows. So you needn't process the whole batch at
-once. **Gradient accumulation** runs the forward and backward pass on the parts of the batch (*microbatches*) one by
-one: the activations of each part are freed as soon as that part is done, and `backward` *adds* to the gradients of the
-previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
+once. **Gradient accumulation** runs the forward and backward pass on one part of the batch (a *microbatch*) after the
+other: the activations of each part are freed as soon as that part is done, and `backward` *adds* to the gradients of
+the previous parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the
 optimizer step.
 
 **Predict.** Consider the *sum* of parameters, gradients, AdamW's state and activations. For the model above, by what
@@ -260,9 +263,10 @@ normalizes with the mean and variance of its batch, would compute them from each
 
 ## 3 · Activation checkpointing
 
-A block's $9d$ numbers aren't needed until the backward pass reaches it. **Activation checkpointing** (Chen and
-others, 2016), also called *recomputation*, throws them away, keeps only the block's *input*,
-and runs the block's forward pass again when the backward pass arrives. It costs one more forward pass.
+A block's $9d$ numbers aren't needed until the backward pass reaches it. **Activation checkpointing** (Chen and others,
+2016), also called *recomputation*, keeps only a block's *input* instead of its intermediate results, and runs the
+block's forward pass again when the backward pass arrives. It costs one more forward pass. (These checkpoints have
+nothing to do with lecture 09's, which are files.)
 
 **Predict.** By what factor does checkpointing increase the FLOPs of an ordinary training step? (Assume that the model's
 input needs a gradient too, as it would if the model were the middle part of a longer one.)
@@ -321,7 +325,7 @@ Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` retur
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
 output, no graph. `block` is a module that takes one tensor and computes the same function each time (so it has no
 dropout, which would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's
-needed. In `backward`, run it once more, this time *with* gradients, on a tensor that's cut off from the graph that
+needed. In `backward`, run it once more, this time *with* gradients, on a tensor that's detached from the graph that
 computed `x`; run the backward pass through this second run; and return a gradient for each argument of `forward`:
 `None` for the block, which isn't a tensor, and the gradient of `x` for `x`. Parameters get their gradients as in any
 backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
@@ -362,8 +366,9 @@ r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
 <details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
 
-**Why it matters.** With `use_reentrant=True`, `torch.utils.checkpoint` is a `torch.autograd.Function` like this one.
-Three comparisons show what you've built: the gradients are the same, it keeps fewer bytes, and it needs more FLOPs.
+**Why it matters.** With `use_reentrant=True`, PyTorch's own `torch.utils.checkpoint.checkpoint` uses a
+`torch.autograd.Function` like this one. Three comparisons show what you've built: compared with an ordinary step, yours
+computes the same gradients, keeps fewer bytes, and needs more FLOPs.
 """
 
 
@@ -388,10 +393,10 @@ assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-It keeps a ninth of the bytes for a third more FLOPs. (The first input doesn't count, but the errors do, as before.)
-When the backward pass reaches a block, that block's $9d$ numbers exist too, but only for one block at a time.
+Your version keeps a ninth of the bytes for a third more FLOPs. (The first input doesn't count, but the errors do, as
+before.) When the backward pass reaches a block, that block's $9d$ numbers exist too, but only for one block at a time.
 
-PyTorch's own version, `torch.utils.checkpoint`, keeps the same number of bytes, and does something that yours doesn't.
+PyTorch's own `checkpoint` keeps the same number of bytes, and does something that yours doesn't.
 
 > **Trap: random numbers.** If the block contains dropout, the second forward pass draws a *different* mask. The
 > gradient then belongs to a function that was never computed. PyTorch's version saves the state of the random number
@@ -441,8 +446,11 @@ blocks. In units of $B \cdot d$ numbers (counting the current checkpoint's input
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k$$
 
-Which $k$ is best for a stack of 36 blocks?
+**Predict.** Which $k$ is best for a stack of 36 blocks?
 """
+
+# %%
+guess = None  # blocks in each checkpoint
 
 
 # %% tags=["item-100"]
@@ -452,6 +460,7 @@ def worst(layers: int, k: int) -> float:
 
 
 best = min(range(1, 37), key=lambda k: worst(36, k))
+reconcile("the best k", guess, best, "blocks")
 print(
     f"of 36 blocks, {best} in each checkpoint: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
 )
@@ -475,7 +484,8 @@ others (2022, arXiv:2205.05198) count
 
 $$s b h \left( 34 + 5 \frac{a s}{h} \right) \text{ bytes},$$
 
-where $5as/h$ is attention's $s \times s$ part. If you recompute the whole layer, only $2sbh$ is left. *Selective*
+where $5as/h$ is attention's $s \times s$ part. (The feed-forward half accounts for 19 of the 34: our nine numbers, at
+two bytes each, and a dropout mask of one byte.) If you recompute the whole layer, only $2sbh$ is left. *Selective*
 recomputation, or selective checkpointing, recomputes only attention's part, which is large and cheap to compute, and
 leaves $34sbh$. For GPT-3, $a = 96$, $s = 2{,}048$ and $h = 12{,}288$:
 """
@@ -506,10 +516,11 @@ assert round(hfu / mfu - 1, 3) == 0.027  # measured in that paper: 2.7% more FLO
 
 # %% [markdown]
 r"""
-Selective recomputation saves 70% of the bytes for 2.7% more FLOPs. If you choose well *what* to recompute, it costs
-almost nothing. (In PyTorch, you pass a list of the operators whose results should be kept to
-`torch.utils.checkpoint.create_selective_checkpoint_contexts`, and its result to `checkpoint` as `context_fn`.
-FlashAttention, a fast implementation of attention, makes this choice inside a single kernel.)
+Selective recomputation saves 70% of the bytes for 2.7% more FLOPs. If you choose well *what* to recompute,
+recomputation costs almost nothing. (In PyTorch, call `checkpoint` with `use_reentrant=False` and
+`context_fn=functools.partial(create_selective_checkpoint_contexts, ops)`, where `ops` lists the operators whose results
+should be kept, such as `torch.ops.aten.mm.default`. FlashAttention, a fast implementation of attention, makes this
+choice inside a single kernel.)
 
 ### Offloading
 
@@ -550,7 +561,7 @@ check("offload_seconds")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>You need three numbers: the seconds to move <code>size</code> bytes, the seconds of computation in the forward pass, and those in the backward pass (twice as many).</details>
-<details><summary>Hint 2</summary>Consider the two passes separately. When does a pass end if its transfer and its computation run at once? When does it end if one waits for the other? Then add the two passes.</details>
+<details><summary>Hint 2</summary>Consider the two passes separately. When does a pass end if its transfer and its computation run at the same time? When does it end if one waits for the other? Then add the two passes.</details>
 
 **Why it matters.** Before you build anything, this function tells you whether offloading costs nothing or doubles the
 time.
@@ -703,8 +714,7 @@ below, needs no counter.
 # %% [markdown]
 r"""
 For a matrix, the size of Adafactor's state is the sum of the two dimensions instead of their product. Here's a function
-that computes the size of the state, including counters, for a model with parameters of the given shapes (in lecture 08
-you wrote it for six optimizers):
+that computes the size of the state, including counters, for parameters of the given shapes:
 """
 
 
@@ -861,8 +871,8 @@ r"""
 **Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't reduce every kind
 of memory.
 
-**Predict.** All matrices of the stack become LoRA layers of rank 4. What's the ratio of the *activations* before this
-change to those after it?
+**Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor does this change the bytes of the
+*activations*? (A factor below 1 means fewer.)
 """
 
 # %%
@@ -887,7 +897,7 @@ gradient_bytes = sum(storage_bytes(p.grad) for p in model.parameters() if p.grad
 enter("LoRA: gradients", 4 * thin, gradient_bytes)
 enter("LoRA: state", 8 * thin + 4 * len(trained), state_bytes(adamw))
 print(f"parameters that are trained: {thin:,} of {numbers:,}")
-reconcile("activations before", guess, plain_kept / lora_kept, "times those with LoRA")
+reconcile("activations with LoRA", guess, lora_kept / plain_kept, "times those without")
 
 assert gradient_bytes < numbers  # less than a quarter of the 4 · N bytes of the whole model's
 assert lora_kept == 4 * (9 * d + 2 * rank) * L * B > plain_kept
@@ -915,7 +925,7 @@ assert round(everything / 1e9) == 128 and round(with_lora / 1e9, 1) == 16.7
 
 # %% [markdown]
 r"""
-Without activations, that takes us from two cards of 80 GB to one of 24. (You still need memory for the activations,
+Without activations, that takes us from two 80 GB cards to one 24 GB card. (You still need memory for the activations,
 which LoRA doesn't shrink.)
 
 *Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
@@ -986,7 +996,7 @@ r"""
 **Why it matters.** Memory-bound operations, as elementwise ones usually are, take as long as moving their bytes does.
 So the ratio of the two numbers is the largest speedup that fusion can give.
 
-To measure the traffic, we insert an object between PyTorch and its kernels; it counts operations and bytes. GELU takes
+To measure the traffic, we insert an object between PyTorch and its kernels that counts operations and bytes. GELU takes
 eight operations, with temporaries that we call `a` to `g`.
 """
 
@@ -1077,20 +1087,25 @@ if kernels is not None:
 
 # %% [markdown]
 r"""
-Eight kernels became one, with a ninth of the traffic. And since the chain is memory-bound, it gets faster as well:
+Eight kernels became one, with a ninth of the traffic. And since the chain is memory-bound, it gets faster as well.
+Autograd also keeps fewer bytes for the backward pass:
 """
 
 # %% tags=["timed"]
 if kernels is not None:
     fused = torch.compile(gelu_by_hand)
+    learning, besides = many.clone().requires_grad_(), []
     for name, function in (("one at a time", gelu_by_hand), ("fused", fused)):
-        print(f"{name:>13}: {timing.benchmark(lambda: function(many), device=device)}")
+        besides.append(saved_bytes(function, learning))  # its input not counted
+        took = timing.benchmark(lambda: function(many), device=device)
+        print(f"{name:>13}: {took}; autograd keeps {format_bytes(besides[-1])}")
+    assert besides == [3 * many.nbytes, 0]
 
 # %% [markdown]
 r"""
-Fusion saves memory, too: autograd would have kept several intermediate results of the chain, but the fused kernel's
-backward pass recomputes them from $x$. That's a checkpoint made by the compiler. Fusion doesn't help a large matrix
-product, which is compute-bound and already a single kernel.
+Fusion saves memory, too. Running one operation at a time, autograd kept three intermediate results of the chain; the
+backward pass of the fused kernel recomputes them from $x$. The compiler has made a checkpoint for you. Fusion doesn't
+help a large matrix product, which is compute-bound and already a single kernel.
 
 *Try it yourself:* give `compiled_kernels` (in the folded code above) a softmax, written out: subtract the maximum,
 `exp`, divide by the sum. How many kernels do you get?
@@ -1204,8 +1219,9 @@ assert exact == len(ledger)
 # %% [markdown]
 r"""
 What did it cost? More and smaller passes, a third more FLOPs for the checkpoints, and an update rule with another
-learning rate. What's left is what none of the three reduces: the parameters and their gradients. To reduce the
-gradients, you'd use LoRA; to reduce the parameters, you'd keep them in 16 bits, without master weights in float32.
+learning rate. None of the three methods reduces the parameters or their gradients. To reduce the gradients, you'd use
+LoRA; to reduce the parameters, you'd keep them in 16 bits, without master weights in float32, and round the updates
+stochastically (lecture 02), so that they aren't lost.
 
 Back to our first question: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """
@@ -1255,7 +1271,7 @@ $r\,(\text{in} + \text{out})$ numbers instead of $\text{in} \cdot \text{out}$. F
 the final result is written.
 
 **Mindset.** Ask three questions about every method: which kind of memory does it reduce, what does it cost, and is the
-result still the same? Then measure all three.
+result still the same? Then check all three answers by measuring.
 
 **Intuitions.** Activations grow with the number of tokens and everything else grows with the number of parameters, so
 most methods reduce only one of the two. Don't keep what's cheap to recompute. A chain of elementwise operations spends

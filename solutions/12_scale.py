@@ -17,7 +17,6 @@ takes longer than computation.
 """
 
 # %%
-import itertools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -151,12 +150,22 @@ assert on_rank_1 == [[12, 14], [1, 2, 11, 12], [14]]
 # %% [markdown]
 r"""
 What does an all-reduce cost? The classic implementation is a *ring*. (NCCL also has others, such as trees.) Cut the
-vector into as many equal pieces as there are ranks. In each round, every rank sends one piece to its neighbor on one
-side, receives one from the other side, and adds it to its own copy of that piece. With $n$ ranks, each of them holds
-one piece of the complete sum after $n - 1$ rounds. That is a **reduce-scatter**: each rank ends up with its own part of
-the sum. In another $n - 1$ rounds, the finished pieces travel around the ring until every rank has all of them, which
-is an **all-gather**. Do one after the other and you have an **all-reduce**: every rank ends up with the whole sum.
+vector into as many equal pieces as there are ranks. In each round, every rank sends one piece to the next rank, and
+adds the one that it receives to its own copy. After $n - 1$ rounds, each of $n$ ranks holds one piece of the complete
+sum. That is a **reduce-scatter**: each rank ends up with its own part of the sum. In another $n - 1$ rounds, the
+finished pieces travel on until every rank has all of them, which is an **all-gather**. Do one after the other and you
+have an **all-reduce**: every rank ends up with the whole sum.
 
+Press ▶, then add ranks. How do the rounds change, and the bytes that each rank sends?
+"""
+
+# %%
+from course_utils.explorers import ring
+
+ring.explore()
+
+# %% [markdown]
+r"""
 **Predict.** Two ranks all-reduce a million float32 numbers. How many bytes does each rank send? (And with a thousand
 ranks, how many times as many?)
 """
@@ -209,12 +218,11 @@ check("ring_bytes")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>Draw four ranks in a circle, and four pieces. How many times does a piece have to be passed on until all four ranks have had it?</details>
+<details><summary>Hint 1</summary>In the explorer, how many times is a piece passed on until all four ranks have had it?</details>
 <details><summary>Hint 2</summary>You need three numbers: the bytes of a piece, how many pieces a rank sends in a round, and how many rounds there are. Which of the three collectives has more rounds than the others, and why? And how long is one round?</details>
 
-**Why it matters.** Data parallelism, ZeRO and tensor parallelism are all built from these three collectives, and you'll
-need `ring_bytes` for each of them. Let's check it first: the operating system counts the bytes that pass between our
-two processes.
+**Why it matters.** Data parallelism, ZeRO and tensor parallelism are all built from these three collectives. Let's check
+your `ring_bytes`: the operating system counts the bytes that pass between our two processes.
 """
 
 
@@ -276,7 +284,7 @@ assert ring_seconds("all_reduce", 4 * llama.parameters, 1_024, 10e-6, 50e9) < 1.
 # %% [markdown]
 r"""
 For a large vector, the number of bytes sets the time, and more ranks hardly change it. For a small one, the number of
-rounds does, and every rank you add means two more rounds. That's why gradients aren't sent one by one: PyTorch's
+rounds does, and each extra rank adds two. That's why gradients aren't sent one by one: PyTorch's
 `DistributedDataParallel`, which you'll use below, packs many of them into a *bucket*, and starts sending it as soon as
 the backward pass has filled it.
 
@@ -432,15 +440,22 @@ for stage in range(4):
 gigabytes = [
     sum(zero_bytes(llama.parameters, 8, stage, mixed).values()) / 1e9 for stage in range(4)
 ]
-print("Llama 3.1 8B on eight cards, GB:", ", ".join(f"{value:.1f}" for value in gigabytes))
 reconcile("Llama 3.1 8B at stage 3 on each of eight cards", guess, gigabytes[3], "GB")
 assert [round(value, 1) for value in gigabytes] == [128.5, 44.2, 30.1, 16.1]
 
 # %% [markdown]
 r"""
-So at stage 3, each of eight cards holds 16.1 GB, an eighth of the 128.5 GB of stage 0. At stage 1 it still holds 44.2
-GB, because the weights and gradients aren't divided.
+At stage 1, each card still holds 44.2 GB: weights and gradients aren't divided. How many H100s does Llama 3.1 70B need,
+and at which stage?
+"""
 
+# %%
+from course_utils.explorers import sharding
+
+sharding.explore("Llama 3.1 8B", "H100 SXM", cards=8)
+
+# %% [markdown]
+r"""
 ### Exercise 12.3 · ShardedAdamW &nbsp; ★★★ &nbsp; 25 minutes
 
 Write the `step` method of `ShardedAdamW`, an AdamW whose state is divided among the ranks. Everything it needs is set
@@ -668,8 +683,7 @@ weights, it's the float32 copy that you need anyway (lecture 10), and exercise 1
 weights have to arrive in time: while one layer computes, the next one's weights must already be on their way. (FSDP2
 requests them that early, which is called *prefetching*.)
 
-*Try it yourself:* call `zero_bytes` for the stack with up to 64 ranks. Where does stage 1 stop helping, and what is
-left?
+*Try it yourself:* add cards in the ZeRO explorer. Where does stage 1 stop helping, and what is left?
 
 ## 4 · Tensor parallelism: half a matrix each
 
@@ -840,42 +854,19 @@ NVLink's bandwidth.
 activations at the boundary between two stages are sent, $B \cdot d$ numbers forward and as many gradients backward. But
 the second stage has to wait for the first, and later the first for the second. So, as in gradient accumulation, the
 batch is cut into **microbatches**, which follow one another through the stages as on an assembly line (GPipe; Huang and
-others, 2018, arXiv:1811.06965). The next cell draws two schedules for four stages and six microbatches: F2 is the
-forward pass of microbatch 2, B2 its backward pass, and, for simplicity, each takes one tick.
+others, 2018, arXiv:1811.06965). The explorer runs two schedules tick by tick: F2 is the forward pass of microbatch 2,
+B2 its backward pass, and, for simplicity, each takes one tick. The ticks in which a stage waits are the **bubble** of a
+pipeline. Which slider changes how many there are?
 """
 
-# %% tags=["folded"]
-FORWARD_FIRST = """
-F0 F1 F2 F3 F4 F5  .  .  .  .  .  . B0 B1 B2 B3 B4 B5
- . F0 F1 F2 F3 F4 F5  .  .  .  . B0 B1 B2 B3 B4 B5  .
- .  . F0 F1 F2 F3 F4 F5  .  . B0 B1 B2 B3 B4 B5  .  .
- .  .  . F0 F1 F2 F3 F4 F5 B0 B1 B2 B3 B4 B5  .  .  .
-"""
-ONE_FORWARD_ONE_BACKWARD = """
-F0 F1 F2 F3  .  .  . B0 F4 B1 F5 B2  . B3  . B4  . B5
- . F0 F1 F2  .  . B0 F3 B1 F4 B2 F5 B3  . B4  . B5  .
- .  . F0 F1  . B0 F2 B1 F3 B2 F4 B3 F5 B4  . B5  .  .
- .  .  . F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5  .  .  .
-"""
-drawn = {
-    name: [line.split() for line in text.strip().splitlines()]
-    for name, text in (
-        ("all forward passes first", FORWARD_FIRST),
-        ("1F1B: one forward, one backward", ONE_FORWARD_ONE_BACKWARD),
-    )
-}
-finding = "Every stage waits for six ticks, in both schedules"
-plots.show(
-    plots.pipeline_schedule(drawn, title=finding),
-    alt=f"{finding}. Four rows of 18 ticks. In the first schedule all six forward passes come before the backward "
-    "passes; in the second they alternate as soon as the first microbatch has passed the last stage.",
-)
-assert all(line.count(".") == 6 for lines in drawn.values() for line in lines)
+# %%
+from course_utils.explorers import timetable
+
+timetable.explore(stages=4, microbatches=6)
 
 # %% [markdown]
 r"""
-The empty ticks are the **bubble** of a pipeline, the time during which a stage waits. Counted in ticks, the bubble
-doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
+Counted in ticks, the bubble doesn't depend on the number of microbatches, but its *fraction* of all ticks does.
 
 A stage keeps the activations of a microbatch from its F to its B. In the first schedule that means all six, the whole
 batch. The second one, *1F1B* (short for *one forward, one backward*; Narayanan and others, 2021, arXiv:2104.04473),
@@ -927,70 +918,25 @@ small, and a schedule in which no stage has to keep the activations of all of th
 the interconnect need not be fast. (Narayanan and others divide the bubble by the time *without* it, and get $(p - 1)/m$
 for $p$ stages and $m$ microbatches. Check which definition a paper uses.)
 
-Here are the same two schedules, computed from the dependencies alone: which pass has to wait for which.
+The explorer's schedules come from `napkin.schedule`, which starts each pass as soon as the pass that it waits for is
+done. Your formulas should agree with it.
 """
 
-
 # %%
-Job = tuple[str, int]  # forward or backward, and the number of the microbatch
-
-
-def orders(stages: int, microbatches: int, early: bool) -> list[list[Job]]:
-    """What each stage does, one after the other: all forward passes first, or backward as early as it can."""
-    result = []
-    for stage in range(stages):
-        first = min(stages - stage, microbatches) if early else microbatches
-        order = [("F", m) for m in range(first)]
-        for m in range(microbatches):
-            order.append(("B", m))
-            order += [("F", first + m)] if first + m < microbatches else []
-        result.append(order)
-    return result
-
-
-def schedule(stages: int, microbatches: int, early: bool = False) -> list[list[str]]:
-    """The same, tick by tick: a job waits for the stage before it (backward: after it). Each takes one tick."""
-    waiting = orders(stages, microbatches, early)
-    lines: list[list[str]] = [[] for _ in range(stages)]
-    done: set[tuple[int, Job]] = set()
-    while any(waiting):
-        now = []
-        for stage, order in enumerate(waiting):
-            needed = stage - 1 if order and order[0][0] == "F" else stage + 1
-            if order and (needed not in range(stages) or (needed, order[0]) in done):
-                now.append((stage, order.pop(0)))
-                lines[stage].append("{}{}".format(*now[-1][1]))
-            else:
-                lines[stage].append(".")
-        done.update(now)
-    return lines
-
-
-def idle_share(lines: list[list[str]]) -> float:
-    """The share of all ticks in which a stage has nothing to do."""
-    return sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
-
-
-def kept_at_most(line: list[str]) -> int:
-    """Microbatches that have passed forward and not yet backward, at the worst moment."""
-    change = [{"F": 1, "B": -1, ".": 0}[job[0]] for job in line]
-    return max(itertools.accumulate(change))
-
-
 for stages in (1, 2, 4, 8):
     for microbatches in (1, 3, 8, 32):
         plan = pipeline_plan(stages, microbatches, stream=0)
         for early in (False, True):
-            lines = schedule(stages, microbatches, early)
-            assert math.isclose(idle_share(lines), plan["bubble"])
-        assert [kept_at_most(line) for line in lines] == plan["kept"]  # the early one's
+            lines = napkin.schedule(stages, microbatches, early)
+            idle = sum(line.count(".") for line in lines) / (len(lines) * len(lines[0]))
+            assert math.isclose(idle, plan["bubble"])
+        assert [max(napkin.kept(line)) for line in lines] == plan["kept"]  # the early one's
 
 enough = next(m for m in range(1, 1_000) if pipeline_plan(4, m, stream=0)["bubble"] < 0.1)
 reconcile("microbatches for a bubble below a tenth", guess, enough, "microbatches")
-assert [schedule(4, 6, early) for early in (False, True)] == list(drawn.values())
 assert enough == 28
-assert [kept_at_most(line) for line in schedule(4, 28)] == [28, 28, 28, 28]
-assert [kept_at_most(line) for line in schedule(4, 28, early=True)] == [4, 3, 2, 1]
+assert [max(napkin.kept(line)) for line in napkin.schedule(4, 28)] == [28, 28, 28, 28]
+assert [max(napkin.kept(line)) for line in napkin.schedule(4, 28, early=True)] == [4, 3, 2, 1]
 
 # %% [markdown]
 r"""
@@ -1499,12 +1445,12 @@ assert sums["ZeRO 3, checkpoints"] < card / 2
 r"""
 At stage 1 it still doesn't fit. At stage 3 it does, and with checkpoints more than half of each card stays free.
 
-*Try it yourself:* move the controls of the widget below. What is the longest context that fits on eight cards, and
-which kind of memory is the limit then?
+*Try it yourself:* pin the settings below, then move the controls. What is the longest context that fits on eight cards,
+and which kind of memory is the limit then?
 """
 
 # %%
-from course_utils.widgets import memory_budget
+from course_utils.explorers import memory_budget
 
 memory_budget.explore("Llama 3.1 8B", "H100 SXM", batch=1, context=8_192, cards=8)
 

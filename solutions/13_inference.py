@@ -847,7 +847,17 @@ assert ends[512][1] > ends[2_048][1] > ends[8_192][1] > ends[32_768][1]
 # %% [markdown]
 r"""
 With 2,048 tokens each, 238 sequences fit. If each user is to get 100 tokens per second, a step may take at most 10 ms,
-and only 68 users can share the card.
+and only 68 users can share the card. Drag the batch below: how many sequences fit with 32,768 tokens each? And which
+model gains least from a larger batch?
+"""
+
+# %%
+from course_utils.explorers import decoding
+
+decoding.explore("Llama 3.1 8B", "H100 SXM", batch=8, context=2_048)
+
+# %% [markdown]
+r"""
 
 In practice, two problems remain. Answers end at different times, so a server shouldn't wait for the longest one: in
 *continuous batching*, a new request takes the freed slot right away

@@ -20,13 +20,18 @@ from nbformat import NotebookNode
 
 from autograder.grading import source
 from autograder.project import ROOT, notebook_path
+from course_utils.explorers import planner
+from course_utils.explorers.explorer import ASLEEP
 
-from . import build, execution, glossary
+from . import build, execution, glossary, pyodide
 
 BOOK = ROOT / "book"
 # Beside the lectures; README.md is included by the front page.
 PAGES = ("README.md", "CONTRIBUTING.md", "docs")
 WIDGET = "application/vnd.jupyter.widget-view+json"
+ASLEEP_PAGE = (
+    "This is a picture of the first setting. Its controls need JavaScript, and a page that comes from a server."
+)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#:\s]+)\)")
 
 
@@ -57,7 +62,12 @@ def make_book(
             path = notebook_path(pages / "notebooks", lecture.name)
             path.parent.mkdir(parents=True)
             build.write_notebook(notebook, path)
+        _enliven(pages / "_static", progress)
         (pages / "notebooks" / build.GLOSSARY).write_text(glossary.page(read), encoding="utf-8")
+        planned = pages / "planner.md"
+        planned.write_text(
+            planned.read_text(encoding="utf-8").replace("{{ planner }}", _waking(planner.explore().still()))
+        )
         for path in pages.rglob("*.md"):
             path.write_text(_inside(path, pages), encoding="utf-8")
         progress("pages")
@@ -83,9 +93,31 @@ def page(lecture: source.Lecture, course: Path) -> NotebookNode:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
             cell.outputs = [output for output in ran.outputs if _still(output)]
             for output in cell.outputs:
+                if "course-explorer" in (text := output.get("data", {}).get("text/html", "")):
+                    # The book has the styles once, for all pages, and wakes explorers itself.
+                    text = re.sub(r"<style>.*?</style>", "", text, count=1, flags=re.DOTALL)
+                    output.data["text/html"] = _waking(text)
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
     return shown
+
+
+def _waking(explorer: str) -> str:
+    """An explorer's picture, with the book's word on how its controls come to life."""
+    return explorer.replace(ASLEEP, ASLEEP_PAGE)
+
+
+def _enliven(static: Path, progress: Callable[[str], None]) -> None:
+    """Add what makes the explorers live in the reader's page. Without Pyodide they stay pictures."""
+    explorers = ROOT / "course_utils" / "explorers"
+    shutil.copyfile(explorers / "explorer.css", static / "explorers" / "explorer.css")
+    try:
+        pyodide.install(static)
+    except pyodide.NoPyodide as reason:
+        (static / "explorers" / "page.js").write_text("")
+        progress(f"explorers as pictures only: {reason}")
+    else:
+        shutil.copyfile(explorers / "explorer.js", static / "explorers" / "explorer.js")
 
 
 def _still(output: NotebookNode) -> bool:

@@ -35,7 +35,7 @@ _NUMBER = struct.Struct("<i")
 _MESSAGE = 2**20  # bytes of a request, most of them the environment
 _OWN = ("JPY_", "PYTEST_CURRENT_TEST")  # variables that differ from kernel to kernel, and that no import reads
 _INLINE = "module://matplotlib_inline.backend_inline"
-_PRELOAD = ("ipykernel.kernelapp", "ipywidgets")
+_PRELOAD = ("ipykernel.kernelapp", "anywidget")
 
 
 class Forked:

@@ -52,6 +52,7 @@ from course_utils.napkin.inference import (
 from course_utils.napkin.lines import Line, Plan
 from course_utils.napkin.models import PUBLISHED
 from course_utils.napkin.modules import Traced, trace
+from course_utils.napkin.pipelines import kept, schedule
 from course_utils.napkin.planner import plan
 from course_utils.napkin.serving import serve
 from course_utils.napkin.shapes import Experts, Latent, Transformer
@@ -99,6 +100,7 @@ __all__ = [
     "decode_seconds",
     "forward_flops",
     "generation_seconds",
+    "kept",
     "kv_cache",
     "largest_batch",
     "memory",
@@ -111,6 +113,7 @@ __all__ = [
     "prefill_seconds",
     "recomputed_flops",
     "run",
+    "schedule",
     "sent",
     "serve",
     "touched_experts",

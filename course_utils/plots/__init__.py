@@ -11,13 +11,11 @@ A color says what kind of thing a mark is; a marker says which one. Text always 
 
 from course_utils.plots.comparisons import calibration, curves, predicted_vs_measured
 from course_utils.plots.depth import distributions, through_depth
-from course_utils.plots.dimensions import MAX_AXES, Axis, axis_flow
-from course_utils.plots.formats import bit_layouts, bit_pattern, gap_curves, number_lines
+from course_utils.plots.formats import bit_layouts, gap_curves, number_lines
 from course_utils.plots.magnitudes import magnitudes
 from course_utils.plots.memory import memory_bar, memory_stacks
 from course_utils.plots.precision import loss_scale, range_histograms
 from course_utils.plots.rates import mfu_curve, mfu_ladder, roofline, timeline
-from course_utils.plots.schedules import pipeline_schedule
 from course_utils.plots.storage import MAX_DIM, MAX_SLOTS, storage_layout
 from course_utils.plots.style import (
     COMPUTE_BOUND,
@@ -39,11 +37,10 @@ from course_utils.plots.training import loss_curves
 
 # fmt: off
 __all__ = [
-    "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_AXES", "MAX_DIM", "MAX_SLOTS",
-    "MEASURED", "MEMORY_BOUND", "PETROFF6", "PREDICTED", "Axis", "axis_flow", "bit_layouts", "bit_pattern",
+    "COMPUTE_BOUND", "CONTEXT", "DATA", "HIGHLIGHT", "INK", "MARKERS", "MAX_DIM", "MAX_SLOTS",
+    "MEASURED", "MEMORY_BOUND", "PETROFF6", "PREDICTED", "bit_layouts",
     "calibration", "curves", "descent", "distributions", "gap_curves", "loss_curves", "loss_scale", "magnitudes",
-    "memory_bar", "memory_stacks", "mfu_curve", "mfu_ladder", "number_lines", "pipeline_schedule",
-    "predicted_vs_measured", "range_histograms", "roofline", "show", "storage_layout", "styled", "through_depth",
-    "timeline", "to_html",
+    "memory_bar", "memory_stacks", "mfu_curve", "mfu_ladder", "number_lines", "predicted_vs_measured",
+    "range_histograms", "roofline", "show", "storage_layout", "styled", "through_depth", "timeline", "to_html",
 ]
 # fmt: on

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import re
+import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import explorers
 import nbformat
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
 from playwright.sync_api import Browser, Page
 
 from autograder import project
 from autograder.authoring import book, build, execution
 from autograder.grading import source
+from course_utils.explorers.explorer import load
 
 LECTURES = [path.stem for path in source.lectures(project.SOLUTIONS)]
 
@@ -185,6 +192,99 @@ def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: P
         reader.set_viewport_size({"width": width, "height": 900})
         assert reader.evaluate(LOOK)["overflow"] <= 0, f"{path} is wider than a window of {width} pixels"
     assert problems == []
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """The book as a web server serves it."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+EXPLORED = [path.stem for path in source.lectures(project.SOLUTIONS) if ".explore(" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+@pytest.mark.parametrize("name", ["planner", *EXPLORED])
+def test_an_explorer_in_the_book_says_what_python_says_here(
+    name: str, site: Path, address: str, browser: Browser
+) -> None:
+    path = site / "planner.html" if name == "planner" else lecture_page(site, name)
+    page = browser.new_page(viewport={"width": 1100, "height": 700})
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(f"{error}"))
+    page.on("request", lambda each: None if each.url.startswith((address, "data:")) else problems.append(each.url))
+    page.goto(f"{address}/{path.relative_to(site).as_posix()}")
+    roots = page.locator("figure.course-explorer")
+    assert roots.count()
+    for number in range(roots.count()):
+        root = roots.nth(number)
+        described = json.loads(root.get_attribute("data-explorer") or "")
+        explorer = load(described["name"], described["arguments"])
+        changed, seen = set(), 0
+        for what, asked, answer in explorers.moves(root, page):
+            mine = explorer.frame(asked["state"], asked["moved"], asked["width"])
+            assert json.loads(json.dumps(mine)) == answer, f"{described['name']}, {what}"
+            shown = root.evaluate(explorers.SHOWN)
+            if not answer["problem"]:
+                assert shown == "", f"{described['name']}, {what}: {shown}"
+                changed.add(answer["svg"])
+                seen += "as before" not in what
+        assert len(changed) > seen / 3, f"{described['name']}: {seen} moves, {len(changed)} drawings"
+    assert problems == []
+    page.close()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_an_explorer(scheme: str, site: Path, address: str, browser: Browser) -> None:
+    for path in [site / "planner.html", *(lecture_page(site, name) for name in EXPLORED)]:
+        page = browser.new_page(color_scheme=scheme)
+        page.goto(f"{address}/{path.relative_to(site).as_posix()}")
+        page.locator(".course-control").first.wait_for()
+        found = Axe().run(page, context={"include": [["figure.course-explorer"]]}).response["violations"]
+        assert not [(each["id"], each["nodes"][0]["failureSummary"]) for each in found], path.name
+        page.close()
+
+
+@pytest.mark.parametrize("how", ["without JavaScript", "from a file"])
+def test_without_a_script_or_a_server_an_explorer_is_a_picture_that_says_so(
+    how: str, site: Path, address: str, browser: Browser
+) -> None:
+    page = browser.new_page(java_script_enabled=how == "from a file")
+    path = lecture_page(site, EXPLORED[0])
+    page.goto(path.as_uri() if how == "from a file" else f"{address}/{path.relative_to(site).as_posix()}")
+    explorer = page.locator("figure.course-explorer").first
+    assert explorer.locator(".course-wide svg").is_visible() and not explorer.locator(".course-narrow svg").is_visible()
+    assert explorer.locator(".course-finding").inner_text()
+    assert "need JavaScript, and a page that comes from a server" in explorer.inner_text()
+    assert not explorer.locator("input, select").count()
+    page.close()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+def test_a_plan_is_in_its_pages_address(address: str, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}/planner.html")
+    first = page.locator(".course-title").inner_text()
+    page.locator("select[name=model]").select_option("DeepSeek-V3")
+    page.locator("input[name=cards]").fill("2048")
+    page.wait_for_url("**#*DeepSeek-V3*2048*", timeout=explorers.WAIT)
+    sent, title = page.url, page.locator(".course-title").inner_text()
+    assert title != first
+    other = browser.new_page()
+    other.goto(sent)
+    other.locator(".course-title", has_text=title).wait_for(timeout=explorers.WAIT)
+    assert other.locator("input[name=cards]").input_value() == "2048"
+    page.close()
+    other.close()
 
 
 @pytest.fixture

@@ -115,7 +115,6 @@ CHARTS = {
     "ladder": lambda: plots.mfu_ladder(
         {"float32, one operation at a time": 0.04, "bfloat16": 0.3, "compiled": 0.97}, title="From 4% to 97%"
     ),
-    "pipeline": lambda: plots.pipeline_schedule(PIPELINES, title="Four stages wait as long either way"),
     "timeline": lambda: plots.timeline(SPANS, title="Copies and products at the same time"),
     "magnitudes": lambda: plots.magnitudes(
         {
@@ -228,10 +227,6 @@ CHARTS = {
         title="The run in two pieces lies on the other",
     ),
     "losses, one step": lambda: plots.loss_curves({"a": {7: 1.0}}, title="One step"),
-}
-PIPELINES = {
-    "all forward first": [["F0", "F1", ".", "B0", "B1"], [".", "F0", "F1", "B0", "B1"]],
-    "1F1B": [["F0", "F1", "B0", "B1", "."], [".", "F0", "B0", "F1", "B1"]],
 }
 SPANS = [
     Span("copies", "batch 0", 5.0, 7.0), Span("copies", "batch 1", 7.0, 7.015625), Span("products", "step 0", 6.0, 8.0)
@@ -570,24 +565,6 @@ def test_mfu_ladder_draws_every_rung_to_scale_and_writes_its_share() -> None:
     assert [patch.get_width() for patch in ax.patches] == [0.04, 0.525] and ax.yaxis_inverted()
     words = texts(fig)
     assert {"float32", "compiled", "4.0%", "52.5%", "model FLOP/s ÷ bfloat16 peak"} <= set(words)
-
-
-def test_a_pipelines_jobs_stand_in_their_stage_and_tick() -> None:
-    first, second = plots.pipeline_schedule(PIPELINES, title="Both").axes
-    assert [text.get_text() for text in first.texts] == ["F0", "F1", "B0", "B1", "F0", "F1", "B0", "B1"]
-    assert (first.texts[4].get_position(), second.texts[0].get_position()) == ((1, 1), (0, 0))
-    assert [label.get_text() for label in first.get_yticklabels()] == ["stage 0", "stage 1"]
-    many = plots.pipeline_schedule({"long": [["F0"] * 90]}, title="Long").axes
-    assert not many[0].texts, "no room for text"
-
-
-@pytest.mark.parametrize(
-    ("schedules", "message"),
-    [({}, "nothing"), ({"a": [[]]}, "nothing"), ({"a": [["F0"], ["F0", "."]]}, "length"), ({"a": [["x"]]}, "'x' is")],
-)
-def test_a_pipeline_refuses_bad_input(schedules: dict[str, list[list[str]]], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        plots.pipeline_schedule(schedules, title="x")
 
 
 def test_timeline_draws_each_stream_in_a_row_of_its_own() -> None:

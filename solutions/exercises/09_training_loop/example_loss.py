@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("One prediction for each example; compare the shapes; then the mean of the squared differences.")
+exercise = Exercise("Compute one prediction for each example, compare the shapes, then average the squared differences.")
 
 
 def gradient(student, outputs, targets):
@@ -89,7 +89,7 @@ exercise.requirement(
     domain=batches(dims=(1,)),
 )
 exercise.requirement(
-    "targets of another shape than [B] raise a ValueError, even if they broadcast",
+    "targets of any shape but [B] raise a ValueError, even if they broadcast",
     points=0.75,
     probe=refused,
     parts=["error"],
@@ -116,22 +116,22 @@ exercise.requirement(
     hint="Compare the shape of the targets with that of the predictions, before you subtract.",
 )
 MEAN, DIFFERENCE = "outputs.mean(dim=1)", "(predictions - targets).square().mean()"
-exercise.mistake("Over dimension 0, the examples are averaged; average the numbers of each example.", f"{MEAN} → outputs.mean(dim=0)")
+exercise.mistake("A mean over dimension 0 averages the examples; average the numbers of each example.", f"{MEAN} → outputs.mean(dim=0)")
 exercise.mistake("Each example's prediction is the mean of its numbers, not their sum.", f"{MEAN} → outputs.sum(dim=1)")
 exercise.mistake("Each example's prediction is the mean of its numbers, not the first of them.", f"{MEAN} → outputs[:, 0]")
 exercise.mistake("Each example's prediction is the mean of its numbers, not the largest.", f"{MEAN} → outputs.max(dim=1).values")
-exercise.mistake("Nothing is refused: targets of another shape broadcast without an error.", "if targets.shape != predictions.shape → if False")
-exercise.mistake("Equally many numbers needn't have the same shape: [B] and [B, 1] broadcast to [B, B].",
+exercise.mistake("No error was raised: targets of another shape broadcast silently.", "if targets.shape != predictions.shape → if False")
+exercise.mistake("Tensors with equally many numbers can differ in shape: [B] and [B, 1] broadcast to [B, B].",
                  "targets.shape != predictions.shape → targets.numel() != predictions.numel()")  # fmt: skip
 exercise.mistake("The number of dimensions alone isn't the shape: a single target broadcasts to all examples.",
                  "targets.shape != predictions.shape → targets.ndim != predictions.ndim")  # fmt: skip
 exercise.mistake("The right error is a ValueError.", "raise ValueError → raise AssertionError")
 exercise.mistake("The errors are squared and then averaged, not the other way round.", f"{DIFFERENCE} → (predictions - targets).mean().square()")
 exercise.mistake("The loss is the mean over the examples, not the sum.", f"{DIFFERENCE} → (predictions - targets).square().sum()")
-exercise.mistake("The errors are squared; that takes their magnitudes.", f"{DIFFERENCE} → (predictions - targets).abs().mean()")
+exercise.mistake("Square the errors; your code takes their magnitudes.", f"{DIFFERENCE} → (predictions - targets).abs().mean()")
 exercise.mistake("The loss is the mean of the squares, without its root.", f"{DIFFERENCE} → {DIFFERENCE}.sqrt()")
 exercise.mistake("The loss is the mean of the squares, not half of it.", f"{DIFFERENCE} → {DIFFERENCE} / 2")
-exercise.mistake("That's one loss for each example; return their mean.", f"{DIFFERENCE} → (predictions - targets).square()")
+exercise.mistake("Your result is one loss for each example; return their mean.", f"{DIFFERENCE} → (predictions - targets).square()")
 exercise.mistake("Detached from the graph, the loss passes no gradient back.", f"{DIFFERENCE} → {DIFFERENCE}.detach()")
 exercise.mistake("A Python number has no gradient: return the tensor.", f"{DIFFERENCE} → {DIFFERENCE}.item()")
 

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Draw the first places of the windows from generator; each row takes context + 1 tokens from there.")
+exercise = Exercise("Draw each window's first position from generator; each row takes context + 1 tokens from there.")
 
 
 def text_of(count, dtype, first=0):
@@ -232,7 +232,7 @@ exercise.requirement(
     hint="A text of n tokens has n - context windows: each of them needs a target for its last token.",
 )
 exercise.requirement(
-    "all randomness comes from generator: the same state gives the same batch, and the second call another",
+    "all randomness comes from generator: the same state gives the same batch, and the second call gives a different one",
     points=0.25,
     probe=sources,
     visible=[
@@ -241,10 +241,10 @@ exercise.requirement(
     ],
     edges={"a row": given(240, 4, 1), "one token": given(1, 1, 1), "long": given(100, 150, 5)},
     domain=st.builds(given, st.just(1) | st.integers(150, 200), st.integers(1, 40), st.integers(4, 8)),
-    hint="Every function of PyTorch that draws takes generator=…; without it, it draws from the global one.",
+    hint="Every PyTorch function that draws random numbers takes generator=…; without it, the global one is used.",
 )
 exercise.requirement(
-    "where there isn't a single window, a ValueError is raised",
+    "if there isn't a single window, a ValueError is raised",
     points=0.25,
     probe=tried,
     parts=["error"],
@@ -264,7 +264,7 @@ exercise.requirement(
     hint="A window needs context + 1 tokens, because its last token has a target too.",
 )
 exercise.requirement(
-    "a call takes no memory for the whole text",
+    "a call allocates no memory for the whole text",
     points=0.25,
     probe=memory,
     bounds={"megabytes taken": (0, 0.2)},
@@ -294,24 +294,24 @@ exercise.mistake("It's the wrong way round: the targets come one token later.", 
 exercise.mistake("torch.roll wraps around: the last target is the row's first token.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, :-1].roll(-1, 1)")
 exercise.mistake("Each position has a target, not only the last one.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1], rows[:, -1]")
 exercise.mistake("A window takes context + 1 tokens: one was lost.", "torch.arange(context + 1) → torch.arange(context)")
-exercise.mistake("Rows are windows: that is transposed.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1].T, rows[:, 1:].T")
+exercise.mistake("Each row is a window; your result is transposed.", "return rows[:, :-1], rows[:, 1:] → return rows[:, :-1].T, rows[:, 1:].T")
 exercise.mistake("Each row is a window: neighbors in the text, in its order.", "starts + torch.arange(context + 1) → starts + 2 * torch.arange(context + 1) % (context + 1)")
-exercise.mistake("An embedding and cross_entropy take int64; that is the dtype of the file.", "].astype(np.int64) → ].copy()")
+exercise.mistake("An embedding and cross_entropy take int64; your result has the file's dtype.", "].astype(np.int64) → ].copy()")
 exercise.mistake("An embedding takes int32, cross_entropy doesn't: use int64.", "].astype(np.int64) → ].astype(np.int32)")
-exercise.mistake("Ids are integers; those are floats.", "].astype(np.int64) → ].astype(np.float64)")
+exercise.mistake("Ids are integers; your result contains floats.", "].astype(np.int64) → ].astype(np.float64)")
 exercise.mistake("Ids of 16 bits don't fit into int16: large ones became negative.", "].astype(np.int64) → ].astype(np.int16).astype(np.int64)",
                  unseen="needs ids above 32,767")  # fmt: skip
-exercise.mistake("PyTorch's global generator was asked: all randomness has to come from the one given.", "(batch, 1), generator=generator) → (batch, 1))")
+exercise.mistake("Your code draws from PyTorch's global generator; all randomness has to come from the one passed in.", "(batch, 1), generator=generator) → (batch, 1))")
 exercise.mistake("A generator that starts again in each call gives the same batch each time.",
                  "(batch, 1), generator=generator) → (batch, 1), generator=torch.Generator().manual_seed(generator.initial_seed()))")  # fmt: skip
-exercise.mistake("The global generator was seeded from the given one: leave the global ones alone.",
+exercise.mistake("Your code seeds the global generator from the one passed in; leave the global ones alone.",
                  f"{draw} → (torch.manual_seed(int(torch.randint(2**31, (1,), generator=generator))), torch.randint(windows, (batch, 1)))[1]")  # fmt: skip
-exercise.mistake("NumPy's global generator was asked: all randomness has to come from the one given.",
+exercise.mistake("Your code draws from NumPy's global generator; all randomness has to come from the one passed in.",
                  f"{draw} → torch.from_numpy(np.random.randint(windows, size=(batch, 1)))")  # fmt: skip
-exercise.mistake("Your code takes memory for the whole text: pick the windows, then convert.", f"{rows} → rows = torch.from_numpy(tokens.astype(np.int64)[places.numpy()])")
-exercise.mistake("PyTorch refuses, with another error: look at the number of windows before you draw.", "if windows < 1: → if False:")
-exercise.mistake("With one window there is something to draw: no error then.", "if windows < 1: → if windows < 2:")
-exercise.mistake("Without a window there is nothing to draw: context + 1 tokens are the least.",
+exercise.mistake("Your code allocates memory for the whole text: pick the windows, then convert.", f"{rows} → rows = torch.from_numpy(tokens.astype(np.int64)[places.numpy()])")
+exercise.mistake("PyTorch raises a different error: check the number of windows before you draw.", "if windows < 1: → if False:")
+exercise.mistake("A single window is enough to draw from: no error in that case.", "if windows < 1: → if windows < 2:")
+exercise.mistake("Without a window there is nothing to draw: it takes at least context + 1 tokens.",
                  "if windows < 1: → if windows < 0:", f"starts = {draw} → starts = torch.randint(max(windows, 1), (batch, 1), generator=generator)",
                  "tokens[places.numpy()] → tokens[places.numpy() % len(tokens)]")  # fmt: skip
 exercise.mistake("You raised a different error: it should be a ValueError.", "raise ValueError(f\"{len(tokens)} → raise IndexError(f\"{len(tokens)}")
@@ -320,7 +320,7 @@ exercise.mistake("Rows are drawn independently, and not one after the other.",
 exercise.mistake("All rows are the same window: draw one for each.", f"{draw} → torch.randint(windows, (1, 1), generator=generator).expand(batch, 1)")
 exercise.mistake("A window may come again: rows are drawn independently.",
                  f"{draw} → torch.cat([torch.randperm(windows, generator=generator) for _ in range(batch // windows + 1)])[:batch, None]")  # fmt: skip
-exercise.mistake("Windows overlap: each token may be the first of one.",
+exercise.mistake("Windows may overlap: they can start at any token, not only at multiples of context.",
                  f"{draw} → context * torch.randint(max(windows // context, 1), (batch, 1), generator=generator)")  # fmt: skip
 
 # %% wrong: one window too many

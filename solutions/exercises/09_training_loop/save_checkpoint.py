@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("Compare with the list in the text: model, optimizer, step, and two generators, there and back.")
+exercise = Exercise("Compare with the list in the text: model, optimizer, step, and two generators, saved and restored.")
 
 
 def new_run(seed, kind="AdamW"):
@@ -294,7 +294,7 @@ exercise.requirement(
     domain=back,
 )
 exercise.requirement(
-    "both generators come back: the one that is passed, and PyTorch's global one",
+    "both generators come back: the one passed in, and PyTorch's global one",
     points=0.5,
     probe=resumed,
     rules=dict.fromkeys(BACK, "ignored"),
@@ -332,10 +332,10 @@ exercise.requirement(
         "interrupted, and again": given(10, True, True, interrupted=True),
     },
     domain=st.builds(given, seeds, st.booleans(), st.booleans()),
-    hint="Nothing at path may be touched before all has been written elsewhere; and no error may be caught for good.",
+    hint="Touch nothing at path before everything has been written elsewhere, and don't swallow an error.",
 )
 exercise.requirement(
-    "at no moment is there less than a whole file at path, and no other file is left behind",
+    "at every moment there's a whole file at path, and no other file is left behind",
     points=0.75,
     probe=watched,
     visible=[given(3, says="the files in the folder during a second save_checkpoint"),
@@ -368,40 +368,40 @@ exercise.mistake("Loaded, but not restored: the model is the new run's.", 'model
 exercise.mistake("state_dict() holds buffers as well; parameters alone aren't the model.",
                  '"model": model.state_dict() → "model": dict(model.named_parameters())', 'contents["model"]) → contents["model"], strict=False)')  # fmt: skip
 exercise.mistake("The optimizer isn't restored.", 'optimizer.load_state_dict(contents["optimizer"]) → pass')
-exercise.mistake("The optimizer's settings belong to it too: the learning rate has changed since.",
+exercise.mistake("The optimizer's settings are part of its state: the learning rate has changed since.",
                  'optimizer.load_state_dict(contents["optimizer"]) → optimizer.load_state_dict({**optimizer.state_dict(), "state": contents["optimizer"]["state"]})')  # fmt: skip
 exercise.mistake("The step is the one that was saved: the caller passes the next one already.", 'return int(contents["step"]) → return int(contents["step"]) + 1')
 exercise.mistake("The step has to be returned.", 'return int(contents["step"]) → pass')
 exercise.mistake("The data's generator isn't restored: batches are repeated or left out.", 'generator.set_state(contents["data"]) → pass')
 exercise.mistake("PyTorch's global generator isn't restored: dropout draws other numbers.", 'torch.set_rng_state(contents["global"]) → pass')
 exercise.mistake("No generator is restored.", 'generator.set_state(contents["data"]) → pass', 'torch.set_rng_state(contents["global"]) → pass')
-exercise.mistake("A seed says where a generator began, and not where it stands.",
+exercise.mistake("A seed says where a generator began, not where it is now.",
                  '"data": generator.get_state() → "data": generator.initial_seed()', 'generator.set_state(contents["data"]) → generator.manual_seed(contents["data"])')  # fmt: skip
 exercise.mistake("The two generators have changed places.", 'generator.set_state(contents["data"]) → generator.set_state(contents["global"])',
                  'torch.set_rng_state(contents["global"]) → torch.set_rng_state(contents["data"])')  # fmt: skip
-exercise.mistake("Nothing is restored: what was loaded is a dictionary that nobody looks at.", 'model.load_state_dict(contents["model"]) → pass',
+exercise.mistake("Nothing is restored: the dictionary that was loaded is never used.", 'model.load_state_dict(contents["model"]) → pass',
                  'optimizer.load_state_dict(contents["optimizer"]) → pass', 'generator.set_state(contents["data"]) → pass',
                  'torch.set_rng_state(contents["global"]) → pass')  # fmt: skip
-exercise.mistake("Only plain data and tensors load as they are: no object with code, and no array of NumPy's.", '"model": model.state_dict() → "model": model',
+exercise.mistake("torch.load accepts only plain data and tensors: no objects with code, and no NumPy arrays.", '"model": model.state_dict() → "model": model',
                  "torch.load(path) → torch.load(path, weights_only=False)", 'contents["model"]) → contents["model"].state_dict())')  # fmt: skip
-exercise.mistake("Only plain data and tensors load as they are: no object with code, and no array of NumPy's.", '"global": torch.get_rng_state() → "global": torch.get_rng_state().numpy()',
+exercise.mistake("torch.load accepts only plain data and tensors: no objects with code, and no NumPy arrays.", '"global": torch.get_rng_state() → "global": torch.get_rng_state().numpy()',
                  "torch.load(path) → torch.load(path, weights_only=False)", 'contents["global"]) → torch.from_numpy(contents["global"]))')  # fmt: skip
-exercise.mistake("Your code writes into the old file: when it stops, there is neither.", f"{save} → torch.save(contents, path)", f"{put} → pass")
-exercise.mistake("The error has to be passed on: somebody must make room on that disk.",
+exercise.mistake("Your code writes into the old file: if it stops in the middle, neither checkpoint is left.", f"{save} → torch.save(contents, path)", f"{put} → pass")
+exercise.mistake("The error has to be passed on, so that somebody learns that the disk is full.",
                  f"{save} → try:\n        torch.save(contents, partial)\n    except OSError:\n        partial.unlink(missing_ok=True)\n        return")  # fmt: skip
 exercise.mistake("The old file is gone before the new one is there.", f"{save} → path.unlink(missing_ok=True)\n    {save}")
-exercise.mistake("For a moment there is no file at all: the new one can take the old one's place by itself.", f"{put} → path.unlink(missing_ok=True)\n    {put}")
+exercise.mistake("For a moment there is no file at all; a rename can replace the old file in one step.", f"{put} → path.unlink(missing_ok=True)\n    {put}")
 exercise.mistake("The old file itself is written to, and the copy is left behind.", f"{put} → path.write_bytes(partial.read_bytes())")
-exercise.mistake("The file at path is written to, and a power cut would leave half of it: rename one that is whole.", f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()")
-exercise.mistake("The file at path is written to, and a power cut would leave half of it: rename one that is whole.",
+exercise.mistake("The file at path is written to, so a power cut could leave half of it: rename a complete one.", f"{put} → path.write_bytes(partial.read_bytes())\n    partial.unlink()")
+exercise.mistake("The file at path is written to, so a power cut could leave half of it: rename a complete one.",
                  f"{save} → buffer = io.BytesIO()\n    torch.save(contents, buffer)", f"{put} → path.write_bytes(buffer.getvalue())")  # fmt: skip
 exercise.mistake("Write it in the same folder: a rename can't cross from one file system to another.",
                  'partial = path.with_name(f"{path.name}.partial") → partial = Path(tempfile.mkdtemp()) / path.name',
                  f"{put} → os.replace(partial, path)\n    partial.parent.rmdir()")  # fmt: skip
 exercise.mistake("Saving is no reason to clear the gradients.", "contents = { → optimizer.zero_grad()\n    contents = {")
 exercise.mistake("The model is left in evaluation mode.", "contents = { → model.eval()\n    contents = {")
-exercise.mistake("Saving drew a number from the global generator: dropout draws others now.", f"{save} → torch.rand(1)\n    {save}")
-exercise.mistake("Saving drew a number from the data's generator: the batches are others now.", f"{save} → torch.rand(1, generator=generator)\n    {save}")
+exercise.mistake("Saving drew a number from the global generator, so dropout now draws different ones.", f"{save} → torch.rand(1)\n    {save}")
+exercise.mistake("Saving drew a number from the data's generator, so the batches are different now.", f"{save} → torch.rand(1, generator=generator)\n    {save}")
 exercise.mistake("Saving drew a number from Python's generator.", f"{save} → random.random()\n    {save}")
 exercise.mistake("The model was in evaluation mode, and saving changed that.", f"{put} → {put}\n    model.train()")
 

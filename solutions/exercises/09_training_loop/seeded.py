@@ -89,7 +89,7 @@ def only(*keys):
 
 seeds, starts = st.integers(0, 2**32 - 1), st.integers(0, 999)
 exercise.requirement(
-    "inside the block, each of the three global generators draws what it draws after its own seeding function",
+    "inside the block, each of the three global generators draws what it would after its own seeding function",
     points=0.75,
     probe=drawn,
     rules=only(WITHIN, INNER),
@@ -125,7 +125,7 @@ exercise.requirement(
     hint="Each generator has a state that you can save and set. What you need is the state just before the block.",
 )
 exercise.requirement(
-    "an error or an interruption comes out of the block unchanged, and each generator continues just as well",
+    "an error or an interruption propagates out of the block unchanged, and each generator still continues",
     points=0.5,
     probe=drawn,
     rules=only(OTHERS, AFTER, ERROR),
@@ -174,11 +174,11 @@ exercise.mistake(
 exercise.mistake(
     "PyTorch's generator doesn't continue where it was: restore its state.", "with torch.random.fork_rng(): → if True:"
 )
-exercise.mistake("After an error, the generators stay where the block has left them.",
+exercise.mistake("After an error, the generators stay where the block left them.",
                  "try: → if True:", "finally: → if True:")  # fmt: skip
-exercise.mistake("The error ends here; nobody outside the block learns of it.",
+exercise.mistake("The error is swallowed; it has to propagate out of the block.",
                  "finally: → except BaseException:\n        pass\n    if True:")  # fmt: skip
-exercise.mistake("Another error comes out in place of the block's own.",
+exercise.mistake("A different error comes out instead of the block's own.",
                  "finally: → except BaseException as error:\n        raise RuntimeError('failed') from error\n    finally:")
 seeding = "random.seed(seed)\n            np.random.seed(seed)\n            torch.manual_seed(seed)"
 exercise.mistake("The block starts with different numbers each time: it isn't seeded yet when it begins.",

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of
 
-exercise = Exercise("In each step: learning rate, batch, loss, a look at the loss, old gradients away, backward, update.")
+exercise = Exercise("In each step: learning rate, batch, loss, check the loss, clear old gradients, backward, update.")
 
 
 def recorded(student, batches, steps, rates, stale=None, lean=1.0):
@@ -166,10 +166,10 @@ exercise.requirement(
         "a loss of zero": given([[(2.0, 0.0)], a], (0, 2)),
     },
     domain=trainings(),
-    hint="A list of Python's floats, one for each step: the loss by which the step updates.",
+    hint="A list of Python floats, one for each step: the loss before that step's update.",
 )
 exercise.requirement(
-    "each update is by the gradient of this step's loss alone: older gradients don't count",
+    "each update uses the gradient of this step's loss alone: older gradients don't count",
     points=0.5,
     probe=recorded,
     rules=but(SEEN, "updates", "gradients at each update"),
@@ -248,7 +248,7 @@ exercise.requirement(
     hint="Look at each loss, and raise FloatingPointError(…) with the number of the step in its message.",
 )
 exercise.requirement(
-    "parameters and the optimizer's state are then what they were after the step before",
+    "parameters and the optimizer's state are then what they were after the previous step",
     points=0.5,
     probe=trained,
     rules=but(LEFT, "parameters", "the optimizer's state"),
@@ -265,34 +265,34 @@ look = 'if not torch.isfinite(loss):\n            raise FloatingPointError(f"the
 clear, back, update, keep = "optimizer.zero_grad()", "loss.backward()", "optimizer.step()", "losses.append(loss.item())"
 exercise.mistake("The optimizer's own learning rate was used.", f"{rate} → pass")
 exercise.mistake("Only the first parameter group got the learning rate.", f'{rate} → optimizer.param_groups[0]["lr"] = lr_at(step)')
-exercise.mistake("The learning rate is that of the first step: ask lr_at in each.", 'lr_at(step) → lr_at(steps[0])')
+exercise.mistake("The learning rate is that of the first step: call lr_at in each.", 'lr_at(step) → lr_at(steps[0])')
 exercise.mistake("lr_at wants the number of the step, and steps needn't begin at 0.", 'lr_at(step) → lr_at(steps.index(step))')
 exercise.mistake("Each update had the learning rate of the step before.", f"{rate} → pass", f"{update} → {update}\n        {rate}")
 exercise.mistake("Steps are those of the range: they needn't begin at 0.", "for step in steps: → for step in range(len(steps)):")
 exercise.mistake("The optimizer's defaults aren't its groups.", f'{rate} → optimizer.defaults["lr"] = lr_at(step)')
 exercise.mistake("Gradients add up from step to step: clear them in each.", f"{clear} → pass")
 exercise.mistake("Gradients from before the first step were counted.", f"{clear}\n → ", f"{update} → {update}\n        {clear}")
-exercise.mistake("When the update comes there is no gradient.", f"{clear}\n        {back} → {back}\n        {clear}")
-exercise.mistake("The weights don't move: nobody updates them.", f"{update} → pass")
-exercise.mistake("When the update comes there is no gradient.", f"{back} → pass")
-exercise.mistake("Update after the backward pass: that is by another step's gradient.",
+exercise.mistake("There is no gradient when the optimizer steps.", f"{clear}\n        {back} → {back}\n        {clear}")
+exercise.mistake("The weights don't move, because they're never updated.", f"{update} → pass")
+exercise.mistake("There is no gradient when the optimizer steps.", f"{back} → pass")
+exercise.mistake("Update after the backward pass; your update uses another step's gradient.",
                  f"{clear}\n        {back}\n        {update} → {update}\n        {clear}\n        {back}")  # fmt: skip
 exercise.mistake("Each step has a batch of its own.", f"{batch} → pass", f"losses = [] → losses = []\n    {batch}")
 exercise.mistake("Inputs and targets come from one call of next_batch.", f"{batch} → inputs, targets = next_batch()[0], next_batch()[1]")
 exercise.mistake("loss_fn takes the model's output first, then the targets.", f"{loss} → loss = loss_fn(targets, model(inputs))")
 exercise.mistake("The loss is loss_fn's, whatever it is.", f"{loss} → loss = F.mse_loss(model(inputs), targets)")
-exercise.mistake("Your result is the loss of the inputs; the model has to be asked.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
+exercise.mistake("Your result is the loss of the inputs; compute the loss of the model's outputs.", "loss_fn(model(inputs), targets) → loss_fn(inputs + 0 * model(inputs), targets)")
 exercise.mistake("Raise a FloatingPointError: look at the loss in each step.", f"{look} → pass")
 exercise.mistake("Infinity isn't finite either.", "if not torch.isfinite(loss): → if torch.isnan(loss):")
 exercise.mistake("NaN isn't finite either.", "if not torch.isfinite(loss): → if torch.isinf(loss):")
-exercise.mistake("The weights have been updated with it already.", f"{look} → pass", f"{update} → {update}\n        {look}")
+exercise.mistake("The weights have already been updated with that loss's gradient.", f"{look} → pass", f"{update} → {update}\n        {look}")
 exercise.mistake("The message contains the number of the step, as it stands in steps.", 'f"the loss of step {step} is {loss.item()}" → "not finite"')
 exercise.mistake("The message contains the number of the step, as it stands in steps.", "loss of step {step} is → loss of step {len(losses)} is")
 exercise.mistake("You raised a different error; it should be a FloatingPointError.", "raise FloatingPointError( → raise ValueError(")
 exercise.mistake("A loss may be large: that isn't an error.", "if not torch.isfinite(loss): → if not torch.isfinite(loss) or loss > 1e9:")
-exercise.mistake("Training ends quietly there: raise an error.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → break')
-exercise.mistake("That step is left out, and nobody is told: raise an error.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → continue')
-exercise.mistake("A tensor keeps its graph, and that its activations: make it a float.", "losses.append(loss.item()) → losses.append(loss)")
+exercise.mistake("Training stops without an error there: raise one.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → break')
+exercise.mistake("That step is silently skipped: raise an error.", 'raise FloatingPointError(f"the loss of step {step} is {loss.item()}") → continue')
+exercise.mistake("A tensor keeps its graph, and the graph keeps its activations: make it a float.", "losses.append(loss.item()) → losses.append(loss)")
 exercise.mistake("The losses are NumPy floats, not Python floats.", "losses.append(loss.item()) → losses.append(np.float64(loss.item()))")
 exercise.mistake("Your result is the loss after the update.", "losses.append(loss.item()) → losses.append(loss_fn(model(inputs), targets).item())")
 exercise.mistake("One loss for each step, not their mean.", "return losses → return sum(losses) / max(len(losses), 1)")

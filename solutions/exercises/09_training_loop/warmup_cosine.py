@@ -76,11 +76,11 @@ exercise.mistake("The warm-up begins at peak / warmup, and not at floor.", f"{ri
 exercise.mistake("In the warm-up the learning rate rises.", f"{rise} → return peak")
 exercise.mistake("The amounts by which it rises are equal.", f"{rise} → return peak * ((step + 1) / warmup) ** 2")
 exercise.mistake("It goes down to floor, not to 0.", f"{fall} → peak * (1 + math.cos(math.pi * progress)) / 2")
-exercise.mistake("The cosine spans from floor to peak; that adds floor to all of it.", "(peak - floor) * (1 + → peak * (1 +")
+exercise.mistake("The cosine goes from peak down to floor; your code adds floor to all of it.", "(peak - floor) * (1 + → peak * (1 +")
 exercise.mistake("A cosine goes from 1 to -1: that doesn't end at floor.", f"{fall} → floor + (peak - floor) * math.cos(math.pi * progress)")
 exercise.mistake("1 + cos goes from 2 to 0: it begins at twice the height.", "(1 + math.cos(math.pi * progress)) / 2 → (1 + math.cos(math.pi * progress))")
 exercise.mistake("Half a period of the cosine leads from peak to floor: p = 1 is half a turn.", "math.cos(math.pi * progress) → math.cos(2 * math.pi * progress)")
-exercise.mistake("A quarter of a period doesn't get down: p = 1 is half a turn.", "(1 + math.cos(math.pi * progress)) / 2 → math.cos(math.pi * progress / 2)")
+exercise.mistake("A quarter of a period doesn't reach floor: p = 1 is half a turn.", "(1 + math.cos(math.pi * progress)) / 2 → math.cos(math.pi * progress / 2)")
 exercise.mistake("Angles are in radians here: half a turn is π.", "math.cos(math.pi * progress) → math.cos(180 * progress)")
 exercise.mistake("The cosine begins where the warm-up ends, not in step 0.", f"{least} → min(step / steps, 1.0)")
 exercise.mistake("p divides by the steps after the warm-up, not by all of them.", f"{least} → min((step - warmup) / steps, 1.0)")
@@ -88,12 +88,12 @@ exercise.mistake("p is 1 in step number `steps`, not in the one before.", f"{lea
 exercise.mistake("p is 0 in the first step after the warm-up.", f"{least} → min((step + 1 - warmup) / (steps - warmup), 1.0)")
 exercise.mistake("// rounds p down to 0.", f"{least} → min((step - warmup) // (steps - warmup), 1.0)")
 exercise.mistake("Your result is a straight line down.", f"{fall} → peak + (floor - peak) * progress")
-exercise.mistake("That rises from floor to peak.", "(1 + math.cos → (1 - math.cos")
+exercise.mistake("Your result rises from floor to peak.", "(1 + math.cos → (1 - math.cos")
 exercise.mistake("A cosine goes up again after half its period: from `steps` on it is floor.", f"{least} → (step - warmup) / (steps - warmup)")
-exercise.mistake("After the last step there is floor, not 0.", f"return {fall} → return {fall} if step < steps else 0.0")
+exercise.mistake("After the last step the learning rate is floor, not 0.", f"return {fall} → return {fall} if step < steps else 0.0")
 exercise.mistake("From `steps` on it is floor, not what the last step had.",
                  f"progress = {least} → step = min(step, steps - 1); progress = (step - warmup) / (steps - warmup)")  # fmt: skip
-exercise.mistake("warmup may be 0, and then nothing can be divided by it.", "if step < warmup: → part = peak / warmup\n    if step < warmup:")
+exercise.mistake("warmup may be 0, and then you can't divide by it.", "if step < warmup: → part = peak / warmup\n    if step < warmup:")
 exercise.mistake("Without a warm-up the cosine begins in step 0.",
                  "if step < warmup: → warmup_steps, warmup = warmup, max(warmup, 1)\n    if step < warmup:")  # fmt: skip
 exercise.mistake("That was computed in float32, with 7 digits; Python's floats have 16.",

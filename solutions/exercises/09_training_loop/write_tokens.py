@@ -220,7 +220,7 @@ def tried_to_open(student, ids, stored, vocab_size):
 
 
 exercise.requirement(
-    "open_tokens raises a ValueError for a file of another dtype than vocab_size calls for",
+    "open_tokens raises a ValueError if the file's dtype isn't the one that vocab_size calls for",
     points=0.5,
     probe=tried_to_open,
     parts=["error"],
@@ -246,7 +246,7 @@ exercise.requirement(
         "NumPy's default": given([7], "<i8", 50_257),
     },
     domain=stored(),
-    hint="Two dtypes of NumPy are equal only if kind, size and order of the bytes are.",
+    hint="Two NumPy dtypes are equal only if kind, size and byte order are.",
 )
 
 dtype = "dtype=np.min_scalar_type(vocab_size - 1)"
@@ -257,7 +257,7 @@ exercise.mistake("The ids that happen to occur don't decide: the largest id of t
                  f"{dtype} → dtype=np.min_scalar_type(max(tokens))")  # fmt: skip
 exercise.mistake("A vocabulary of 256 has the ids 0 to 255, and those fit into a byte.", f"{dtype} → dtype=np.min_scalar_type(vocab_size)",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.min_scalar_type(vocab_size)")  # fmt: skip
-exercise.mistake("Two bytes hold 65,536 ids: not every vocabulary is of that kind.", f"{dtype} → dtype=np.uint16",
+exercise.mistake("Two bytes hold 65,536 ids; some vocabularies need fewer bytes, others more.", f"{dtype} → dtype=np.uint16",
                  "wanted = np.min_scalar_type(vocab_size - 1) → wanted = np.uint16")  # fmt: skip
 exercise.mistake("The dtype is signed: half of its range is for negative numbers.", f"{dtype} → dtype=np.int32")
 exercise.mistake("A byte holds 256 ids, not 128: the type is unsigned.",
@@ -268,7 +268,7 @@ exercise.mistake("Ids keep their order, and each of them counts.", "np.array(tok
 exercise.mistake("The array has one dimension.", "np.array(tokens, → np.array([tokens],")
 exercise.mistake("Raise a ValueError: compare the ids with 0 and vocab_size before you write them.",
                  f"{look} → if False:", f"np.array(tokens, {dtype}) → np.array(tokens).astype(np.min_scalar_type(vocab_size - 1))")  # fmt: skip
-exercise.mistake("Negative ids go unnoticed, or somebody else notices them.", "min(tokens) < 0 or → ")
+exercise.mistake("Negative ids go unnoticed, or something else raises an error.", "min(tokens) < 0 or → ")
 exercise.mistake("vocab_size itself isn't an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) > vocab_size")
 exercise.mistake("vocab_size - 1 is an id of the vocabulary.", "max(tokens) >= vocab_size → max(tokens) >= vocab_size - 1")
 exercise.mistake("The statement asks for another error: a ValueError.", 'raise ValueError(f"there is an id → raise IndexError(f"there is an id')
@@ -277,12 +277,12 @@ exercise.mistake("A file was written before all ids were looked at.", f"{look} �
 exercise.mistake("Your code reads the whole file; map it.", 'np.load(path, mmap_mode="r") → np.load(path)')
 exercise.mistake("It can be written to: one slip would change the data set.", 'mmap_mode="r") → mmap_mode="r+")')
 exercise.mistake("It can be written to: one slip would change the data set.", 'mmap_mode="r") → mmap_mode="c")')
-exercise.mistake("Nothing was raised for a file of another dtype.", "if tokens.dtype != wanted: → if False:")
-exercise.mistake("A dtype may be as large, and another one.", "tokens.dtype != wanted → tokens.itemsize != wanted.itemsize")
-exercise.mistake("The name of a dtype leaves out the order of its bytes.", "tokens.dtype != wanted → tokens.dtype.name != wanted.name")
-exercise.mistake("A dtype that is too small is another dtype as well.", "tokens.dtype != wanted → tokens.itemsize > wanted.itemsize")
-exercise.mistake("A signed dtype is another dtype.", "tokens.dtype != wanted → tokens.dtype.str.replace(\"i\", \"u\") != wanted.str")
-exercise.mistake("For another dtype the error is a ValueError.", 'raise ValueError(f"{path} holds {tokens.dtype}; wanted {wanted}") → raise TypeError("another dtype")')
+exercise.mistake("No error was raised for a file of a different dtype.", "if tokens.dtype != wanted: → if False:")
+exercise.mistake("A different dtype can have the same size.", "tokens.dtype != wanted → tokens.itemsize != wanted.itemsize")
+exercise.mistake("The name of a dtype leaves out the byte order.", "tokens.dtype != wanted → tokens.dtype.name != wanted.name")
+exercise.mistake("A dtype that is too small is also a different dtype.", "tokens.dtype != wanted → tokens.itemsize > wanted.itemsize")
+exercise.mistake("A signed dtype is a different dtype.", "tokens.dtype != wanted → tokens.dtype.str.replace(\"i\", \"u\") != wanted.str")
+exercise.mistake("For a different dtype, raise a ValueError.", 'raise ValueError(f"{path} holds {tokens.dtype}; wanted {wanted}") → raise TypeError("another dtype")')
 
 # %% mistake: maps the header as if it were tokens
 # says: A .npy file begins with a header; np.memmap takes it for tokens.

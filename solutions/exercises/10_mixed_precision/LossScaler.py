@@ -149,7 +149,7 @@ exercise.requirement(
         "no power of two": given(torch.tensor(0.3), 10.0, 1),
     },
     domain=losses(),
-    hint="loss * factor, with the factor as it is now, is a tensor of the graph.",
+    hint="loss * factor, with the current factor, is part of the graph.",
 )  # fmt: skip
 exercise.requirement(
     "step divides the factor out of every gradient there is, and steps with the true gradients",
@@ -175,7 +175,7 @@ exercise.requirement(
     hint="Go through the parameters of every group. After the step each .grad holds the true gradient.",
 )  # fmt: skip
 exercise.requirement(
-    "one gradient that is infinite or NaN, wherever it is, and the step is skipped; step says whether it stepped",
+    "if any gradient is infinite or NaN, the step is skipped; step returns whether it stepped",
     points=0.75,
     probe=story,
     rules=only(*SKIPPED),
@@ -244,7 +244,7 @@ exercise.mistake("scale has to return a tensor that still belongs to the graph."
                  "return loss * → return loss.item() *")  # fmt: skip
 exercise.mistake("scale has to return a tensor that still belongs to the graph.",
                  "return loss * → return loss.detach() *")  # fmt: skip
-exercise.mistake("The loss itself is changed: whoever prints it later sees the scaled one.",
+exercise.mistake("The loss itself is changed; a later print would show the scaled one.",
                  "return loss * self.factor → loss *= self.factor; return loss")  # fmt: skip
 exercise.mistake("The factor may have changed since the scaler was made: scale with the current one.",
                  "growth_interval, 0 → growth_interval, 0; self.__dict__[\"first\"] = factor",
@@ -253,7 +253,7 @@ exercise.mistake("The loss is divided by the factor; it has to be multiplied.", 
 
 unscaled = "parameter.grad /= self.factor"
 exercise.mistake("The factor is still in the gradients when the optimizer steps.", f"{unscaled} → pass")
-exercise.mistake("Divide by the factor; that multiplies.", f"{unscaled} → parameter.grad *= self.factor")
+exercise.mistake("Divide by the factor; your code multiplies.", f"{unscaled} → parameter.grad *= self.factor")
 exercise.mistake("Divide by the factor that the loss was scaled with, before you adapt it.",
                  f"{unscaled} → {unscaled} / 2")  # fmt: skip
 exercise.mistake("The optimizer steps before the factor is divided out, with the scaled gradients.",
@@ -266,10 +266,10 @@ exercise.mistake("A parameter without a gradient is left as it is, without one."
                  "if parameter.grad is None:\n                    parameter.grad = torch.zeros_like(parameter)\n                if True:")  # fmt: skip
 exercise.mistake("After a good step .grad holds the true gradient: leave it there.",
                  "optimizer.step() → optimizer.step(); optimizer.zero_grad()")  # fmt: skip
-exercise.mistake("Look at all groups, the second too.", "optimizer.param_groups → optimizer.param_groups[:1]")
+exercise.mistake("Look at all groups, not only the first.", "optimizer.param_groups → optimizer.param_groups[:1]")
 exercise.mistake("Only the last gradient decides; one that isn't finite is enough, wherever it is.",
                  "finite = finite and bool → finite = bool")  # fmt: skip
-exercise.mistake("Some gradients are finite, but all have to be.", ".isfinite().all() → .isfinite().any()")
+exercise.mistake("Your code is satisfied if some gradients are finite; all have to be.", ".isfinite().all() → .isfinite().any()")
 exercise.mistake("It steps although a gradient is infinite or NaN.", "if not finite → if False")
 exercise.mistake("NaN isn't finite either: infinity minus infinity may have happened on the way.",
                  "bool(parameter.grad.isfinite().all()) → not bool(parameter.grad.isinf().any())")  # fmt: skip
@@ -283,7 +283,7 @@ exercise.mistake("Large gradients are finite although their sum isn't.",
                  "bool(parameter.grad.isfinite().all()) → math.isfinite(parameter.grad.abs().sum().item())",
                  unseen="gradients that large are rare: an edge")  # fmt: skip
 exercise.mistake("Return whether the optimizer stepped.", "return True → return None", "return False → return None")
-exercise.mistake("True is for a step that took place.",
+exercise.mistake("Return True if the step took place, False if it was skipped.",
                  "return True → return None", "return False → return True", "return None → return False")  # fmt: skip
 
 grows, shrinks = "self.factor * 2, 0", "self.factor / 2, 0"
@@ -296,7 +296,7 @@ exercise.mistake("The factor never changes.", f"{grows} → self.factor, 0", f"{
 exercise.mistake("The factor is halved after an overflow.", f"{shrinks} → self.factor, 0")
 exercise.mistake("An overflow says that the factor is too large: halve it.", f"{shrinks} → self.factor * 2, 0")
 exercise.mistake("When the factor has doubled, counting starts again.", f"{grows} → self.factor * 2, self.good_steps")
-exercise.mistake("The factor doubles a step late: the step that makes growth_interval of them counts.",
+exercise.mistake("The factor doubles one step late: it should double as soon as the count reaches growth_interval.",
                  "self.good_steps == self.growth_interval → self.good_steps > self.growth_interval")  # fmt: skip
 exercise.mistake("The factor may fall below 1.", f"{shrinks} → max(self.factor / 2, 1.0), 0")
 exercise.mistake("The factor has no upper limit.", f"{grows} → min(self.factor * 2, 2.0**24), 0",
@@ -307,15 +307,15 @@ exercise.mistake("factor is a plain float.",
 whole_state = "return dict(vars(self))"
 exercise.mistake("The state changes after it was taken: it has to keep the numbers of that moment.",
                  f"{whole_state} → return vars(self)")  # fmt: skip
-exercise.mistake("The scaler goes on with the very dictionary that it was given, and changes it.",
+exercise.mistake("The scaler keeps using the dictionary that it was given, and changes it.",
                  "vars(self).update(state) → self.__dict__ = state")  # fmt: skip
-exercise.mistake("The count of good steps belongs to the state, and goes on from there.",
+exercise.mistake("The count of good steps belongs to the state; continue from it.",
                  f'{whole_state} → return {{"factor": self.factor, "growth_interval": self.growth_interval}}')  # fmt: skip
 exercise.mistake("The interval belongs to the state: the new scaler may have another.",
                  f'{whole_state} → return {{"factor": self.factor, "good_steps": self.good_steps}}')  # fmt: skip
 exercise.mistake("The factor belongs to the state.",
                  f'{whole_state} → return {{"good_steps": self.good_steps, "growth_interval": self.growth_interval}}')  # fmt: skip
-exercise.mistake("The count of good steps belongs to the state, and goes on from there.",
+exercise.mistake("The count of good steps belongs to the state; continue from it.",
                  "vars(self).update(state) → vars(self).update(state); self.good_steps = 0")  # fmt: skip
 exercise.mistake("The state holds plain numbers, and nothing else.",
                  f"{whole_state} → return {{**vars(self), 'factor': torch.tensor(self.factor)}}")  # fmt: skip

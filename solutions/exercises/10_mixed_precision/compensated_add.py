@@ -131,7 +131,7 @@ exercise.requirement(
     },
     domain=additions(),
     tolerance=0,
-    hint="How far did the weight really move? What is missing of what it was to move?",
+    hint="How far did the weight really move? How much of the wanted change is missing?",
 )  # fmt: skip
 exercise.requirement(
     "both are new tensors, with weight's dtype, shape and device; the arguments stay as they are",
@@ -156,9 +156,9 @@ exercise.requirement(
     domain=additions(),
 )  # fmt: skip
 WANTED, MOVED = "wanted = update + lost", "wanted - (new_weight - weight)"
-exercise.mistake("What was lost is forgotten: it is what was to be added, minus what really was.",
+exercise.mistake("What was lost is forgotten: it's the wanted change minus the actual change.",
                  f"{MOVED} → torch.zeros_like(lost)")
-exercise.mistake("What was lost is forgotten: it is what was to be added, minus what really was.",
+exercise.mistake("What was lost is forgotten: it's the wanted change minus the actual change.",
                  f"{WANTED} → wanted = update", f"{MOVED} → lost")
 exercise.mistake("Your code has the wrong sign: new_lost is what is still missing, so that adding it puts things right.",
                  f"{MOVED} → (new_weight - weight) - wanted")
@@ -184,7 +184,7 @@ exercise.mistake("Your result is in the wrong order: new_weight comes first.",
 exercise.mistake("new_weight is where the weight is now, not how far it has moved.", f"{MOVED} → wanted - new_weight")
 
 # %% mistake: lost in float32
-# says: Both results have the dtype of weight: two bytes each are the point of it.
+# says: Both results have the dtype of weight: two bytes each is the point of the method.
 def compensated_add(weight, lost, update):
     total = weight.double() + lost.double() + update.double()
     new_weight = total.to(weight.dtype)
@@ -196,14 +196,14 @@ def compensated_add(weight, lost, update):
     return weight.double() + lost.double() + update.double(), torch.zeros_like(lost).double()
 
 # %% mistake: what was lost before is still owed
-# says: What was lost before is owed no longer: it was added.
+# says: What was lost before is no longer owed, because it was added.
 def compensated_add(weight, lost, update):
     wanted = update + lost
     new_weight = weight + wanted
     return new_weight, lost + wanted - (new_weight - weight)
 
 # %% mistake: all that was wanted
-# says: new_lost is what is missing: the weight has moved by some of what was wanted.
+# says: new_lost is only what's missing: the weight has already moved by part of the wanted change.
 def compensated_add(weight, lost, update):
     wanted = update + lost
     return weight + wanted, wanted
@@ -224,7 +224,7 @@ def compensated_add(weight, lost, update):
     return new_weight, lost - (new_weight - weight)
 
 # %% mistake: bfloat16, whatever was given
-# says: bfloat16 isn't the only dtype: round to the one that weight has.
+# says: bfloat16 isn't the only dtype: round to that of weight.
 def compensated_add(weight, lost, update):
     exact = weight.double() + lost.double() + update.double()
     new = exact.bfloat16()

@@ -43,7 +43,7 @@ exercise.requirement(
     domain=weights([BF16, F16, F32], [0]),
 )
 exercise.requirement(
-    "for a w whose last bit is 1 the tie goes up: it is the next smaller number of the format",
+    "for a w whose last bit is 1 the tie goes up: it is the next smaller number in the format",
     points=1,
     tolerance=0,
     visible=[
@@ -63,7 +63,7 @@ exercise.requirement(
     domain=weights([BF16, F16, F32], [1]),
 )
 
-exercise.mistake("Your result is a whole gap: it leads to the next number. Rounding changes sides at half a gap.",
+exercise.mistake("Your result is a whole gap, which moves w to the next number. Rounding changes direction at half a gap.",
                  "(above - weight) / 2 → (above - weight)",
                  "if weight + update != weight → if False")  # fmt: skip
 exercise.mistake("Half a gap is a tie, and this w is odd: the tie goes up.", "if weight + update != weight → if False")
@@ -75,7 +75,7 @@ exercise.mistake("The gap below a power of two is half the gap above, and the up
                  "(above - weight) / 2 → (weight - torch.nextafter(weight, torch.zeros_like(weight))) / 2")  # fmt: skip
 exercise.mistake("Your result is swallowed, but it isn't the largest: halving or doubling skips most numbers.",
                  "torch.nextafter(update, torch.zeros_like(update)) → update / 2")  # fmt: skip
-exercise.mistake("The result has to be swallowed; this one is the smallest update that moves w.",
+exercise.mistake("The result has to be swallowed; yours is the smallest update that moves w.",
                  "if weight + update != weight → if weight + update == weight", "torch.zeros_like(update) → torch.full_like(update, math.inf)")  # fmt: skip
 
 # %% mistake: eps times w

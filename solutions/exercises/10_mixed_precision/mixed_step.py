@@ -121,7 +121,7 @@ exercise.requirement(
     hint="autocast goes around the forward pass and the loss, and converts what is multiplied; the model stays as it is.",
 )
 exercise.requirement(
-    "the step uses the gradients of this batch alone, their true total norm cut to at most max_norm",
+    "the step uses the gradients of this batch alone, their true total norm clipped to at most max_norm",
     points=1,
     probe=train,
     rules=only(*WEIGHTS),
@@ -173,7 +173,7 @@ exercise.requirement(
 )
 
 clip = "nn.utils.clip_grad_norm_(model.parameters(), max_norm)"
-piled = "Gradients from before are still there: each call begins without any."
+piled = "Old gradients are still there: each call has to begin without any."
 exercise.mistake("The weights must stay float32; autocast converts what it multiplies.",
                  "optimizer.zero_grad() → model.half(); optimizer.zero_grad()")  # fmt: skip
 exercise.mistake("model(x) has to run under autocast in float16, for the device of x; on a CPU another dtype is the default.",
@@ -200,7 +200,7 @@ exercise.mistake("The gradients aren't clipped when the optimizer steps.",
                  f"{clip} → pass", f"scaler.step(optimizer) → scaler.step(optimizer); {clip}")  # fmt: skip
 exercise.mistake("Weights and bias were clipped one by one: max_norm is for the norm of all gradients together.",
                  f"{clip} → [nn.utils.clip_grad_norm_(p, max_norm) for p in model.parameters()]")  # fmt: skip
-exercise.mistake("Your code cuts each number by itself; max_norm is for the norm of all together.",
+exercise.mistake("Your code clips each number separately; max_norm is for the norm of all together.",
                  "clip_grad_norm_ → clip_grad_value_")  # fmt: skip
 exercise.mistake("Gradients shorter than max_norm stay as they are.",
                  f"{clip} → total = nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])\n"
@@ -213,7 +213,7 @@ exercise.mistake("The factor is still in the gradients.", "scaler.unscale_(optim
                  "scaler.step(optimizer) → optimizer.step()", "scaler.update() → pass", f"{clip} → pass")  # fmt: skip
 exercise.mistake("The weights don't move: the gradients are cleared before the step.", "optimizer.zero_grad() → pass",
                  "scaler.step(optimizer) → optimizer.zero_grad(set_to_none=False); scaler.step(optimizer)")  # fmt: skip
-exercise.mistake("Something overflowed, and the optimizer stepped all the same.",
+exercise.mistake("Something overflowed, but the optimizer stepped anyway.",
                  "scaler.step(optimizer) → optimizer.step()")  # fmt: skip
 exercise.mistake("A finite loss is no proof that the gradients are: their factor may be too large.",
                  "scaler.step(optimizer) → optimizer.step() if loss.isfinite() else None")  # fmt: skip

@@ -101,7 +101,7 @@ exercise.requirement(
     hint="scales is a float32 tensor with one dimension; an element is approximately its code times the scale of its block.",
 )
 exercise.requirement(
-    "codes has that 8-bit dtype and the shape of x, and is each element over its block's scale, rounded to the nearest; "
+    "codes has that 8-bit dtype and the shape of x, and is each element divided by its block's scale, rounded to the nearest; "
     "x isn't changed",
     points=0.75,
     probe=quantized,
@@ -158,12 +158,12 @@ exercise.requirement(
 
 scale = "torch.where(largest > 0, largest / torch.finfo(dtype).max, 1.0)"
 exercise.mistake(
-    "No scale at all: small numbers vanish, large ones don't fit.",
+    "Your code uses no scale: small numbers vanish, and large ones don't fit.",
     f"{scale} → torch.ones_like(largest)",
 )
 exercise.mistake("Your result is the reciprocal: an element is approximately its code times the scale.",
                  "reshape(x.shape), scales.flatten() → reshape(x.shape), 1 / scales.flatten()")  # fmt: skip
-exercise.mistake("Your code makes the largest magnitude 1; the format goes further.",
+exercise.mistake("Your code makes the largest magnitude 1; the format's largest number is larger.",
                  "largest / torch.finfo(dtype).max → largest")  # fmt: skip
 exercise.mistake(
     "The largest in magnitude counts: it may be negative.", "rows.abs().amax → rows.amax"
@@ -192,9 +192,9 @@ exercise.mistake(
 )
 exercise.mistake("The largest magnitude has to become the largest number exactly; a power of two seldom does that.",
                  "largest / torch.finfo(dtype).max → 2.0 ** torch.ceil(torch.log2(largest / torch.finfo(dtype).max))")  # fmt: skip
-exercise.mistake("What is added against a division by zero changes the scale of small numbers.",
+exercise.mistake("Adding something to avoid a division by zero changes the scale of small numbers.",
                  f"{scale} → (largest + 1e-8) / torch.finfo(dtype).max")  # fmt: skip
-exercise.mistake("What keeps zeros from a division by zero has to leave small numbers alone, and the scale of zeros is 1.",
+exercise.mistake("Avoiding a division by zero mustn't change the scale of small numbers; the scale of zeros is 1.",
                  f"{scale} → largest.clamp(min=1e-12) / torch.finfo(dtype).max")  # fmt: skip
 exercise.mistake(
     "The scale of a block of zeros is 1, and 0 / 0 is NaN.",
@@ -207,13 +207,13 @@ exercise.mistake(
     "One block may be all zeros while others aren't.", "largest > 0 → largest.min() > 0"
 )
 exercise.mistake(
-    "A sum of 0 doesn't mean that all are 0.",
+    "A sum of 0 doesn't mean that all elements are 0.",
     "largest > 0 → rows.sum(dim=1, keepdim=True) != 0",
 )
 exercise.mistake("The codes are already multiplied back; return them as they are, in 8 bits.",
                  "(rows / scales).to(dtype) → ((rows / scales).to(dtype).float() * scales)")  # fmt: skip
 exercise.mistake(
-    "x is divided by the scale; that multiplies.", "(rows / scales) → (rows * scales)"
+    "Divide x by the scale; your code multiplies.", "(rows / scales) → (rows * scales)"
 )
 exercise.mistake("The codes aren't scaled.", "(rows / scales).to → rows.to")
 exercise.mistake("Return two things, codes and scales, in this order.",
@@ -223,7 +223,7 @@ exercise.mistake("Return two things, codes and scales, in this order.",
 exercise.mistake("The format has fractions, and not all integers: leave the rounding to the conversion.",
                  "(rows / scales).to → (rows / scales).round().to")  # fmt: skip
 exercise.mistake(
-    "Rounded twice: go from float32 to 8 bits directly.",
+    "Your code rounds twice: go from float32 to 8 bits directly.",
     "(rows / scales).to → (rows / scales).half().to",
 )
 exercise.mistake(

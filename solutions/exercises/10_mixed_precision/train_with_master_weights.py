@@ -135,7 +135,7 @@ exercise.requirement(
     hint="make_optimizer gets one float32 tensor for each parameter, in the order of model.parameters().",
 )  # fmt: skip
 exercise.requirement(
-    "one optimizer steps the masters, so no update is too small for them: they are never rounded",
+    "one optimizer updates the masters, which are never rounded, so no update is too small",
     points=0.75,
     probe=train,
     rules=only(*KEPT),
@@ -150,7 +150,7 @@ exercise.requirement(
         "there and back": given([numbers(1.0, 2.0)], [1.0, -1.0, 1.0, -1.0], 1e-3),
     },
     domain=runs(any_of(1e-3, 2e-4, 0.01)),
-    hint="The masters are what the optimizer works on, from the first step to the last.",
+    hint="The optimizer updates the masters, from the first step to the last.",
 )  # fmt: skip
 exercise.requirement(
     "each master gets its bfloat16 parameter's gradient, from this batch alone, as float32",
@@ -217,11 +217,11 @@ exercise.mistake("The masters are bfloat16. They have to be float32 tensors, fro
                  f"{first} → model.bfloat16(); {first}", "gradients[i].float() → gradients[i]")  # fmt: skip
 exercise.mistake("A gradient has the dtype of its tensor: a float32 master takes a float32 gradient.",
                  "gradients[i].float() → gradients[i]")  # fmt: skip
-exercise.mistake("The gradients of earlier batches are still in there: each batch begins without.",
+exercise.mistake("The gradients of earlier batches are still included: each batch begins without any.",
                  f"{into} → loss.backward(); gradients = [p.grad for p in parameters]")  # fmt: skip
-exercise.mistake("Gradients from before the training are in there: each batch, the first too, begins without.",
+exercise.mistake("Gradients from before the training are included: each batch begins without any, even the first.",
                  f"{into} → loss.backward(); gradients = [p.grad.clone() for p in parameters]; model.zero_grad()")  # fmt: skip
-exercise.mistake("The model computes with its first weights for ever.", f"{back} → pass")
+exercise.mistake("The model always computes with its first weights.", f"{back} → pass")
 exercise.mistake("The model gets its masters only at the end, and computes with its first weights until then.",
                  f"{back} → pass", "return losses, masters → for p, m in zip(parameters, masters): p.data.copy_(m)\n    "
                  "return losses, masters")  # fmt: skip
@@ -248,7 +248,7 @@ exercise.mistake("batches may be any iterable: it needn't have a length.",
                  "losses = [] → losses = []; count = len(batches)")  # fmt: skip
 
 # %% mistake: the optimizer knows the model's parameters
-# says: The optimizer works on the model's parameters: the masters are all it should know.
+# says: The optimizer updates the model's parameters; the masters should be its only parameters.
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     masters = [p.detach().clone() for p in model.parameters()]
     model.bfloat16()
@@ -262,7 +262,7 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
     return losses, masters
 
 # %% mistake: the optimizer steps in bfloat16, and the masters copy that
-# says: The optimizer works on the model's parameters: the masters are all it should know.
+# says: The optimizer updates the model's parameters; the masters should be its only parameters.
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     masters = [p.detach().clone() for p in model.parameters()]
     model.bfloat16()
@@ -278,7 +278,7 @@ def train_with_master_weights(model, make_optimizer, batches, loss_of):
     return losses, masters
 
 # %% mistake: buffers are set back
-# says: Copying the parameters back has set the buffers back as well: leave them to the model.
+# says: Copying the parameters back has reset the buffers too: leave them alone.
 def train_with_master_weights(model, make_optimizer, batches, loss_of):
     import copy
 

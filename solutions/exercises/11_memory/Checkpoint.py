@@ -7,7 +7,7 @@ from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
 exercise = Exercise(
-    "Save x in forward. In backward run the block again with gradients on, and go backward from the gradient given."
+    "Save x in forward. In backward, run the block again with gradients on, then run backward from the gradient given."
 )
 
 
@@ -187,7 +187,7 @@ exercise.mistake(
     all_of_them.replace("PARAMETERS", "list(ctx.block.parameters())")
     + "p.grad if g is None else g if p.grad is None else p.grad + g", slope,
 )  # fmt: skip
-again = "What forward has computed is kept: its output, or a graph with everything in it."
+again = "Something that forward computed is kept: its output, or a graph with everything in it."
 exercise.mistake(
     again,
     "x = x.detach().requires_grad_() → pass",
@@ -199,9 +199,9 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake("backward runs without recording: turn gradients on for the second run.",
                  "with torch.enable_grad(): → if True:")  # fmt: skip
-exercise.mistake("x is still tied to the graph before it, so that graph gets its gradient twice: cut it off.",
+exercise.mistake("x is still attached to the graph before it, so that graph gets its gradient twice: detach it.",
                  "x = x.detach().requires_grad_() → x.retain_grad()")  # fmt: skip
-none = "x gets no gradient, and so nothing before this block does."
+none = "x gets no gradient, so nothing before this block does either."
 exercise.mistake(none, "x.detach().requires_grad_() → x.detach()")
 exercise.mistake(
     "The pass starts from the gradient that you are given, not from ones.",
@@ -216,7 +216,7 @@ exercise.mistake(
 )  # fmt: skip
 exercise.mistake(none, "return None, x.grad → return None, None")
 exercise.mistake(
-    "The gradient that comes back is that of the output; x wants its own.",
+    "Your code returns the gradient of the output; return that of x.",
     "return None, x.grad → return None, gradient",
 )  # fmt: skip
 exercise.mistake(

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, shapes, tensors
 
-exercise = Exercise("The base's output, and alpha / rank times what x becomes through down, then up.")
+exercise = Exercise("Add two things: the base's output, and alpha / rank times x passed through down, then up.")
 
 
 def make(student, weight, bias, down, up, alpha):
@@ -183,7 +183,7 @@ exercise.requirement(
         "rank 1": given(weight, bias, rows, down[:1], up[:, :1], 8.0),
     },
     domain=layers(),
-    hint="Two parameters are trained, down and up, and all that they compute is recorded.",
+    hint="Two parameters are trained, down and up, and everything computed with them is recorded.",
 )
 exercise.requirement(
     "down is [rank, in] and up [out, rank], of the base's dtype and on its device",
@@ -249,13 +249,13 @@ exercise.mistake(
     "torch.randn_like(weight[:1].expand(rank, -1)) → (2 * torch.rand_like(weight[:1].expand(rank, -1)) - 1) * 3**0.5",
 )  # fmt: skip
 exercise.mistake(
-    "Each layer begins with other numbers: seed nothing.",
+    "Each layer begins with different random numbers: don't seed.",
     "self.base, self.scale = base, alpha / rank → self.base, self.scale = base, alpha / rank; torch.manual_seed(0)",
 )  # fmt: skip
 factor = "The change is multiplied by alpha / rank."
 exercise.mistake(factor, "base, alpha / rank → base, 1.0")
 exercise.mistake("alpha is divided by the rank.", "base, alpha / rank → base, alpha")
-exercise.mistake("alpha / rank may lie between two integers.", "base, alpha / rank → base, alpha // rank")
+exercise.mistake("alpha / rank needn't be an integer.", "base, alpha / rank → base, alpha // rank")
 exercise.mistake("The factor is alpha / rank, and not its inverse.", "base, alpha / rank → base, rank / alpha")
 exercise.mistake(factor, "+ self.scale * (x @ → + (x @")
 exercise.mistake(
@@ -304,7 +304,7 @@ exercise.mistake(
     "torch.randn_like(weight[:1].expand(rank, -1)) → torch.randn(rank, weight.shape[1], dtype=weight.dtype)",
     "weight.new_zeros(weight.shape[0], rank) → torch.zeros(weight.shape[0], rank, dtype=weight.dtype)",
 )  # fmt: skip
-exercise.mistake("The base's parameters aren't the layer's: `.to` and state_dict pass them by.",
+exercise.mistake("The base's parameters aren't the layer's, so `.to` and state_dict miss them.",
                  "self.base, self.scale = base, alpha / rank → self.bases, self.scale = [base], alpha / rank",
                  "self.base(x) → self.bases[0](x)", "self.base.weight + → self.bases[0].weight +")  # fmt: skip
 

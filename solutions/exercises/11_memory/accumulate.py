@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from autograder.authoring.exercise import Exercise, given
 from autograder.authoring.strategies import any_of, tensors
 
-exercise = Exercise("Part by part: forward, the loss weighted with the part's share of the rows, backward.")
+exercise = Exercise("Part by part: forward, weight the loss by the part's share of the rows, backward.")
 
 
 def run(student, weight, x, y, size, kind="squared", frozen=False, before=None):
@@ -161,10 +161,10 @@ exercise.requirement(
     hint="Each part's loss is the mean of its own rows; how much does it count in the mean of all?",
 )
 
-late = "Several parts' activations are kept at once: call backward part by part, and retain no graph."
+late = "Several parts' activations are kept at the same time: call backward part by part, and retain no graph."
 share = "loss(model(rows), targets) * len(rows) / len(x) → loss(model(rows), targets)"
-exercise.mistake("Each part's loss is the mean of *its* rows: weight it with its share of all rows.", share)
-exercise.mistake("The parts aren't of one size: each counts with its share of the rows.",
+exercise.mistake("Each part's loss is the mean of *its* rows: weight it by its share of all rows.", share)
+exercise.mistake("The parts differ in size: each counts in proportion to its rows.",
                  f"{share} / math.ceil(len(x) / size)")  # fmt: skip
 exercise.mistake("The last part may have fewer rows than `size`, and then counts less.", f"{share} * size / len(x)")
 exercise.mistake("The loss returned is right; the gradients come from losses without the parts' weights.",
@@ -180,7 +180,7 @@ exercise.mistake(late,
                  "share.backward() → share.backward(retain_graph=True)")  # fmt: skip
 exercise.mistake("The last part is missing: it may be smaller than the others.",
                  "range(0, len(x), size) → range(0, len(x) - size + 1, size)")  # fmt: skip
-exercise.mistake("Pass at most `size` rows at once.", "range(0, len(x), size) → range(1)",
+exercise.mistake("Pass at most `size` rows at a time.", "range(0, len(x), size) → range(1)",
                  "x[start : start + size], y[start : start + size] → x, y")  # fmt: skip
 exercise.mistake(
     "Pass `size` rows at a time, not one.",
@@ -191,7 +191,7 @@ exercise.mistake("Take `size` rows at a time; only the last part is smaller.",
                  "total = 0.0 → total = 0.0; size = math.ceil(len(x) / math.ceil(len(x) / size))")  # fmt: skip
 exercise.mistake("Take the rows in order.", "range(0, len(x), size) → reversed(range(0, len(x), size))")
 exercise.mistake(
-    "Each row passes once: the loss is already known from the pass that has a backward.",
+    "Each row passes once: you already have the loss from the pass before backward.",
     "total += share.item() → total += loss(model(rows).detach().requires_grad_(), targets).item() * len(rows) / len(x)",
 )  # fmt: skip
 exercise.mistake("Gradients add up over the parts: don't clear them in between.",

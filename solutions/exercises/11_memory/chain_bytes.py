@@ -2,7 +2,7 @@ from hypothesis import strategies as st
 
 from autograder.authoring.exercise import Exercise, given
 
-exercise = Exercise("Eager: operands and result of every operation. Fused: what is from outside, and the last result.")
+exercise = Exercise("Eager: operands and result of every operation. Fused: inputs from outside, and the last result.")
 
 small = [("a", ["x"]), ("b", ["a", "y"])]
 later = [("b", ["a", "y"]), ("c", ["b", "z"]), ("d", ["c", "x"]), ("e", ["d", "a"])]
@@ -97,8 +97,8 @@ exercise.mistake("The last result has to be written.", "(len(read - made) + 1) *
 inside = "In one kernel a temporary never gets to memory: it is neither written nor read."
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read - made) + len(made))")
 exercise.mistake(inside, "(len(read - made) + 1) → (len(read) + 1)")
-exercise.mistake("What a kernel needs from outside is read: writing alone isn't all.", "(len(read - made) + 1) → 1")
-elements = "Each of these tensors takes `size` bytes: that counts tensors."
+exercise.mistake("The kernel also reads what it needs from outside; writing isn't all.", "(len(read - made) + 1) → 1")
+elements = "Each of these tensors takes `size` bytes; your result counts tensors."
 exercise.mistake(elements, 'eager * size → eager', "(len(read - made) + 1) * size → len(read - made) + 1")
 
 # %% mistake: the two numbers alone

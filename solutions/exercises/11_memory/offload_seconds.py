@@ -67,7 +67,7 @@ exercise.mistake(
     "passes = ((carry, forward), (carry, 2 * forward)) → passes = ((carry, forward), (0, 2 * forward))",
 )  # fmt: skip
 exercise.mistake(
-    "The backward pass takes twice the FLOPs of the forward pass: three times in all.",
+    "The backward pass does twice the FLOPs of the forward pass: three times as many in all.",
     "2 * forward) → forward)",
 )  # fmt: skip
 exercise.mistake("The computation takes three times the forward pass in all: one forward, two backward.",
@@ -77,7 +77,7 @@ exercise.mistake("With overlap, neither waits for the other: a pass takes as lon
 exercise.mistake("Without overlap the times add up.", "max(times) if overlap else sum(times) → max(times)")
 exercise.mistake("It's the other way around: without overlap, one waits for the other.", "if overlap → if not overlap")
 exercise.mistake(
-    "What was late in the forward pass isn't caught up in the backward pass: take the slower of the two in each pass.",
+    "A pass can't make up for a delay in the other: take the slower of the two in each pass.",
     "((carry, forward), (carry, 2 * forward)) → ((2 * carry, 3 * forward),)",
 )
 exercise.mistake("A pass is over when *both* are done: the slower one counts.", "max(times) → min(times)")

@@ -1,0 +1,280 @@
+"""SVG drawings: shapes that take their colors from the page, so that they suit its light and its dark theme.
+
+Shapes have a *look*, a class of the style sheet (`explorer.css`), never a color: "data" (bytes), "compute" (FLOPs),
+"measured", "predicted", "highlight", "context", "ink", "paper". Lengths are CSS pixels.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+SIZE = 12.0  # of text
+_WIDTH = 0.56  # of a character, on average, in units of its size: sans-serif digits and small letters
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def power(value: float) -> str:
+    """A power of ten in words: 1, 10, 100, and 10ᵏ from there."""
+    exponent = round(math.log10(value))
+    return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + raised(exponent)
+
+
+def raised(exponent: int | str) -> str:
+    """Digits and signs as superscripts: ``raised(-14)`` is ``"⁻¹⁴"``."""
+    return f"{exponent}".translate(_RAISED)
+
+
+def wide(text: str, size: float = SIZE) -> float:
+    """About how wide a text is."""
+    return _WIDTH * size * len(text)
+
+
+def _number(value: float) -> str:
+    """A length to a tenth of a pixel: what the eye sees, and the same on every machine."""
+    return f"{round(value * 10) / 10:g}" if abs(value) < 1e5 else f"{value:.0f}"
+
+
+class Drawing:
+    """Shapes on a sheet of ``width`` by ``height``, in the order in which they are drawn.
+
+    What is drawn ``behind`` (axes, grids) is not part of the ghost that stays behind when a control moves. A shape
+    with a ``key`` is the same shape in the next drawing, and glides to its new place.
+    """
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self._back: list[str] = []
+        self._front: list[str] = []
+        self._active = False
+
+    def shape(self, tag: str, text: str = "", *, behind: bool = False, **attributes: object) -> None:
+        """Any SVG element. Underscores in names of attributes become hyphens; a trailing one is dropped."""
+        parts = [f"<{tag}"]
+        for name, value in attributes.items():
+            if value is None or value == "":
+                continue
+            name = name.rstrip("_").replace("_", "-")
+            said = _number(value) if isinstance(value, float | int) and not isinstance(value, bool) else f"{value}"
+            parts.append(f' {name}="{html.escape(said)}"')
+        parts.append(f">{html.escape(text, quote=False)}</{tag}>" if text else "/>")
+        (self._back if behind else self._front).append("".join(parts))
+
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        look: str = "data",
+        *,
+        key: str = "",
+        behind: bool = False,
+        radius: float = 0,
+        tip: str = "",
+        pattern: str = "",
+    ) -> None:
+        """A box; ``tip`` is shown while the mouse is over it. ``look`` may name several classes."""
+        self.shape(
+            "rect", behind=behind, x=x, y=y, width=max(0.0, width), height=max(0.0, height), rx=radius or None,
+            class_=_fills(look), data_key=key, data_tip=tip, stroke_dasharray=pattern,
+        )  # fmt: skip
+
+    def circle(self, x: float, y: float, r: float, look: str = "data", *, key: str = "", tip: str = "") -> None:
+        self.shape("circle", cx=x, cy=y, r=r, class_=_fills(look), data_key=key, data_tip=tip)
+
+    def line(
+        self,
+        points: Iterable[tuple[float, float]],
+        look: str = "ink",
+        *,
+        width: float = 1.5,
+        dashes: str = "",
+        key: str = "",
+        behind: bool = False,
+        arrow: bool = False,
+    ) -> None:
+        """A line through points, with a head at its end if it is an ``arrow``."""
+        points = list(points)
+        path = "M" + " L".join(f"{_number(x)} {_number(y)}" for x, y in points)
+        classes = " ".join(f"l-{each}" for each in look.split())
+        if arrow and len(points) > 1:
+            (x0, y0), (x1, y1) = points[-2:]
+            turn = math.atan2(y1 - y0, x1 - x0)
+            for side in (math.pi - 0.4, math.pi + 0.4):
+                path += f" M{_number(x1)} {_number(y1)}"
+                path += f" L{_number(x1 + 8 * math.cos(turn + side))} {_number(y1 + 8 * math.sin(turn + side))}"
+        self.shape(
+            "path", behind=behind, d=path, class_=classes, stroke_width=width, stroke_dasharray=dashes, data_key=key
+        )
+
+    def area(self, points: Iterable[tuple[float, float]], look: str = "data", *, key: str = "") -> None:
+        """A filled polygon."""
+        path = "M" + " L".join(f"{_number(x)} {_number(y)}" for x, y in points) + " Z"
+        self.shape("path", d=path, class_=_fills(look), data_key=key)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: str = "start",
+        size: float = SIZE,
+        look: str = "ink",
+        bold: bool = False,
+        turned: bool = False,
+        key: str = "",
+        behind: bool = False,
+    ) -> None:
+        """Text at its baseline; ``anchor`` is "start", "middle" or "end". ``turned`` reads from below to above."""
+        self.shape(
+            "text", text, behind=behind, x=x, y=y, text_anchor=None if anchor == "start" else anchor,
+            font_size=None if size == SIZE else size, class_=f"t-{look}", font_weight="bold" if bold else None,
+            transform=f"rotate(-90 {_number(x)} {_number(y)})" if turned else None, data_key=key,
+        )  # fmt: skip
+
+    def glider(self, x: float, y: float, width: float, height: float, text: str, look: str, *, key: str) -> None:
+        """A box with a text in it that travels as one, slowly enough for the eye to follow it to its new place."""
+        size = f'width="{_number(width)}" height="{_number(height)}"'
+        self._front.append(
+            f'<g class="course-glide" data-key="{html.escape(key)}" '
+            f'style="transform:translate({_number(x)}px,{_number(y)}px)"><rect {size} class="f-paper"/>'
+            f'<rect {size} class="{_fills(look)} f-edged"/>'
+            f'<text x="{_number(width / 2)}" y="{_number(height / 2 + 4)}">{html.escape(text)}</text></g>'
+        )
+
+    def numbers(self, places: Iterable[tuple[float, float, str]], *, behind: bool = False) -> None:
+        """Many short texts, each in the middle of its place."""
+        texts = "".join(f'<text x="{_number(x)}" y="{_number(y)}">{html.escape(text)}</text>' for x, y, text in places)
+        (self._back if behind else self._front).append(f'<g class="course-numbers">{texts}</g>')
+
+    def letters(
+        self, places: Sequence[float], y: float, letters: str, *, size: float = 11, look: str = "ink", key: str = ""
+    ) -> None:
+        """Letters, each in the middle of its place: one shape, because a text for each would take far more bytes."""
+        if letters:
+            self.shape(
+                "text", letters, x=" ".join(map(_number, places)), y=y, text_anchor="middle", font_size=size,
+                class_=f"t-{look}", data_key=key,
+            )  # fmt: skip
+
+    def button(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        text: str,
+        *,
+        sets: tuple[str, str],
+        label: str,
+        look: str = "data",
+        pressed: bool | None = None,
+        key: str = "",
+        size: float = SIZE,
+    ) -> None:
+        """A box to press, by mouse or keyboard, that sets a setting: ``sets`` is its name and value."""
+        self._active = True
+        state = "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
+        self._front.append(
+            f'<g role="button" tabindex="0" data-lm-suppress-shortcuts="true" aria-label="{html.escape(label)}"{state} '
+            f'data-name="{html.escape(sets[0])}" data-value="{html.escape(sets[1])}" '
+            f'data-key="{html.escape(key or label)}">'
+        )
+        self.rect(x, y, width, height, look)
+        self.text(x + width / 2, y + height / 2 + 0.36 * size, text, anchor="middle", size=size, bold=bool(pressed))
+        self._front.append("</g>")
+
+    def handle(self, x: float, y: float, *, sets: str, within: tuple[float, float, float, float], label: str) -> None:
+        """A point that can be dragged within ``(left, top, right, bottom)``.
+
+        It sets ``sets`` to "x y", in the drawing's own coordinates. What it does, controls must be able to do, too: it
+        is for the mouse alone.
+        """
+        box = " ".join(_number(value) for value in within)
+        self.shape(
+            "circle", cx=x, cy=y, r=9.0, class_="course-handle", data_name=sets, data_within=box, data_tip=label,
+            data_key=f"handle {sets}",
+        )  # fmt: skip
+
+    def svg(self, label: str) -> str:
+        """The drawing as one ``<svg>`` element; ``label`` says for screen readers what it shows."""
+        role, width, height = "group" if self._active else "img", _number(self.width), _number(self.height)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+            f'role="{role}" aria-label="{html.escape(label)}">'
+            f'<g class="course-back">{"".join(self._back)}</g><g class="course-front">{"".join(self._front)}</g></svg>'
+        )
+
+
+def _fills(look: str) -> str:
+    return " ".join(f"f-{each}" for each in look.split())
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A scale from values ``low`` to ``high`` to pixels ``start`` to ``end``; logarithmic if ``log``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        """The place of a value; what is off the scale is put at its nearer end."""
+        low, high, value = self.low, self.high, min(max(value, min(self.low, self.high)), max(self.low, self.high))
+        if self.log:
+            low, high, value = math.log10(low), math.log10(high), math.log10(value)
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+    def value(self, place: float) -> float:
+        """The value at a place."""
+        share = min(max((place - self.start) / (self.end - self.start), 0.0), 1.0)
+        if self.log:
+            low, high = math.log10(self.low), math.log10(self.high)
+            return float(10 ** (low + share * (high - low)))
+        return self.low + share * (self.high - self.low)
+
+    def ticks(self, most: int = 8) -> list[float]:
+        """Round values on the scale: powers of ten, or multiples of 1, 2 or 5 times one."""
+        if self.log:
+            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+            step = max(1, -(-(last - first + 1) // most))
+            return [10.0**k for k in range(first, last + 1, step)]
+        span = (self.high - self.low) / most
+        power = 10.0 ** math.floor(math.log10(span))
+        apart = next(power * n for n in (1, 2, 5, 10) if power * n >= span - 1e-12 * power)
+        first, last = math.ceil(self.low / apart - 1e-9), math.floor(self.high / apart + 1e-9)
+        return [k * apart for k in range(first, last + 1)]
+
+
+def axes(
+    drawing: Drawing,
+    x: Axis,
+    y: Axis,
+    *,
+    xlabel: str,
+    ylabel: str,
+    xwords: Callable[[float], str],
+    ywords: Callable[[float], str],
+    xticks: Sequence[float] | None = None,
+    yticks: Sequence[float] | None = None,
+) -> None:
+    """Both axes with their ticks and a grid. The label of y stands above it, where it's read without turning."""
+    for place, value in ((x(v), v) for v in (x.ticks() if xticks is None else xticks)):
+        drawing.line([(place, y.start), (place, y.end)], "grid", width=1, behind=True)
+        drawing.text(place, y.start + 16, xwords(value), anchor="middle", size=11, behind=True)
+    for place, value in ((y(v), v) for v in (y.ticks() if yticks is None else yticks)):
+        drawing.line([(x.start, place), (x.end, place)], "grid", width=1, behind=True)
+        drawing.text(x.start - 6, place + 4, ywords(value), anchor="end", size=11, behind=True)
+    drawing.line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "ink", width=1, behind=True)
+    if xlabel:
+        drawing.text((x.start + x.end) / 2, y.start + 34, xlabel, anchor="middle", behind=True)
+    if ylabel:
+        drawing.text(4, y.end - 10, ylabel, behind=True)

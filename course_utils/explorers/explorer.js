@@ -1,0 +1,439 @@
+// An explorer's controls and drawing, for JupyterLab (through anywidget) and for the web book alike.
+//
+// Everything shown comes in a frame (course_utils/explorers/explorer.py). This script builds the controls once, says
+// what was moved, and turns the page into the next frame. It computes nothing that a frame says.
+
+const WIDE = 760; // as in explorer.py
+
+/** Show `frame` in `root`, and ask for the next one whenever a control moves.
+ *
+ * `request({state, moved, width})` returns a promise of a frame. One request is under way at a time: while it is, only
+ * the latest setting is remembered, so a drag never leaves a queue behind. `patience` is said when an answer takes
+ * long. Returns {ask, say, stop}.
+ */
+export function mount(root, frame, request, patience = "Waiting for an answer …") {
+  const part = (name, tag) => {
+    let found = root.querySelector(`:scope > .course-${name}`);
+    if (!found) {
+      found = document.createElement(tag);
+      found.className = `course-${name}`;
+      root.append(found);
+    }
+    return found;
+  };
+  root.classList.remove("course-still");
+  root.classList.add("course-explorer");
+  // JupyterLab takes arrows and letters for shortcuts of its own, also from what has the focus, unless that says no
+  // (https://github.com/jupyter-widgets/ipywidgets/issues/3912). Buttons in a drawing come with the attribute.
+  root.addEventListener("focusin", ({ target }) => {
+    if (target.matches("input, select, button")) target.setAttribute("data-lm-suppress-shortcuts", "true");
+  });
+  const panel = part("panel", "div");
+  const title = part("title", "p");
+  root.querySelector(":scope > .course-narrow")?.remove();
+  const drawing = part("drawing", "div");
+  drawing.classList.remove("course-wide");
+  const finding = part("finding", "p");
+  finding.setAttribute("role", "status");
+  finding.setAttribute("aria-live", "polite");
+  const note = part("wake", "p");
+  note.textContent = "";
+
+  const controls = new Map();
+  let current = frame;
+  let waiting = null;
+  let busy = false;
+  let stopped = false;
+  let lastMove = 0;
+  let playing = null;
+  const clock = setInterval(() => {
+    if (busy && performance.now() - busy > 1500 && !note.textContent) note.textContent = patience;
+  }, 500);
+
+  const width = () => (root.clientWidth && root.clientWidth < WIDE - 100 ? 380 : WIDE);
+  let drawn = WIDE;
+  const resized = new ResizeObserver(() => {
+    if (root.clientWidth && width() !== drawn) ask("");
+  });
+
+  function ask(moved, changes = {}) {
+    if (stopped) return;
+    if (moved) {
+      if (performance.now() - lastMove > 800) haunt();
+      lastMove = performance.now();
+    }
+    // Changes made while an answer is on its way wait, and are made to the state that it brings.
+    waiting = { changes: { ...waiting?.changes, ...changes }, moved: moved || waiting?.moved || "" };
+    next();
+  }
+
+  async function next() {
+    if (busy || !waiting || stopped) return;
+    const asked = { state: { ...current.state, ...waiting.changes }, moved: waiting.moved, width: width() };
+    waiting = null;
+    busy = performance.now();
+    try {
+      const answer = await request(asked);
+      if (stopped) return;
+      drawn = asked.width;
+      note.textContent = "";
+      show(answer, asked.moved);
+      root.dispatchEvent(new CustomEvent("course-frame", { detail: { asked, answer } }));
+    } catch (error) {
+      note.textContent = error.message;
+    } finally {
+      busy = false;
+    }
+    next();
+  }
+
+  /** Leave the present shapes behind, faint, so that the next ones can be compared with them. */
+  function haunt() {
+    const svg = drawing.querySelector("svg");
+    svg?.querySelector(":scope > .course-ghost")?.remove();
+    const front = svg?.querySelector(":scope > .course-front");
+    if (!front) return;
+    const ghost = front.cloneNode(true);
+    ghost.setAttribute("class", "course-ghost");
+    ghost.setAttribute("aria-hidden", "true");
+    for (const shape of ghost.querySelectorAll("[tabindex]")) shape.removeAttribute("tabindex");
+    for (const handle of ghost.querySelectorAll(".course-handle")) handle.remove();
+    front.before(ghost);
+  }
+
+  function show(answer, moved) {
+    const before = current;
+    current = answer;
+    root.frame = answer;
+    if (answer.problem && !answer.svg) current = { ...answer, svg: before.svg };
+    build(answer, moved);
+    drawing.classList.toggle("course-stale", Boolean(answer.problem));
+    for (const { problem } of controls.values()) problem.textContent = "";
+    const at = controls.get(answer.at);
+    for (const [name, { input, problem }] of controls) {
+      const here = Boolean(answer.problem) && name === answer.at;
+      problem.textContent = here ? `✗ ${answer.problem}` : "";
+      if (here) input.setAttribute("aria-invalid", "true");
+      else input.removeAttribute("aria-invalid");
+    }
+    if (answer.problem) {
+      finding.textContent = at ? "" : `✗ ${answer.problem}`;
+      return;
+    }
+    if (title.textContent !== answer.title) title.textContent = answer.title;
+    if (finding.textContent !== answer.finding) finding.textContent = answer.finding;
+    draw(answer.svg);
+    tell(answer.lines);
+  }
+
+  /** The table of a plan below the drawing; whether it is open is the reader's affair. */
+  function tell(table) {
+    let lines = root.querySelector(":scope > .course-lines");
+    if (!table) {
+      lines?.remove();
+      return;
+    }
+    if (!lines) {
+      lines = document.createElement("details");
+      lines.className = "course-lines";
+      lines.innerHTML = "<summary>Every number, with its formula and its sources</summary><div></div>";
+      finding.after(lines);
+    }
+    const inside = lines.lastElementChild;
+    if (inside.shown !== table) {
+      inside.shown = table;
+      inside.innerHTML = table;
+    }
+  }
+
+  function draw(text) {
+    const fresh = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+    const old = drawing.querySelector("svg");
+    if (!old || old.getAttribute("viewBox") !== fresh.getAttribute("viewBox")) {
+      drawing.replaceChildren(document.importNode(fresh, true));
+    } else {
+      const ghost = old.querySelector(":scope > .course-ghost");
+      ghost?.remove();
+      const back = old.querySelector(":scope > .course-back").outerHTML;
+      patch(old, fresh);
+      // On other axes the old shapes would lie.
+      if (ghost && back === old.querySelector(":scope > .course-back").outerHTML) {
+        old.querySelector(":scope > .course-front").before(ghost);
+      }
+    }
+    // Old browsers show a tip only where it is an element of its own.
+    for (const shape of drawing.querySelectorAll(".course-front [data-tip]")) {
+      if (shape.querySelector("title")?.textContent === shape.dataset.tip) continue;
+      const tip = document.createElementNS("http://www.w3.org/2000/svg", "title");
+      tip.textContent = shape.dataset.tip;
+      shape.replaceChildren(tip);
+    }
+  }
+
+  /** Build the controls that are not there yet, take away those that are gone, and set all of them. */
+  function build(answer, moved) {
+    const wanted = new Set(answer.controls.map((control) => control.name));
+    for (const [name, { box }] of controls) {
+      if (!wanted.has(name) && !answer.problem) {
+        box.remove();
+        controls.delete(name);
+      }
+    }
+    for (const control of answer.controls) {
+      while (panel.children.length <= control.row) {
+        const row = document.createElement("div");
+        row.className = "course-row";
+        panel.append(row);
+      }
+      let made = controls.get(control.name);
+      if (made && made.kind !== control.kind) {
+        made.box.remove();
+        made = null;
+      }
+      if (!made) {
+        made = create(control);
+        controls.set(control.name, made);
+      }
+      const row = panel.children[control.row];
+      if (made.box.parentElement !== row) row.append(made.box);
+      made.set(control, control.name === moved);
+    }
+    // Same order as asked for, without moving what is in place: a moved element would lose the focus.
+    for (const row of panel.children) {
+      const order = answer.controls.filter((c) => panel.children[c.row] === row).map((c) => controls.get(c.name).box);
+      order.forEach((box, i) => {
+        if (row.children[i] !== box) row.insertBefore(box, row.children[i] ?? null);
+      });
+    }
+  }
+
+  let count = 0;
+  function create(control) {
+    const box = document.createElement("div");
+    box.className = `course-control course-${control.kind}`;
+    const id = `course-${Math.random().toString(36).slice(2)}-${count++}`;
+    const label = document.createElement("label");
+    label.htmlFor = id;
+    label.textContent = control.label;
+    const problem = document.createElement("span");
+    problem.className = "course-problem";
+    problem.id = `${id}-problem`;
+    problem.setAttribute("role", "alert");
+    const input = document.createElement(control.kind === "choice" ? "select" : "input");
+    input.id = id;
+    input.name = control.name;
+    input.setAttribute("aria-describedby", problem.id);
+    const made = { kind: control.kind, box, input, problem, options: [] };
+    if (control.kind === "slider") {
+      input.type = "range";
+      input.min = 0;
+      input.step = 1;
+      const words = document.createElement("output");
+      words.htmlFor = id;
+      box.append(label, input, words);
+      made.set = (to, mine) => {
+        made.options = to.options;
+        input.max = to.options.length - 1;
+        const place = to.options.indexOf(to.value);
+        // A hand that is still moving is ahead of the answer: leave the slider where it holds it.
+        if (!(mine && (waiting || document.activeElement === input)) || moveEnded(input)) input.value = place;
+        said(Number(input.value));
+      };
+      const said = (place) => {
+        words.textContent = made.options[place];
+        input.setAttribute("aria-valuetext", made.options[place]);
+      };
+      input.addEventListener("input", () => {
+        said(Number(input.value));
+        ask(control.name, { [control.name]: made.options[Number(input.value)] });
+      });
+      if (control.play) box.append(player(control, made));
+    } else if (control.kind === "choice") {
+      box.append(label, input);
+      made.set = (to) => {
+        if (made.options.join("\n") !== to.options.join("\n")) {
+          input.replaceChildren(...to.options.map((text) => new Option(text, text)));
+          made.options = to.options;
+        }
+        input.value = to.value;
+      };
+      input.addEventListener("change", () => ask(control.name, { [control.name]: input.value }));
+    } else if (control.kind === "switch") {
+      input.type = "checkbox";
+      box.append(input, label);
+      made.set = (to) => { input.checked = to.value; };
+      input.addEventListener("change", () => ask(control.name, { [control.name]: input.checked }));
+    } else {
+      input.type = "text";
+      input.maxLength = 200;
+      input.size = 6;
+      const fit = () => { input.size = Math.max(input.size, Math.min(input.value.length + 1, 30)); };
+      input.spellcheck = false;
+      input.autocomplete = "off";
+      box.append(label, input);
+      made.set = (to, mine) => {
+        if (!mine && input.value !== to.value) input.value = to.value;
+        fit();
+      };
+      input.addEventListener("input", () => ask(control.name, { [control.name]: input.value }));
+    }
+    if (control.hint) {
+      const hint = document.createElement("span");
+      hint.className = "course-hint";
+      hint.id = `${id}-hint`;
+      hint.textContent = control.hint;
+      input.setAttribute("aria-describedby", `${problem.id} ${hint.id}`);
+      box.append(hint);
+    }
+    box.append(problem);
+    return made;
+  }
+
+  function moveEnded(input) {
+    return !waiting && current.state[input.name] !== undefined && !input.matches(":active");
+  }
+
+  /** A button that moves a slider by itself, from the start if it is at the end. */
+  function player(control, made) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "course-play";
+    const label = (on) => {
+      button.textContent = on ? "⏸" : "▶";
+      button.setAttribute("aria-label", on ? `pause ${control.label}` : `play ${control.label}`);
+    };
+    label(false);
+    const stop = () => {
+      clearInterval(playing);
+      playing = null;
+      label(false);
+    };
+    button.addEventListener("click", () => {
+      if (playing) return stop();
+      const { input } = made;
+      if (Number(input.value) >= Number(input.max)) input.value = -1;
+      label(true);
+      const step = () => {
+        if (!root.isConnected || Number(input.value) >= Number(input.max)) return stop();
+        if (busy) return; // the drawing decides the pace
+        input.value = Number(input.value) + 1;
+        input.dispatchEvent(new Event("input"));
+      };
+      playing = setInterval(step, control.play);
+      step();
+    });
+    return button;
+  }
+
+  // What can be pressed or dragged in the drawing.
+  const press = (event) => {
+    const target = event.target.closest?.("[data-name][data-value]");
+    if (!target || !drawing.contains(target)) return;
+    event.preventDefault();
+    ask(target.dataset.name, { [target.dataset.name]: target.dataset.value });
+  };
+  drawing.addEventListener("click", press);
+  drawing.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === " ") press(event);
+  });
+  drawing.addEventListener("pointerdown", (event) => {
+    const handle = event.target.closest?.(".course-front .course-handle");
+    if (!handle) return;
+    event.preventDefault();
+    const svg = handle.ownerSVGElement;
+    const { name } = handle.dataset;
+    const drag = (move) => {
+      const place = new DOMPoint(move.clientX, move.clientY).matrixTransform(svg.getScreenCTM().inverse());
+      const [left, top, right, bottom] = handle.dataset.within.split(" ").map(Number);
+      const x = Math.min(Math.max(place.x, left), right);
+      const y = Math.min(Math.max(place.y, top), bottom);
+      ask(name, { [name]: `${x.toFixed(1)} ${y.toFixed(1)}` });
+    };
+    const stop = () => {
+      removeEventListener("pointermove", drag);
+      removeEventListener("pointerup", stop);
+      removeEventListener("pointercancel", stop);
+    };
+    addEventListener("pointermove", drag);
+    addEventListener("pointerup", stop);
+    addEventListener("pointercancel", stop);
+  });
+
+  show(frame, "");
+  resized.observe(root);
+  return {
+    ask,
+    say: (text) => { note.textContent = text; },
+    stop: () => {
+      stopped = true;
+      clearInterval(clock);
+      clearInterval(playing);
+      resized.disconnect();
+    },
+  };
+}
+
+/** Make `old` equal to `fresh` by changing as little as possible, so that what stays can glide to its new place. */
+function patch(old, fresh) {
+  for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+  const keyed = new Map([...old.children].filter((c) => c.dataset.key).map((c) => [c.dataset.key, c]));
+  if (!fresh.children.length) {
+    if (old.children.length || old.textContent !== fresh.textContent) old.textContent = fresh.textContent;
+    return;
+  }
+  let place = old.firstElementChild;
+  for (const child of fresh.children) {
+    const { key } = child.dataset;
+    let mine = key ? keyed.get(key) : place && !place.dataset.key ? place : null;
+    if (mine && mine.tagName !== child.tagName) mine = null;
+    if (!mine) {
+      mine = document.importNode(child, true);
+      old.insertBefore(mine, place);
+    } else {
+      if (mine === place) place = place.nextElementSibling;
+      else old.insertBefore(mine, place);
+      patch(mine, child);
+    }
+    keyed.delete(key);
+  }
+  while (place) {
+    const after = place.nextElementSibling;
+    place.remove();
+    place = after;
+  }
+}
+
+// JupyterLab, Notebook, VS Code and Colab: the kernel answers, unless it is busy or another one by now.
+const ASLEEP = "No answer from the kernel. If it was restarted, run this cell again to wake the controls.";
+
+export default {
+  render({ model, el }) {
+    const root = document.createElement("div");
+    el.append(root);
+    let number = 0;
+    const asked = new Map();
+    const answered = (message) => {
+      const [resolve, reject] = asked.get(message.number) ?? [];
+      if (message.error) reject?.(new Error(`✗ ${message.error}`));
+      else resolve?.(message.frame);
+      asked.delete(message.number);
+    };
+    model.on("msg:custom", answered);
+    const request = (setting) =>
+      new Promise((resolve, reject) => {
+        number += 1;
+        asked.set(number, [resolve, reject]);
+        try {
+          model.send({ number, ...setting });
+        } catch {
+          reject(new Error(ASLEEP)); // its connection is closed
+        }
+      });
+    const { stop } = mount(root, model.get("frame"), request, ASLEEP);
+    return () => {
+      model.off("msg:custom", answered);
+      stop();
+    };
+  },
+};

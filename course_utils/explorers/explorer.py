@@ -1,0 +1,233 @@
+"""An explorer's settings, its controls, and the frame that they make: plain data, equal wherever it is computed."""
+
+from __future__ import annotations
+
+import html
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import import_module
+from typing import Any, TypeVar
+
+from course_utils.explorers.drawing import Drawing
+from course_utils.napkin.lines import Line
+from course_utils.sources import Source, sources_of
+
+T = TypeVar("T")
+
+WIDE, NARROW = 760, 380  # CSS pixels; a page narrower than `WIDE` shows the narrow drawing
+_LINES = '<details class="course-lines"><summary>Every number, with its formula and its sources</summary>'
+ASLEEP = "This is a picture of the first setting. Run this cell to wake the controls."
+
+
+class Impossible(ValueError):
+    """These settings have no picture. The last picture stays, faded.
+
+    ``str(error)`` says what is wrong and what to do; ``control`` names the control at which it is said.
+    """
+
+    def __init__(self, problem: str, control: str = "") -> None:
+        super().__init__(problem)
+        self.control = control
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing, the ``title`` that states its result in numbers, and the ``finding``: what follows, in a sentence.
+
+    ``lines`` of a plan are shown below it, each with its formula and its sources.
+    """
+
+    title: str
+    drawing: Drawing
+    finding: str
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True)
+class Control:
+    """A control as the page shows it. ``value`` is the chosen option's words, the text, or whether a switch is on."""
+
+    kind: str  # "slider", "choice", "switch", "text"
+    name: str
+    label: str
+    value: str | bool
+    options: tuple[str, ...] = ()
+    row: int = 0
+    play: int = 0  # a slider that can play: milliseconds from one value to the next
+    hint: str = ""
+
+
+class Panel:
+    """Gives an explorer the settings that it asks for, and keeps what it asked: these are the controls.
+
+    Which controls there are, and what they offer, can depend on what was answered before:
+
+        card = panel.choice("card", CARDS, "H100 SXM")
+        dtype = panel.choice("dtype", DTYPES[card], "bfloat16")
+
+    A setting that is not on offer (any more) becomes the default. ``width`` is the drawing's, in CSS pixels; ``moved``
+    names the control that was moved last ("" at first).
+    """
+
+    def __init__(self, state: Mapping[str, Any], moved: str = "", width: int = WIDE) -> None:
+        self._state, self.moved, self.width = state, moved, width
+        self.controls: dict[str, Control] = {}
+        self._row = 0
+
+    @property
+    def narrow(self) -> bool:
+        return self.width < WIDE
+
+    def row(self) -> None:
+        """Continue in a new row of controls."""
+        self._row += 1
+
+    def choice(
+        self, name: str, options: Mapping[str, Any] | Sequence[str], default: str, *, label: str = "", hint: str = ""
+    ) -> Any:
+        """One of ``options``: their words, or what these stand for in a mapping. ``default`` is given in words."""
+        words = tuple(options)
+        chosen = self._chosen(name, words, default if default in words else words[0])
+        self._add(Control("choice", name, label or name, chosen, words, self._row, hint=hint))
+        return options[chosen] if isinstance(options, Mapping) else chosen
+
+    def slider(
+        self,
+        name: str,
+        values: Sequence[T],
+        default: T,
+        words: Callable[[T], str] = str,
+        *,
+        label: str = "",
+        play: int = 0,
+        hint: str = "",
+    ) -> T:
+        """One of ``values``, which are in order and each differ in their ``words``. A missing default is the first."""
+        said = {words(value): value for value in values}
+        if len(said) < len(values):
+            raise ValueError(f"two values of {name!r} have the same words")
+        chosen = self._chosen(name, tuple(said), words(default) if words(default) in said else next(iter(said)))
+        self._add(Control("slider", name, label or name, chosen, tuple(said), self._row, play, hint))
+        return said[chosen]
+
+    def switch(self, name: str, default: bool = False, *, label: str = "", hint: str = "") -> bool:
+        """Whether it is on."""
+        on = self._state.get(name, default)
+        self._add(
+            Control("switch", name, label or name, on if isinstance(on, bool) else default, (), self._row, hint=hint)
+        )
+        return bool(self.controls[name].value)
+
+    def text(self, name: str, default: str, *, label: str = "", hint: str = "") -> str:
+        """What was written, at most 200 characters of it."""
+        text = self._state.get(name, default)
+        text = text[:200] if isinstance(text, str) else default
+        self._add(Control("text", name, label or name, text, (), self._row, hint=hint))
+        return text
+
+    def memory(self, name: str, default: str) -> str:
+        """A setting without a control of its own: what a click in the drawing, or `put`, has set."""
+        text = self._state.get(name, default)
+        text = text[:200] if isinstance(text, str) else default
+        self._add(Control("memory", name, name, text))
+        return text
+
+    def put(self, name: str, value: str | bool) -> None:
+        """Set a control that has been asked for already, as if by hand."""
+        old = self.controls[name]
+        self.controls[name] = Control(**{**_fields(old), "value": value})
+
+    def _chosen(self, name: str, words: tuple[str, ...], default: str) -> str:
+        chosen = self._state.get(name, default)
+        return chosen if isinstance(chosen, str) and chosen in words else default
+
+    def _add(self, control: Control) -> None:
+        if control.name in self.controls:
+            raise ValueError(f"{control.name!r} is asked for twice")
+        self.controls[control.name] = control
+
+
+def _fields(control: Control) -> dict[str, Any]:
+    return {name: getattr(control, name) for name in control.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """``show`` asks a `Panel` for its settings and returns a `Picture`. A cell displays the explorer by ending with it.
+
+    ``name`` is the module below ``course_utils.explorers`` whose function ``explore`` makes the same explorer from
+    ``arguments``, which are plain data: that's how the web book makes it again in the reader's page.
+    """
+
+    name: str
+    show: Callable[[Panel], Picture]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def frame(self, state: Mapping[str, Any] | None = None, moved: str = "", width: int = WIDE) -> dict[str, Any]:
+        """What the page shows for ``state``, a value for each control's name: plain data that JSON can hold.
+
+        The frame holds ``controls`` and their ``state``; ``title``, ``svg`` and ``finding``; and, where these settings
+        have no picture, the ``problem`` and the control ``at`` which it is.
+        """
+        panel = Panel(state or {}, moved, NARROW if width < WIDE else WIDE)
+        frame: dict[str, Any] = {"title": "", "svg": "", "finding": "", "lines": "", "problem": "", "at": ""}
+        try:
+            picture = self.show(panel)
+        except Impossible as problem:
+            frame |= {"problem": f"{problem}", "at": problem.control}
+        else:
+            frame |= {"title": picture.title, "finding": picture.finding, "svg": picture.drawing.svg(picture.finding)}
+            frame["lines"] = _table(picture.lines)
+        shown = [asdict(control) for control in panel.controls.values() if control.kind != "memory"]
+        for control in shown:
+            control["options"] = list(control["options"])
+        found = {name: control.value for name, control in panel.controls.items()}
+        if frame["problem"]:  # what was not asked any more is as it was
+            found = {name: value for name, value in (state or {}).items() if isinstance(value, str | bool)} | found
+        return frame | {"controls": shown, "state": found}
+
+    def still(self) -> str:
+        """The first picture as HTML, complete without a script. The book's script makes it live where it stands."""
+        wide, narrow = self.frame(), self.frame(width=NARROW)
+        described = html.escape(json.dumps({"name": self.name, "arguments": dict(self.arguments)}))
+        first = html.escape(json.dumps({**wide, "svg": "", "lines": ""}))  # the page has both
+        return (
+            f'<figure class="course-explorer course-still" data-explorer="{described}" data-frame="{first}">'
+            f'<div class="course-panel"></div><p class="course-title">{html.escape(wide["title"])}</p>'
+            f'<div class="course-drawing course-wide">{wide["svg"]}</div>'
+            f'<div class="course-drawing course-narrow">{narrow["svg"]}</div>'
+            f'<p class="course-finding">{html.escape(wide["finding"])}</p>'
+            + (f"{_LINES}<div>{wide['lines']}</div></details>" if wide["lines"] else "")
+            + f'<p class="course-wake">{ASLEEP}</p></figure>'
+        )
+
+    def _ipython_display_(self) -> None:
+        from course_utils.explorers import live
+
+        live.display(self.still(), self.frame)
+
+
+def _table(lines: Sequence[Line]) -> str:
+    """The lines of a plan as an HTML table; "" without lines."""
+    rows = []
+    for group, members in itertools.groupby(lines, key=lambda line: line.group):
+        rows.append(f'<tr><th colspan="4" scope="rowgroup">{html.escape(group)}</th></tr>')
+        for line in members:
+            texts = "".join(f"<td>{html.escape(text)}</td>" for text in (line.what, line.shown, line.formula))
+            found = "; ".join(map(_source, dict.fromkeys((line.source, *sources_of(line.value)))))
+            rows.append(f"<tr>{texts}<td>{found}</td></tr>")
+    return f"<table>{''.join(rows)}</table>" if rows else ""
+
+
+def _source(source: Source | str) -> str:
+    if isinstance(source, str):
+        return html.escape(source)
+    return f'<a href="{html.escape(source.url)}">{html.escape(str(source))}</a> ({html.escape(source.kind)})'
+
+
+def load(name: str, arguments: Mapping[str, Any]) -> Explorer:
+    """The explorer that `Explorer.still` describes."""
+    explorer: Explorer = import_module(f"course_utils.explorers.{name}").explore(**arguments)
+    return explorer

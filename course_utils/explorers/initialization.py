@@ -1,0 +1,309 @@
+"""How an initialization changes outputs and gradients through fifty layers, predicted and measured.
+
+The predicted lines are computed here. The measured points come from a table, initialization.json, which
+
+    python -m course_utils.explorers.initialization
+
+makes again; this needs PyTorch, and takes some minutes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from course_utils.explorers.drawing import Axis, Drawing, power, wide
+from course_utils.explorers.explorer import Explorer, Panel, Picture
+from course_utils.units import plain
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# The variance of a weight, times the width of the layer, which here is fan-in and fan-out alike.
+INITIALIZERS: dict[str, Callable[[int], float]] = {
+    "Kaiming": lambda width: 2.0,
+    "LeCun = Glorot": lambda width: 1.0,
+    "nn.Linear": lambda width: 1 / 3,
+    "torch.randn": lambda width: float(width),
+    "std 0.02, as GPT-2": lambda width: 0.02**2 * width,
+}
+NONLINEARITIES = ("ReLU", "tanh", "GELU", "none")
+# ReLU and the identity scale with their input, so that without residual connections one measurement is enough.
+HOMOGENEOUS = ("ReLU", "none")
+WIDTHS = (32, 128, 512)
+GAINS = tuple(2.0**power for power in (-1, -1 / 2, -1 / 4, -1 / 8, -1 / 16, 0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1))
+DEPTH = 50
+SHOWN = (1, 10, 20, 30, 40, 50)  # layers whose measurements are in the table
+KEEPS = (0.1, 10.0)  # what changes by less than these factors is said to keep its scale
+FLOAT32 = (2.0**-149, (2 - 2.0**-23) * 2.0**127)
+_TABLE = "initialization.json"
+_ROWS = 32
+
+
+def explore(initializer: str = "LeCun = Glorot", nonlinearity: str = "ReLU", *, width: int = 128) -> Explorer:
+    """Controls for a network of `DEPTH` layers and its initialization, above the scale at each layer.
+
+    Args:
+        initializer: a key of `INITIALIZERS`.
+        nonlinearity: one of `NONLINEARITIES`, between the layers.
+        width: one of `WIDTHS`.
+    """
+    arguments: dict[str, Any] = {"initializer": initializer, "nonlinearity": nonlinearity, "width": width}
+    return Explorer("initialization", partial(show, **arguments), arguments)
+
+
+def predict(factor: float, nonlinearity: str, residual: bool) -> tuple[list[float], list[float]]:
+    """Root mean squares by layer, from the first: of the outputs, and of the loss's gradient with respect to them.
+
+    For z = x W in the first layer, then z = [z +] φ(z) W, as a mean over many wide networks; ``factor`` is width · std²
+    of the weights. The data have std 1, and so has the gradient at the last outputs. Where z is normal with mean 0 and
+    variance q, the next layer's is factor · E[φ(z)²], and the square of a gradient is multiplied by factor · E[φ′(z)²]
+    on its way back; a residual connection adds the 1 that passes by. Source: Poole et al. 2016, arXiv:1606.05340, and
+    Schoenholz et al. 2017, arXiv:1611.01232.
+    """
+    squares, slopes = [factor], []
+    for _ in range(DEPTH - 1):
+        square, slope = _moments(nonlinearity, squares[-1])
+        squares.append(factor * square + residual * squares[-1])
+        slopes.append(factor * slope + residual)
+    back = [1.0]
+    for slope in reversed(slopes):
+        back.append(back[-1] * slope)
+    return [math.sqrt(q) for q in squares], [math.sqrt(g) for g in reversed(back)]
+
+
+def _moments(nonlinearity: str, q: float) -> tuple[float, float]:
+    """E[φ(z)²] and E[φ′(z)²] for a normal z with variance q.
+
+    By the trapezoidal rule, which for smooth functions that vanish at both ends has an error far below the last digit
+    drawn. So the two functions of z are made such: even, hence summed from 0 on, and without what stays for large z.
+    """
+    if nonlinearity == "none":
+        return q, 1.0
+    if nonlinearity == "ReLU":
+        return q / 2, 0.5
+    step, end = min(0.25, math.sqrt(q) / 1.5), min(8 * math.sqrt(q), 12.0)
+    last = 1 if nonlinearity == "tanh" and q >= 1 else 0  # what stays of tanh² for large z
+    square = slope = 0.0
+    for i in range(int(end / step) + 1):
+        z = i * step
+        weight = math.exp(-z * z / (2 * q)) * (1 if i else 0.5)
+        even = _even(nonlinearity, z)
+        square += weight * (even[0] - last)
+        slope += weight * even[1]
+    scale = 2 * step / math.sqrt(2 * math.pi * q)
+    if nonlinearity == "tanh":
+        return scale * square + last, scale * slope
+    return q / 2 - scale * square, 0.5 - scale * slope
+
+
+@lru_cache(4096)
+def _even(nonlinearity: str, z: float) -> tuple[float, float]:
+    """What `_moments` sums: of tanh, its square and its slope's; of GELU, what these lack to those of ReLU.
+
+    GELU is z Φ(z). Its square at z and at -z together is z² without 2 z² Φ (1 - Φ); and its slope at -z is 1 minus a,
+    that at z, so that these squares together are 1 without 2 a (1 - a).
+    """
+    if nonlinearity == "tanh":
+        t = math.tanh(z)
+        return t * t, (1 - t * t) ** 2
+    phi = (1 + math.erf(z / math.sqrt(2))) / 2
+    a = phi + z * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return z * z * phi * (1 - phi), a * (1 - a)
+
+
+@cache
+def _table() -> dict[str, dict[str, dict[str, list[list[int]]]]]:
+    """By nonlinearity, connections and width: rows of 1,000 · log₁₀ of stds in the layers `SHOWN`.
+
+    First of all outputs, then of the gradients; the last one's is 0, and left out.
+    """
+    table: dict[str, dict[str, dict[str, list[list[int]]]]] = json.loads(
+        files("course_utils.explorers").joinpath(_TABLE).read_text(encoding="utf-8")
+    )
+    return table
+
+
+def measured(
+    initializer: str, gain: float, nonlinearity: str, width: int, residual: bool
+) -> tuple[list[float], list[float]]:
+    """As `predict`, in the layers `SHOWN`, measured in one network; from the table."""
+    rows = _table()[nonlinearity]["residual" if residual else "plain"][f"{width}"]
+    if nonlinearity in HOMOGENEOUS and not residual:
+        scale = math.log10(_factor(initializer, gain, width)) / 2  # of what a layer multiplies by
+        powers = [layer * scale for layer in SHOWN] + [(DEPTH - layer) * scale for layer in SHOWN]
+        row = rows[0]
+    else:
+        powers = [0.0] * (2 * len(SHOWN))
+        row = rows[list(INITIALIZERS).index(initializer) * len(GAINS) + GAINS.index(gain)]
+    stds = [10 ** (value / 1_000 + power) for value, power in zip([*row, 0], powers, strict=True)]
+    return stds[: len(SHOWN)], stds[len(SHOWN) :]
+
+
+def _factor(initializer: str, gain: float, width: int) -> float:
+    return gain**2 * INITIALIZERS[initializer](width)
+
+
+def measure(factor: float, nonlinearity: str, width: int, residual: bool) -> tuple[list[float], list[float]]:
+    """As `predict`, in the layers `SHOWN`, of one network with normally distributed weights, the same each time.
+
+    In float64, because some of these networks leave float32's range. Needs PyTorch.
+    """
+    import torch
+
+    phi: dict[str, Callable[[Tensor], Tensor]] = {
+        "ReLU": torch.relu,
+        "tanh": torch.tanh,
+        "GELU": torch.nn.functional.gelu,
+        "none": torch.nn.Identity(),
+    }
+    data, weights, last = _numbers(width)
+    std = math.sqrt(factor / width)
+    outputs = [data @ weights[0] * std]
+    for weight in weights[1:]:
+        z = phi[nonlinearity](outputs[-1]) @ weight * std
+        outputs.append(outputs[-1] + z if residual else z)
+    gradients = torch.autograd.grad(outputs[-1], outputs, last)
+
+    def rms(layers: Sequence[Tensor]) -> list[float]:
+        return [layers[layer - 1].detach().square().mean().sqrt().item() for layer in SHOWN]
+
+    back = rms(gradients)
+    return rms(outputs), [each / back[-1] for each in back]
+
+
+@lru_cache(1)
+def _numbers(width: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Data, weights of all layers and the last gradient; all of std 1. Data require a gradient, hence all do."""
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((_ROWS, width), (DEPTH, width, width), (_ROWS, width))
+    data, weights, last = (torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes)
+    return data.requires_grad_(), weights, last
+
+
+def make_table() -> str:
+    """The table's text; a row for each initializer and gain, or one, for a factor of 1, where that is enough."""
+    table: dict[str, dict[str, dict[str, list[list[int]]]]] = {}
+    for width, name, residual in itertools.product(WIDTHS, NONLINEARITIES, (False, True)):
+        factors = [_factor(initializer, gain, width) for initializer in INITIALIZERS for gain in GAINS]
+        if name in HOMOGENEOUS and not residual:
+            factors = [1.0]
+        found = [measure(factor, name, width, residual) for factor in factors]
+        rows = [[round(1_000 * math.log10(std)) for std in [*outputs, *back[:-1]]] for outputs, back in found]
+        table.setdefault(name, {}).setdefault("residual" if residual else "plain", {})[f"{width}"] = rows
+    return json.dumps(table, separators=(",", ":")).replace('":{"', '":{\n"').replace("]]", "]]\n") + "\n"
+
+
+def show(panel: Panel, *, initializer: str, nonlinearity: str, width: int) -> Picture:
+    """The outputs' scale from the first layer on, and the gradients' from the last one back, on the same axis."""
+    chosen = panel.choice("initializer", list(INITIALIZERS), initializer)
+    gain = panel.slider("gain", GAINS, 1.0, "{:.2f}".format)
+    panel.row()
+    phi = panel.choice("nonlinearity", NONLINEARITIES, nonlinearity)
+    size = panel.slider("width", WIDTHS, width)
+    residual = panel.switch("residual", label="residual connections")
+
+    factor = _factor(chosen, gain, size)
+    lines = predict(factor, phi, residual)
+    points = measured(chosen, gain, phi, size, residual)
+    first = points[0][0]
+
+    narrow = panel.narrow
+    drawing = Drawing(panel.width, 316 if not narrow else 404)
+    places = [(48, 366, 34), (428, 746, 34)] if not narrow else [(44, 366, 34), (44, 366, 238)]
+    for (left, right, top), name, line, marks, scale in zip(
+        places, ("outputs", "gradients"), lines, points, (first, 1.0), strict=True
+    ):
+        x, y = Axis(1, DEPTH, left, right), Axis(1e-10, 1e10, top + (236 if not narrow else 124), top, log=True)
+        relative = [[value / scale for value in values] for values in (line, marks)]
+        _panel(drawing, name, x, y, *relative)
+
+    out, back = points[0][-1] / first, points[1][0]
+    fates = [_fate(out), _fate(back)]
+    changes = [f"× {_said(out)}", f"× {_said(back)}"]
+    if fates[0] == fates[1]:
+        title = f"Outputs ({changes[0]}) and gradients ({changes[1]}) {fates[0]} over {DEPTH} layers"
+    else:
+        title = f"Outputs {fates[0]} ({changes[0]}), gradients {fates[1]} ({changes[1]})"
+    finding = (
+        f"Measured, the outputs' std goes from {_said(first)} in layer 1 to {_said(points[0][-1])} in layer {DEPTH} "
+        f"(predicted: {_said(lines[0][-1])}), {plain(out ** (1 / (DEPTH - 1)))} times per layer on average. A gradient "
+        f"of std 1 there becomes {_said(back)} in layer 1 (predicted: {_said(lines[1][0])})."
+    )
+    return Picture(title, drawing, finding + _limits(points, lines))
+
+
+def _panel(drawing: Drawing, name: str, x: Axis, y: Axis, line: list[float], marks: list[float]) -> None:
+    """One axis of layers: the predicted line, up to where it leaves the axis, and the measured points on it."""
+    drawing.rect(x.start, y(KEEPS[1]), x.end - x.start, y(KEEPS[0]) - y(KEEPS[1]), "context soft", behind=True)
+    for layer in SHOWN:
+        drawing.line([(x(layer), y.start), (x(layer), y.end)], "grid", width=1, behind=True)
+        drawing.text(x(layer), y.start + 16, f"{layer}", anchor="middle", size=11, behind=True)
+    for value in (1e-10, 1e-5, 1, 1e5, 1e10):
+        drawing.line([(x.start, y(value)), (x.end, y(value))], "grid", width=1, behind=True)
+        drawing.text(x.start - 6, y(value) + 4, power(value), anchor="end", size=11, behind=True)
+    drawing.line([(x.start, y.end), (x.start, y.start), (x.end, y.start)], "ink", width=1, behind=True)
+    drawing.text(
+        (x.start + x.end) / 2, y.start + 33, "layer (line: predicted, dots: measured)", anchor="middle", behind=True
+    )
+    heads = {"outputs": "Outputs' std, relative to layer 1", "gradients": "Gradients' std, from the last layer back"}
+    drawing.text(x.start - 40, y.end - 14, heads[name], bold=True, behind=True)
+    back = name == "gradients"  # reads from right to left
+    side, anchor = (x.end - 4, "end") if back else (x.start + 4, "start")
+    for word, place in (("explode", y(KEEPS[1]) - 5), ("vanish", y(KEEPS[0]) + 13)):
+        drawing.text(side, place, word, anchor=anchor, size=11, look="quiet", behind=True)
+
+    path = [(x(layer), math.log10(value)) for layer, value in enumerate(line, 1)]
+    if back:
+        path.reverse()
+    low, high = math.log10(y.low), math.log10(y.high)
+    inside, gone = [path[0]], 0.0
+    for (x0, v0), (x1, v1) in itertools.pairwise(path):
+        if not low <= v1 <= high:
+            gone = high if v1 > high else low
+            inside.append((x0 + (x1 - x0) * (gone - v0) / (v1 - v0), gone))
+            break
+        inside.append((x1, v1))
+    drawn = [(place, y(10**value)) for place, value in inside]
+    drawing.line(drawn, "predicted", width=2.5, key=f"line {name}", arrow=bool(gone))
+    if gone:
+        place, end = drawn[-1]
+        said = f"to {_said(line[0] if back else line[-1])}"
+        left = place + 8 + wide(said, 11) > x.end if not back else place - 8 - wide(said, 11) > x.start
+        drawing.text(
+            place + (-8 if left else 8), end + (12 if gone > 0 else -6), said, anchor="end" if left else "start",
+            size=11, key=f"to {name}",
+        )  # fmt: skip
+    for layer, value in zip(SHOWN, marks, strict=True):
+        if y.low <= value <= y.high:
+            tip = f"layer {layer}: {_said(value)}, measured"
+            drawing.circle(x(layer), y(value), 4, "measured edged", key=f"{name} {layer}", tip=tip)
+
+
+def _fate(ratio: float) -> str:
+    return "explode" if ratio > KEEPS[1] else "vanish" if ratio < KEEPS[0] else "keep their scale"
+
+
+def _limits(points: Sequence[list[float]], lines: Sequence[list[float]]) -> str:
+    """What float32 would make of these numbers, if it can't hold them."""
+    values = [*points[0], *points[1], *lines[0], *lines[1]]
+    said = " In float32 the largest would overflow." if max(values) > FLOAT32[1] else ""
+    return said + (" In float32 the smallest would become 0." if min(values) < FLOAT32[0] else "")
+
+
+def _said(value: float) -> str:
+    """A number in two digits, which is as many as another network would share: "3.5e-8"."""
+    return plain(float(f"{value:.2g}")) if 1e-3 <= value < 1e5 else re.sub(r"e\+?(-?)0?", r"e\1", f"{value:.1e}")
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name(_TABLE).write_text(make_table(), encoding="utf-8")

@@ -1,0 +1,212 @@
+"""The planner, `course_utils.napkin`, with controls: a training run or a served model, all lines with their sources."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from course_utils.cards import ACCELERATORS
+from course_utils.explorers.drawing import Axis, Drawing, axes, power, wide
+from course_utils.explorers.explorer import Explorer, Impossible, Panel, Picture
+from course_utils.napkin.inference import FORMATS, Serving
+from course_utils.napkin.lines import Plan
+from course_utils.napkin.models import PUBLISHED
+from course_utils.napkin.planner import plan
+from course_utils.napkin.serving import serve
+from course_utils.napkin.shapes import Transformer
+from course_utils.napkin.step import OPTIMIZERS, RECIPES, Step
+from course_utils.units import counted, duration, parse, readable
+
+OWN = "one of your own"
+_Default = Callable[[str, str], str]
+_ZERO = {"no": 0, "optimizer state": 1, "and gradients": 2, "and parameters": 3}
+_HEIGHT = 340.0
+
+
+def explore(settings: Mapping[str, str | bool] | None = None) -> Explorer:
+    """Controls for a model, cards, and how they train or serve it, above bytes and seconds and the plan's lines.
+
+    ``settings`` are the initial ones, by the controls' names: words of an option, a text, or whether a switch is on.
+    """
+    arguments = {"settings": dict(settings or {})}
+    return Explorer("planner", partial(show, settings=arguments["settings"]), arguments)
+
+
+def show(panel: Panel, *, settings: Mapping[str, str | bool]) -> Picture:
+    """A plan, drawn and line by line."""
+    first = dict(settings)
+
+    def at(name: str, default: str) -> str:
+        return str(first.get(name, default))
+
+    task = panel.choice("task", ("train", "serve"), at("task", "train"))
+    model, name = _model(panel, at("model", "Llama 3.1 8B"))
+    card = panel.choice("card", tuple(ACCELERATORS), at("card", "H100 SXM"))
+    panel.row()
+    make = _train if task == "train" else _serve
+    try:
+        found = make(panel, model, name, card, at)
+    except Impossible:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        raise Impossible(f"{error}", _control(f"{error}", panel)) from None
+    return Picture(_title(found), _drawn(panel, found, card), _finding(found), tuple(found.lines))
+
+
+def _model(panel: Panel, default: str) -> tuple[Transformer, str]:
+    name = panel.choice("model", (*PUBLISHED, OWN), default)
+    if name != OWN:
+        return PUBLISHED[name], name
+    panel.row()
+    layers, width, heads, words = (
+        _count(panel, key, text, label)
+        for key, text, label in (
+            ("layers", "32", "layers"),
+            ("width", "4096", "width"),
+            ("heads", "32", "heads"),
+            ("vocabulary", "128k", "vocabulary"),
+        )
+    )
+    try:
+        return Transformer(layers, width, heads, words), "a model of your own"
+    except ValueError as error:
+        raise Impossible(f"{error}", "width") from None
+
+
+def _train(panel: Panel, model: Transformer, name: str, card: str, at: _Default) -> Plan:
+    cards = _count(panel, "cards", at("cards", "64"), "cards")
+    zero = panel.choice("zero", _ZERO, at("zero", "and parameters"), label="shared by the groups")
+    tensor = _count(panel, "tensor", at("tensor", "1"), "tensor")
+    pipeline = _count(panel, "pipeline", at("pipeline", "1"), "pipeline")
+    expert = _count(panel, "expert", at("expert", "1"), "expert") if model.experts else 1
+    panel.row()
+    batch = _count(panel, "batch", at("batch", "1"), "sequences")
+    context = _count(panel, "context", at("context", "8192"), "of tokens")
+    accumulation = _count(panel, "accumulation", at("accumulation", "1"), "accumulated")
+    recompute = panel.switch("recompute", bool(at("recompute", "on")), label="recompute each layer")
+    panel.row()
+    recipe = panel.choice("recipe", tuple(RECIPES), at("recipe", "bfloat16, float32 master copy"), label="numbers")
+    optimizer = panel.choice("optimizer", tuple(OPTIMIZERS), at("optimizer", "AdamW"))
+    tokens = _amount(panel, "tokens", at("tokens", "15T"), "tokens in all")
+    mfu = _amount(panel, "mfu", at("mfu", "0.41"), "MFU")
+    step = Step(
+        batch, context, recipe, optimizer, cards, zero, recompute, tensor=tensor, pipeline=pipeline, expert=expert,
+        accumulation=accumulation,
+    )  # fmt: skip
+    return plan(model.reaching(context), step, card=card, tokens=tokens, mfu=mfu, name=name)
+
+
+def _serve(panel: Panel, model: Transformer, name: str, card: str, at: _Default) -> Plan:
+    cards = _count(panel, "cards", at("cards", "1"), "cards")
+    batch = _count(panel, "batch", at("batch", "8"), "sequences")
+    prompt = _count(panel, "prompt", at("prompt", "2048"), "tokens of prompt")
+    output = _count(panel, "output", at("output", "256"), "tokens of output")
+    panel.row()
+    weights = panel.choice("weights", tuple(FORMATS), at("weights", "bfloat16"))
+    cache = panel.choice("cache", tuple(FORMATS), at("cache", "bfloat16"))
+    return serve(model, Serving(batch, prompt, output, weights, cache, cards), card=card, name=name)
+
+
+def _amount(panel: Panel, name: str, default: str, label: str) -> float:
+    text = panel.text(name, default, label=label)
+    try:
+        return parse(text, "")
+    except ValueError as error:
+        raise Impossible(f"{error}", name) from None
+
+
+def _count(panel: Panel, name: str, default: str, label: str) -> int:
+    found = _amount(panel, name, default, label)
+    if not found.is_integer() or not 1 <= found <= 1e9:
+        raise Impossible(f"{label}: a whole number from 1 on is needed, such as 8 or 4k", name)
+    return int(found)
+
+
+def _control(problem: str, panel: Panel) -> str:
+    """The control that a message of the planner is about: the one that it names first, or the first one."""
+    places = {name: re.search(rf"\b{name}\b", problem) for name in panel.controls}
+    named = [(found.start(), name) for name, found in places.items() if found]
+    return min(named)[1] if named else "task"
+
+
+def _values(found: Plan, group: str, unit: str = "", *, without: str = "") -> dict[str, float]:
+    lines = [line for line in found.lines if line.group == group and unit in ("", line.unit) and line.what != without]
+    return {line.what: float(line.value) for line in lines}
+
+
+def _title(found: Plan) -> str:
+    times = _values(found, "time")
+    if "training" in times:
+        cost = _values(found, "cost").get("rent")
+        rent = f", {counted(cost)} USD" if cost is not None else ""
+        fits = "" if found.fits is not False else "Doesn't fit: "
+        return f"{fits}{duration(times['training'])} of training{rent}"
+    if "a token" in times:
+        rate = _values(found, "throughput")["while generating"]
+        fits = "" if found.fits is not False else "Doesn't fit: "
+        return f"{fits}{readable(times['a token'], 's')} for each token, {counted(rate)} tokens/s in all"
+    return found.title
+
+
+def _finding(found: Plan) -> str:
+    parts = [f"{found.title}.", found.verdict]
+    parts += [f"To make it fit: {found.advice[0]}"] if found.advice else []
+    parts += [f"Warning: {warning}" for warning in found.warnings]
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
+
+
+def _drawn(panel: Panel, found: Plan, card: str) -> Drawing:
+    drawing = Drawing(panel.width, _HEIGHT)
+    memory = ACCELERATORS[card].memory_bytes or 80 * 10**9
+    left, right = 12.0, panel.width - 16.0
+    drawing.text(left, 16, "bytes on each card", bold=True, behind=True)
+    x = Axis(0, 1.5 * memory, left, right)
+    kinds = _values(found, "bytes on each card", "B", without="in all")
+    at, bar = 0.0, (28.0, 34.0)
+    limit = x(memory)
+    for number, (what, size) in enumerate(kinds.items()):
+        start, end = x(at), x(at + size)
+        drawing.rect(
+            start, bar[0], end - start, bar[1], "data edged" + (" soft" if number % 2 else " half"), key=what,
+            tip=f"{what}: {readable(size, 'B')}",
+        )  # fmt: skip
+        said = f"{what} {readable(size, 'B')}"
+        if end - start > wide(said) + 8:
+            drawing.text((start + end) / 2, bar[0] + 22, said, anchor="middle", key=f"{what} text")
+        elif end - start > wide(what) + 8:
+            drawing.text((start + end) / 2, bar[0] + 22, what, anchor="middle", key=f"{what} text")
+        at += size
+    drawing.line([(limit, 22), (limit, bar[0] + bar[1] + 8)], "highlight", width=2, key="limit")
+    drawing.text(limit, bar[0] + bar[1] + 22, f"{card}: {readable(memory, 'B')}", anchor="middle", key="limit text")
+    total = readable(at, "B")
+    if at > 1.5 * memory:
+        drawing.text(right, 16, f"{total} in all, beyond the edge →", anchor="end", key="total")
+    else:
+        drawing.text(right, 16, f"{total} in all", anchor="end", key="total")
+
+    times = {what: seconds for what, seconds in _values(found, "time", "s", without="a step").items() if seconds > 0}
+    longest = max(times, key=lambda what: times[what]) if times else ""
+    top, label = 124.0, 0.0 if panel.narrow else 190.0
+    drawing.text(left, top, "seconds, on a logarithmic axis", bold=True, behind=True)
+    t = Axis(1e-6, 1e5, left + label, right, log=True)
+    rows = list(times.items())
+    pitch = 24.0 if not panel.narrow else 30.0
+    base = _HEIGHT - 22
+    axes(drawing, t, Axis(0, 1, base, top + 14), xlabel="", ylabel="", xwords=power, ywords=str, yticks=[])
+    for number, (what, seconds) in enumerate(rows[:7]):
+        y = top + 22 + pitch * number
+        look = "compute" if "comput" in what or "prompt" in what else "data"
+        drawing.rect(
+            t.start, y, t(seconds) - t.start, 12, look if what == longest else f"{look} soft edged", key=f"bar {what}"
+        )
+        words = readable(seconds, "s")
+        place = t(seconds) + 6 if t(seconds) + wide(words) + 8 < right else t(seconds) - 6
+        drawing.text(
+            place, y + 11, words, anchor="start" if place > t(seconds) else "end", key=f"s {what}", bold=what == longest
+        )
+        if panel.narrow:
+            drawing.text(left, y - 2, what, size=11, key=f"n {what}")
+        else:
+            drawing.text(left + label - 8, y + 11, what, anchor="end", key=f"n {what}")
+    return drawing

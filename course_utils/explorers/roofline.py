@@ -1,0 +1,120 @@
+"""One matrix multiplication under a card's roofline: what limits it, and the least time it takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from course_utils.explorers.drawing import Axis, Drawing, axes, power, wide
+from course_utils.explorers.explorer import Explorer, Panel, Picture
+from course_utils.flops import arithmetic_intensity, attainable_flops
+from course_utils.hardware import ACCELERATORS, Accelerator, dtype_bytes
+from course_utils.units import readable
+
+SIZES: list[int] = [2**k for k in range(16)]
+_NAMES = {"tf32": "float32 on tensor cores (tf32)"}
+
+
+def explore(
+    measured: Sequence[tuple[str, float, float]] = (),
+    *,
+    card: str | Accelerator | Mapping[str, Any] = "H100 SXM",
+    m: int = 64,
+    k: int = 8_192,
+    n: int = 8_192,
+) -> Explorer:
+    """Controls for card, dtype and the sizes of ``[m, k] @ [k, n]``, above the roofline with this product on it.
+
+    Args:
+        measured: ``(label, intensity in FLOP/B, FLOP/s)``, always drawn, whatever the controls say.
+        card: the initial card: a key of `hardware.ACCELERATORS`, or your own card, which then heads the list; also as
+            a mapping with its ``name``, its ``peak`` FLOP/s by dtype, and its ``bandwidth`` in B/s.
+        m, k, n: the initial sizes, powers of two up to 32,768.
+    """
+    if isinstance(card, Accelerator):
+        peak = {f"{dtype}".removeprefix("torch."): rate for dtype, rate in card.peak.items()}
+        card = {"name": card.name, "peak": peak, "bandwidth": card.bandwidth}
+    arguments: dict[str, Any] = {"measured": [list(each) for each in measured], "card": card, "m": m, "k": k, "n": n}
+    return Explorer("roofline", partial(show, **arguments), arguments)
+
+
+def show(
+    panel: Panel, *, measured: list[tuple[str, float, float]], card: str | Mapping[str, Any], m: int, k: int, n: int
+) -> Picture:
+    """The card's roofline, with ``[m, k] @ [k, n]`` on it if each matrix is moved once."""
+    cards: dict[str, tuple[Mapping[Any, float], float]]
+    cards = {name: (known.peak, known.bandwidth) for name, known in ACCELERATORS.items()}
+    if isinstance(card, str):
+        first = card
+    else:
+        first = card["name"]
+        cards = {first: (card["peak"], card["bandwidth"])} | cards
+    sizes = []
+    for name, value in {"m": m, "k": k, "n": n}.items():
+        sizes.append(panel.slider(name, SIZES, value, "{:,}".format))
+    panel.row()
+    chosen = panel.choice("card", list(cards), first)
+    peaks, bandwidth = cards[chosen]
+    dtype = panel.choice("dtype", {_NAMES.get(d, d): d for d in map(str, peaks)}, "bfloat16")
+    place = panel.memory("point", "")
+
+    left, right, width = 58.0, panel.width - 16.0, panel.width
+    height = 320.0 if not panel.narrow else 300.0
+    x = Axis(0.01, 1e5, left, right, log=True)
+    y = Axis(1e9, 1e16, height - 44, 22, log=True)
+    if panel.moved == "point" and place:
+        # k and n stay: the intensity that the hand asks for says how large m has to be.
+        sizes[0] = _rows(x.value(float(place.split()[0])), sizes[1], sizes[2], dtype_bytes(dtype))
+        panel.put("m", f"{sizes[0]:,}")
+        panel.put("point", "")
+    rows, inner, columns = sizes
+    elements = rows * inner + inner * columns + rows * columns
+    work, moved = 2 * rows * inner * columns, dtype_bytes(dtype) * elements
+    intensity, peak = arithmetic_intensity(work, moved), peaks[dtype]
+    rate = attainable_flops(intensity, peak, bandwidth)
+    ridge = peak / bandwidth
+
+    drawing = Drawing(width, height)
+    axes(
+        drawing, x, y, xlabel="arithmetic intensity, FLOP/B", ylabel="FLOP/s",
+        xwords=power, ywords=power,
+    )  # fmt: skip
+    for low, high, look, label in ((x.low, ridge, "data", "memory-bound"), (ridge, x.high, "compute", "compute-bound")):
+        drawing.line([(x(v), y(min(peak, v * bandwidth))) for v in (low, high)], look, width=3, key=f"roof {label}")
+        if x(high) - x(low) > wide(label) + 10:
+            drawing.text((x(low) + x(high)) / 2, y.start - 6, label, anchor="middle", look="quiet", key=f"zone {label}")
+    drawing.line([(x(ridge), y(peak)), (x(ridge), y.start)], "context", width=1, dashes="3 4", key="ridge")
+    drawing.text(x(ridge) + 4, y(peak) - 8, f"{readable(peak, 'FLOP/s')}", anchor="end", key="peak")
+    for label, at, reached in measured:
+        drawing.circle(x(at), y(reached), 5, "measured edged", tip=f"{label}: {readable(reached, 'FLOP/s')} measured")
+        drawing.text(x(at) + 8, y(reached) + 14, label, size=11)
+    drawing.line([(x(intensity), y(rate)), (x(intensity), y.start)], "highlight", width=1, key="drop")
+    drawing.handle(
+        x(intensity), y(rate), sets="point", within=(left, 0, right, height), label="drag along the roof: m follows"
+    )
+
+    promised = chosen in ACCELERATORS  # what is promised of a card of your own is not known here
+    flat = "the peak" if promised else "the roof"
+    bound = intensity < ridge
+    share = f"{rate / peak:.2g}" if rate < 0.01 * peak else f"{rate / peak:.0%}"
+    product = f"[{rows:,}, {inner:,}] @ [{inner:,}, {columns:,}]"
+    limited = "memory-bound" if bound else "compute-bound"
+    reach = f"{share} of {flat}" if bound else flat
+    title = f"{limited.capitalize()} on {chosen}: at best {reach}, {readable(work / rate, 's')}"
+    finding = (
+        f"{product} in {_NAMES.get(dtype, dtype)} does {readable(intensity, 'FLOP/B')}, and the ridge point is at "
+        f"{readable(ridge, 'FLOP/B')}: {limited} on {chosen}. At best it reaches {readable(rate, 'FLOP/s')}, "
+        f"{reach}, and takes {readable(work / rate, 's')}."
+    )
+    return Picture(title, drawing, finding)
+
+
+def _rows(intensity: float, k: int, n: int, size: float) -> int:
+    """The m of `SIZES` whose product ``[m, k] @ [k, n]`` comes closest to an intensity."""
+
+    def away(m: int) -> float:
+        return abs(math.log(arithmetic_intensity(2 * m * k * n, size * (m * k + k * n + m * n)) / intensity))
+
+    return min(SIZES, key=away)

@@ -1,0 +1,178 @@
+"""The valley: steps of an optimizer on a loss of two parameters, whose shape, start and rate can be changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+from course_utils.explorers.drawing import Axis, Drawing
+from course_utils.explorers.explorer import Explorer, Panel, Picture
+from course_utils.units import plain
+
+Point = tuple[float, float]
+Update = Callable[[int, list[float], list[list[float]], float], list[float]]
+STEPS = list(range(0, 101))
+RATES = [float(f"{digit}e{power}") for power in (-3, -2, -1) for digit in (1, 1.5, 2, 3, 5, 7)] + [1.0, 1.5, 2.0]
+TURNS = list(range(0, 91, 3))
+RATIOS = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100]
+PLACES = [round(-2.4 + 0.1 * i, 1) for i in range(49)]
+HEIGHTS = [round(-1.4 + 0.1 * i, 1) for i in range(29)]
+CLOSE = 1e-3
+_HEIGHT = 310.0
+_EPSILON = 1e-8
+
+
+def _sgd(step: int, g: list[float], kept: list[list[float]], rate: float) -> list[float]:
+    return [-rate * each for each in g]
+
+
+def _momentum(step: int, g: list[float], kept: list[list[float]], rate: float) -> list[float]:
+    kept[0] = [0.9 * v + each for v, each in zip(kept[0], g, strict=True)]
+    return [-rate * v for v in kept[0]]
+
+
+def _adagrad(step: int, g: list[float], kept: list[list[float]], rate: float) -> list[float]:
+    kept[0] = [v + each * each for v, each in zip(kept[0], g, strict=True)]
+    return [-rate * each / (math.sqrt(v) + _EPSILON) for each, v in zip(g, kept[0], strict=True)]
+
+
+def _rmsprop(step: int, g: list[float], kept: list[list[float]], rate: float) -> list[float]:
+    kept[0] = [0.99 * v + 0.01 * each * each for v, each in zip(kept[0], g, strict=True)]
+    return [-rate * each / (math.sqrt(v) + _EPSILON) for each, v in zip(g, kept[0], strict=True)]
+
+
+def _adam(step: int, g: list[float], kept: list[list[float]], rate: float) -> list[float]:
+    kept[0] = [0.9 * m + 0.1 * each for m, each in zip(kept[0], g, strict=True)]
+    kept[1] = [0.999 * v + 0.001 * each * each for v, each in zip(kept[1], g, strict=True)]
+    first, second = 1 - 0.9**step, 1 - 0.999**step
+    return [-rate * (m / first) / (math.sqrt(v / second) + _EPSILON) for m, v in zip(*kept, strict=True)]
+
+
+# As torch.optim has them, with its default settings and momentum 0.9.
+OPTIMIZERS: dict[str, Update] = {
+    "SGD": _sgd, "SGD with momentum": _momentum, "AdaGrad": _adagrad, "RMSProp": _rmsprop, "Adam": _adam,
+}  # fmt: skip
+
+
+def curvature(ratio: float, turn: float) -> tuple[float, float, float]:
+    """The second derivatives ``[[a, b], [b, c]]``: 1 along the valley and ``ratio`` across it, turned by degrees."""
+    cos, sin = math.cos(math.radians(turn)), math.sin(math.radians(turn))
+    return cos * cos + ratio * sin * sin, (1 - ratio) * sin * cos, sin * sin + ratio * cos * cos
+
+
+def walk(optimizer: str, start: Point, rate: float, ratio: float, turn: float, steps: int) -> list[Point]:
+    """The points from ``start`` on; ends early where a number would leave the range of floats."""
+    a, b, c = curvature(ratio, turn)
+    kept, path = [[0.0, 0.0], [0.0, 0.0]], [start]
+    for step in range(1, steps + 1):
+        x, y = path[-1]
+        dx, dy = OPTIMIZERS[optimizer](step, [a * x + b * y, b * x + c * y], kept, rate)
+        if not (abs(x + dx) < 1e100 and abs(y + dy) < 1e100):
+            break
+        path.append((x + dx, y + dy))
+    return path
+
+
+def loss(point: Point, ratio: float, turn: float) -> float:
+    """Half the quadratic form of the curvature, 0 at the bottom."""
+    a, b, c = curvature(ratio, turn)
+    x, y = point
+    return (a * x * x + 2 * b * x * y + c * y * y) / 2
+
+
+def explore(optimizer: str = "SGD", *, rate: float = 0.1, ratio: int = 15, turn: int = 0) -> Explorer:
+    """Controls for an optimizer, its rate and the valley, above its path; the start can be dragged.
+
+    Args:
+        optimizer: a key of `OPTIMIZERS`.
+        rate: one of `RATES`.
+        ratio: how many times as steep across the valley as along it, one of `RATIOS`.
+        turn: of the valley, in degrees, one of `TURNS`.
+    """
+    arguments = {"optimizer": optimizer, "rate": rate, "ratio": ratio, "turn": turn}
+    return Explorer("valley", partial(show, **arguments), arguments)  # type: ignore[arg-type]
+
+
+def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) -> Picture:
+    """Contours of the loss, and the optimizer's path so far."""
+    name = panel.choice("optimizer", tuple(OPTIMIZERS), optimizer)
+    rate = panel.slider("rate", RATES, rate, plain, label="learning rate")
+    steps = panel.slider("steps", STEPS, 40, play=80)
+    panel.row()
+    ratio = panel.slider("ratio", RATIOS, ratio, label="steepness ratio")
+    turn = panel.slider("turn", TURNS, turn, "{}°".format)
+    panel.row()
+    x0 = panel.slider("x", PLACES, -2.2, label="start, x")
+    y0 = panel.slider("y", HEIGHTS, 0.8, label="start, y")
+    place = panel.memory("start", "")
+
+    scale = (panel.width - 20) / 5  # pixels for a unit, the same in both directions
+    height = _HEIGHT if not panel.narrow else 3.2 * scale + 20
+    middle = panel.width / 2, height / 2
+    px = Axis(-2.5, 2.5, middle[0] - 2.5 * scale, middle[0] + 2.5 * scale)
+    high = (height / 2 - 10) / scale
+    py = Axis(-high, high, height - 10, 10)
+    if panel.moved == "start" and place:
+        at = [float(each) for each in place.split()]
+        x0 = min(PLACES, key=lambda v: abs(px(v) - at[0]))
+        y0 = min(HEIGHTS, key=lambda v: abs(py(v) - at[1]))
+        panel.put("x", f"{x0}")
+        panel.put("y", f"{y0}")
+        panel.put("start", "")
+
+    drawing = Drawing(panel.width, height)
+    cos, sin = math.cos(math.radians(turn)), math.sin(math.radians(turn))
+    for level in (0.02, 0.1, 0.4, 1, 2, 4):
+        along, across = math.sqrt(2 * level), math.sqrt(2 * level / ratio)
+        ring = []
+        for i in range(49):
+            u, v = along * math.cos(math.tau * i / 48), across * math.sin(math.tau * i / 48)
+            ring.append((middle[0] + scale * (u * cos - v * sin), middle[1] - scale * (u * sin + v * cos)))
+        inside = [point for point in ring if 4 <= point[0] <= panel.width - 4 and 4 <= point[1] <= height - 4]
+        pieces, piece = [], []
+        for point in ring:
+            if point in inside:
+                piece.append(point)
+            elif piece:
+                pieces.append(piece)
+                piece = []
+        for points in [*pieces, piece]:
+            if len(points) > 1:
+                drawing.line(points, "context", width=1, behind=True)
+    drawing.circle(*middle, 3, "ink", tip="the bottom")
+    path = walk(name, (x0, y0), rate, ratio, turn, steps)
+    seen = []
+    for point in path:  # what is far outside is drawn up to the edge
+        seen.append((px(point[0]), py(point[1])))
+        if abs(point[0]) > 2.5 or abs(point[1]) > high:
+            break
+    drawing.line(seen, "compute", width=2, key="path")
+    for number, point in enumerate(seen[1:], 1):
+        drawing.circle(*point, 2.5, "compute", key=f"step {number}")
+    drawing.handle(*seen[0], sets="start", within=(px(-2.4), py(1.4), px(2.4), py(-1.4)), label="drag the start")
+
+    losses = [loss(point, ratio, turn) for point in path]
+    limit = 2 / ratio
+    arrived = next((number for number, value in enumerate(losses) if value < CLOSE), None)
+    if losses[-1] > 10 * losses[0] or len(path) <= steps:
+        title = f"{name} at a rate of {plain(rate)} diverges"
+    elif arrived is not None:
+        title = f"{name} at a rate of {plain(rate)} gets below a loss of {CLOSE} in {arrived} steps"
+    else:
+        title = f"{name} at a rate of {plain(rate)}: after {steps} steps the loss is {plain(losses[-1])}"
+    finding = f"The loss went from {plain(losses[0])} to {plain(losses[-1])} in {len(path) - 1} steps. "
+    if name == "SGD":
+        finding += (
+            f"SGD converges only at rates below 2 / {ratio} = {plain(limit)}, which the steep direction decides; along "
+            f"the valley each step then leaves {plain(abs(1 - rate))} of the distance."
+        )
+    elif name == "SGD with momentum":
+        finding += "Momentum adds up what the steps have in common, which is the way along the valley."
+    else:
+        finding += (
+            f"{name} divides each coordinate by the size of its own gradients: steep and flat coordinates move alike, "
+            f"{'as long as' if turn in (0, 90) else 'but here the valley is turned, and'} the valley "
+            f"{'runs along an axis' if turn in (0, 90) else 'is along no coordinate'}."
+        )
+    return Picture(title, drawing, finding)

@@ -1,0 +1,60 @@
+"""An explorer in JupyterLab whose kernel or page has gone, and in an export: a picture that says how to wake it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import nbformat
+import pytest
+from lab import WAIT, Lab
+from nbconvert import HTMLExporter
+from playwright.sync_api import Page, expect
+
+from course_utils.explorers.explorer import ASLEEP
+
+pytestmark = pytest.mark.xdist_group("explorers")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    folder = tmp_path_factory.mktemp("notebooks")
+    notebook = nbformat.v4.new_notebook()
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    notebook.cells = [nbformat.v4.new_code_cell("from course_utils.explorers import roofline\n\nroofline.explore()")]
+    nbformat.write(notebook, folder / "one.ipynb")
+    lab = Lab(folder, tmp_path_factory.mktemp("home"))
+    lab.folder = folder
+    yield lab
+    lab.stop()
+
+
+def test_a_restart_a_reopening_and_an_export(lab: Lab, page: Page) -> None:
+    page.set_viewport_size({"width": 1100, "height": 700})
+    lab.open(page, "one.ipynb")
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    live, still = page.locator(".course-live .course-explorer"), page.locator(".course-still")
+    live.locator("input").first.wait_for(timeout=WAIT)
+    expect(still).to_be_hidden()
+    # All of it fits into this window: the controls are in sight while the hand is on them.
+    top, bottom = live.bounding_box(), live.locator(".course-finding").bounding_box()
+    assert top is not None and bottom is not None
+    assert bottom["y"] + bottom["height"] - top["y"] < 570
+
+    page.evaluate("jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    page.locator("#jp-bottom-panel, .jp-StatusBar-Widget").get_by_text("| Idle").wait_for(timeout=WAIT)
+    live.locator("input").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(live.locator(".course-wake")).to_contain_text("run this cell again", timeout=20_000)
+    expect(live.locator("svg")).to_be_visible()
+
+    page.evaluate("jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_function("!jupyterapp.shell.currentWidget.context.model.dirty")
+    page.evaluate("jupyterapp.commands.execute('notebook:shutdown-kernel')")
+    lab.open_next(page, "one.ipynb")
+    expect(still).to_be_visible(timeout=WAIT)
+    expect(still).to_contain_text(ASLEEP)
+    page.wait_for_timeout(1_000)  # the widget, if it came, would come now
+    expect(page.get_by_text("Error displaying widget")).to_be_hidden()
+
+    exported, _ = HTMLExporter().from_filename(str(lab.folder / "one.ipynb"))
+    assert ASLEEP in exported and "<svg" in exported

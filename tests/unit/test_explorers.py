@@ -1,0 +1,155 @@
+"""What all explorers share: pure functions of their settings, whatever these are, and every one has its place."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup
+from hypothesis import given
+from hypothesis import strategies as st
+
+from course_utils.explorers import Explorer, Impossible, Panel, Picture
+from course_utils.explorers.drawing import Axis, Drawing
+from course_utils.explorers.explorer import NARROW, WIDE, load
+
+ROOT = Path(__file__).parents[2]
+SHARED = {"__init__", "explorer", "drawing", "live"}
+NAMES = sorted({path.stem for path in (ROOT / "course_utils" / "explorers").glob("*.py")} - SHARED)
+BANNED = ("torch", "numpy", "matplotlib", "IPython", "ipywidgets", "anywidget", "einops")
+
+
+def explored() -> dict[str, str]:
+    return {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "solutions").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_explorer_is_in_a_lecture_or_has_a_page(name: str) -> None:
+    assert name == "planner" or any(f"{name}.explore(" in text for text in explored().values())
+
+
+def test_explorers_need_nothing_that_a_browser_lacks() -> None:
+    """The reader's page has Python's standard library and course_utils, nothing else."""
+    code = f"""
+import sys
+for name in {BANNED}:
+    sys.modules[name] = None
+from course_utils.explorers.explorer import load
+for name in {NAMES}:
+    frame = load(name, {{}}).frame()
+    assert frame["svg"] and not frame["problem"], name
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def settings(explorer: Explorer) -> list[dict[str, Any]]:
+    """Each control at its ends and its middle, and all at one end, from the first setting on."""
+    first = explorer.frame()
+    found: list[dict[str, Any]] = [{}]
+    for end in (0, -1):
+        found.append({c["name"]: c["options"][end] for c in first["controls"] if c["options"]})
+        found.append({c["name"]: end == 0 for c in first["controls"] if c["kind"] == "switch"})
+    for control in first["controls"]:
+        options = control["options"] or ([True, False] if control["kind"] == "switch" else [])
+        every = control["kind"] == "choice" and len(options) <= 9
+        picked = options if every else [options[i] for i in (0, len(options) // 2, -1) if options]
+        found += [{control["name"]: value} for value in picked]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_has_a_title_a_finding_and_a_drawing_that_fits(name: str) -> None:
+    explorer = load(name, {})
+    seen = set()
+    for state in settings(explorer):
+        for width in (WIDE, NARROW):
+            frame = explorer.frame(state, next(iter(state), ""), width)
+            if frame["problem"]:  # two settings may exclude each other; then the message says what to do
+                assert frame["at"] in {control["name"] for control in frame["controls"]}, frame["problem"]
+                continue
+            assert frame["title"] and len(frame["title"]) <= 90, frame["title"]
+            assert frame["finding"].endswith((".", "!", "?")), frame["finding"]
+            assert len(frame["svg"]) < 20_000, f"{state}: {len(frame['svg'])} bytes"
+            assert json.loads(json.dumps(frame)) == frame
+            texts_inside(frame["svg"], f"{state} at {width}")
+            seen.add((frame["svg"], frame["title"]))
+    assert len(seen) > 4
+
+
+def texts_inside(svg: str, where: str) -> None:
+    """No text begins or ends outside of the drawing."""
+    from course_utils.explorers.drawing import wide
+
+    root = BeautifulSoup(svg, "html.parser").svg
+    assert root is not None
+    right, bottom = (float(n) for n in str(root["viewbox"]).split()[2:])
+    for text in root.find_all("text"):
+        if text.get("transform"):
+            continue
+        places, y = [float(x) for x in str(text["x"]).split()], float(str(text["y"]))
+        words = [text.text] if len(places) == 1 else list(text.text)  # several places: one for each letter
+        for x, word in zip(places, words, strict=True):
+            length = wide(word, float(str(text.get("font-size", 12))))
+            start = x - length * {"start": 0, "middle": 0.5, "end": 1}[str(text.get("text-anchor", "start"))]
+            assert start >= -12 and start + length <= right + 12 and 6 < y <= bottom + 2, f"{word!r}, {where}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_described_in_the_page_makes_the_same_explorer(name: str) -> None:
+    explorer = load(name, {})
+    still = BeautifulSoup(explorer.still(), "html.parser").figure
+    assert still is not None
+    described = json.loads(str(still["data-explorer"]))
+    assert load(described["name"], described["arguments"]).frame() == explorer.frame()
+    assert len(still.select("svg")) == 2 and still.select_one(".course-finding").text == explorer.frame()["finding"]
+
+
+odd = st.one_of(st.text(max_size=300), st.booleans(), st.integers(), st.none(), st.lists(st.text(max_size=3)))
+
+
+@given(odd, odd, odd, odd)
+def test_a_panel_takes_any_setting_and_offers_what_it_offers(card: Any, size: Any, on: Any, text: Any) -> None:
+    panel = Panel({"card": card, "size": size, "on": on, "text": text, "other": 1})
+    assert panel.choice("card", {"one": 1, "two": 2}, "two") == (1 if card == "one" else 2)
+    assert panel.slider("size", [1, 2, 4], 2) in (1, 2, 4)
+    assert panel.switch("on") is (on is True)
+    assert len(panel.text("text", "x")) <= 200
+    with pytest.raises(ValueError, match="asked for twice"):
+        panel.text("card", "x")
+
+
+def test_two_values_with_the_same_words_are_refused() -> None:
+    with pytest.raises(ValueError, match="the same words"):
+        Panel({}).slider("size", [1.01, 1.02], 1.01, "{:.1f}".format)
+
+
+def test_a_problem_is_said_at_its_control_and_leaves_the_other_settings() -> None:
+    def show(panel: Panel) -> Picture:
+        if panel.text("a", "1") == "x":
+            raise Impossible("a is not a number: write 1, 2, …", "a")
+        panel.text("b", "1")
+        return Picture("title", Drawing(10, 10), "finding.")
+
+    frame = Explorer("none", show).frame({"a": "x", "b": "7"}, "a")
+    assert (frame["problem"], frame["at"], frame["svg"]) == ("a is not a number: write 1, 2, …", "a", "")
+    assert frame["state"] == {"a": "x", "b": "7"}
+
+
+def test_a_drawing_escapes_what_readers_write() -> None:
+    drawing = Drawing(100, 50)
+    drawing.text(1, 10, "<script>&\"'")
+    drawing.rect(0, 0, 1, 1, tip='"><b>')
+    drawing.button(0, 0, 5, 5, "<b>", sets=("a", '"x'), label="<i>")
+    page = BeautifulSoup(drawing.svg('"><script>'), "html.parser")
+    assert not page.find_all(["script", "b", "i"])
+
+
+@pytest.mark.parametrize("axis", [Axis(0, 10, 50, 250), Axis(1e-3, 1e6, 40, 300, log=True), Axis(5, -5, 0, 100)])
+def test_an_axis_and_back(axis: Axis) -> None:
+    for place in range(int(axis.start), int(axis.end), 7):
+        assert axis(axis.value(place)) == pytest.approx(place)
+    assert axis(1e99) in (axis.start, axis.end) and axis.ticks() if axis.high > axis.low else True

@@ -1,0 +1,55 @@
+"""The valley's optimizers are PyTorch's, and what the title says happened."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from course_utils.explorers import valley
+
+TORCH = {
+    "SGD": lambda p, rate: torch.optim.SGD(p, lr=rate),
+    "SGD with momentum": lambda p, rate: torch.optim.SGD(p, lr=rate, momentum=0.9),
+    "AdaGrad": lambda p, rate: torch.optim.Adagrad(p, lr=rate, eps=1e-8),
+    "RMSProp": lambda p, rate: torch.optim.RMSprop(p, lr=rate),
+    "Adam": lambda p, rate: torch.optim.Adam(p, lr=rate),
+}
+
+
+@pytest.mark.parametrize("name", valley.OPTIMIZERS)
+@pytest.mark.parametrize(("ratio", "turn"), [(15, 0), (30, 45), (1, 90)])
+def test_a_path_is_that_of_torch(name: str, ratio: int, turn: int) -> None:
+    a, b, c = valley.curvature(ratio, turn)
+    point = torch.tensor([-2.2, 0.8], dtype=torch.float64, requires_grad=True)
+    optimizer = TORCH[name]([point], 0.05)
+    path = valley.walk(name, (-2.2, 0.8), 0.05, ratio, turn, 30)
+    assert len(path) == 31
+    for mine in path[1:]:
+        optimizer.zero_grad()
+        loss = (a * point[0] ** 2 + 2 * b * point[0] * point[1] + c * point[1] ** 2) / 2
+        loss.backward()
+        optimizer.step()
+        assert mine == pytest.approx(point.tolist(), abs=1e-9)
+
+
+def test_sgd_converges_below_two_over_the_curvature_and_not_above() -> None:
+    for ratio in (2, 10, 50):
+        start = valley.loss((-2.2, 0.8), ratio, 20)
+        below, above = (valley.walk("SGD", (-2.2, 0.8), rate / ratio, ratio, 20, 300)[-1] for rate in (1.9, 2.1))
+        assert valley.loss(below, ratio, 20) < start < valley.loss(above, ratio, 20)
+
+
+def test_titles() -> None:
+    explorer = valley.explore()
+    assert explorer.frame({"rate": "0.2"})["title"] == "SGD at a rate of 0.2 diverges"
+    frame = explorer.frame({"steps": "100"})
+    (steps,) = [int(word) for word in frame["title"].split() if word.isdigit()]
+    path = valley.walk("SGD", (-2.2, 0.8), 0.1, 15, 0, 100)
+    losses = [valley.loss(point, 15, 0) for point in path]
+    assert losses[steps] < valley.CLOSE <= losses[steps - 1]
+
+
+def test_the_start_follows_the_hand() -> None:
+    explorer = valley.explore()
+    frame = explorer.frame({**explorer.frame()["state"], "start": "380.0 155.0"}, "start")
+    assert (frame["state"]["x"], frame["state"]["y"], frame["state"]["start"]) == ("0.0", "0.0", "")
