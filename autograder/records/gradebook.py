@@ -17,12 +17,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy
 from nbgrader import api, utils
@@ -309,9 +310,71 @@ def _score(grade: Any) -> float:
     return float((given or 0.0) + (grade.extra_credit or 0.0))
 
 
+def _rows(book: Any, lecture: Lecture, copies: Any, *, locked: bool = False) -> tuple[list[_Grade], list[_Comment]]:
+    """What the gradebook says about submitted notebooks: single columns, which cost less than nbgrader's objects."""
+    found = []
+    for table, columns in ((api.Grade, _Grade._fields[2:]), (api.Comment, _Comment._fields[2:])):
+        query = (
+            sqlalchemy.select(table.notebook_id, api.BaseCell.name, *(getattr(table, name) for name in columns))
+            .join(api.BaseCell, table.cell_id == api.BaseCell.id)
+            .where(table.notebook_id.in_(copies))
+        )
+        found.append(book.db.execute(query.with_for_update(of=table) if locked else query).all())
+    grades, comments = found
+    return [_Grade(n, _exercise(cell, lecture), *row) for n, cell, *row in grades], [_Comment(*row) for row in comments]
+
+
+class _Grade(NamedTuple):
+    notebook: str
+    exercise: str
+    manual_score: float | None
+    extra_credit: float | None
+    auto_score: float | None
+    needs_manual_grade: bool
+
+    @property
+    def by_hand(self) -> list[float | None]:
+        return [self.manual_score, self.extra_credit]
+
+
+class _Comment(NamedTuple):
+    notebook: str
+    exercise: str
+    manual_comment: str | None
+    auto_comment: str | None
+
+
+def _changed(cells: Mapping[str, Mapping[str, Any]], grades: Iterable[_Grade], comments: Iterable[_Comment]) -> bool:
+    """Whether a submission's rows say anything else than what we wrote."""
+    empty: Mapping[str, Any] = {}
+    for grade in grades:
+        cell = cells.get(grade.exercise, empty)
+        if grade.by_hand != cell.get("points", [None, None]):
+            return True
+        if cell.get("flagged") and not grade.needs_manual_grade:
+            return True
+    return any((one.manual_comment or "") != cells.get(one.exercise, empty).get("comment", "") for one in comments)
+
+
 def _take_over_all(folder: ClassFolder, lecture: Lecture, book: Any, copies: list[Any]) -> int:
+    """`_take_over` for all submissions in which somebody has changed something."""
+    ids = [copy_of.id for copy_of in copies]
+    written = {
+        row.notebook_id: json.loads(row.content)["cells"]
+        for row in book.db.execute(sqlalchemy.select(_WRITTEN).where(_WRITTEN.c.notebook_id.in_(ids)))
+    }
+    grades: dict[str, list[_Grade]] = defaultdict(list)
+    comments: dict[str, list[_Comment]] = defaultdict(list)
+    all_grades, all_comments = _rows(book, lecture, ids)
+    for grade in all_grades:
+        grades[grade.notebook].append(grade)
+    for comment in all_comments:
+        comments[comment.notebook].append(comment)
+    book.db.rollback()  # nothing was written, and nobody has to wait for us
     count = 0
-    for copy_of in copies:
+    for copy_of, number in zip(copies, ids, strict=True):
+        if not _changed(written.get(number, {}), grades[number], comments[number]):
+            continue
         try:
             count += _take_over(folder, lecture, book, copy_of)
             book.db.commit()
@@ -327,15 +390,14 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
     A decision that was recorded by a command that was killed before it could commit isn't recorded again.
     """
     mine = _WRITTEN.c.notebook_id == copy_of.id
-    # First of all something that writes, though it changes nothing: from here on no other program can.
-    book.db.execute(_WRITTEN.update().where(mine).values(notebook_id=copy_of.id))
+    # First of all something that may write, though it changes nothing: from here on no other program can write.
+    book.db.execute(_WRITTEN.delete().where(_WRITTEN.c.notebook_id == ""))
     row = book.db.execute(sqlalchemy.select(_WRITTEN.c.content).where(mine)).scalar_one_or_none()
     before: dict[str, Any] = json.loads(row) if row else {}
     cells: dict[str, dict[str, Any]] = before.setdefault("cells", {})
-    grades, comments = (
-        book.db.query(table).filter_by(notebook_id=copy_of.id).populate_existing().with_for_update(of=table).all()
-        for table in (api.Grade, api.Comment)
-    )
+    grades, comments = _rows(book, lecture, [copy_of.id], locked=True)
+    if not _changed(cells, grades, comments):
+        return 0
     if "/" in (student := copy_of.student.id):
         return 0  # nobody in the class: it can't be a folder
     known, _ = decisions.read(folder, lecture.name, student)
@@ -345,21 +407,20 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
     def change(name: str, **what: Any) -> None:
         new[name] = replace(new.get(name) or _as_before(based(name), known), **what)
 
-    asked = {comment.name for comment in comments if comment.auto_comment == LOOK}
+    asked = {comment.exercise for comment in comments if comment.auto_comment == LOOK}
     for grade in grades:
-        name = _exercise(grade.name, lecture)
+        name = grade.exercise
         cell = cells.setdefault(name, {})
-        given = [grade.manual_score, grade.extra_credit]
         confirmed = cell.get("asked") and cell["flagged"] and not grade.needs_manual_grade and name in asked
-        if (given != cell.get("points", [None, None]) or confirmed) and math.isfinite(_score(grade)):
-            change(name, points=None if given == [None, None] else _score(grade))
-        cell["points"] = given
+        if (grade.by_hand != cell.get("points", [None, None]) or confirmed) and math.isfinite(_score(grade)):
+            change(name, points=None if grade.by_hand == [None, None] else _score(grade))
+        cell["points"] = grade.by_hand
     for comment in comments:
-        cell = cells.setdefault(comment.name, {})
+        cell = cells.setdefault(comment.exercise, {})
         if (text := comment.manual_comment or "") != cell.get("comment", ""):
-            change(comment.name, comment=decisions.cleaned(text))
+            change(comment.exercise, comment=decisions.cleaned(text))
         cell["comment"] = text
-    flagged = {_exercise(g.name, lecture): g.needs_manual_grade for g in grades}
+    flagged = {grade.exercise: grade.needs_manual_grade for grade in grades}
     to_look = {name for name, cell in cells.items() if cell.get("flagged")}
     if to_look and to_look <= asked and not any(flagged.get(name) for name in to_look):
         change("", reviewed=True, notes=tuple(before["notes"]))
@@ -369,8 +430,7 @@ def _take_over(folder: ClassFolder, lecture: Lecture, book: Any, copy_of: Any) -
     made = [each for name, each in new.items() if name not in last or replace(last[name], when=each.when) != each]
     for each in made:
         decisions.write(folder, each)
-    if made or new:
-        _remember(book, copy_of, before)
+    _remember(book, copy_of, before)
     return len(made)
 
 
@@ -381,7 +441,7 @@ def _as_before(based: Decision, known: list[Decision]) -> Decision:
 
 
 def _based_on(
-    folder: ClassFolder, lecture_name: str, student: str, before: Mapping[str, Any], grades: list[Any]
+    folder: ClassFolder, lecture_name: str, student: str, before: Mapping[str, Any], grades: list[_Grade]
 ) -> Callable[[str], Decision]:
     """What a person saw in Formgrader when they decided: the result that we wrote."""
     stored = None
@@ -396,7 +456,7 @@ def _based_on(
         )
         result = replace(result, key=before["key"], submission=before["submission"], marks=marks)
     elif "key" not in before:  # a gradebook that an older version of this course wrote, or nbgrader
-        seen = {grade.name.removeprefix("test_"): grade.auto_score for grade in grades}
+        seen = {grade.exercise: grade.auto_score for grade in grades}
         if any(seen.get(mark.exercise) not in (None, mark.points) for mark in result.marks):
             result = replace(result, key="", submission="")
     return lambda name: replace(decisions.about(result, name), who=decisions.FORMGRADER)
@@ -404,9 +464,12 @@ def _based_on(
 
 def _remember(book: Any, copy_of: Any, about: Mapping[str, Any]) -> None:
     """Note what the gradebook now says about a submission."""
+    content, mine = json.dumps(about), _WRITTEN.c.notebook_id == copy_of.id
     book.db.flush()
-    book.db.execute(_WRITTEN.delete().where(_WRITTEN.c.notebook_id == copy_of.id))
-    book.db.execute(_WRITTEN.insert().values(notebook_id=copy_of.id, content=json.dumps(about)))
+    if book.db.execute(sqlalchemy.select(_WRITTEN.c.content).where(mine)).scalar_one_or_none() == content:
+        return  # what changes nothing needn't reach the disk
+    book.db.execute(_WRITTEN.delete().where(mine))
+    book.db.execute(_WRITTEN.insert().values(notebook_id=copy_of.id, content=content))
 
 
 def _known(who: Student) -> dict[str, str]:

@@ -16,7 +16,7 @@ from autograder.authoring import checks
 from autograder.cli import app
 from autograder.grading import source
 from autograder.grading.marks import Result, State
-from autograder.records import results
+from autograder.records import decisions, results
 from autograder.records.folder import ClassFolder
 
 NAME = "00_napkin_math"
@@ -127,3 +127,27 @@ def test_jupyterlabs_menu_has_it(server: Lab, page: Page) -> None:
     menu.wait_for(timeout=WAIT)
     menu.click()
     page.locator(".lm-Menu-itemLabel").get_by_text("Formgrader", exact=True).wait_for()
+
+
+def test_what_is_given_there_is_kept_as_decisions(
+    found: tuple[Path, dict[str, Result]], server: Lab, page: Page
+) -> None:
+    show_names(server, page)
+    page.get_by_role("link", name="broken", exact=True).click()  # it needs a review
+    for exercise in LECTURE.exercises:
+        score = page.locator(f"input.score[id='test_{exercise.name}'].needs_manual_grade")
+        score.wait_for(timeout=WAIT)
+        score.fill("0.5")
+        with page.expect_response(lambda answer: "/api/grade/" in answer.url and answer.request.method == "PUT"):
+            score.press("Tab")
+    comment = page.locator(f"textarea[id='{FIRST.name}-comment']")
+    comment.fill("Ask me how to save it.")
+    with page.expect_response(lambda answer: "/api/comment/" in answer.url and answer.request.method == "PUT"):
+        comment.press("Tab")
+    course = ClassFolder(found[0])
+    exported = CliRunner().invoke(app, ["export", str(course), NAME])
+    assert exported.exit_code == 0, exported.output
+    broken = decisions.table(course, NAME, ["broken"])["broken"]
+    assert (broken.state, broken.points) == (State.GRADED, 0.5 * len(LECTURE.exercises))
+    assert broken.marks[0].comment == "Ask me how to save it."
+    assert "broken,graded," in (course.exports / f"{NAME}.csv").read_text(encoding="utf-8")

@@ -291,6 +291,21 @@ def test_a_review_can_be_finished_by_command_and_in_formgrader(course: Class) ->
     assert results.read(course.folder, NAME, "ada") == graded("ada", "ada", FIRST.name, notes=("look",))
 
 
+def test_a_command_that_is_stopped_after_recording_does_not_record_again(
+    course: Class, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course.has(graded("ada", "a", FIRST.name))
+    course.run("grade")
+    course.gives("ada", 0.5)
+    with monkeypatch.context() as patch:
+        patch.setattr(gradebook, "_remember", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            gradebook.take_over(course.folder, LECTURE)
+    assert [each.points for each in course.records("ada")] == [0.5]
+    course.run("grade")
+    assert [each.points for each in course.records("ada")] == [0.5] and course.mark("ada").points == 0.5
+
+
 def test_an_old_value_is_confirmed_in_formgrader_by_saving_it_again(course: Class) -> None:
     course.has(graded("ada", "a", FIRST.name))
     course.decide("ada", FIRST.name, "--points", "0.5")
