@@ -6,7 +6,7 @@ import html
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -180,7 +180,7 @@ class Explorer:
         else:
             frame |= {"title": picture.title, "finding": picture.finding, "svg": picture.drawing.svg(picture.finding)}
             frame["lines"] = _table(picture.lines)
-        shown = [asdict(control) for control in panel.controls.values() if control.kind != "memory"]
+        shown = [dict(vars(control)) for control in panel.controls.values() if control.kind != "memory"]
         for control in shown:
             control["options"] = list(control["options"])
         found = {name: control.value for name, control in panel.controls.items()}
