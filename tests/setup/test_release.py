@@ -91,7 +91,7 @@ def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
     }
     others = {name for name in names - top if not name.startswith("notebooks/")}
     assert {name.split("/")[0] for name in others} == {"course_utils", "jupyter"}
-    assert {Path(name).suffix for name in others} <= {".py", ".typed", ".json", ".check"}
+    assert {Path(name).suffix for name in others} <= {".py", ".typed", ".json", ".check", ".js", ".css"}
     assert "course_utils/__init__.py" in names and "jupyter/nbgrader_config.py" in names
 
 
