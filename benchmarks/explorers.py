@@ -33,8 +33,8 @@ from course_utils.explorers.explorer import Explorer, load
 FRAMES, MOVES = 200, 30
 CODE = "from course_utils.explorers import valley\n\nvalley.explore()\n"
 COUNT = """root => {
+  if (root.drawings === undefined) root.addEventListener("course-frame", () => { root.drawings += 1; });
   root.drawings = 0;
-  root.addEventListener("course-frame", () => { root.drawings += 1; });
 }"""
 
 
@@ -100,6 +100,13 @@ def in_jupyterlab(browser: Any) -> int:
             lab.stop()
 
 
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves without a word."""
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 def in_the_book(browser: Any) -> int:
     """The drag in a page of the book, once Python is awake there."""
     from autograder.authoring import book
@@ -108,7 +115,7 @@ def in_the_book(browser: Any) -> int:
         source = Path(scratch, "11_made_up.py")
         source.write_text(f'# %% [markdown]\nr"""\n# 11 · Made up\n"""\n\n# %%\n{CODE}', encoding="utf-8")
         site = book.make_book(Path(scratch, "book"), [source]).parent
-        handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(site))
+        handler = functools.partial(Quiet, directory=str(site))
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
             threading.Thread(target=server.serve_forever, daemon=True).start()
             page = browser.new_page(viewport={"width": 1100, "height": 700})
