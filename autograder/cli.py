@@ -24,6 +24,7 @@ from autograder.authoring import build
 from autograder.authoring import coverage as coverage_table
 from autograder.grading import source, submission
 from autograder.grading.marks import Result, State, counts
+from autograder.grading.text import NOTES_LIMIT, one_line
 from autograder.inside.limits import Limits
 from autograder.project import source_path
 from autograder.records import decisions, due, results, roster
@@ -126,7 +127,12 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         read = [submission.parse(each, problems) for each in there]
         left_out = roster.left_out(course, lecture_name)
     findings = [finding for one in read for finding in one.findings]
-    for remark in [*map(str, findings), *left_out]:
+    remarks: list[str] = []
+    for one in read:  # a notebook may have a hundred thousand odd cells
+        remarks += map(str, one.findings[:NOTES_LIMIT])
+        if more := len(one.findings[NOTES_LIMIT:]):
+            remarks.append(f"{one_line(str(one.path))}: {more:,} findings more")
+    for remark in [*remarks, *left_out]:
         console.print(remark, markup=False, highlight=False)
     console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
     if findings or left_out:

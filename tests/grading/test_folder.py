@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from autograder import cli, project
 from autograder.grading import source
 from autograder.grading.marks import State
+from autograder.grading.text import NOTES_LIMIT
 from autograder.records import feedback, grade, report, results, roster
 from autograder.records import folder as folders
 from autograder.records.folder import ClassFolder, FolderError
@@ -364,3 +365,12 @@ def test_results_of_a_class_whose_submissions_are_gone_are_still_shown(tmp_path:
     (tmp_path / "submitted").rename(tmp_path / "archive")
     for name in ("feedback", "report", "export"):
         assert "1 students: 1 needs review" in command(name, course), name
+
+
+def test_of_a_notebook_with_a_thousand_odd_cells_the_first_findings_are_listed(tmp_path: Path) -> None:
+    cells = [{"cell_type": "code", "metadata": {"nbgrader": {"grade_id": f"x{i}"}}, "source": ""} for i in range(1_000)]
+    path = tmp_path / "submitted" / "ada" / NAME / f"{NAME}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+    said = command("verify", ClassFolder(tmp_path))
+    assert said.count("→") == NOTES_LIMIT and "findings more" in said and "1 of them want a look" in said
