@@ -379,7 +379,7 @@ def decide(
         str, typer.Option("--until", metavar="DAY", help="The student may hand in to this day, as 2026-11-30.")
     ] = "",
     withdraw: Annotated[
-        bool, typer.Option("--withdraw", help="The tests' points count again, and there is no comment.")
+        bool, typer.Option("--withdraw", help="Let the tests' points count again, and drop the comment.")
     ] = False,
     by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who decides; you if left out.")] = "",
     roster_file: _Roster = None,
@@ -396,13 +396,13 @@ def decide(
         course.require()
         lecture = source.read(source_path(lecture_name))
         _take_over(course, lecture)
-        student = show_names.named(course, lecture_name, given := student, roster.of(course, lecture_name, roster_file))
+        students = roster.of(course, lecture_name, roster_file)
+        student = show_names.named(course, lecture_name, given := student, students)
         decisions.decide(
             course, lecture_name, student, exercise, points=points, comment=comment, withdraw=withdraw,
             reviewed=reviewed, until=until, by=by, roster=roster_file,
         )  # fmt: skip
         stands = decisions.apply(course, results.standing(course, lecture_name, student))
-        students = roster.of(course, lecture_name, roster_file)
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student)
     for note in stands.notes if given == student else ():  # they may name whom the alias hides

@@ -7,6 +7,7 @@ import re
 
 _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 
 
@@ -41,6 +42,11 @@ def _split(text: str) -> tuple[float | None, str]:
 def takes_prefix(unit: str) -> bool:
     """Whether numbers of this unit get decimal prefixes: bytes, seconds, FLOPs, and their rates."""
     return re.fullmatch(r"(B|s|FLOPs?)(/s)?", unit) is not None
+
+
+def raised(exponent: int | str) -> str:
+    """Digits and signs as superscripts: ``raised(-14)`` is ``"⁻¹⁴"``."""
+    return f"{exponent}".translate(_RAISED)
 
 
 def plain(value: float) -> str:

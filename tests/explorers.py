@@ -20,7 +20,6 @@ SHOWN = """root => {
   const made = new DOMParser().parseFromString(root.frame.svg, "image/svg+xml").documentElement;
   const here = root.querySelector(".course-drawing svg").cloneNode(true);
   here.querySelector(".course-ghost")?.remove();
-  for (const tip of here.querySelectorAll("title")) tip.remove();
   const text = svg => new XMLSerializer().serializeToString(svg);
   const same = document.importNode(made, true);
   return same.isEqualNode(here) ? "" : text(here).slice(0, 2000) + "\\n instead of \\n" + text(same).slice(0, 2000);

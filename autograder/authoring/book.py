@@ -65,9 +65,8 @@ def make_book(
         _enliven(pages / "_static", progress)
         (pages / "notebooks" / build.GLOSSARY).write_text(glossary.page(read), encoding="utf-8")
         planned = pages / "planner.md"
-        planned.write_text(
-            planned.read_text(encoding="utf-8").replace("{{ planner }}", _waking(planner.explore().still()))
-        )
+        text = planned.read_text(encoding="utf-8").replace("{{ planner }}", _waking(planner.explore().still()))
+        planned.write_text(text, encoding="utf-8")
         for path in pages.rglob("*.md"):
             path.write_text(_inside(path, pages), encoding="utf-8")
         progress("pages")

@@ -6,17 +6,16 @@ known, nbgrader's ``timestamp.txt``. What's graded is a copy of one attempt in `
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from pathlib import Path
 
 from autograder import CourseError
+from autograder.grading.submission import digest
 from course_utils.files import replacing
 
 from .folder import INSTEAD, ClassFolder
@@ -52,11 +51,6 @@ class Attempt:
     def time(self) -> datetime | None:
         """When it was handed in, if that's known."""
         return datetime.fromisoformat(self.when) if self.when else None
-
-
-def digest(content: bytes) -> str:
-    """What an attempt's content is recognized by."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def read(folder: ClassFolder, lecture_name: str, student: str) -> list[Attempt]:
@@ -109,10 +103,7 @@ def add(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt, 
             raise FileExistsError(f"{target} is there already")
         partial.rename(target)
     finally:
-        if partial.exists():
-            for path in partial.iterdir():
-                path.unlink()
-            partial.rmdir()
+        shutil.rmtree(partial, ignore_errors=True)  # gone if it was renamed
 
 
 def content_of(folder: ClassFolder, lecture_name: str, student: str, attempt: Attempt) -> bytes:
@@ -157,12 +148,4 @@ def _files(lecture_name: str, attempt: Attempt, content: bytes) -> Mapping[str, 
 def remove_partials(folder: ClassFolder, lecture_name: str, student: str) -> None:
     """Delete what a killed command left. Nothing may be storing this student's attempts."""
     for partial in folder.attempts(student, lecture_name).glob(".*.partial"):
-        with contextlib.suppress(OSError):
-            for path in partial.iterdir():
-                path.unlink()
-            partial.rmdir()
-
-
-def source_name(source: Path) -> str:
-    """How an attempt names the source that it came from."""
-    return source.resolve().name
+        shutil.rmtree(partial, ignore_errors=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from autograder.grading import engine
+from autograder.grading import engine, submission
 from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State
 from autograder.grading.submission import HandedIn
@@ -84,7 +84,7 @@ def _several(folder: ClassFolder, problems: ProblemSet, student: str) -> _Theirs
     if len(stored) < 2:
         return None
     there = folder.read(student, name)
-    if not there.nothing and (there.data is None or attempts.digest(there.data) not in {e.sha256 for e in stored}):
+    if not there.nothing and (there.data is None or submission.digest(there.data) not in {e.sha256 for e in stored}):
         return None  # a person put it there
     contents = [attempts.content_of(folder, name, student, each) for each in stored]
     keys = [HandedIn(folder.submission(student, name), data=content).key(problems) for content in contents]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from autograder import CourseError
+from autograder.grading import submission
 from autograder.grading.text import one_line
 
 from . import attempts, due, roster, sources
@@ -152,7 +153,7 @@ class _Student:
         """Store what's new, and make the last attempt with a notebook the one that's graded."""
         for one in sorted(deliveries, key=lambda one: one.order):
             notebook, content, name = self._content(one)
-            digest = attempts.digest(content)
+            digest = submission.digest(content)
             if self._known(one, digest):
                 self._summary.known += 1
                 continue
@@ -163,7 +164,7 @@ class _Student:
                 digest,
                 notebook,
                 str(one.kind),
-                attempts.source_name(self._source),
+                self._source.resolve().name,
                 name,
                 one.order,
                 when,
@@ -209,7 +210,7 @@ class _Student:
         if self._rules.best and not self._contents and there.data is not None:
             return  # `course grade` chose it
         known = {attempt.sha256 for attempt in self._attempts}
-        if not there.nothing and (there.data is None or attempts.digest(there.data) not in known):
+        if not there.nothing and (there.data is None or submission.digest(there.data) not in known):
             self._summary.remarks.append(
                 f"{self._folder.submission(self._student, self._lecture)} isn't what was collected, so it stays; "
                 f"to have attempt {last.number} graded, move that file away and repeat the command"

@@ -158,5 +158,5 @@ def _handed_in(folder: ClassFolder, lecture_name: str, student: str) -> tuple[da
     except attempts.AttemptError:
         return None, False
     data = (folder.read(student, lecture_name).data or b"") if any(one.late for one in stored) else b""
-    same = [one for one in stored if one.sha256 == attempts.digest(data)]
+    same = [one for one in stored if one.sha256 == submission.digest(data)]
     return None, bool(same) and same[-1].late

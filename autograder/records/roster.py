@@ -125,6 +125,7 @@ class Directory:
                     self._shortened[_letters(short)].add(one.student)
             if one.canvas_id:
                 self._canvas[one.canvas_id].add(one.student)
+        self._numbered = set[str]().union(*self._canvas.values())
 
     @property
     def logins(self) -> list[str]:
@@ -144,8 +145,7 @@ class Directory:
 
     def by_canvas(self, number: str, name: str) -> set[str]:
         """The student with Canvas' number, or else those with the name and without a number of their own."""
-        numbered = set[str]().union(*self._canvas.values())
-        return set(self._canvas.get(number) or self.by_name(name) - numbered)
+        return set(self._canvas.get(number) or self.by_name(name) - self._numbered)
 
 
 def _names(one: Student) -> list[str]:

@@ -43,15 +43,13 @@ def show(panel: Panel, *, first: dict[str, float]) -> Picture:
     saving = panel.slider("saving", SAVING, first["saving"], _time, label="a save takes")
     panel.row()
     interval = panel.slider("interval", INTERVALS, 3_600, _time, label="save every")
-    place = panel.memory("point", "")
+    place = panel.dragged("point")
     left, right = 52.0, panel.width - 16.0
     x = Axis(INTERVALS[0], INTERVALS[-1], left, right, log=True)
     y = Axis(0.001, 10, _HEIGHT - 44, 22, log=True)
-    if panel.moved == "point" and place:
-        wanted = x.value(float(place.split()[0]))
-        interval = min(INTERVALS, key=lambda s: abs(x(s) - x(wanted)))
+    if place:
+        interval = x.nearest(INTERVALS, place[0])
         panel.put("interval", _time(interval))
-        panel.put("point", "")
 
     between = first["years"] * 365.25 * 86_400 / cards
     best = best_interval(saving, between)

@@ -43,16 +43,14 @@ def show(panel: Panel, *, first: Mapping[str, Any]) -> Picture:
     panel.row()
     weights = panel.choice("weights", tuple(FORMATS), "bfloat16")
     cache = panel.choice("cache", tuple(FORMATS), "bfloat16")
-    place = panel.memory("point", "")
+    place = panel.dragged("point")
 
     left, right = 46.0, panel.width - 16.0
     x = Axis(1, BATCHES[-1], left, right, log=True)
     y = Axis(1, 1e6, _HEIGHT - 44, 22, log=True)
-    if panel.moved == "point" and place:
-        wanted = x.value(float(place.split()[0]))
-        batch = min(BATCHES, key=lambda b: abs(x(b) - x(wanted)))
+    if place:
+        batch = x.nearest(BATCHES, place[0])
         panel.put("batch", f"{batch:,}")
-        panel.put("point", "")
 
     model, accelerator = PUBLISHED[name].reaching(context), ACCELERATORS[card]
     number, of_cache = FORMATS[weights], FORMATS[cache]

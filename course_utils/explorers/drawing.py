@@ -10,23 +10,20 @@ import html
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+from course_utils.units import raised
+
+T = TypeVar("T", bound=float)
 
 SIZE = 12.0  # of text
 _WIDTH = 0.56  # of a character, on average, in units of its size: sans-serif digits and small letters
-
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def power(value: float) -> str:
     """A power of ten in words: 1, 10, 100, and 10ᵏ from there."""
     exponent = round(math.log10(value))
     return f"{10**exponent:g}" if -2 <= exponent <= 3 else "10" + raised(exponent)
-
-
-def raised(exponent: int | str) -> str:
-    """Digits and signs as superscripts: ``raised(-14)`` is ``"⁻¹⁴"``."""
-    return f"{exponent}".translate(_RAISED)
 
 
 def wide(text: str, size: float = SIZE) -> float:
@@ -52,8 +49,11 @@ class Drawing:
         self._front: list[str] = []
         self._active = False
 
-    def shape(self, tag: str, text: str = "", *, behind: bool = False, **attributes: object) -> None:
-        """Any SVG element. Underscores in names of attributes become hyphens; a trailing one is dropped."""
+    def shape(self, tag: str, text: str = "", *, tip: str = "", behind: bool = False, **attributes: object) -> None:
+        """Any SVG element with a text in it, or with a ``tip``, which is shown while the mouse is over it.
+
+        Underscores in names of attributes become hyphens; a trailing one is dropped.
+        """
         parts = [f"<{tag}"]
         for name, value in attributes.items():
             if value is None or value == "":
@@ -61,7 +61,8 @@ class Drawing:
             name = name.rstrip("_").replace("_", "-")
             said = _number(value) if isinstance(value, float | int) and not isinstance(value, bool) else f"{value}"
             parts.append(f' {name}="{html.escape(said)}"')
-        parts.append(f">{html.escape(text, quote=False)}</{tag}>" if text else "/>")
+        inside = html.escape(text, quote=False) + (f"<title>{html.escape(tip, quote=False)}</title>" if tip else "")
+        parts.append(f">{inside}</{tag}>" if inside else "/>")
         (self._back if behind else self._front).append("".join(parts))
 
     def rect(
@@ -78,14 +79,14 @@ class Drawing:
         tip: str = "",
         pattern: str = "",
     ) -> None:
-        """A box; ``tip`` is shown while the mouse is over it. ``look`` may name several classes."""
+        """A box. ``look`` may name several classes."""
         self.shape(
             "rect", behind=behind, x=x, y=y, width=max(0.0, width), height=max(0.0, height), rx=radius or None,
-            class_=_fills(look), data_key=key, data_tip=tip, stroke_dasharray=pattern,
+            class_=_fills(look), data_key=key, stroke_dasharray=pattern, tip=tip,
         )  # fmt: skip
 
     def circle(self, x: float, y: float, r: float, look: str = "data", *, key: str = "", tip: str = "") -> None:
-        self.shape("circle", cx=x, cy=y, r=r, class_=_fills(look), data_key=key, data_tip=tip)
+        self.shape("circle", cx=x, cy=y, r=r, class_=_fills(look), data_key=key, tip=tip)
 
     def line(
         self,
@@ -198,7 +199,7 @@ class Drawing:
         """
         box = " ".join(_number(value) for value in within)
         self.shape(
-            "circle", cx=x, cy=y, r=9.0, class_="course-handle", data_name=sets, data_within=box, data_tip=label,
+            "circle", cx=x, cy=y, r=9.0, class_="course-handle", data_name=sets, data_within=box, tip=label,
             data_key=f"handle {sets}",
         )  # fmt: skip
 
@@ -240,6 +241,10 @@ class Axis:
             low, high = math.log10(self.low), math.log10(self.high)
             return float(10 ** (low + share * (high - low)))
         return self.low + share * (self.high - self.low)
+
+    def nearest(self, values: Iterable[T], place: float) -> T:
+        """The one of these values that is nearest to a place."""
+        return min(values, key=lambda value: abs(self(value) - place))
 
     def ticks(self, most: int = 8) -> list[float]:
         """Round values on the scale: powers of ten, or multiples of 1, 2 or 5 times one."""

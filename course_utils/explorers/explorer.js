@@ -102,14 +102,10 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
   }
 
   function show(answer, moved) {
-    const before = current;
     current = answer;
     root.frame = answer;
-    if (answer.problem && !answer.svg) current = { ...answer, svg: before.svg };
     build(answer, moved);
     drawing.classList.toggle("course-stale", Boolean(answer.problem));
-    for (const { problem } of controls.values()) problem.textContent = "";
-    const at = controls.get(answer.at);
     for (const [name, { input, problem }] of controls) {
       const here = Boolean(answer.problem) && name === answer.at;
       problem.textContent = here ? `âœ— ${answer.problem}` : "";
@@ -117,7 +113,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       else input.removeAttribute("aria-invalid");
     }
     if (answer.problem) {
-      finding.textContent = at ? "" : `âœ— ${answer.problem}`;
+      finding.textContent = controls.has(answer.at) ? "" : `âœ— ${answer.problem}`;
       return;
     }
     if (title.textContent !== answer.title) title.textContent = answer.title;
@@ -160,13 +156,6 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
       if (ghost && back === old.querySelector(":scope > .course-back").outerHTML) {
         old.querySelector(":scope > .course-front").before(ghost);
       }
-    }
-    // Old browsers show a tip only where it is an element of its own.
-    for (const shape of drawing.querySelectorAll(".course-front [data-tip]")) {
-      if (shape.querySelector("title")?.textContent === shape.dataset.tip) continue;
-      const tip = document.createElementNS("http://www.w3.org/2000/svg", "title");
-      tip.textContent = shape.dataset.tip;
-      shape.replaceChildren(tip);
     }
   }
 
@@ -236,7 +225,7 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
         input.max = to.options.length - 1;
         const place = to.options.indexOf(to.value);
         // A hand that is still moving is ahead of the answer: leave the slider where it holds it.
-        if (!(mine && (waiting || document.activeElement === input)) || moveEnded(input)) input.value = place;
+        if (!mine || !(waiting || input.matches(":active"))) input.value = place;
         said(Number(input.value));
       };
       const said = (place) => {
@@ -287,10 +276,6 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     }
     box.append(problem);
     return made;
-  }
-
-  function moveEnded(input) {
-    return !waiting && current.state[input.name] !== undefined && !input.matches(":active");
   }
 
   /** A button that moves a slider by itself, from the start if it is at the end. */

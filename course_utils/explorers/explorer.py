@@ -6,7 +6,7 @@ import html
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -122,22 +122,37 @@ class Panel:
 
     def text(self, name: str, default: str, *, label: str = "", hint: str = "") -> str:
         """What was written, at most 200 characters of it."""
-        text = self._state.get(name, default)
-        text = text[:200] if isinstance(text, str) else default
+        text = self._written(name, default)
         self._add(Control("text", name, label or name, text, (), self._row, hint=hint))
         return text
 
     def memory(self, name: str, default: str) -> str:
-        """A setting without a control of its own: what a click in the drawing, or `put`, has set."""
-        text = self._state.get(name, default)
-        text = text[:200] if isinstance(text, str) else default
+        """A setting without a control of its own, which only `put` sets."""
+        text = self._written(name, default)
         self._add(Control("memory", name, name, text))
         return text
 
+    def pressed(self, name: str) -> str:
+        """What a button in the drawing that sets ``name`` has just set, or ""; it's forgotten at once."""
+        text = self._written(name, "") if self.moved == name else ""
+        self._add(Control("memory", name, name, ""))
+        return text
+
+    def dragged(self, name: str) -> tuple[float, float] | None:
+        """Where the handle that sets ``name`` has just been dragged, in the drawing's coordinates, or None."""
+        place = self.pressed(name)
+        if not place:
+            return None
+        x, y = map(float, place.split())
+        return x, y
+
     def put(self, name: str, value: str | bool) -> None:
         """Set a control that has been asked for already, as if by hand."""
-        old = self.controls[name]
-        self.controls[name] = Control(**{**_fields(old), "value": value})
+        self.controls[name] = replace(self.controls[name], value=value)
+
+    def _written(self, name: str, default: str) -> str:
+        text = self._state.get(name, default)
+        return text[:200] if isinstance(text, str) else default
 
     def _chosen(self, name: str, words: tuple[str, ...], default: str) -> str:
         chosen = self._state.get(name, default)
@@ -147,10 +162,6 @@ class Panel:
         if control.name in self.controls:
             raise ValueError(f"{control.name!r} is asked for twice")
         self.controls[control.name] = control
-
-
-def _fields(control: Control) -> dict[str, Any]:
-    return {name: getattr(control, name) for name in control.__dataclass_fields__}
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
-from course_utils.explorers.drawing import Axis, Drawing, raised, wide
+from course_utils.explorers.drawing import Axis, Drawing, wide
 from course_utils.explorers.explorer import Explorer, Impossible, Panel, Picture
-from course_utils.units import plain
+from course_utils.units import plain, raised
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,8 @@ def show(panel: Panel, *, number: str, format: str) -> Picture:
     # them are written "nan".
     kept = [*panel.memory("bits", "").split(), "", "", ""]
     known = kept[0] == form.name and re.fullmatch(f"[01]{{{form.bits}}}", kept[1]) is not None
-    flip = panel.memory("flip", "")
-    flipped = panel.moved == "flip" and flip in [f"{bit}" for bit in range(form.bits)]
-    panel.put("flip", "")
+    flip = panel.pressed("flip")
+    flipped = flip in [f"{bit}" for bit in range(form.bits)]
     by_hand = known and (flipped or kept[2] == asked != "")
     code = int(kept[1], 2) if by_hand else _asked(form, asked)
     if flipped:

@@ -63,10 +63,10 @@ def predict(factor: float, nonlinearity: str, residual: bool) -> tuple[list[floa
     """Root mean squares by layer, from the first: of the outputs, and of the loss's gradient with respect to them.
 
     For z = x W in the first layer, then z = [z +] φ(z) W, as a mean over many wide networks; ``factor`` is width · std²
-    of the weights. The data have std 1, and so has the gradient at the last outputs. Where z is normal with mean 0 and
-    variance q, the next layer's is factor · E[φ(z)²], and the square of a gradient is multiplied by factor · E[φ′(z)²]
-    on its way back; a residual connection adds the 1 that passes by. Source: Poole et al. 2016, arXiv:1606.05340, and
-    Schoenholz et al. 2017, arXiv:1611.01232.
+    of the weights. The data have a std of 1, and so does the gradient at the last outputs. Where z is normal with mean
+    0 and variance q, the next layer's is factor · E[φ(z)²], and the square of a gradient is multiplied by factor ·
+    E[φ′(z)²] on its way back; a residual connection adds the 1 that passes by. Source: Poole et al. 2016,
+    arXiv:1606.05340, and Schoenholz et al. 2017, arXiv:1611.01232.
     """
     squares, slopes = [factor], []
     for _ in range(DEPTH - 1):

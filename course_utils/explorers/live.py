@@ -44,9 +44,9 @@ def _widget() -> Any:
     return Live
 
 
-def widget(frame: Frames) -> Any:
-    """An explorer as a Jupyter widget; ``frame`` is its `Explorer.frame`."""
-    made = _widget()(frame=frame())
+def widget(first: dict[str, Any], frame: Frames) -> Any:
+    """An explorer as a Jupyter widget: its first frame, and the `Explorer.frame` that makes the others."""
+    made = _widget()(frame=first)
     made.add_class("course-live")
 
     def answer(live: Any, message: dict[str, Any], buffers: object) -> None:
@@ -71,6 +71,7 @@ def display(still: str, frame: Frames) -> None:
     """Show an explorer's picture, and the explorer itself where widgets run."""
     import IPython.display as ipython
 
+    first = frame()
     page = f"<style>{text('explorer.css')}{_ONE_OF_BOTH}</style>{still}"
-    ipython.display({"text/html": page, "text/plain": frame()["finding"]}, raw=True)  # type: ignore[no-untyped-call]
-    ipython.display(widget(frame))  # type: ignore[no-untyped-call]
+    ipython.display({"text/html": page, "text/plain": first["finding"]}, raw=True)  # type: ignore[no-untyped-call]
+    ipython.display(widget(first, frame))  # type: ignore[no-untyped-call]

@@ -8,8 +8,9 @@ from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Any, cast
 
-from course_utils.explorers.drawing import Axis, Drawing, raised, wide
+from course_utils.explorers.drawing import Axis, Drawing, wide
 from course_utils.explorers.explorer import Explorer, Panel, Picture
+from course_utils.units import raised
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -135,17 +136,16 @@ def show(panel: Panel, *, gradients: Bins, exponent: int, form: str, cut: bool) 
     """A histogram by powers of two: the gradients as they are, and scaled, against the format's range."""
     chosen = panel.choice("form", list(FORMATS), form, label="format")
     scale = panel.slider("scale", SCALES, exponent, _two, label="loss times", play=300)
-    place = panel.memory("shift", "")
+    place = panel.dragged("shift")
 
     narrow, width = panel.narrow, panel.width
     x = Axis(_LEFT, _RIGHT, 44, width - 16)
     total = sum(sum(row) for _, row in gradients)
     tallest, mode = max((sum(row) / total, e) for e, row in gradients)
     y = Axis(0, 1.2 * tallest, 272 if not narrow else 284, 72 if not narrow else 86)
-    if panel.moved == "shift" and place:
-        scale = min(SCALES, key=lambda each: abs(mode + 0.5 + each - x.value(float(place.split()[0]))))
+    if place:
+        scale = min(SCALES, key=lambda each: abs(mode + 0.5 + each - x.value(place[0])))
         panel.put("scale", _two(scale))
-        panel.put("shift", "")
 
     drawing = Drawing(width, y.start + 42)
     _frame(drawing, x, y, chosen, narrow)

@@ -67,15 +67,13 @@ def show(panel: Panel, *, budget: float, ratio: float) -> Picture:
     budget = panel.slider("budget", BUDGETS, budget, lambda flops: readable(flops, "FLOPs"))
     panel.row()
     ratio = panel.slider("ratio", RATIOS, ratio, _words, label="tokens per parameter")
-    place = panel.memory("point", "")
+    place = panel.dragged("point")
     left, right = 40.0, panel.width - 16.0
     x = Axis(RATIOS[0], RATIOS[-1], left, right, log=True)
     y = Axis(0, 1, _HEIGHT - 44, 22)
-    if panel.moved == "point" and place:
-        wanted = x.value(float(place.split()[0]))
-        ratio = min(RATIOS, key=lambda r: abs(x(r) - x(wanted)))
+    if place:
+        ratio = x.nearest(RATIOS, place[0])
         panel.put("ratio", _words(ratio))
-        panel.put("point", "")
 
     best, here = best_ratio(budget), enough(budget, ratio)
     drawing = Drawing(panel.width, _HEIGHT)

@@ -81,7 +81,7 @@ def _side(text: str, operation: str, numbers: Iterator[int], *, left: bool) -> l
             continue
         if word in "()":
             if (group is None) != (word == "("):
-                raise _Wrong("each ( needs its ), and there are none inside of others")
+                raise _Wrong("each ( needs its ), and parentheses cannot be nested")
             if group is not None:
                 dims.append([*group, ""] if group == ["…"] and left else group)
             group = [] if word == "(" else None

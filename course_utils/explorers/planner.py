@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import partial
 
 from course_utils.cards import ACCELERATORS
 from course_utils.explorers.drawing import Axis, Drawing, axes, power, wide
@@ -19,34 +17,24 @@ from course_utils.napkin.step import OPTIMIZERS, RECIPES, Step
 from course_utils.units import counted, duration, parse, readable
 
 OWN = "one of your own"
-_Default = Callable[[str, str], str]
 _ZERO = {"no": 0, "optimizer state": 1, "and gradients": 2, "and parameters": 3}
 _HEIGHT = 340.0
 
 
-def explore(settings: Mapping[str, str | bool] | None = None) -> Explorer:
-    """Controls for a model, cards, and how they train or serve it, above bytes and seconds and the plan's lines.
-
-    ``settings`` are the initial ones, by the controls' names: words of an option, a text, or whether a switch is on.
-    """
-    arguments = {"settings": dict(settings or {})}
-    return Explorer("planner", partial(show, settings=arguments["settings"]), arguments)
+def explore() -> Explorer:
+    """Controls for a model, cards, and how they train or serve it, above bytes and seconds and the plan's lines."""
+    return Explorer("planner", show)
 
 
-def show(panel: Panel, *, settings: Mapping[str, str | bool]) -> Picture:
+def show(panel: Panel) -> Picture:
     """A plan, drawn and line by line."""
-    first = dict(settings)
-
-    def at(name: str, default: str) -> str:
-        return str(first.get(name, default))
-
-    task = panel.choice("task", ("train", "serve"), at("task", "train"))
-    model, name = _model(panel, at("model", "Llama 3.1 8B"))
-    card = panel.choice("card", tuple(ACCELERATORS), at("card", "H100 SXM"))
+    task = panel.choice("task", ("train", "serve"), "train")
+    model, name = _model(panel)
+    card = panel.choice("card", tuple(ACCELERATORS), "H100 SXM")
     panel.row()
     make = _train if task == "train" else _serve
     try:
-        found = make(panel, model, name, card, at)
+        found = make(panel, model, name, card)
     except Impossible:
         raise
     except (ValueError, TypeError, OverflowError) as error:
@@ -54,8 +42,8 @@ def show(panel: Panel, *, settings: Mapping[str, str | bool]) -> Picture:
     return Picture(_title(found), _drawn(panel, found, card), _finding(found), tuple(found.lines))
 
 
-def _model(panel: Panel, default: str) -> tuple[Transformer, str]:
-    name = panel.choice("model", (*PUBLISHED, OWN), default)
+def _model(panel: Panel) -> tuple[Transformer, str]:
+    name = panel.choice("model", (*PUBLISHED, OWN), "Llama 3.1 8B")
     if name != OWN:
         return PUBLISHED[name], name
     panel.row()
@@ -74,22 +62,22 @@ def _model(panel: Panel, default: str) -> tuple[Transformer, str]:
         raise Impossible(f"{error}", "width") from None
 
 
-def _train(panel: Panel, model: Transformer, name: str, card: str, at: _Default) -> Plan:
-    cards = _count(panel, "cards", at("cards", "64"), "cards")
-    zero = panel.choice("zero", _ZERO, at("zero", "and parameters"), label="shared by the groups")
-    tensor = _count(panel, "tensor", at("tensor", "1"), "tensor")
-    pipeline = _count(panel, "pipeline", at("pipeline", "1"), "pipeline")
-    expert = _count(panel, "expert", at("expert", "1"), "expert") if model.experts else 1
+def _train(panel: Panel, model: Transformer, name: str, card: str) -> Plan:
+    cards = _count(panel, "cards", "64", "cards")
+    zero = panel.choice("zero", _ZERO, "and parameters", label="shared by the groups")
+    tensor = _count(panel, "tensor", "1", "tensor")
+    pipeline = _count(panel, "pipeline", "1", "pipeline")
+    expert = _count(panel, "expert", "1", "expert") if model.experts else 1
     panel.row()
-    batch = _count(panel, "batch", at("batch", "1"), "sequences")
-    context = _count(panel, "context", at("context", "8192"), "of tokens")
-    accumulation = _count(panel, "accumulation", at("accumulation", "1"), "accumulated")
-    recompute = panel.switch("recompute", bool(at("recompute", "on")), label="recompute each layer")
+    batch = _count(panel, "batch", "1", "sequences")
+    context = _count(panel, "context", "8192", "of tokens")
+    accumulation = _count(panel, "accumulation", "1", "accumulated")
+    recompute = panel.switch("recompute", True, label="recompute each layer")
     panel.row()
-    recipe = panel.choice("recipe", tuple(RECIPES), at("recipe", "bfloat16, float32 master copy"), label="numbers")
-    optimizer = panel.choice("optimizer", tuple(OPTIMIZERS), at("optimizer", "AdamW"))
-    tokens = _amount(panel, "tokens", at("tokens", "15T"), "tokens in all")
-    mfu = _amount(panel, "mfu", at("mfu", "0.41"), "MFU")
+    recipe = panel.choice("recipe", tuple(RECIPES), "bfloat16, float32 master copy", label="numbers")
+    optimizer = panel.choice("optimizer", tuple(OPTIMIZERS), "AdamW")
+    tokens = _amount(panel, "tokens", "15T", "tokens in all")
+    mfu = _amount(panel, "mfu", "0.41", "MFU")
     step = Step(
         batch, context, recipe, optimizer, cards, zero, recompute, tensor=tensor, pipeline=pipeline, expert=expert,
         accumulation=accumulation,
@@ -97,14 +85,14 @@ def _train(panel: Panel, model: Transformer, name: str, card: str, at: _Default)
     return plan(model.reaching(context), step, card=card, tokens=tokens, mfu=mfu, name=name)
 
 
-def _serve(panel: Panel, model: Transformer, name: str, card: str, at: _Default) -> Plan:
-    cards = _count(panel, "cards", at("cards", "1"), "cards")
-    batch = _count(panel, "batch", at("batch", "8"), "sequences")
-    prompt = _count(panel, "prompt", at("prompt", "2048"), "tokens of prompt")
-    output = _count(panel, "output", at("output", "256"), "tokens of output")
+def _serve(panel: Panel, model: Transformer, name: str, card: str) -> Plan:
+    cards = _count(panel, "cards", "1", "cards")
+    batch = _count(panel, "batch", "8", "sequences")
+    prompt = _count(panel, "prompt", "2048", "tokens of prompt")
+    output = _count(panel, "output", "256", "tokens of output")
     panel.row()
-    weights = panel.choice("weights", tuple(FORMATS), at("weights", "bfloat16"))
-    cache = panel.choice("cache", tuple(FORMATS), at("cache", "bfloat16"))
+    weights = panel.choice("weights", tuple(FORMATS), "bfloat16")
+    cache = panel.choice("cache", tuple(FORMATS), "bfloat16")
     return serve(model, Serving(batch, prompt, output, weights, cache, cards), card=card, name=name)
 
 
@@ -137,14 +125,13 @@ def _values(found: Plan, group: str, unit: str = "", *, without: str = "") -> di
 
 def _title(found: Plan) -> str:
     times = _values(found, "time")
+    fits = "" if found.fits is not False else "Doesn't fit: "
     if "training" in times:
         cost = _values(found, "cost").get("rent")
         rent = f", {counted(cost)} USD" if cost is not None else ""
-        fits = "" if found.fits is not False else "Doesn't fit: "
         return f"{fits}{duration(times['training'])} of training{rent}"
     if "a token" in times:
         rate = _values(found, "throughput")["while generating"]
-        fits = "" if found.fits is not False else "Doesn't fit: "
         return f"{fits}{readable(times['a token'], 's')} for each token, {counted(rate)} tokens/s in all"
     return found.title
 

@@ -58,17 +58,16 @@ def show(
     chosen = panel.choice("card", list(cards), first)
     peaks, bandwidth = cards[chosen]
     dtype = panel.choice("dtype", {_NAMES.get(d, d): d for d in map(str, peaks)}, "bfloat16")
-    place = panel.memory("point", "")
+    place = panel.dragged("point")
 
     left, right, width = 58.0, panel.width - 16.0, panel.width
     height = 320.0 if not panel.narrow else 300.0
     x = Axis(0.01, 1e5, left, right, log=True)
     y = Axis(1e9, 1e16, height - 44, 22, log=True)
-    if panel.moved == "point" and place:
+    if place:
         # k and n stay: the intensity that the hand asks for says how large m has to be.
-        sizes[0] = _rows(x.value(float(place.split()[0])), sizes[1], sizes[2], dtype_bytes(dtype))
+        sizes[0] = _rows(x.value(place[0]), sizes[1], sizes[2], dtype_bytes(dtype))
         panel.put("m", f"{sizes[0]:,}")
-        panel.put("point", "")
     rows, inner, columns = sizes
     elements = rows * inner + inner * columns + rows * columns
     work, moved = 2 * rows * inner * columns, dtype_bytes(dtype) * elements

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -66,15 +65,13 @@ def show(panel: Panel, *, parameters: float, tokens: float, cards: int, card: st
         n, d = (FACTS[name].value for name in RUNS[run])
     count = panel.slider("cards", COUNTS, cards, "{:,}".format)
     used = panel.slider("mfu", MFUS, mfu, "{:.2f}".format, label="MFU")
-    place = panel.memory("point", "")
+    place = panel.dragged("point")
 
     left = Axis(1, COUNTS[-1], 62, 280 if not panel.narrow else panel.width - 22, log=True)
     y = Axis(1 / 24, 36_525, 264 if not panel.narrow else 168, 34, log=True)
-    if panel.moved == "point" and place:
-        wanted = left.value(float(place.split()[0]))
-        count = min(COUNTS, key=lambda each: abs(math.log(each / wanted)))
+    if place:
+        count = left.nearest(COUNTS, place[0])
         panel.put("cards", f"{count:,}")
-        panel.put("point", "")
 
     training = napkin.training(n, d, peak=ACCELERATORS[chosen].peak["bfloat16"], mfu=used)
     hours, days = training.gpu_hours, training.days(count)

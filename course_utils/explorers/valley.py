@@ -105,7 +105,7 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     panel.row()
     x0 = panel.slider("x", PLACES, -2.2, label="start, x")
     y0 = panel.slider("y", HEIGHTS, 0.8, label="start, y")
-    place = panel.memory("start", "")
+    place = panel.dragged("start")
 
     scale = (panel.width - 20) / 5  # pixels for a unit, the same in both directions
     height = _HEIGHT if not panel.narrow else 3.2 * scale + 20
@@ -113,13 +113,10 @@ def show(panel: Panel, *, optimizer: str, rate: float, ratio: int, turn: int) ->
     px = Axis(-2.5, 2.5, middle[0] - 2.5 * scale, middle[0] + 2.5 * scale)
     high = (height / 2 - 10) / scale
     py = Axis(-high, high, height - 10, 10)
-    if panel.moved == "start" and place:
-        at = [float(each) for each in place.split()]
-        x0 = min(PLACES, key=lambda v: abs(px(v) - at[0]))
-        y0 = min(HEIGHTS, key=lambda v: abs(py(v) - at[1]))
+    if place:
+        x0, y0 = px.nearest(PLACES, place[0]), py.nearest(HEIGHTS, place[1])
         panel.put("x", f"{x0}")
         panel.put("y", f"{y0}")
-        panel.put("start", "")
 
     drawing = Drawing(panel.width, height)
     cos, sin = math.cos(math.radians(turn)), math.sin(math.radians(turn))

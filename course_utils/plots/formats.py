@@ -11,8 +11,7 @@ from matplotlib.ticker import FuncFormatter
 
 from course_utils.plots.axes import add_title, chart, note, wrap_title
 from course_utils.plots.style import CONTEXT, DATA, HIGHLIGHT, INK, MARKERS, styled
-
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+from course_utils.units import raised
 
 
 def bit_layouts(layouts: Mapping[str, tuple[int, int]], *, title: str) -> Figure:
@@ -135,4 +134,4 @@ def number_lines(numbers: Mapping[str, tuple[torch.Tensor, float]], *, title: st
 
 
 def _power_of_two(value: float, _: object = None) -> str:
-    return "2" + f"{math.log2(value):.0f}".translate(_SUPERSCRIPT)
+    return "2" + raised(f"{math.log2(value):.0f}")

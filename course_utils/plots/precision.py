@@ -12,8 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from course_utils.plots.axes import add_title, chart, positive, wrap_title
 from course_utils.plots.style import CONTEXT, DATA, HIGHLIGHT, INK, MEASURED, PREDICTED, styled
-
-_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+from course_utils.units import raised
 
 
 def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, title: str) -> Figure:
@@ -111,7 +110,7 @@ def range_histograms(rows: Mapping[str, torch.Tensor], dtype: torch.dtype, *, ti
             )
             ax.set_yticks([])
             ax.spines.left.set_visible(False)
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: "2" + f"{v:.0f}".translate(_SUPERSCRIPT)))
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: "2" + raised(f"{v:.0f}")))
             step = 4 * math.ceil((high - low) / 60)
             ax.set_xticks(range(math.ceil(low / step) * step, high + 1, step))
             if number == 0:
@@ -179,7 +178,7 @@ def loss_scale(
         every = max(1, math.ceil((high - low) / 8))
         ax.set_yticks([2.0**e for e in range(low, high + 1, every)])
         ax.set_yticks([], minor=True)
-        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: "2" + f"{math.log2(v):.0f}".translate(_SUPERSCRIPT)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda v, _: "2" + raised(f"{math.log2(v):.0f}")))
         ax.grid(True)
         fig.legend(loc="lower right", ncols=3, frameon=False, fontsize=9)
     return fig

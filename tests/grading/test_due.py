@@ -215,7 +215,7 @@ def attempt(course: ClassFolder, number: int, answers: dict[str, str], when: dat
     content = path.read_bytes()
     path.unlink()
     about = attempts.Attempt(
-        number, attempts.digest(content), True, "made", "", "", when.timestamp(), when.isoformat(), False
+        number, submission.digest(content), True, "made", "", "", when.timestamp(), when.isoformat(), False
     )
     attempts.add(course, NAME, "ada", about, content)
     attempts.install(course, NAME, "ada", about, content)
@@ -282,7 +282,7 @@ def test_a_damaged_attempt_and_one_that_cannot_be_graded_leave_what_is_there(
     (course.attempts("ada", NAME) / "1" / f"{NAME}.ipynb").write_bytes(content + b" ")
     assert "has been changed" in best.settle(*arguments)[0]
     about = json.loads((course.attempts("ada", NAME) / "1" / "attempt.json").read_text())
-    about["sha256"] = attempts.digest(content + b" ")
+    about["sha256"] = submission.digest(content + b" ")
     (course.attempts("ada", NAME) / "1" / "attempt.json").write_text(json.dumps(about))
     said = best.settle(*arguments)
     assert len(said) == 1 and "could not be graded here: no room" in said[0]
