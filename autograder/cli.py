@@ -509,22 +509,58 @@ def export(
             help="csv, json, questions (points by exercise), canvas or moodle; may be repeated.",
         ),
     ] = None,
+    title: Annotated[
+        str,
+        typer.Option(
+            "--title",
+            metavar="TITLE",
+            help="The assignment's title in Canvas or Moodle, as 'Tensors (4711)'; LECTURE if left out.",
+        ),
+    ] = "",
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="FILE",
+            help="A gradebook downloaded from Canvas or Moodle: say what an import would change there; write nothing.",
+        ),
+    ] = None,
     roster_file: _Roster = None,
 ) -> None:
     """Write grades as CSV, JSON, for Canvas and for Moodle.
 
-    Writes all formats, or those you name, into exports/. Students without points get an empty grade, never 0. Safe to
-    repeat.
+    Writes all formats, or those you name, into exports/. Students without points get an empty grade, never 0; the files
+    for Canvas and Moodle have only final grades of students on the roster. Safe to repeat. With --against, exits with 1
+    if an import would not do what you expect.
     """
     from autograder.records import export as exports
+    from autograder.records import lms
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     course = ClassFolder(folder)
     with _plain_errors():
         read, found, students = _class(course, lecture_name, roster_file)
-        written = exports.write(course, read, found, students, formats or list(Format))
+        if against is not None:
+            compared = lms.compare(against, read, found, students, title)
+        else:
+            written = exports.write(course, read, found, students, formats or list(Format), title)
     _say_counts(found)
-    for path in written:
-        console.print(f"{path}", highlight=False, soft_wrap=True)
+    if against is None:
+        for path in written:
+            say(f"{path}")
+    else:
+        for student, before, after in compared.changes:
+            say(f"{one_line(student)}: {one_line(before)} → {after}")
+        for problem in compared.problems:
+            say(f"• {problem}")
+        say(f"{compared.system} would change {len(compared.changes)} grades and keep {compared.same}; nothing is done")
+    if against is not None or not formats or {Format.CANVAS, Format.MOODLE} & {*formats}:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in lms.left_out(found, students).items())
+        say(f"Canvas and Moodle: {len(lms.final(found, students))} students" + (reasons and f"; left out: {reasons}"))
+    if against is not None and compared.problems:
+        raise typer.Exit(1)
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

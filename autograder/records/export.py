@@ -1,6 +1,7 @@
 """Grades as files for other systems: CSV, JSON, and files to import into Canvas and Moodle.
 
-A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0.
+A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0;
+the files for Canvas and Moodle (`.lms`) leave out everybody whose grade isn't final.
 Where a person gave points, those of the tests stand beside them. Points that being late costs are taken off the whole.
 Names come from folders, so a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
 """
@@ -16,9 +17,8 @@ from pathlib import Path
 
 from autograder.grading.marks import Result, counts
 from autograder.grading.source import Lecture
-from autograder.grading.text import one_line
 
-from . import pages
+from . import lms, pages
 from .folder import ClassFolder
 from .roster import Student
 
@@ -33,10 +33,6 @@ class Format(StrEnum):
     MOODLE = "moodle"
 
 
-# Canvas leaves out every column whose name holds "Current Grade", so a state may stand there.
-CANVAS_STATE = "Current Grade (state)"
-
-
 def path_of(folder: ClassFolder, lecture_name: str, form: Format) -> Path:
     """The path of an export: ``exports/LECTURE.csv``, ``exports/LECTURE.canvas.csv`` and so on."""
     endings = {Format.CSV: "csv", Format.JSON: "json"}
@@ -49,17 +45,23 @@ def write(
     found: Mapping[str, Result],
     students: Mapping[str, Student],
     formats: Iterable[Format] = tuple(Format),
+    title: str = "",
 ) -> list[Path]:
-    """Write the exports; safe to repeat. ``students`` has the students' ids in other systems."""
+    """Write the exports; safe to repeat.
+
+    ``students`` has the students' ids in other systems, and ``title`` is the assignment's there, if that isn't the
+    lecture's name. Raises :class:`.lms.ExportError` if no assignment can be called so; nothing is written then.
+    """
+    contents = [(form, _WRITERS[form](lecture, found, students, title)) for form in formats]
     written = []
-    for form in formats:
+    for form, content in contents:
         path = path_of(folder, lecture.name, form)
-        pages.write(path, _WRITERS[form](lecture, found, students))
+        pages.write(path, content)
         written.append(path)
     return written
 
 
-def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
     rows = [
         [name, one.state, _grade(one.points), _worth(lecture), one.late, _grade(one.off or None)]
         for name, one in found.items()
@@ -67,7 +69,7 @@ def _csv(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, S
     return _table([["student", "state", "points", "worth", "late", "points taken off"], *rows])
 
 
-def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
     rows = [["student", "state", "exercise", "points", "worth", "mistake", "points by tests", "comment"]]
     for name, one in found.items():
         marks = {mark.exercise: mark for mark in one.marks} if one.points is not None else {}
@@ -81,7 +83,7 @@ def _questions(lecture: Lecture, found: Mapping[str, Result], students: Mapping[
     return _table(rows)
 
 
-def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
+def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
     content = {
         "lecture": lecture.name,
         "worth": lecture.points,
@@ -109,25 +111,15 @@ def _json(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, 
     return json.dumps(content, indent=1) + "\n"
 
 
-def _canvas(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
-    head = ["Student", "ID", "SIS Login ID", "Section", lecture.name, CANVAS_STATE]
-    rows = [head, ["Points Possible", "", "", "", _worth(lecture), "(read only)"]]
-    for name, one in found.items():
-        who = students.get(name) or Student(name)
-        known = [who.name or name, who.canvas_id, who.login or name, who.section]
-        rows.append([*known, _grade(one.points), one.state])
-    return _table(rows)
+def _canvas(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
+    return _table(lms.canvas(lecture, found, students, title))
 
 
-def _moodle(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student]) -> str:
-    rows = [["Username", "ID number", "Email address", lecture.name, "State"]]
-    for name, one in found.items():
-        who = students.get(name) or Student(name)
-        rows.append([who.login or name, who.id_number, who.email, _grade(one.points), one.state])
-    return _table(rows)
+def _moodle(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str) -> str:
+    return _table(lms.moodle(lecture, found, students, title))
 
 
-_WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Student]], str]] = {
+_WRITERS: dict[Format, Callable[[Lecture, Mapping[str, Result], Mapping[str, Student], str], str]] = {
     Format.CSV: _csv,
     Format.QUESTIONS: _questions,
     Format.JSON: _json,
@@ -146,12 +138,5 @@ def _worth(lecture: Lecture) -> str:
 
 def _table(rows: Iterable[Iterable[str]]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer).writerows([[cell(text) for text in row] for row in rows])
+    csv.writer(buffer).writerows([[lms.cell(text) for text in row] for row in rows])
     return buffer.getvalue()
-
-
-def cell(text: str) -> str:
-    """Text for a CSV cell: no spreadsheet takes it for a formula, and nothing in it is hidden."""
-    plain = one_line(str(text))
-    first = plain.translate(dict.fromkeys(map(ord, "\u200c\u200d"))).lstrip()[:1]  # joiners cannot be seen
-    return f"'{plain}" if first in ("=", "+", "-", "@", "＝", "＋", "－", "＠") else plain

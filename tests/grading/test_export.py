@@ -86,38 +86,6 @@ def test_json_has_states_points_and_notes_of_everybody(
         assert bool(student["exercises"]) == (student["student"] in POINTS)
 
 
-def test_the_canvas_file_has_the_columns_of_canvas(
-    lecture: source.Lecture, found: dict[str, Result], tmp_path: Path
-) -> None:
-    (tmp_path / "roster.csv").write_text(
-        'ID,Name,LMS_User_ID,Login,Section\ngraded-ada,"Lovelace, Ada",17,ada@x.org,A\n', encoding="utf-8-sig"
-    )
-    rows = written(tmp_path, lecture, found, Format.CANVAS)
-    # What Canvas' importer looks for in the first row: these four, then assignments.
-    assert list(rows[0]) == ["Student", "ID", "SIS Login ID", "Section", "01_tensors", export.CANVAS_STATE]
-    # It leaves out columns with one of these in their name.
-    assert re.search("Current Score|Current Grade|Final Score|Final Grade", export.CANVAS_STATE)
-    assert rows[0]["Student"] == "Points Possible"
-    assert float(rows[0]["01_tensors"]) == sum(e.points for e in lecture.exercises)
-    ada, *others = rows[1:]
-    assert (ada["Student"], ada["ID"], ada["SIS Login ID"], ada["Section"]) == ("Lovelace, Ada", "17", "ada@x.org", "A")
-    graded = {row["SIS Login ID"]: row["01_tensors"] for row in others}
-    assert graded == {"graded-zero": "0", "review": "1", "queued": "", "failed": "", "absent": ""}
-    assert [row[export.CANVAS_STATE] for row in rows[1:]] == [str(state) for state in STATES.values()]
-
-
-def test_the_moodle_file_has_the_columns_of_moodle(
-    lecture: source.Lecture, found: dict[str, Result], tmp_path: Path
-) -> None:
-    (tmp_path / "roster.csv").write_text("id,first_name,email,id_number\nabsent,Ann,a@x.org,007\n", encoding="utf-8")
-    rows = written(tmp_path, lecture, found, Format.MOODLE)
-    by_name = {row["Username"]: row for row in rows}
-    assert {name: float(row["01_tensors"]) for name, row in by_name.items() if row["01_tensors"]} == POINTS
-    assert by_name["absent"] == {
-        "Username": "absent", "ID number": "007", "Email address": "a@x.org", "01_tensors": "", "State": "not submitted"
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", " =", "\t=", "\r=", "＝", "\u200d=", " \u200c+"])
 def test_no_cell_starts_a_formula(lecture: source.Lecture, tmp_path: Path, start: str) -> None:
     name = f"{start}cmd|'/C calc'!A0"

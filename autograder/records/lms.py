@@ -1,0 +1,270 @@
+"""Grades as Canvas' and Moodle's importers read them, and what importing them would change.
+
+The rules are those of the importers themselves: ``lib/gradebook_importer.rb`` of github.com/instructure/canvas-lms and
+``grade/import/csv/classes/load_data.php`` of github.com/moodle/moodle. To both, an empty cell says that a student has
+no grade, and deletes one that's there; so a student without a final grade is left out, and stays as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograder import CourseError
+from autograder.grading.marks import Result, State
+from autograder.grading.source import Lecture
+from autograder.grading.text import one_line
+
+from .roster import Student
+
+Table = list[list[str]]
+
+NO_GRADE = "no grade"
+# Canvas drops every column that has one of these in its name, and these names it gives to columns about the student.
+_NOT_ASSIGNMENTS = re.compile(
+    "Current (Score|Points|Grade)|Final (Score|Points|Grade)|Override (Score|Grade|Status)|Points Possible"
+)
+_ABOUT_STUDENTS = {
+    "student", "lastname", "firstname", "id", "sis user id", "sis login id", "section", "integration id",
+    "root account", "username", "id number", "email address",
+}  # fmt: skip
+_TITLE_AND_ID = re.compile(r"(.*)\s\(([0-9]+)\)", re.DOTALL)
+_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+
+
+class ExportError(CourseError):
+    """Grades can't be exported under this title, or a downloaded gradebook can't be read; the message says why."""
+
+
+def cell(text: str) -> str:
+    """Text for a CSV cell: no spreadsheet takes it for a formula, and nothing in it is hidden."""
+    plain = one_line(str(text))
+    first = plain.translate(dict.fromkeys(map(ord, "\u200c\u200d"))).lstrip()[:1]  # joiners cannot be seen
+    return f"'{plain}" if first in _FORMULA else plain
+
+
+def check_title(title: str) -> str:
+    """The title of an assignment in Canvas or Moodle, if both take it for one. Raises :class:`ExportError` if not."""
+    if not title.strip() or title.lower() in _ABOUT_STUDENTS or _NOT_ASSIGNMENTS.search(title) or cell(title) != title:
+        raise ExportError(
+            f"no assignment can have the title {title!r:.80}: Canvas and Moodle, or a spreadsheet, take such a column "
+            "for something else\n  → give the assignment another title there, and that one to --title"
+        )
+    return title
+
+
+def final(found: Mapping[str, Result], students: Mapping[str, Student]) -> dict[str, Result]:
+    """The results that go to other systems: graded, not waiting for anybody, and on the roster if there's one."""
+    return {name: found[name] for name in found if not _reason(found[name], students)}
+
+
+def left_out(found: Mapping[str, Result], students: Mapping[str, Student]) -> dict[str, int]:
+    """How many students are not in the files for other systems, by reason."""
+    return dict(Counter(filter(None, (_reason(one, students) for one in found.values()))))
+
+
+def _reason(one: Result, students: Mapping[str, Student]) -> str:
+    if one.state is not State.GRADED:
+        return str(one.state)
+    who = students.get(one.student)
+    rostered = any(each.listed for each in students.values())
+    return "not on the roster" if rostered and not (who and who.listed) else ""
+
+
+def canvas(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str = "") -> Table:
+    """The table for Canvas, which finds students by ``ID``, then by login, then by name.
+
+    ``title`` is that of the assignment, best as in a downloaded gradebook, with its number: ``Tensors (4711)``. One
+    that Canvas doesn't know makes a new assignment.
+    """
+    head = ["Student", "ID", "SIS Login ID", "Section", check_title(title or lecture.name)]
+    rows = [head, ["Points Possible", "", "", "", f"{lecture.points:g}"]]
+    for name, one in final(found, students).items():
+        who = students.get(name) or Student(name)
+        # Canvas reads a number from the beginning of an ID, so that 17b is somebody else's 17.
+        number = who.canvas_id if re.fullmatch("[0-9]+", who.canvas_id) else ""
+        rows.append([who.name or name, number, who.login or name, who.section, f"{one.points:g}"])
+    return rows
+
+
+def moodle(lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str = "") -> Table:
+    """The table for Moodle, where a person says which column identifies the students: best ``Username``.
+
+    To a row whose identifying cell is empty, or 0, Moodle gives the student of the row before. So ``ID number`` and
+    ``Email address`` are there only if every student has one of their own.
+    """
+    final_ones = final(found, students)
+    who = [students.get(name) or Student(name) for name in final_ones]
+    columns = [("Username", [(one.login or one.student).lower() for one in who])]  # Moodle knows no other usernames
+    for head, values in (("ID number", [one.id_number for one in who]), ("Email address", [one.email for one in who])):
+        if not {"", "0"} & {*values} and len({*values}) == len(values):
+            columns.append((head, values))
+    grades = [f"{one.points:g}" for one in final_ones.values()]
+    columns.append((check_title(title or lecture.name), grades))
+    return [[head for head, _ in columns], *map(list, zip(*(values for _, values in columns), strict=True))]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What importing would do: ``changes`` are (student, grade before, grade after), ``problems`` what goes wrong."""
+
+    system: str
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+    same: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def compare(
+    path: Path, lecture: Lecture, found: Mapping[str, Result], students: Mapping[str, Student], title: str = ""
+) -> Comparison:
+    """What an import would change in a gradebook downloaded from Canvas or Moodle.
+
+    Raises :class:`ExportError` if the file isn't such a gradebook, :class:`OSError` if it can't be read.
+    """
+    table = _read(path)
+    names = list(final(found, students))
+    if _is_canvas(table[0]):
+        return _compare_canvas(table, names, canvas(lecture, found, students, title))
+    return _compare_moodle(path, table, names, moodle(lecture, found, students, title))
+
+
+def _read(path: Path) -> Table:
+    """A downloaded table, with a header; its cells are separated by commas, semicolons or tabs."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            file.seek(0)
+            separator = max(",;\t", key=first.count)
+            rows = [[text.strip() for text in row] for row in csv.reader(file, delimiter=separator) if any(row)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ExportError(f"{path} is not a CSV file in UTF-8 ({error})\n  → download it again as CSV") from error
+    if not rows:
+        raise ExportError(f"{path} is empty\n  → download the gradebook of Canvas or Moodle as CSV")
+    return [row + [""] * (len(rows[0]) - len(row)) for row in rows]
+
+
+def _is_canvas(head: list[str]) -> bool:
+    return "Section" in head and (head[:2] == ["Student", "ID"] or head[:3] == ["LastName", "FirstName", "ID"])
+
+
+def _compare_canvas(table: Table, names: list[str], ours: Table) -> Comparison:
+    comparison = Comparison("Canvas")
+    head, title, worth = table[0], ours[0][-1], ours[1][-1]
+    at = _canvas_column(head, title, comparison.problems)
+    divided = head[0] == "LastName"
+    by: dict[str, dict[str, int]] = {"number": {}, "login": {}, "name": {}}
+    before: list[str] = []
+    for row in table[1:]:
+        if "Points Possible" in row[0]:
+            if at is not None and row[at] and not _same(row[at], worth):
+                comparison.problems.append(
+                    f"the assignment is worth {row[at]} points in Canvas, and the import makes that {worth}"
+                )
+            continue
+        about = dict(zip(head, row, strict=False))
+        number, login = about.get("ID", ""), about.get("SIS Login ID", "")
+        names_of = [f"{row[1]} {row[0]}", f"{row[0]}, {row[1]}"] if divided else [row[0], _turned(row[0])]
+        if not number and not login:
+            continue  # the row that says which assignments are posted by hand
+        place = len(before)
+        before.append(row[at] if at is not None else "")
+        by["number"][number] = place
+        by["login"][login] = place
+        for each in names_of:
+            by["name"].setdefault(each, place)
+    taken: dict[int, str] = {}
+    for name, row in zip(names, ours[2:], strict=True):
+        places = (
+            by[key].get(value) for key, value in (("number", row[1]), ("login", row[2]), ("name", row[0])) if value
+        )
+        place_of = next((each for each in places if each is not None), None)
+        if place_of is None:
+            comparison.problems.append(
+                f"{one_line(name)} is not in this gradebook: Canvas asks who that is. Correct lms_user_id or login in "
+                "the roster"
+            )
+        elif place_of in taken:
+            comparison.problems.append(f"{one_line(name)} and {one_line(taken[place_of])} are the same person there")
+        else:
+            taken[place_of] = name
+            _note(comparison, name, before[place_of], row[-1])
+    return _counted(comparison, len(taken))
+
+
+def _canvas_column(head: list[str], title: str, problems: list[str]) -> int | None:
+    """Where an assignment is in a gradebook of Canvas: by its number, or by its title."""
+    found = [(column, _TITLE_AND_ID.fullmatch(column)) for column in head]
+    if wanted := _TITLE_AND_ID.fullmatch(title):
+        for at, (_, match) in enumerate(found):
+            if match and match[2] == wanted[2]:
+                return at
+    same = [at for at, (column, match) in enumerate(found) if title in (column, match and match[1])]
+    if len(same) > 1:
+        problems.append(f"{len(same)} assignments are called {title!r} there: give --title one with its number")
+    elif not same:
+        others = ", ".join(repr(column) for column, match in found if match and not _NOT_ASSIGNMENTS.search(column))
+        problems.append(
+            f"no assignment is called {title!r} there, and Canvas makes a new one; for another, give --title one of "
+            f"{one_line(others) or 'its assignments'}"
+        )
+    return same[0] if len(same) == 1 else None
+
+
+def _turned(name: str) -> str:
+    last, _, first = name.partition(", ")
+    return f"{first} {last}".strip()
+
+
+def _compare_moodle(path: Path, table: Table, names: list[str], ours: Table) -> Comparison:
+    comparison = Comparison("Moodle")
+    head = [column.lower() for column in table[0]]
+    column = next((each for each in ours[0][:-1] if each.lower() in head), None)
+    if column is None:
+        raise ExportError(
+            f"{path} is no gradebook of Canvas, and for Moodle's it has none of the columns "
+            f"{', '.join(ours[0][:-1])}\n  → export the grades from Moodle in English, as a plain text file"
+        )
+    title = ours[0][-1]
+    stripped = [re.sub(r" \(Real\)$", "", each) for each in table[0]]
+    same = [at for at, each in enumerate(stripped) if each == title or each.endswith(f": {title}")]
+    if len(same) != 1:
+        problem = "no grade item is" if not same else f"{len(same)} grade items are"
+        comparison.problems.append(f"{problem} called {title!r} there: choose one in Moodle, or give --title another")
+    at, ours_at = head.index(column.lower()), ours[0].index(column)
+    rows = {row[at]: row for row in table[1:]}
+    taken: dict[str, str] = {}
+    for name, row in zip(names, ours[1:], strict=True):
+        theirs = rows.get(row[ours_at])
+        if theirs is None:
+            comparison.problems.append(
+                f"{one_line(name)} is not in this gradebook as {column} {one_line(row[ours_at])}: if Moodle doesn't "
+                "know a user, it imports nothing at all"
+            )
+        elif (key := row[ours_at]) in taken:
+            comparison.problems.append(f"{one_line(name)} and {one_line(taken[key])} are the same person there")
+        else:
+            taken[key] = name
+            _note(comparison, name, theirs[same[0]].replace(",", ".") if len(same) == 1 else "", row[-1])
+    return _counted(comparison, len(taken))
+
+
+def _note(comparison: Comparison, name: str, before: str, after: str) -> None:
+    before = "" if before == "-" else before
+    if not _same(before, after):
+        comparison.changes.append((name, before or NO_GRADE, after))
+
+
+def _counted(comparison: Comparison, matched: int) -> Comparison:
+    return Comparison(comparison.system, comparison.changes, matched - len(comparison.changes), comparison.problems)
+
+
+def _same(before: str, after: str) -> bool:
+    """Whether two grades are the same to two decimals, as Canvas compares them, and as both show them."""
+    try:
+        return round(float(before), 2) == round(float(after), 2)
+    except ValueError:
+        return before == after
