@@ -23,6 +23,7 @@ from autograder import CourseError, project
 from autograder.authoring import build
 from autograder.authoring import coverage as coverage_table
 from autograder.grading import source, submission
+from autograder.grading.exercises import ProblemSet
 from autograder.grading.marks import Result, State, counts
 from autograder.grading.text import NOTES_LIMIT, one_line
 from autograder.inside.limits import Limits
@@ -126,17 +127,31 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         there = [each for name, each in handed_in.items() if not each.nothing or course.instead(name, lecture_name)]
         read = [submission.parse(each, problems) for each in there]
         left_out = roster.left_out(course, lecture_name)
+    untouched = {one.path: _untouched(one, problems) for one in read}
     findings = [finding for one in read for finding in one.findings]
     remarks: list[str] = []
     for one in read:  # a notebook may have a hundred thousand odd cells
         remarks += map(str, one.findings[:NOTES_LIMIT])
         if more := len(one.findings[NOTES_LIMIT:]):
             remarks.append(f"{one_line(str(one.path))}: {more:,} findings more")
+        if names := untouched[one.path]:
+            remarks.append(f"{one_line(str(one.path))}: as handed out, or missing: the cells of {', '.join(names)}")
     for remark in [*remarks, *left_out]:
-        console.print(remark, markup=False, highlight=False)
-    console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
+        console.print(remark, markup=False, highlight=False, soft_wrap=True)
+    wanted, unfinished = len({f.path for f in findings}), sum(map(bool, untouched.values()))
+    console.print(
+        f"{len(read)} submissions, {wanted} of them want a look; {unfinished} leave exercises unanswered. No code was "
+        "run: `course grade` says what they earn",
+        soft_wrap=True,
+    )
     if findings or left_out:
         raise typer.Exit(1)
+
+
+def _untouched(one: submission.Submission, problems: ProblemSet) -> list[str]:
+    """The exercises whose cells are still the ones that were handed out, or are gone."""
+    answers = one.answers(problems)
+    return [each.name for each in problems.exercises if answers.get(each.name, each.stub).strip() == each.stub.strip()]
 
 
 @app.command()

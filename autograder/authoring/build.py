@@ -6,6 +6,7 @@ once a class is graded there, ``submitted/``, ``autograded/``, ``feedback/`` and
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -18,6 +19,7 @@ from autograder import CourseError
 from autograder.grading import source
 from autograder.grading.exercises import hidden_path, made_from
 from autograder.project import BUILD, CHECKS, NOTEBOOKS, SOLUTIONS, notebook_path
+from course_utils import validating
 from course_utils.files import replacing
 
 from . import glossary
@@ -89,8 +91,10 @@ def students_checks(progress: Callable[[str], None] = lambda name: None) -> None
     from . import checks
 
     names = set()
+    points: dict[str, dict[str, float]] = {}
     for path in source.lectures(SOLUTIONS):
         for spec in checks.specs(source.read(path, built=False)):
+            points.setdefault(path.stem, {})[spec.cells.name] = spec.points
             names.add(f"{spec.cells.name}.check")
             if checks.stale(spec):
                 progress(spec.cells.name)
@@ -98,6 +102,8 @@ def students_checks(progress: Callable[[str], None] = lambda name: None) -> None
     for path in CHECKS.glob("*.check"):
         if path.name not in names:
             path.unlink()
+    text = json.dumps(points, indent=1) + "\n"
+    (CHECKS / validating.FILE).write_text(text, encoding="utf-8", newline="\n")
 
 
 def release(course: Path, name: str) -> Path:

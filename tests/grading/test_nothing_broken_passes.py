@@ -1,0 +1,224 @@
+"""No command that we document reports success for a stub, an empty notebook, an error, or deleted or forged checks."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from classroom import LECTURE, LIMITS, NAME, WHOLE, give_cases
+from exercise_notebooks import exercises_only
+from jupyter_client.provisioning.factory import KernelProvisionerFactory
+from nbgrader.apps import AutogradeApp, ExportApp, GenerateFeedbackApp
+from nbgrader.validator import Validator
+from traitlets.config.loader import PyFileConfigLoader
+from typer.testing import CliRunner
+
+from autograder import cli, project
+from autograder.authoring import build
+from autograder.grading import source
+from autograder.records import grade
+from autograder.records.folder import ClassFolder
+
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.sandboxed, pytest.mark.xdist_group("broken")]
+EXERCISES = LECTURE.exercises
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # nbgrader starts alembic
+
+
+@cache
+def notebooks() -> dict[str, nbformat.NotebookNode]:
+    """A right notebook, without which no test here could fail, and the broken ones, as nbgrader hands them out."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = project.notebook_path(Path(folder, "source"), NAME)
+        path.parent.mkdir(parents=True)
+        build.write_notebook(exercises_only(LECTURE, [e.solution for e in EXERCISES]), path)
+        stub = nbformat.read(build.release(Path(folder), NAME), as_version=4)
+    answers = {e.name: e.solution for e in EXERCISES}
+    right = changed(stub, lambda cell: cell | {"source": answers.get(cell.id, cell.source)})
+    graded = {f"test_{e.name}" for e in EXERCISES}
+    forged = {"source": "print('✓ everything passes')"}
+    return {
+        "right": right,
+        "stub": stub,
+        "empty": nbformat.v4.new_notebook(),
+        "error": changed(right, lambda cell: cell | {"source": "1 / 0"} if cell.id in answers else cell),
+        "no_checks": changed(stub, lambda cell: None if cell.id in graded else cell),
+        "forged": changed(stub, lambda cell: cell | forged if cell.id in graded else cell),
+        "plain": changed(stub, lambda cell: cell | {"metadata": {}}),  # another program has dropped all metadata
+    }
+
+
+def changed(notebook: nbformat.NotebookNode, change: Callable[[Any], Any]) -> nbformat.NotebookNode:
+    made = copy.deepcopy(notebook)
+    made.cells = [nbformat.from_dict(new) for cell in made.cells if (new := change(cell)) is not None]
+    return made
+
+
+BROKEN = sorted(notebooks().keys() - {"right"})
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A class of them, graded with `course grade`."""
+    folder = tmp_path_factory.mktemp("class")
+    build.course_directory(folder, [LECTURE.path])
+    build.write_notebook(exercises_only(LECTURE, []), project.notebook_path(folder / "source", NAME))
+    give_cases(folder)
+    for name, notebook in notebooks().items():
+        path = project.notebook_path(folder / "submitted" / name, NAME)
+        path.parent.mkdir(parents=True)
+        path.write_text(nbformat.writes(notebook), encoding="utf-8")
+    (folder / "roster.csv").write_text("id\n" + "\n".join(notebooks()) + "\n")
+    grade.grade_class(ClassFolder(folder), NAME, workers=0, limits=LIMITS)
+    return folder
+
+
+def run(*arguments: str) -> str:
+    return CliRunner().invoke(cli.app, list(arguments)).output
+
+
+def by_course_grade(course: Path) -> dict[str, float]:
+    files = (course / "results" / NAME).glob("[!.]*.json")
+    return {path.stem: sum(mark["points"] for mark in json.loads(path.read_bytes())["marks"]) for path in files}
+
+
+def by_course_show(course: Path) -> dict[str, float]:
+    said = run("show", str(course), NAME)
+    return {name: float(points) for name, points in re.findall(r"^(\w+): .*?, ([\d.]+) of ", said, re.MULTILINE)}
+
+
+def by_course_feedback(course: Path) -> dict[str, float]:
+    run("feedback", str(course), NAME)
+    pages = {name: (course / "feedback" / name / f"{NAME}.html").read_text(encoding="utf-8") for name in notebooks()}
+    return {
+        name: sum(map(float, re.findall(r"<p>\S+ ([\d.]+) of [\d.]+ points", page))) for name, page in pages.items()
+    }
+
+
+def by_course_report(course: Path) -> dict[str, float]:
+    run("report", str(course), NAME)
+    page = (course / "reports" / f"{NAME}.html").read_text(encoding="utf-8")
+    rows = re.findall(r'class="name">(\w+)</th>\s*<td>[^<]*</td>\s*<td class="number">([\d.]+)', page)
+    return {name: float(points) for name, points in rows}
+
+
+def by_course_export(course: Path) -> dict[str, float]:
+    run("export", str(course), NAME)
+    with (course / "exports" / f"{NAME}.csv").open(encoding="utf-8") as file:
+        return {row["student"]: float(row["points"]) for row in csv.DictReader(file)}
+
+
+def by_course_export_to_others(course: Path) -> dict[str, float]:
+    run("export", str(course), NAME)
+    with (course / "exports" / f"{NAME}.moodle.csv").open(encoding="utf-8") as file:
+        return dict.fromkeys(notebooks(), 0.0) | {row["Username"]: float(row[NAME]) for row in csv.DictReader(file)}
+
+
+def by_course_verify(course: Path) -> dict[str, float]:
+    """It runs nothing, and says so; those of whom it says nothing at all might pass."""
+    said = run("verify", str(course), NAME)
+    assert "No code was run" in said
+    return {name: WHOLE * (f"/{name}/" not in said) for name in notebooks() if name != "error"} | {"error": 0.0}
+
+
+def by_nbgrader(course: Path) -> dict[str, float]:
+    """`nbgrader autograde`, `generate_feedback` and `export`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(course)
+        patch.setenv("PATH", PATH)
+        patch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
+        for app, arguments in (
+            (AutogradeApp, [NAME, "--force", "--Execute.shutdown_kernel=immediate"]),
+            (GenerateFeedbackApp, [NAME, "--force", "--student", "forged"]),
+            (ExportApp, ["--to", "grades.csv"]),
+        ):
+            one = app()
+            one.initialize(arguments)
+            one.start()
+    assert (course / "feedback" / "forged" / NAME / f"{NAME}.html").is_file()
+    with (course / "grades.csv").open() as file:
+        return {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+
+
+def by_validate(course: Path) -> dict[str, float]:
+    """The button Validate, with the settings that students have."""
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(project.ROOT / "jupyter")).load_config()
+    found = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(KernelProvisionerFactory.instance(), "default_provisioner_name", "warm")
+        for name in notebooks():
+            path = project.notebook_path(course / "submitted" / name, NAME)
+            found[name] = WHOLE * (not Validator(config=config).validate(str(path)))
+    return found
+
+
+COMMANDS = [
+    by_course_grade, by_course_show, by_course_feedback, by_course_report, by_course_export,
+    by_course_export_to_others, by_course_verify, by_validate, by_nbgrader,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)
+def test_nothing_broken_passes(command: Callable[[Path], dict[str, float]], course: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(course, tmp_path / "class"))
+    points = command(copied)
+    assert {name: points[name] for name in BROKEN} == dict.fromkeys(BROKEN, 0.0)
+    assert points["right"] == WHOLE
+
+
+def test_a_notebook_elsewhere_without_checks_is_not_valid(tmp_path: Path) -> None:
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(project.ROOT / "jupyter")).load_config()
+    nbformat.write(nbformat.v4.new_notebook(), tmp_path / "notes.ipynb")
+    [failed] = Validator(config=config).validate(str(tmp_path / "notes.ipynb"))["failed"]
+    assert "no check cell" in failed["source"]
+
+
+def test_validate_knows_every_exercise_of_every_lecture() -> None:
+    from course_utils.validating import exercises
+
+    lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
+    assert exercises() == {one.name: {e.name: e.points for e in one.exercises} for one in lectures}
+
+
+BREAKS: dict[str, Callable[[str], str]] = {
+    "stub": lambda text: re.sub(
+        r"( *)(### BEGIN SOLUTION\n).*?(### END)", r"\1\2\1raise NotImplementedError\n\1\3", text, flags=re.DOTALL
+    ),
+    "empty": lambda text: "",
+    "error": lambda text: text.replace("### BEGIN SOLUTION\n", "### BEGIN SOLUTION\n    1 / 0\n"),
+    "no_checks": lambda text: re.sub(r"^check\(.*\)\n", "", text, flags=re.MULTILINE),
+}  # fmt: skip
+
+
+# What builds takes references as they are: a wrong one is found by `course check`, and by the tests before that.
+@pytest.mark.parametrize(
+    ("command", "broken"),
+    [("check", each) for each in BREAKS]
+    + [(each, broken) for each in ("notebooks", "init", "release") for broken in ("empty", "no_checks")],
+)
+def test_no_broken_lecture_is_built_or_found_to_be_right(
+    command: str, broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    solutions = tmp_path / "solutions"
+    solutions.mkdir()
+    text = BREAKS[broken](LECTURE.path.read_text(encoding="utf-8"))
+    assert text != LECTURE.path.read_text(encoding="utf-8")
+    (solutions / f"{NAME}.py").write_text(text, encoding="utf-8")
+    for module in (project, build):
+        monkeypatch.setattr(module, "SOLUTIONS", solutions)
+    arguments = {"check": [NAME, EXERCISES[0].name, "--draws", "20"], "notebooks": []}.get(
+        command, [str(tmp_path / "x")]
+    )
+    ran = CliRunner().invoke(cli.app, [command, *arguments])
+    assert ran.exit_code == 1, ran.output
