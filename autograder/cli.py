@@ -490,6 +490,33 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
 
 
 @app.command()
+def interview(
+    folder: _Folder,
+    lecture_name: _Assignment,
+    student: Annotated[str, typer.Option("--student", metavar="STUDENT", help="Only about this student.")] = "",
+    roster_file: _Roster = None,
+) -> None:
+    """Write three questions about each student's own work.
+
+    interviews/LECTURE.html has questions for a talk of two minutes, about mistakes, code and predictions, and lists
+    equal answers that are worth a look. Safe to repeat; the same work gets the same questions.
+    """
+    from autograder.records import interview as interviews
+
+    course = ClassFolder(folder)
+    with _plain_errors():
+        read, found, _ = _class(course, lecture_name, roster_file)
+        if student and student not in found:
+            raise CourseError(f"there is no student {one_line(student)!r} in {folder}\n  → `course show` lists all")
+        path, count, equal = interviews.write(course, read, found, student)
+    console.print(
+        f"{path}: questions for {count} students; {len(equal)} answers are worth a look, which is no verdict",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
 def report(
     folder: _Folder,
     lecture_name: _Assignment,

@@ -16,6 +16,7 @@ from . import build
 # Everything a student needs beside the notebooks, which are built anew: a locally solved copy never gets in.
 FILES = ("bootstrap.py", "environment.yml", "LICENSE", "Makefile", "requirements.lock")
 FOLDERS = ("course_utils", "jupyter")
+ASSISTANTS = "docs/for-assistants.md"
 # Earliest time a zip can hold; a fixed one makes equal releases equal bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
@@ -40,6 +41,7 @@ def make_release(destination: Path) -> Path:
         shutil.copytree(ROOT / each, folder / each, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     students_page = ROOT / "docs" / "students.md"
     shutil.copyfile(students_page if students_page.exists() else ROOT / "README.md", folder / "README.md")
+    shutil.copyfile(ROOT / ASSISTANTS, folder / "AGENTS.md")  # where programs that help with code look for it
     (folder / "pyproject.toml").write_text(students_project(project), encoding="utf-8", newline="\n")
     _zip(folder, destination / f"{name}.zip")
     return folder

@@ -83,7 +83,16 @@ def checked(content: bytes) -> str:
 def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
     names = set(members(folder))
     lectures = {path.stem for path in source.lectures(project.SOLUTIONS)}
-    top = {"bootstrap.py", "environment.yml", "LICENSE", "Makefile", "README.md", "pyproject.toml", "requirements.lock"}
+    top = {
+        "AGENTS.md",
+        "bootstrap.py",
+        "environment.yml",
+        "LICENSE",
+        "Makefile",
+        "README.md",
+        "pyproject.toml",
+        "requirements.lock",
+    }
     assert {name for name in names if "/" not in name} == top
     assert {name for name in names if name.startswith("notebooks/")} == {
         "notebooks/glossary.md",
@@ -93,6 +102,15 @@ def test_it_holds_what_students_need_and_nothing_else(folder: Path) -> None:
     assert {name.split("/")[0] for name in others} == {"course_utils", "jupyter"}
     assert {Path(name).suffix for name in others} <= {".py", ".typed", ".json", ".check", ".js", ".css"}
     assert "course_utils/__init__.py" in names and "jupyter/nbgrader_config.py" in names
+
+
+def test_it_asks_assistants_to_tutor_and_not_to_solve(folder: Path) -> None:
+    text = (folder / "AGENTS.md").read_text(encoding="utf-8")
+    assert "Don't write answers to exercises" in text and "tutor" in text
+    # What it speaks of is what students have.
+    notebook = (folder / "notebooks" / "01_tensors" / "01_tensors.ipynb").read_text(encoding="utf-8")
+    assert all(each in text and each in notebook for each in ("# YOUR CODE HERE", "guess = None"))
+    assert (folder / "course_utils" / "checks").is_dir() and "course_utils/checks" in text
 
 
 def test_no_byte_of_it_is_a_solution(folder: Path) -> None:

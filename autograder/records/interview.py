@@ -1,0 +1,204 @@
+"""Three questions about each student's own work, for a talk of two minutes, on one page for whoever holds them.
+
+One is about a mistake (or, if there's none, about what the answer does right), one about a line of the student's code,
+one about a prediction. Who wrote the work can answer them at once, and who didn't learns something by trying. The same
+work always gets the same questions.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograder.grading import submission
+from autograder.grading.exercises import Exercise
+from autograder.grading.marks import Mark, Result
+from autograder.grading.source import Lecture
+from autograder.grading.text import clean, one_line
+
+from . import alike, pages
+from .feedback import highlighted
+from .folder import ClassFolder
+
+QUESTIONS = 3
+_CODE_LIMIT = 5_000  # characters of an answer that are shown
+_GUESS = re.compile(r"guess = (.+?)(?:\s+#\s*(.*))?")
+_PREDICT = "**Predict.**"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question, the code that it's about, and what whoever asks should know."""
+
+    text: str
+    code: str = ""
+    known: str = ""
+
+
+def write(
+    folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result], student: str = ""
+) -> tuple[Path, int, list[alike.Alike]]:
+    """Write the page, about one student or about everybody who has points; safe to repeat.
+
+    Returns where it is, how many students are on it, and the answers that are worth a look, which are on it, too.
+    """
+    problems = folder.problems(lecture)
+    asked: dict[str, list[Question]] = {}
+    answers: dict[str, dict[str, str]] = {}
+    for name, result in found.items():
+        handed_in = folder.read(name, lecture.name)
+        read = submission.parse(handed_in, problems)
+        if result.points is None or not read.cells:
+            continue
+        answers[name] = read.answers(problems)
+        if student in ("", name):
+            draw = random.Random(f"{lecture.name} {one_line(name)} {handed_in.digest}")
+            asked[name] = questions(lecture, result, read, draw)
+    equal = [each for each in alike.find(lecture, found, answers) if student in ("", *each.students)]
+    titles = pages.exercise_titles(lecture)
+    text = (
+        pages.environment()
+        .get_template("interview.html")
+        .render(
+            title=pages.title(lecture),
+            students=[
+                {
+                    "name": one_line(name),
+                    "questions": [
+                        {"text": one_line(q.text), "code": highlighted(q.code[:_CODE_LIMIT]), "known": clean(q.known)}
+                        for q in theirs
+                    ],
+                }
+                for name, theirs in asked.items()
+            ],
+            alike=[
+                {
+                    "title": titles[each.exercise],
+                    "students": ", ".join(map(one_line, each.students)),
+                    "what": "right" if each.right else "wrong",
+                    "published": each.published,
+                    "code": highlighted(each.code[:_CODE_LIMIT]),
+                }
+                for each in equal
+            ],
+        )
+    )
+    path = folder.root / "interviews" / f"{lecture.name}.html"
+    pages.write(path, text)
+    return path, len(asked), equal
+
+
+def questions(lecture: Lecture, result: Result, read: submission.Submission, draw: random.Random) -> list[Question]:
+    """Three questions about one student's work; fewer only if there's less to ask."""
+    answers = read.answers(lecture.problems)
+    written = [e for e in lecture.exercises if answers.get(e.name, e.stub).strip() not in ("", e.stub.strip())]
+    marks = {mark.exercise: mark for mark in result.marks}
+    asked: list[Question] = []
+    about = ""
+    if first := _about_marks([e for e in written if e.name in marks], marks, answers, draw):
+        about, question = first
+        asked.append(question)
+    others = [e for e in written if e.name != about] or written
+    if line := _about_a_line(others, answers, draw):
+        asked.append(line)
+    predictions = list(_about_predictions(lecture, read))
+    made = [question for question, there in predictions if there]
+    if made or predictions:
+        asked.append(draw.choice(made or [question for question, _ in predictions]))
+    untouched = [e for e in lecture.exercises if e not in written]
+    draw.shuffle(untouched)
+    for exercise in untouched[: QUESTIONS - len(asked)]:
+        wanted = exercise.check.requirements[0].text
+        asked.append(
+            Question(
+                f"You have left {exercise.name} open. How would you start? The first thing it asks for is: {wanted}."
+            )
+        )
+    return asked[:QUESTIONS]
+
+
+def _about_marks(
+    written: list[Exercise], marks: Mapping[str, Mark], answers: Mapping[str, str], draw: random.Random
+) -> tuple[str, Question] | None:
+    """A mistake if one was recognized, else a requirement that isn't met, else one that is."""
+    if not written:
+        return None
+    recognized = [e for e in written if marks[e.name].mistake]
+    failed = [e for e in written if any(met != "met" for _, _, met in marks[e.name].requirements)]
+    exercise = draw.choice(recognized or failed or written)
+    mark, name = marks[exercise.name], exercise.name
+    if mark.mistake:
+        text = (
+            f"About your {name}, the tests say: “{mark.mistake}” Which line is that about, and what would you change?"
+        )
+    elif unmet := [text for text, _, met in mark.requirements if met != "met"]:
+        text = f"Your {name} doesn't do this yet: {draw.choice(unmet)}. For which input does it fail, and why?"
+    else:
+        texts = [text for text, _, _ in mark.requirements] or [r.text for r in exercise.check.requirements]
+        text = (
+            f"Your {name} does this: {draw.choice(texts)}. Which lines make sure of it? What would happen without them?"
+        )
+    return name, Question(text, answers[name], "" if mark.hidden else mark.message)
+
+
+def _about_a_line(written: list[Exercise], answers: Mapping[str, str], draw: random.Random) -> Question | None:
+    """What a line of an answer is for, and what it does with an input that the student has seen."""
+    lines = [(exercise, line) for exercise in written for line in _lines(answers[exercise.name])]
+    if not lines:
+        return None
+    exercise, (number, line) = draw.choice(lines)
+    text = f"Line {number} of your {exercise.name} is `{line}`. What is it for?"
+    known = ""
+    cases = [case for r in exercise.check.requirements if not r.probe for case in r.cases if "value" in case.expected]
+    if cases:
+        from course_utils.testing.describing import describe  # with PyTorch
+
+        case = draw.choice(cases)
+        arguments = [*map(describe, case.args), *(f"{key}={describe(value)}" for key, value in case.kwargs.items())]
+        text += f" What does it do in {exercise.name}({', '.join(arguments)})?"
+        known = f"The whole call should give {describe(case.expected['value'])}."
+    return Question(text, answers[exercise.name], known)
+
+
+def _lines(code: str) -> Iterator[tuple[int, str]]:
+    """The lines of an answer on which something is decided or computed, with their numbers."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    lines = code.splitlines()
+    seen = set()
+    for node in ast.walk(tree):
+        interesting = isinstance(node, (ast.If, ast.For, ast.While)) or (
+            isinstance(node, (ast.Return, ast.Assign, ast.AugAssign))
+            and isinstance(node.value, (ast.BinOp, ast.Call, ast.Compare, ast.IfExp, ast.ListComp, ast.GeneratorExp))
+        )
+        if interesting and isinstance(node, ast.stmt) and node.lineno not in seen and node.lineno <= len(lines):
+            seen.add(node.lineno)
+            yield node.lineno, lines[node.lineno - 1].strip()
+
+
+def _about_predictions(lecture: Lecture, read: submission.Submission) -> Iterator[tuple[Question, bool]]:
+    """A question for each of the lecture's predictions, and whether the student has made it."""
+    prompts: list[tuple[str, str]] = []
+    before = ""
+    for cell in lecture.notebook.cells:
+        if cell.cell_type == "markdown":
+            before = cell.source
+        elif (match := _GUESS.fullmatch(cell.source.strip())) and _PREDICT in before:
+            prompts.append((" ".join(before.rpartition(_PREDICT)[2].split()), match[2] or ""))
+    guesses = [match[1] for cell in read.cells if (match := _GUESS.fullmatch(cell.text.strip()))]
+    if len(guesses) != len(prompts):  # a cell was deleted or added: which is which would be a guess of ours
+        guesses = ["None"] * len(prompts)
+    for (prompt, unit), guess in zip(prompts, guesses, strict=True):
+        if guess == "None":
+            yield Question(f"What would you predict, and how do you get there? {prompt}"), False
+        else:
+            text = (
+                f"You predicted {guess} {unit}: how did you get there, and how close was it? The question was: {prompt}"
+            )
+            yield Question(text), True
