@@ -30,7 +30,7 @@ from autograder.inside.limits import Limits
 from autograder.project import source_path
 from autograder.records import decisions, due, results, roster
 from autograder.records.export import Format
-from autograder.records.folder import CLASS, CONFIG, ClassFolder
+from autograder.records.folder import CLASS, CONFIG, SETTINGS, ClassFolder
 
 if TYPE_CHECKING:
     from autograder.records.grade import Summary
@@ -57,9 +57,11 @@ def _plain_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _known(lecture_name: str | None) -> str | None:
-    """A lecture's name, or a usage error that lists them."""
-    names = [path.stem for path in source.lectures(project.SOLUTIONS)]
+def _known(context: typer.Context, lecture_name: str | None) -> str | None:
+    """The name of a lecture of this course or of the class in question, or a usage error that lists them."""
+    given = context.params.get("class_folder") or context.params.get("folder")
+    with _plain_errors():
+        names = [path.stem for path in ClassFolder(given or Path()).lectures]
     if lecture_name is not None and lecture_name not in names:
         raise typer.BadParameter(f"there is no lecture {lecture_name!r}; there are {', '.join(names)}")
     return lecture_name
@@ -70,6 +72,12 @@ _Assignment = Annotated[str, typer.Argument(metavar="LECTURE", callback=_known, 
 _Roster = Annotated[
     Path | None,
     typer.Option("--roster", metavar="FILE", help="A CSV file with a column id; FOLDER/roster.csv if there is one."),
+]
+_Class = Annotated[
+    Path | None,
+    typer.Option(
+        "--class", metavar="FOLDER", is_eager=True, help="A class with lectures of its own, which class.toml names."
+    ),
 ]
 _Unsafe = Annotated[
     bool, typer.Option("--unsafe", help="No sandbox: students' code runs as you and may do all that you may.")
@@ -86,7 +94,7 @@ def init(
     have changed.
     """
     with _plain_errors():
-        lectures = build.course_directory(folder, seed=None)
+        lectures = build.course_directory(folder, ClassFolder(folder).lectures, seed=None)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
@@ -119,7 +127,8 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
     attention.
     """
     with _plain_errors():
-        course, problems = ClassFolder(folder), source.read(source_path(lecture_name)).problems
+        course = ClassFolder(folder)
+        problems = source.read(course.source(lecture_name)).problems
         course.require_submissions(lecture_name)
         students = roster.of(course, lecture_name, roster_file)
         handed_in = {name: course.read(name, lecture_name) for name in students}
@@ -180,7 +189,8 @@ def collect(
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    lectures = [path.stem for path in source.lectures(project.SOLUTIONS)]
+    with _plain_errors():
+        lectures = [path.stem for path in ClassFolder(folder).lectures]
     with _plain_errors(), Progress(console=console, transient=True) as bar:
         task = bar.add_task("collecting", total=None)
         found = collecting.collect(
@@ -213,7 +223,7 @@ def _class(
 ) -> tuple[source.Lecture, dict[str, Result], dict[str, roster.Student]]:
     """The lecture, what stands for each student after decisions and due dates, and who the students are."""
     students = roster.of(folder, lecture_name, file)
-    lecture = source.read(source_path(lecture_name))
+    lecture = source.read(folder.source(lecture_name))
     _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
         console.print(f"• {remark}", markup=False, highlight=False, soft_wrap=True)
@@ -408,7 +418,7 @@ def decide(
     course = ClassFolder(folder)
     with _plain_errors():
         course.require()
-        lecture = source.read(source_path(lecture_name))
+        lecture = source.read(course.source(lecture_name))
         _take_over(course, lecture)
         students = roster.of(course, lecture_name, roster_file)
         student = show_names.named(course, lecture_name, given := student, students)
@@ -661,14 +671,29 @@ def demo(
     _show(path)
 
 
+def _own(class_folder: Path) -> Path:
+    """The folder of a class's own lectures."""
+    if (own := ClassFolder(class_folder).own) is None:
+        raise CourseError(
+            f"{class_folder / SETTINGS} names no folder with lectures of the class's own\n"
+            '  → write a line such as exercises = "../our-exercises" into it'
+        )
+    return own
+
+
 @app.command()
-def notebooks() -> None:
+def notebooks(class_folder: _Class = None) -> None:
     """Build notebooks, checks and docs/coverage.md from solutions/.
 
     Writes the instructors' notebooks into build/source/, the students' into notebooks/ and course_utils/checks/. The
-    same sources give the same bytes.
+    same sources give the same bytes. With --class, only makes the checks of that class's own lectures, beside them.
     """
     with _plain_errors():
+        if class_folder:
+            own = _own(class_folder)
+            build.students_checks(lambda name: console.print(f"trying the reference and the mistakes of {name}"), own)
+            console.print(f"{project.checks_of(own)}", highlight=False, soft_wrap=True)
+            return
         build.students_checks(progress=lambda name: console.print(f"trying the reference and the mistakes of {name}"))
         lectures = [source.read(path) for path in source.lectures(project.SOLUTIONS)]
         page = coverage_table.page(coverage_table.wanted(project.ITEMS), lectures)
@@ -686,6 +711,7 @@ def check(
         str, typer.Argument(metavar="EXERCISE", help="One exercise of it; all of them if left out.")
     ] = "",
     draws: Annotated[int, typer.Option(min=1, help="Inputs drawn for each exercise.")] = 200,
+    class_folder: _Class = None,
 ) -> None:
     """Test the checks with right and wrong programs, mutants, liars.
 
@@ -694,7 +720,8 @@ def check(
     from autograder.authoring import checks, proving
 
     with _plain_errors():
-        paths = [source_path(lecture_name)] if lecture_name else source.lectures(project.SOLUTIONS)
+        among = source.lectures(_own(class_folder)) if class_folder else source.lectures(project.SOLUTIONS)
+        paths = [path for path in among if lecture_name in (None, path.stem)]
         chosen = [
             (path.stem, cells)
             for path in paths
@@ -702,7 +729,7 @@ def check(
             if exercise in ("", cells.name)
         ]
         if not chosen:
-            raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'solutions/'}")
+            raise FileNotFoundError(f"no exercise {exercise!r} in {lecture_name or 'the lectures'}")
         # Narrow enough for eighty columns, where a terminal has no more.
         table = Table(
             "lecture",
@@ -775,6 +802,7 @@ def release(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="Where to put it; build/ if left out.")
     ] = None,
+    class_folder: _Class = None,
 ) -> None:
     """Make the students' release, as a folder and a zip.
 
@@ -783,7 +811,7 @@ def release(
     from autograder.authoring.release import make_release
 
     with _plain_errors():
-        console.print(f"{make_release(folder or project.BUILD)}")
+        console.print(f"{make_release(folder or project.BUILD, _own(class_folder) if class_folder else None)}")
 
 
 @app.command()

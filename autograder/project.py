@@ -20,6 +20,16 @@ def source_path(lecture_name: str) -> Path:
     return SOLUTIONS / f"{lecture_name}.py"
 
 
+def exercises_of(lecture: Path) -> Path:
+    """The folder of a lecture's exercises, one file for each: beside its source, in ``exercises/NN_topic``."""
+    return lecture.parent / "exercises" / lecture.stem
+
+
+def checks_of(folder: Path) -> Path:
+    """Where the checks of the lectures in a folder are: what students see of ours, or beside a class's own lectures."""
+    return CHECKS if folder == SOLUTIONS else folder / "checks"
+
+
 def notebook_path(folder: Path, lecture_name: str) -> Path:
     """Where nbgrader keeps the notebook of an assignment below a folder: ``folder/name/name.ipynb``."""
     return folder / lecture_name / f"{lecture_name}.ipynb"

@@ -18,7 +18,7 @@ import nbformat
 from autograder import CourseError
 from autograder.grading import source
 from autograder.grading.exercises import hidden_path, made_from
-from autograder.project import BUILD, CHECKS, NOTEBOOKS, SOLUTIONS, notebook_path
+from autograder.project import BUILD, CHECKS, NOTEBOOKS, SOLUTIONS, checks_of, notebook_path
 from course_utils import validating
 from course_utils.files import replacing
 
@@ -60,10 +60,20 @@ def course_directory(folder: Path, sources: Iterable[Path] = (), seed: int | Non
         path.parent.mkdir(parents=True, exist_ok=True)
         nbformat.validate(lecture.notebook)
         write_notebook(lecture.notebook, path)
+        _copy_checks(lecture, path.parent / "checks")
         if seed is not None:
             for _ in draw_hidden(folder, lecture, seed):
                 pass
     return read
+
+
+def _copy_checks(lecture: source.Lecture, target: Path) -> None:
+    """Put the checks of a class's own lecture where nbgrader hands them out, beside the notebook."""
+    folder = checks_of(lecture.path.parent)
+    if folder != CHECKS and folder.is_dir():
+        target.mkdir(exist_ok=True)
+        for exercise in lecture.exercises:
+            (target / f"{exercise.name}.check").write_bytes(exercise.packed)
 
 
 def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[str]:
@@ -86,24 +96,34 @@ def draw_hidden(folder: Path, lecture: source.Lecture, seed: int) -> Iterator[st
         yield cells.name
 
 
-def students_checks(progress: Callable[[str], None] = lambda name: None) -> None:
-    """Make the students' checks of exercises whose file or reference has changed; delete those without an exercise."""
+def students_checks(progress: Callable[[str], None] = lambda name: None, folder: Path | None = None) -> None:
+    """Make the students' checks of exercises whose file or reference has changed; delete those without an exercise.
+
+    ``folder`` has a class's own lectures; ours are made if it's left out. Raises :class:`BuildError` if a class's own
+    exercise has the name of one of ours, by which students' notebooks would find the wrong check.
+    """
     from . import checks
 
+    folder = folder or SOLUTIONS
+    target = checks_of(folder)
     names = set()
     points: dict[str, dict[str, float]] = {}
-    for path in source.lectures(SOLUTIONS):
+    for path in source.lectures(folder):
         for spec in checks.specs(source.read(path, built=False)):
+            if target != CHECKS and (CHECKS / f"{spec.cells.name}.check").exists():
+                raise BuildError(
+                    f"{spec.path}: the course has an exercise {spec.cells.name}, too\n  → give it another name"
+                )
             points.setdefault(path.stem, {})[spec.cells.name] = spec.points
             names.add(f"{spec.cells.name}.check")
             if checks.stale(spec):
                 progress(spec.cells.name)
-                checks.write(CHECKS, checks.visible_check(spec))
-    for path in CHECKS.glob("*.check"):
+                checks.write(target, checks.visible_check(spec))
+    for path in target.glob("*.check"):
         if path.name not in names:
             path.unlink()
     text = json.dumps(points, indent=1) + "\n"
-    (CHECKS / validating.FILE).write_text(text, encoding="utf-8", newline="\n")
+    (target / validating.FILE).write_text(text, encoding="utf-8", newline="\n")
 
 
 def release(course: Path, name: str) -> Path:
@@ -145,10 +165,14 @@ def students_notebooks(
     destination: Path = NOTEBOOKS,
     course: Path = BUILD,
     progress: Callable[[str], None] = lambda name: None,
+    sources: Iterable[Path] = (),
 ) -> list[Path]:
-    """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``."""
+    """Build everything: instructor notebooks in ``course``, students' notebooks and the glossary in ``destination``.
+
+    ``sources`` are the lectures, if not all of ours.
+    """
     written = []
-    lectures = course_directory(course, seed=None)
+    lectures = course_directory(course, sources, seed=None)
     for lecture in lectures:
         progress(lecture.name)
         target = notebook_path(destination, lecture.name)

@@ -23,7 +23,7 @@ from autograder import CourseError
 from autograder.grading.exercises import Exercise as Cells
 from autograder.grading.exercises import ProblemSet, made_from, unpacked
 from autograder.grading.source import Lecture
-from autograder.project import BUILD, CHECKS, EXERCISES
+from autograder.project import BUILD, EXERCISES, SOLUTIONS, checks_of, exercises_of
 from course_utils.files import replacing
 from course_utils.testing import wire
 from course_utils.testing.checking import SEED
@@ -49,14 +49,20 @@ class CheckError(CourseError):
     """A check can't be made; the message names the exercise and says what to do."""
 
 
-def path_of(lecture_name: str, exercise: str) -> Path:
-    """Where the file of an exercise is."""
-    return EXERCISES / lecture_name / f"{exercise}.py"
+def path_of(lecture_name: str, cells: Cells) -> Path:
+    """Where the file of an exercise is: beside its lecture's source, or else among ours."""
+    beside = exercises_of(cells.lecture) / f"{cells.name}.py" if cells.lecture else None
+    return beside if beside and beside.is_file() else EXERCISES / lecture_name / f"{cells.name}.py"
+
+
+def folder_of(spec: Spec) -> Path:
+    """Where the students' check of an exercise is kept."""
+    return checks_of(spec.cells.lecture.parent if spec.cells.lecture else SOLUTIONS)
 
 
 def spec_of(lecture_name: str, cells: Cells) -> Spec:
     """The file of an exercise, read."""
-    return read(path_of(lecture_name, cells.name), cells)
+    return read(path_of(lecture_name, cells), cells)
 
 
 def specs(lecture: Lecture) -> list[Spec]:
@@ -259,7 +265,7 @@ def draw(promise: Promise, count: int, seed: int) -> list[Given]:
 
 def stale(spec: Spec) -> bool:
     """Whether the students' check was made from something else."""
-    return made_from(CHECKS / f"{spec.cells.name}.check") != digest(spec)
+    return made_from(folder_of(spec) / f"{spec.cells.name}.check") != digest(spec)
 
 
 def write(folder: Path, check: Check) -> Path:

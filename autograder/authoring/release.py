@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 import zipfile
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import tomlkit
 
-from autograder.project import ROOT
+from autograder.grading import source
+from autograder.project import CHECKS, ROOT, SOLUTIONS, checks_of
+from course_utils import validating
 
 from . import build
 
@@ -21,10 +24,11 @@ ASSISTANTS = "docs/for-assistants.md"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def make_release(destination: Path) -> Path:
+def make_release(destination: Path, own: Path | None = None) -> Path:
     """Write ``destination/every-byte-every-flop-VERSION/`` and the same as a zip beside it; return the folder.
 
-    Replaces an older release of the same version. The same sources give the same bytes. Raises
+    ``own`` is a folder with lectures of a class's own, which come with their checks. Replaces an older release of the
+    same version. The same sources give the same bytes. Raises
     ``SourceError`` or ``BuildError`` if a notebook can't be built, ``FileNotFoundError`` for a missing file.
     """
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -34,17 +38,29 @@ def make_release(destination: Path) -> Path:
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as scratch:  # its own, so that two at once do not meet
-        build.students_notebooks(folder / "notebooks", Path(scratch))
+        sources = [*source.lectures(SOLUTIONS), *(source.lectures(own) if own else ())]
+        build.students_notebooks(folder / "notebooks", Path(scratch), sources=sources)
     for file in FILES:
         shutil.copyfile(ROOT / file, folder / file)
     for each in FOLDERS:
         shutil.copytree(ROOT / each, folder / each, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    if own:
+        _add_checks(checks_of(own), folder / CHECKS.relative_to(ROOT))
     students_page = ROOT / "docs" / "students.md"
     shutil.copyfile(students_page if students_page.exists() else ROOT / "README.md", folder / "README.md")
     shutil.copyfile(ROOT / ASSISTANTS, folder / "AGENTS.md")  # where programs that help with code look for it
     (folder / "pyproject.toml").write_text(students_project(project), encoding="utf-8", newline="\n")
     _zip(folder, destination / f"{name}.zip")
     return folder
+
+
+def _add_checks(own: Path, checks: Path) -> None:
+    for path in own.glob("*.check"):
+        shutil.copyfile(path, checks / path.name)
+    known = [json.loads((each / validating.FILE).read_bytes()) for each in (checks, own)]
+    (checks / validating.FILE).write_text(
+        json.dumps(known[0] | known[1], indent=1) + "\n", encoding="utf-8", newline="\n"
+    )
 
 
 def students_project(project: tomlkit.TOMLDocument) -> str:

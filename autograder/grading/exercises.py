@@ -24,7 +24,8 @@ HIDDEN_FOLDER = "hidden"  # as course_utils.testing.checking.HIDDEN, which would
 class Exercise:
     """One exercise of a lecture. ``solution`` is a whole cell, ``line`` is where it starts.
 
-    ``packed`` is its check, with the visible cases; it's empty only while checks are being made.
+    ``packed`` is its check, with the visible cases; it's empty only while checks are being made. ``lecture`` is the
+    source that it's in, if it was read from one.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Exercise:
     solution: str
     line: int
     packed: bytes
+    lecture: Path | None = None
 
     @cached_property
     def check(self) -> Check:

@@ -257,7 +257,7 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
         if not test_meta.get("locked"):
             raise SourceError(path, test_line, f"{name}: its test cell is not locked", 'give it "locked": true')
         packed, points = _check(path, test_line, name, built)
-        exercise = Exercise(name, points, setup, cell.source, line, packed)
+        exercise = Exercise(name, points, setup, cell.source, line, packed, path)
         if test.source.strip() != exercise.tests:
             raise SourceError(
                 path, test_line, f"{name}: its test cell is not the line `{exercise.tests}`",
@@ -275,14 +275,20 @@ def _exercises(path: Path, cells: list[Any], lines: list[int], built: bool) -> t
 
 def _check(path: Path, line: int, name: str, built: bool) -> tuple[bytes, float]:
     """An exercise's check and its points."""
-    file = CHECKS / f"{name}.check"
+    file = path.parent / "checks" / f"{name}.check"  # of a class's own lecture
+    file = file if file.is_file() else CHECKS / f"{name}.check"
     try:
         content = file.read_bytes()
         return content, json.loads(content.partition(b"\n")[0])["points"]
     except (OSError, ValueError, KeyError) as error:
         if not built:
             return b"", 1.0
-        raise SourceError(path, line, f"{name}: {file} cannot be read ({error})", "run `course notebooks`") from None
+        raise SourceError(
+            path,
+            line,
+            f"{name}: {file} cannot be read ({error})",
+            "run `course notebooks` (with --class FOLDER for a class's own lecture)",
+        ) from None
 
 
 def _is_folded(cell: Any, before: str) -> bool:

@@ -13,16 +13,14 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from autograder.grading import source, submission
+from autograder.grading import submission
 from autograder.grading.marks import Result, State
-from autograder.project import SOLUTIONS
 
 from . import attempts
-from .folder import ClassFolder, FolderError
+from .folder import SETTINGS, ClassFolder, FolderError
 from .roster import Student
 from .sources import moment
 
-SETTINGS = "class.toml"
 _DAY = timedelta(days=1)
 
 
@@ -57,7 +55,7 @@ def read(folder: ClassFolder, lecture_name: str) -> Rules:
         return Rules()
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-        return _parsed(content, lecture_name)
+        return _parsed(content, lecture_name, {path.stem for path in folder.lectures})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, _Unclear) as error:
         raise FolderError(f"{path}: {error}\n  → correct it; docs/instructors.md shows what it may contain") from error
 
@@ -66,11 +64,11 @@ class _Unclear(Exception):
     pass
 
 
-def _parsed(content: Mapping[str, Any], lecture_name: str) -> Rules:
+def _parsed(content: Mapping[str, Any], lecture_name: str, lectures: set[str]) -> Rules:
     known: dict[str, set[str]] = {"late": {"per_day", "at_most", "grace_minutes"}}
-    known["due"] = {path.stem for path in source.lectures(SOLUTIONS)}
+    known["due"] = lectures
     for key, value in content.items():
-        if key not in {"timezone", "attempt", *known}:
+        if key not in {"timezone", "attempt", "exercises", *known}:
             raise _Unclear(f"there is no setting {key!r}")
         if key in known:
             if not isinstance(value, dict):

@@ -10,13 +10,14 @@ import contextlib
 import errno
 import json
 import os
+import tomllib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from autograder import CourseError
-from autograder.grading import submission
+from autograder import CourseError, project
+from autograder.grading import source, submission
 from autograder.grading.exercises import ProblemSet, hidden_path, made_from
 from autograder.grading.source import Lecture
 from autograder.grading.submission import HandedIn
@@ -25,6 +26,7 @@ from course_utils.files import replacing
 
 CONFIG = "nbgrader_config.py"
 INSTEAD = "handed in instead.txt"  # in submitted/STUDENT/LECTURE/, where no notebook could be taken
+SETTINGS = "class.toml"  # the class's rules, which a person writes
 CLASS = "class.json"  # what `course init` draws; no release and no page has it
 
 
@@ -80,6 +82,37 @@ class ClassFolder:
         names |= {"feedback": "feedback_directory", "structure": "directory_structure"}
         names |= {"db_url": "db_url", "course_id": "course_id"}
         return Settings(**{ours: str(section[theirs]) for ours, theirs in names.items() if theirs in section})
+
+    @cached_property
+    def own(self) -> Path | None:
+        """The folder of the class's own lectures, which ``exercises`` in ``class.toml`` names, or None.
+
+        Raises :class:`FolderError` if it isn't there, or if a lecture in it has the name of one of ours.
+        """
+        try:
+            named = tomllib.loads((self.root / SETTINGS).read_text(encoding="utf-8-sig")).get("exercises")
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+            return None  # who asks for the rules is told
+        if named is None:
+            return None
+        if not isinstance(named, str) or not (folder := (self.root / Path(named).expanduser()).resolve()).is_dir():
+            raise FolderError(
+                f"{self.root / SETTINGS}: exercises is {named!r:.200}, and no folder\n  → name the folder that has the "
+                "class's own lectures, as seen from the class's folder"
+            )
+        ours = {path.stem for path in source.lectures(project.SOLUTIONS)}
+        if twice := sorted(path.stem for path in folder.glob("[0-9][0-9]_*.py") if path.stem in ours):
+            raise FolderError(f"{folder}: the course has a lecture {twice[0]}, too\n  → give yours another name")
+        return folder
+
+    @property
+    def lectures(self) -> list[Path]:
+        """The sources of all lectures of this class: ours, and then its own."""
+        return [*source.lectures(project.SOLUTIONS), *(source.lectures(self.own) if self.own else ())]
+
+    def source(self, lecture_name: str) -> Path:
+        """The source of a lecture, whether or not it's there."""
+        return next((path for path in self.lectures if path.stem == lecture_name), project.source_path(lecture_name))
 
     @cached_property
     def seed(self) -> int:
@@ -175,7 +208,7 @@ class ClassFolder:
         steps = (self.settings.submitted, self.settings.autograded, self.settings.feedback)
         book = self.gradebook_url.removeprefix("sqlite:///")
         books = [] if book == self.gradebook_url else [Path(book).parent]
-        return [self.root, *(self.root / step for step in steps), *books]
+        return [self.root, *(self.root / step for step in steps), *books, *([self.own] if self.own else [])]
 
     @property
     def gradebook_url(self) -> str:

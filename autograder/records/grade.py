@@ -17,7 +17,6 @@ from autograder.grading.submission import HandedIn, digest
 from autograder.grading.text import MESSAGE_LIMIT, clean
 from autograder.grading.worker import EngineError, Failed, Graded, Outcome, Task, unreadable
 from autograder.inside.limits import Limits
-from autograder.project import source_path
 from course_utils.files import remove_partials
 
 from . import autograded, best, decisions, due, results
@@ -119,7 +118,7 @@ def plan(folder: ClassFolder, lecture_name: str, *, again: bool = False, roster:
 
 def _ready(folder: ClassFolder, lecture_name: str) -> source.Lecture:
     """The lecture, of which this class has submissions and current hidden cases. Raises an error that says what not."""
-    lecture = source.read(source_path(lecture_name))
+    lecture = source.read(folder.source(lecture_name))
     folder.require_submissions(lecture_name)
     folder.require_cases(lecture)
     due.read(folder, lecture_name)  # rules that are unclear are better known before hours of grading

@@ -133,7 +133,7 @@ def test_points_are_the_same_wherever_they_are_shown(course: ClassFolder) -> Non
     (ada, *_) = json.loads("".join(exported[export.Format.JSON]))["students"]
     assert (ada["points"], ada["points taken off"]) == (wanted, off)
     canvas, moodle = (list(csv.reader(exported[form])) for form in (export.Format.CANVAS, export.Format.MOODLE))
-    assert canvas[2][4] == moodle[1][3] == f"{wanted:g}"
+    assert canvas[2][4] == moodle[1][-1] == f"{wanted:g}"
     page = course.feedback("ada", NAME).read_text()
     assert (
         f"{wanted:g} of {LECTURE.points:g} points" in page

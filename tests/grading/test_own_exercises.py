@@ -1,0 +1,148 @@
+"""Exercises of a class's own, outside this repository: built, checked, handed out and graded like the course's."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import nbformat
+import pytest
+from classroom import LECTURE as OTHER
+from typer.testing import CliRunner
+
+from autograder import cli, project
+from autograder.authoring import build, release
+from autograder.grading import source
+from autograder.records import results
+from autograder.records.folder import ClassFolder, FolderError
+from course_utils.testing.requirements import load
+
+NAME = "20_ours"
+GUIDE = (project.ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+PAGE = (project.ROOT / "docs" / "instructors.md").read_text(encoding="utf-8")
+# The example of CONTRIBUTING.md: the two cells of a lecture, and the exercise's own file.
+CELLS, FILE = re.findall(r"```python\n((?:# %% nbgrader=|from hypothesis).*?)```", GUIDE, re.DOTALL)
+HEAD = "# %% [markdown]\n# # Ours\n\n# %%\nfrom course_utils.testing import check\n\n"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with our-exercises and my-class in it, beside a course with a single lecture."""
+    solutions = tmp_path / "course" / "solutions"
+    solutions.mkdir(parents=True)
+    shutil.copyfile(OTHER.path, solutions / OTHER.path.name)
+    for module in (project, build, release):
+        monkeypatch.setattr(module, "SOLUTIONS", solutions)
+    monkeypatch.setattr(project, "BUILD", tmp_path / "build")
+    own = tmp_path / "our-exercises"
+    (own / "exercises" / NAME).mkdir(parents=True)
+    (own / f"{NAME}.py").write_text(HEAD + CELLS, encoding="utf-8")
+    (own / "exercises" / NAME / "clamp.py").write_text(FILE, encoding="utf-8")
+    course = tmp_path / "my-class"
+    course.mkdir()
+    setting = PAGE.partition("\n## Exercises of your own\n")[2].partition("```toml\n")[2].partition("```")[0]
+    (course / "class.toml").write_text(setting, encoding="utf-8")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    ran = CliRunner().invoke(cli.app, list(arguments))
+    assert ran.exit_code == code, ran.output
+    return ran.output
+
+
+def hand_in(course: Path, student: str, answer: str) -> None:
+    notebook = nbformat.read(project.notebook_path(course / "source", NAME), as_version=4)
+    for cell in notebook.cells:
+        cell.source = {"clamp": answer, "test_clamp": 'check("clamp")'}.get(cell.id, cell.source)
+    path = ClassFolder(course).submission(student, NAME)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+@pytest.mark.sandboxed
+def test_the_commands_of_the_instructors_page_work(place: Path) -> None:
+    block = PAGE.partition("\n## Exercises of your own\n")[2].partition("```sh\n")[2].partition("```")[0]
+    course, own = place / "my-class", place / "our-exercises"
+    lines = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
+    assert [line[0] for line in lines] == ["notebooks", "check", "init", "grade", "release"]
+    for line in lines:
+        if line[0] == "grade":
+            hand_in(course, "ada", source.read(own / f"{NAME}.py").exercises[0].solution)
+            hand_in(course, "bob", "def clamp(x, low, high):\n    return min(max(x, low), high)")
+            line += ["--workers", "0"]
+        said = run(*line)
+        if line[0] == "check":
+            assert " clamp " in said and OTHER.exercises[0].name not in said
+    points = {name: results.read(ClassFolder(course), NAME, name) for name in ("ada", "bob")}
+    assert {name: one.points if one else None for name, one in points.items()} == {"ada": 2.0, "bob": 1.0}
+    for command in ("show", "verify", "feedback", "report", "export", "interview"):
+        run(command, str(course), NAME)
+    assert "Ours" in (course / "feedback" / "bob" / f"{NAME}.html").read_text(encoding="utf-8")
+    run("decide", str(course), NAME, "bob", "clamp", "--points", "2")
+    assert "bob: graded, 2 of 2" in run("show", str(course), NAME)
+
+    [folder] = [path for path in (place / "build").iterdir() if path.is_dir() and path.name.startswith("every-")]
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*")}
+    assert {f"notebooks/{NAME}/{NAME}.ipynb", "course_utils/checks/clamp.check"} <= names
+    known = json.loads((folder / "course_utils" / "checks" / "exercises.json").read_bytes())
+    assert known[NAME] == {"clamp": 2.0} and OTHER.name in known
+    assert all(b"if low > high" not in (folder / name).read_bytes() for name in names if (folder / name).is_file())
+    # Nothing of it is left in the course's own folders.
+    assert not (project.CHECKS / "clamp.check").exists() and not project.source_path(NAME).exists()
+
+
+def test_nbgrader_hands_out_the_visible_cases_beside_the_notebook(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("notebooks", "--class", str(place / "my-class"))
+    build.course_directory(place / "my-class", [place / "our-exercises" / f"{NAME}.py"], seed=None)
+    folder = build.release(place / "my-class", NAME).parent
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == {
+        f"{NAME}.ipynb", "checks/clamp.check",
+    }  # fmt: skip
+    load.cache_clear()
+    with pytest.raises(FileNotFoundError):
+        load("clamp")
+    monkeypatch.chdir(folder)
+    assert load("clamp").points == 2.0
+    load.cache_clear()
+    # The course's own checks are never taken from there.
+    mine = Path("checks", f"{OTHER.exercises[0].name}.check")
+    mine.write_bytes(b"forged")
+    assert load(OTHER.exercises[0].name).name == OTHER.exercises[0].name
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [("exercises = 3", "no folder"), ('exercises = "../nowhere"', "no folder"), ("", "names no folder")],
+)
+def test_a_setting_that_names_no_folder_is_an_error(place: Path, setting: str, says: str) -> None:
+    (place / "my-class" / "class.toml").write_text(setting)
+    said = run("notebooks", "--class", str(place / "my-class"), code=1)
+    assert says in said and "→" in said
+    if setting:
+        assert says in run("report", str(place / "my-class"), OTHER.name, code=1)
+
+
+def test_names_that_the_course_has_are_refused(place: Path) -> None:
+    own = place / "our-exercises"
+    taken = OTHER.exercises[0].name
+    (own / f"{NAME}.py").write_text(HEAD + CELLS.replace("clamp", taken), encoding="utf-8")
+    os.rename(own / "exercises" / NAME / "clamp.py", own / "exercises" / NAME / f"{taken}.py")
+    said = run("notebooks", "--class", str(place / "my-class"), code=1)
+    assert f"the course has an exercise {taken}, too" in " ".join(said.split())
+    (own / f"{OTHER.name}.py").write_text(HEAD)
+    with pytest.raises(FolderError, match=f"the course has a lecture {OTHER.name}, too"):
+        _ = ClassFolder(place / "my-class").lectures
+
+
+def test_without_its_class_a_lecture_is_unknown_and_without_checks_it_says_what_to_do(place: Path) -> None:
+    assert "there is no lecture '20_ours'" in " ".join(run("check", NAME, code=2).split())
+    said = run("report", str(place / "my-class"), NAME, code=1)
+    assert "course notebooks" in said and "--class FOLDER" in said
+    assert place / "our-exercises" in ClassFolder(place / "my-class").places  # no sandbox may see it
