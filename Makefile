@@ -19,7 +19,7 @@ help:
 	@echo 'make release    make the folder and zip that students get, in build/ (instructors)'
 	@echo 'make book       make the web book of all lectures with their outputs, in build/book (instructors)'
 	@echo 'make screenshots  pictures of every lecture in JupyterLab, light and dark, in build/screenshots (instructors)'
-	@echo 'make demo       grade a made-up class and open the report, in build/demo (instructors)'
+	@echo 'make demo       grade a made-up class and a small semester, in build/demo and build/semester (instructors)'
 	@echo 'make benchmarks  compare with what people use otherwise, on an idle machine: docs/performance.md (instructors)'
 	@echo 'make gpu        run every lecture and the tests that need a GPU on this machine, see docs/gpu-runner.md (instructors)'
 	@echo 'make wheels     make a folder for `make gpu` on a machine without a network, build/wheels (instructors)'
@@ -87,6 +87,7 @@ book: instructor
 
 demo: instructor
 	@$(BIN)/course demo $(ARGS)
+	@$(BIN)/course demo --semester
 
 # An hour and more: ARGS='--only timing import' makes some of it.
 benchmarks: instructor

@@ -642,13 +642,20 @@ def demo(
     ] = "01_tensors",
     students: Annotated[int, typer.Option(min=1, max=1000, help="How many there are in the class.")] = 24,
     seed: Annotated[int, typer.Option(help="Another number makes another class.")] = 0,
+    semester: Annotated[
+        bool, typer.Option("--semester", help="A semester of five lectures instead, in build/semester if left out.")
+    ] = False,
     unsafe: _Unsafe = False,
 ) -> None:
     """Show everything with a made-up class.
 
-    Creates the class, grades it, writes feedback and exports, and opens the report. Safe to repeat.
+    Creates the class, grades it, writes feedback and exports, and opens the report. Safe to repeat. With --semester,
+    exits with 1 if somebody ends with other points than planned.
     """
-    folder = folder or project.BUILD / "demo"
+    folder = folder or project.BUILD / ("semester" if semester else "demo")
+    if semester:
+        _semester(folder, students, seed, unsafe)
+        return
     with _plain_errors():
         _require_linux()
         from autograder import demo as made_up
@@ -669,6 +676,39 @@ def demo(
     console.print(f"gradebook course formgrader {folder}", highlight=False, soft_wrap=True)
     _end(summary)
     _show(path)
+
+
+def _semester(folder: Path, students: int, seed: int, unsafe: bool) -> None:
+    """A made-up semester, with all exports and reports, and a comparison with what was planned."""
+    with _plain_errors():
+        _require_linux()
+        from autograder import demo as made_up
+        from autograder import semester
+        from autograder.records import export as exports
+        from autograder.records import report as page_of_report
+
+        def say(text: str) -> None:
+            console.print(text, highlight=False, soft_wrap=True)
+
+        made_up.clear(folder)
+        made = semester.make(folder, students, seed)
+        limits = made_up.LIMITS
+        semester.run(
+            made, folder / "handed-in", lambda name: _grade(made.folder, name, limits=limits, unsafe=unsafe), say
+        )
+        wrong = 0
+        for week, lecture in enumerate(made.lectures):
+            read, found, known = _class(made.folder, lecture.name, None)
+            exports.write(made.folder, read, found, known)
+            say(f"{page_of_report.write(made.folder, read, found)}")
+            for name in made.students:
+                points, planned = found[name].points if name in found else None, made.expected(week, name)
+                if points != planned and (points is None or planned is None or abs(points - planned) > 1e-6):
+                    wrong += 1
+                    say(f"• {lecture.name}, {name}: {points} points instead of {planned}")
+    say(f"{students} students, {len(made.lectures)} lectures: {wrong} results are not as planned")
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _own(class_folder: Path) -> Path:

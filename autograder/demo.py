@@ -33,12 +33,7 @@ _CELL = re.compile(r"^# %% (\w+)\s*$", re.MULTILINE)
 
 def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> source.Lecture:
     """Write a class into ``folder``, determined by the seed. Raises FileExistsError if something else is there."""
-    if folder.exists() and any(folder.iterdir()):
-        if not (folder / MARK).is_file():
-            raise FileExistsError(f"{folder} holds something else\n  → name a folder that is empty, or not there yet")
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text("made by `course demo`, which replaces this folder\n", encoding="utf-8")
+    clear(folder)
     (lecture,) = build.course_directory(folder, [source_of])
     course = ClassFolder(folder)
     chance = random.Random(seed)
@@ -65,6 +60,16 @@ def make_class(folder: Path, source_of: Path, size: int = 24, seed: int = 0) -> 
             answers |= hostile.pop()
         hand_in(path, lecture, answers)
     return lecture
+
+
+def clear(folder: Path) -> None:
+    """Make a demo's folder, empty, in place of an earlier one. Raises FileExistsError if something else is there."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / MARK).is_file():
+            raise FileExistsError(f"{folder} holds something else\n  → name a folder that is empty, or not there yet")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).write_text("made by `course demo`, which replaces this folder\n", encoding="utf-8")
 
 
 def _answer(exercise: Exercise, programs: list[Program], skill: float, chance: random.Random) -> str:

@@ -38,6 +38,8 @@ SLOW = [
     "grading/test_parity.py",
     "setup/test_gpu.py",
     "grading/test_demo.py",
+    "grading/test_semester.py",
+    "grading/test_semester_page.py",
     "grading/test_nothing_broken_passes.py",
     "grading/test_questions.py",
     "unit/test_ranks_failures.py",

@@ -50,6 +50,21 @@ def test_an_attack_is_taken_whole_and_only_for_its_lecture(tmp_path: Path, monke
 
 
 @pytest.mark.sandboxed
+def test_a_small_semester_ends_as_planned(tmp_path: Path) -> None:
+    ran = CliRunner().invoke(app, ["demo", str(tmp_path / "semester"), "--semester", "--students", "8"])
+    assert ran.exit_code == 0, ran.output
+    assert "8 students, 5 lectures: 0 results are not as planned" in ran.output
+    course = tmp_path / "semester" / "class"
+    assert (
+        len(list((course / "reports").glob("*.html"))) == 5
+        and len(list((course / "exports").glob("*.canvas.csv"))) == 5
+    )
+    (tmp_path / "grades.csv").write_text("precious")
+    ran = CliRunner().invoke(app, ["demo", str(tmp_path), "--semester"])
+    assert ran.exit_code == 1 and (tmp_path / "grades.csv").read_text() == "precious"
+
+
+@pytest.mark.sandboxed
 def test_the_command_grades_the_class_and_writes_every_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)

@@ -243,7 +243,7 @@ def test_the_same_exercises_in_another_lecture_are_other_problems() -> None:
     assert problems_of(SOURCE).digest != problems_of(SOURCE, "02_test").digest
 
 
-def test_every_field_of_an_exercise_but_its_line_is_in_the_digest() -> None:
+def test_every_field_of_an_exercise_but_its_place_is_in_the_digest() -> None:
     problems = problems_of(SOURCE)
     (exercise,) = problems.exercises
     other = {
@@ -253,11 +253,12 @@ def test_every_field_of_an_exercise_but_its_line_is_in_the_digest() -> None:
         "solution": "pass",
         "line": 99,
         "packed": b"{}",
+        "lecture": Path("elsewhere.py"),
     }
     assert other.keys() == {field.name for field in dataclasses.fields(exercise)}
     for field, value in other.items():
         changed = dataclasses.replace(problems, exercises=(dataclasses.replace(exercise, **{field: value}),))
-        assert (changed.digest == problems.digest) is (field == "line"), field
+        assert (changed.digest == problems.digest) is (field in ("line", "lecture")), field
     assert dataclasses.replace(problems, hidden={exercise.name: b"{}"}).digest != problems.digest
 
 

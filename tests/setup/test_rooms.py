@@ -20,6 +20,7 @@ FLOORS = {
     "autograder.authoring": 3,
     "autograder.records": 3,
     "autograder.demo": 4,
+    "autograder.semester": 4,
     "autograder.cli": 5,
 }
 

@@ -1,0 +1,301 @@
+"""A made-up semester: a class over several lectures, with what happens in one, and the points with which it must end.
+
+Students hand in early and late, twice or not at all; some leave, some change their names; each week's work comes from
+another system. TAs give points by hand, and a wrong test of the class's own lecture is corrected. Everything is drawn
+from a seed, and what each student must end up with is worked out here, from the programs in the exercises' own files,
+and not by what grades.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import random
+import zipfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from autograder.authoring import build, checks
+from autograder.grading.source import Lecture
+from autograder.project import source_path
+from autograder.records import collect, decisions
+from autograder.records.folder import SETTINGS, ClassFolder
+
+LECTURES = ("00_napkin_math",)
+OWN = ("20_ours", "21_ours", "22_ours", "23_ours")  # of the class's own; the last one has a wrong test at first
+START = datetime(2026, 11, 2, 23, 59, tzinfo=UTC)  # when the first lecture is due
+PER_DAY, AT_MOST = 0.1, 0.5  # what being late costs
+_VERSIONS = 6  # different notebooks that are handed in for a lecture, so that most of a class is quickly graded
+# Where each week's work comes from; only the exchange says when it was handed in.
+_FROM = ("canvas", "moodle", "exchange", "exchange", "exchange")
+
+_OWN_LECTURE = '''\
+# %% [markdown]
+# # LECTURE: a lecture that no repository has
+
+# %%
+from course_utils.testing import check
+
+# %% [markdown]
+# ### Exercise NUMBER.1 · Round up
+
+# %% nbgrader={"solution": true, "grade_id": "multiple_NUMBER"}
+def multiple_NUMBER(n: int, step: int) -> int:
+    """The smallest multiple of step that is at least n."""
+    ### BEGIN SOLUTION
+    return REFERENCE
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade": true, "locked": true, "grade_id": "test_multiple_NUMBER"}
+check("multiple_NUMBER")
+'''
+_OWN_EXERCISE = """\
+from hypothesis import strategies as st
+
+from autograder.authoring.exercise import Exercise, given
+
+exercise = Exercise("Which multiple comes next?")
+numbers = st.integers(0, 99)
+
+exercise.requirement(
+    "between two multiples it is the larger one",
+    points=1,
+    visible=[given(5, 4), given(9, 2)],
+    domain=st.builds(lambda k, step: given(k * step + 1, step), numbers, st.integers(2, 9)),
+)
+exercise.requirement(
+    "a multiple stays as it is",
+    points=2,
+    visible=[given(8, 4), given(6, 2)],
+    domain=st.builds(lambda k, step: given(k * step, step), numbers, st.integers(2, 9)),
+)
+
+# %% right: by negative division
+def multiple_NUMBER(n, step):
+    return -(-n // step) * step
+
+# %% wrong: always the next one
+def multiple_NUMBER(n, step):
+    return (n // step + 1) * step
+
+# %% wrong: the one below (from the statement)
+def multiple_NUMBER(n, step):
+    return n // step * step
+"""
+_WRONG_REFERENCE, _RIGHT_REFERENCE = "(n // step + 1) * step", "(n + step - 1) // step * step"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one student handed in once: one of a lecture's versions, and when."""
+
+    version: int
+    when: datetime
+
+
+@dataclass
+class Semester:
+    """The class, and what it's meant to be. ``points`` are by lecture and version, then by exercise.
+
+    ``given`` are points by hand: by lecture, student and exercise.
+    """
+
+    folder: ClassFolder
+    students: list[str]
+    lectures: list[Lecture]
+    left: set[str]
+    renamed: set[str]
+    work: dict[tuple[str, str], list[Work]] = field(default_factory=dict)
+    answers: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
+    points: dict[tuple[str, int], dict[str, float]] = field(default_factory=dict)
+    given: dict[tuple[str, str, str], float] = field(default_factory=dict)
+
+    def due(self, week: int) -> datetime:
+        """When a lecture is due."""
+        return START + timedelta(weeks=week)
+
+    def expected(self, week: int, student: str) -> float | None:
+        """The points that a student must end up with for a lecture, or None for no work."""
+        name = self.lectures[week].name
+        if not (theirs := self.work.get((name, student))):
+            return None
+        # The attempt with the most points counts, after what being late costs; of equal ones the later.
+        best, _, chosen = max((self._worth(week, one)[0], place, one) for place, one in enumerate(theirs))
+        marks = dict(self.points[name, chosen.version])
+        by_hand = {exercise: points for (n, s, exercise), points in self.given.items() if (n, s) == (name, student)}
+        if not by_hand:
+            return best
+        total = sum((marks | by_hand).values())
+        return total - round(self._worth(week, chosen)[1] * total, 2)
+
+    def _worth(self, week: int, one: Work) -> tuple[float, float]:
+        """An attempt's points, and the share that being late takes off."""
+        total = sum(self.points[self.lectures[week].name, one.version].values())
+        late = one.when - self.due(week)
+        known = _FROM[week] == "exchange" and late > timedelta(0)
+        share = min(AT_MOST, PER_DAY * math.ceil(late / timedelta(days=1))) if known else 0.0
+        return total - round(share * total, 2), share
+
+
+def make(root: Path, size: int, seed: int = 0, lectures: Sequence[str] = LECTURES) -> Semester:
+    """A class's folder, ``root/class``, its own exercises, with a wrong test, and what its students will hand in.
+
+    The hidden inputs are drawn from a seed that's no secret.
+    """
+    chance = random.Random(seed)
+    own = root / "our-exercises"
+    for name in OWN:
+        path = own / "exercises" / name / f"multiple_{name[:2]}.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(_OWN_EXERCISE.replace("NUMBER", name[:2]), encoding="utf-8")
+    folder = ClassFolder(root / "class")
+    folder.root.mkdir()
+    names = [f"s{number:03}" for number in range(size)]
+    made = Semester(folder, names, [], set(names[4::10]), set(names[7::20]))
+    due = "\n".join(f"{name} = {made.due(week).isoformat()}" for week, name in enumerate((*lectures, *OWN)))
+    (folder.root / SETTINGS).write_text(
+        f'exercises = "../our-exercises"\nattempt = "best"\n\n[due]\n{due}\n\n[late]\nper_day = {PER_DAY}\n'
+        f"at_most = {AT_MOST}\n",
+        encoding="utf-8",
+    )
+    write_roster(made)
+    made.lectures = build.course_directory(folder.root, map(source_path, lectures))
+    correct(made, _WRONG_REFERENCE)
+    for week, lecture in enumerate(made.lectures):
+        _choose_versions(made, lecture)
+        for place, name in enumerate(names):
+            if (name in made.left and week > place % 3) or chance.random() < 0.05:
+                continue
+            late = timedelta(days=chance.choice([0, 0, 0, 0, 1, 2, 9])) if place % 3 == 0 else timedelta(0)
+            times = [made.due(week) - timedelta(hours=chance.randrange(1, 60)) + late]
+            # The systems that don't say when something was handed in have only the last attempt.
+            if _FROM[week] == "exchange" and chance.random() < 0.3:
+                times.append(times[0] + timedelta(hours=chance.randrange(1, 40)))
+            made.work[lecture.name, name] = [Work(chance.randrange(_VERSIONS), when) for when in times]
+    return made
+
+
+def correct(made: Semester, reference: str = _RIGHT_REFERENCE) -> None:
+    """Write the class's own lectures, the last one with this reference, build them, and work out what versions earn."""
+    own = made.folder.own
+    assert own is not None
+    for name in OWN:
+        text = _OWN_LECTURE.replace("NUMBER", name[:2]).replace("LECTURE", name)
+        text = text.replace("REFERENCE", reference if name == OWN[-1] else _RIGHT_REFERENCE)
+        (own / f"{name}.py").write_text(text, encoding="utf-8")
+    build.students_checks(folder=own)
+    lectures = build.course_directory(made.folder.root, [own / f"{name}.py" for name in OWN])
+    made.lectures = [*(each for each in made.lectures if each.name not in OWN), *lectures]
+    for (name, version), answers in made.answers.items():
+        if name == OWN[-1]:
+            exercises = lectures[-1].exercises
+            made.points[name, version] = {e.name: checks.earned(name, e, answers[e.name]) for e in exercises}
+
+
+def _choose_versions(made: Semester, lecture: Lecture) -> None:
+    """Six notebooks: all right, nothing done, and mixtures, with the points that each must get."""
+    for version in range(_VERSIONS):
+        answers = {}
+        for place, exercise in enumerate(lecture.exercises):
+            programs = checks.programs(lecture.name, exercise)
+            right = [p.code for p in programs if p.kind == "right"]
+            wrong = [p.code for p in programs if p.kind != "right"]
+            chosen = right if version == 0 or (place + version) % 3 == 0 else wrong
+            answers[exercise.name] = exercise.stub if version == _VERSIONS - 1 else chosen[version % len(chosen)]
+        made.answers[lecture.name, version] = answers
+        made.points[lecture.name, version] = {
+            e.name: checks.earned(lecture.name, e, answers[e.name]) for e in lecture.exercises
+        }
+
+
+def write_roster(made: Semester, *, renamed: bool = False, without_those_who_left: bool = False) -> None:
+    """The roster, at the beginning or after names have changed and students have left."""
+    rows = ["id,first_name,last_name,lms_user_id,login,email,also"]
+    for place, name in enumerate(made.students):
+        if without_those_who_left and name in made.left:
+            continue
+        old = f"Person{place} Before{place}"
+        last, also = (f"After{place}", old) if renamed and name in made.renamed else (f"Before{place}", "")
+        rows.append(f"{name},Person{place},{last},{1000 + place},u{name},{name}@example.org,{also}")
+    made.folder.roster.write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def hand_in(made: Semester, week: int, target: Path) -> Path:
+    """Write what a lecture's students hand in, as the week's system hands it over; the path for `course collect`."""
+    lecture = made.lectures[week]
+    contents = [_notebook(lecture, made.answers[lecture.name, version]) for version in range(_VERSIONS)]
+    theirs = [(place, name, made.work.get((lecture.name, name), [])) for place, name in enumerate(made.students)]
+    if _FROM[week] == "exchange":
+        inbound = target / f"{lecture.name}-inbound"
+        for _, name, work in theirs:
+            for one in work:
+                folder = inbound / f"u{name}+{lecture.name}+{one.when:%Y-%m-%d %H:%M:%S.%f} UTC+x"
+                folder.mkdir(parents=True)
+                (folder / f"{lecture.name}.ipynb").write_bytes(contents[one.version])
+        return inbound
+    target.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path := target / f"{lecture.name}-{_FROM[week]}.zip", "w", zipfile.ZIP_STORED) as archive:
+        for place, _, work in theirs:
+            for one in work:
+                canvas = f"before{place}person{place}_{1000 + place}_{5000 + place}_{lecture.name}-1.ipynb"
+                # Those who have another name now still have the old one in the zip.
+                moodle = f"Person{place} Before{place}_{7000 + place}_assignsubmission_file_/{lecture.name} (1).ipynb"
+                archive.writestr(canvas if _FROM[week] == "canvas" else moodle, contents[one.version])
+    return path
+
+
+def _notebook(lecture: Lecture, answers: dict[str, str]) -> bytes:
+    """What's handed in: the lecture's code with these answers, and none of its text, which nothing depends on."""
+    notebook = copy.deepcopy(lecture.notebook)
+    texts = answers | {f"test_{e.name}": e.tests for e in lecture.exercises}
+    notebook.cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for cell in notebook.cells:
+        cell.source = texts.get(cell.id, cell.source)
+    return json.dumps(notebook).encode()
+
+
+def take(made: Semester, week: int, path: Path) -> collect.Summary:
+    """Collect a week's work, as `course collect` does."""
+    return collect.collect(made.folder, made.lectures[week].name, path, [each.stem for each in made.folder.lectures])
+
+
+def give_by_hand(made: Semester, week: int, count: int = 8) -> None:
+    """Two TAs at once give points by hand: to the same students, one for the first exercise, one for the last."""
+    lecture = made.lectures[week]
+    # Of those with one attempt: what a person says about one work doesn't count for another.
+    graded = [name for name in made.students if len(made.work.get((lecture.name, name), [])) == 1][:count]
+    exercises = {"Tess": lecture.exercises[0], "Theo": lecture.exercises[-1]}
+
+    def mark(who: str) -> None:
+        for place, name in enumerate(graded):
+            points = exercises[who].points * (place % 3) / 2
+            decisions.decide(made.folder, lecture.name, name, exercises[who].name, points=points, by=who)
+
+    with ThreadPoolExecutor(2) as both:
+        list(both.map(mark, exercises))
+    for exercise in exercises.values():
+        for place, name in enumerate(graded):
+            made.given[lecture.name, name, exercise.name] = exercise.points * (place % 3) / 2
+
+
+def run(made: Semester, scratch: Path, grade: Callable[[str], object], say: Callable[[str], None] = print) -> None:
+    """The whole semester; ``grade`` grades a lecture, by name. Raises what collecting, deciding and grading do."""
+    for week, lecture in enumerate(made.lectures):
+        if week == 1:
+            write_roster(made, renamed=True)
+        found = take(made, week, hand_in(made, week, scratch))
+        counts = f"{len(found.new)} attempts collected, {len(found.unmatched)} not matched"
+        say(f"{lecture.name}: {counts} ({_FROM[week]})")
+        grade(lecture.name)
+        if week == 0:
+            give_by_hand(made, week)
+            say(f"{lecture.name}: two TAs have given points by hand")
+    correct(made)
+    grade(OWN[-1])
+    say(f"{OWN[-1]}: a wrong test was corrected, and its students are graded again")
+    write_roster(made, renamed=True, without_those_who_left=True)
