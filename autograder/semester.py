@@ -65,27 +65,64 @@ numbers = st.integers(0, 99)
 exercise.requirement(
     "between two multiples it is the larger one",
     points=1,
-    visible=[given(5, 4), given(9, 2)],
-    domain=st.builds(lambda k, step: given(k * step + 1, step), numbers, st.integers(2, 9)),
+    visible=[given(7, 4), given(9, 2), given(11, 6)],
+    domain=st.builds(
+        lambda k, step, more: given(k * step + 1 + more % (step - 1), step), numbers, st.integers(2, 9), numbers
+    ),
 )
 exercise.requirement(
-    "a multiple stays as it is",
+    "a multiple is its own, and what is above it is not",
     points=2,
-    visible=[given(8, 4), given(6, 2)],
-    domain=st.builds(lambda k, step: given(k * step, step), numbers, st.integers(2, 9)),
+    visible=[given(8, 4), given(6, 2), given(9, 4), given(3, 2), given(0, 5)],
+    domain=st.builds(lambda k, step, more: given(k * step + more, step), numbers, st.integers(2, 9), st.integers(0, 1)),
 )
+
+# %% mistake: the next one
+# says: A multiple of step is already what is asked for.
+def multiple_NUMBER(n, step):
+    return n // step * step + step
+
+# %% mistake: the one below
+# says: The multiple has to be at least n.
+def multiple_NUMBER(n, step):
+    return n // step * step
+
+# %% mistake: the number of steps
+# says: It is a multiple of step, and not the number of steps.
+def multiple_NUMBER(n, step):
+    return -(-n // step)
 
 # %% right: by negative division
 def multiple_NUMBER(n, step):
     return -(-n // step) * step
 
-# %% wrong: always the next one
+# %% right: by the remainder
 def multiple_NUMBER(n, step):
-    return (n // step + 1) * step
+    return n + (-n) % step
 
-# %% wrong: the one below (from the statement)
+# %% right: by counting
 def multiple_NUMBER(n, step):
-    return n // step * step
+    return next(m for m in range(n, n + step) if m % step == 0)
+
+# %% wrong: the nearest one (from the statement)
+def multiple_NUMBER(n, step):
+    return (n + step // 2) // step * step
+
+# %% wrong: n itself (from the statement)
+def multiple_NUMBER(n, step):
+    return n
+
+# %% wrong: n and a step (from the statement)
+def multiple_NUMBER(n, step):
+    return n + step
+
+# %% wrong: a step too much
+def multiple_NUMBER(n, step):
+    return (n + 2 * step - 1) // step * step
+
+# %% wrong: only just above a multiple
+def multiple_NUMBER(n, step):
+    return n // step * step + step * (n % step == 1)
 """
 _WRONG_REFERENCE, _RIGHT_REFERENCE = "(n // step + 1) * step", "(n + step - 1) // step * step"
 
@@ -137,8 +174,8 @@ class Semester:
         """An attempt's points, and the share that being late takes off."""
         total = sum(self.points[self.lectures[week].name, one.version].values())
         late = one.when - self.due(week)
-        known = _FROM[week] == "exchange" and late > timedelta(0)
-        share = min(AT_MOST, PER_DAY * math.ceil(late / timedelta(days=1))) if known else 0.0
+        known = _FROM[week] == "exchange" and late >= timedelta(0)  # what's due at noon is late at noon
+        share = min(AT_MOST, PER_DAY * max(1, math.ceil(late / timedelta(days=1)))) if known else 0.0
         return total - round(share * total, 2), share
 
 

@@ -64,7 +64,7 @@ def test_every_command_works_in_this_order(tmp_path: Path, monkeypatch: pytest.M
     downloads.mkdir()
     # The first two have the numbers of the page's roster in Canvas.
     renumbered(zipped, downloads / "submissions.zip", {"_1000_": "_1017_", "_1001_": "_1018_"})
-    people = [Person(row["lms_user_id"], "x", row["login"]) for row in csv.DictReader(made.folder.roster.open())]
+    people = [Person(row["lms_user_id"], "x", row["login"]) for row in table(made.folder.roster)]
     worth = made.lectures[0].points
     gradebook = Canvas(people, {"1": NAME}, {NAME: f"{worth:g}"})
     (downloads / "Grades-CS336.csv").write_text(gradebook.download(), encoding="utf-8")
@@ -89,11 +89,13 @@ def test_every_command_works_in_this_order(tmp_path: Path, monkeypatch: pytest.M
     assert {"init", "release", "collect", "grade", "report", "show", "decide", "interview", "feedback", "export"} < {
         *ran
     }
-    rows = list(csv.DictReader((made.folder.exports / f"{NAME}.csv").open()))
+    rows = table(made.folder.exports / f"{NAME}.csv")
     assert sum(row["state"] == "graded" for row in rows) > 5
-    assert [
-        row["points"] for row in csv.DictReader((made.folder.exports / f"{OWN}.csv").open()) if row["student"] == "ada"
-    ]
+    assert [row["points"] for row in table(made.folder.exports / f"{OWN}.csv") if row["student"] == "ada"]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def renumbered(path: Path, target: Path, numbers: dict[str, str]) -> None:
