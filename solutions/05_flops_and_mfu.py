@@ -47,9 +47,7 @@ times the FLOPs that eight H100s can do in two weeks at their peak.
 """
 
 # %% tags=["item-43", "item-44"]
-h100 = (
-    FACTS["H100 SXM sparse peak, as printed"].value / 2
-)  # FLOP/s; section 4 explains the half
+h100 = FACTS["H100 SXM sparse peak, as printed"].value / 2  # FLOP/s; see section 4
 two_weeks = 14 * 24 * 3600  # seconds
 budget = 8 * h100 * two_weeks  # rate · time = count
 gpt3 = FACTS["GPT-3 training FLOPs"].value
@@ -237,9 +235,7 @@ with torch.device("meta"):  # shapes without memory
 assert count_flops(table, ids) == 0 and round(table.weight.numel() / 1e9, 1) == 0.6
 attention = nn.functional.scaled_dot_product_attention
 assert count_flops(attention, q, k, v) == 4 * T**2 * d
-assert (
-    count_flops(attention, q, k, v, is_causal=True) == 4 * T**2 * d
-)  # a convention, see below
+assert count_flops(attention, q, k, v, is_causal=True) == 4 * T**2 * d  # see below
 
 d_model = 4_096
 for context in (2_048, 24_576, 131_072):
@@ -514,7 +510,7 @@ r"""
 Does your time include allocating memory? `x + 1` needs new memory for its output; `torch.add(x, 1, out=y)` writes into
 memory that `y` already has. On a CPU, new memory comes from the operating system in *pages* (blocks of a few
 kilobytes), and the system has to find and clear each page before you can write to it. On a GPU, PyTorch keeps the
-memory of tensors that are gone and uses it again.
+memory of deleted tensors and uses it again.
 
 **Predict.** `x` takes 64 MB. What's the ratio of the time of `x + 1` to the time of the version with `out=`?
 """
@@ -660,9 +656,7 @@ assert pcie is not None and sxm is not None
 assert round(1 - pcie / sxm, 2) == 0.24  # with the same name
 assert hardware.ACCELERATORS["H100 PCIe"].multiprocessors == 114
 assert hardware.ACCELERATORS["H100 SXM"].multiprocessors == 132
-assert (
-    hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None
-)  # its tensor cores support only fp16
+assert hardware.peak_flops("V100 SXM2 32GB", torch.bfloat16) is None  # only in fp16
 
 blackwell = {
     name: [hardware.ACCELERATORS[name].peak[dtype] for dtype in (torch.float32, torch.bfloat16)]
@@ -675,16 +669,16 @@ assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_20
 # %% [markdown]
 r"""
 *The wrong card.* The name H100 isn't enough. In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM:
-it has fewer multiprocessors (114 instead of 132) and, because of its lower power limit, a lower clock rate. A B200 in a
-DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in bfloat16. The same kind of chip in a GB200 may draw more
-power, and its peaks are 80 and 2,500. If you mix up these two, your MFU is off by a tenth.
+the PCIe card has fewer multiprocessors (114 instead of 132) and, because of its lower power limit, a lower clock rate.
+A B200 in a DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in bfloat16. The same kind of chip in a GB200 may
+draw more power, and its peaks are 80 and 2,500. If you mix up these two, your MFU is off by a tenth.
 
 *The wrong matrices.* For the H100 in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*. That's
 the speed for weights that are half zeros, in a fixed pattern. **2:4 sparsity** means that in every group of four
 neighbors in a row of weights, at least two are zero. The tensor cores leave out half of the multiplications, but the
 data sheet counts all of them. For *dense* matrices, such as yours, the peak is half of the printed number, about 989.
-(Section 8 says where sparse weights come from.) The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it.
-The 67.5 that you may find in code isn't on the data sheet.
+(Section 8 shows how to make such weights.) The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. The
+67.5 that you may find in code isn't on the data sheet.
 """
 
 # %% tags=["item-49", "error-32"]
@@ -755,7 +749,7 @@ assert round(mosaic, 3) == round(FACTS["MosaicML 7B MFU"].value, 3) == 0.464
 
 rates = [FACTS[f"Llama 3.1 405B rate, {run}"].value for run in ("long context", "8,192 GPUs")]
 llama = [rate / h100_sxm.peak[torch.bfloat16] for rate in rates]
-print(f"Llama 3 405B reports 380 to 430 TFLOP/s per H100: MFU {llama[0]:.0%} to {llama[1]:.0%}")
+print(f"Llama 3.1 405B: 380 to 430 TFLOP/s per H100, MFU {llama[0]:.0%} to {llama[1]:.0%}")
 assert [round(share, 2) for share in llama] == [0.38, 0.43]
 
 # Of lecture 00's runs on A100s and H100s, these have the lowest and the highest MFU.
@@ -768,10 +762,10 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-MosaicML's 46% and Llama 3 405B's 38 to 43% are in line with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is good*.
-If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the best that Stas Bekman's
-*mamf-finder* (github.com/stas00/ml-engineering) finds among many shapes is 271.2 TFLOP/s on an A100, 87%, and 794.5 on
-an H100, 80%.
+MosaicML's 46% and Llama 3.1 405B's 38 to 43% are in line with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is
+good*. If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the best that Stas
+Bekman's *mamf-finder* (github.com/stas00/ml-engineering) finds among many shapes is 271.2 TFLOP/s on an A100, 87%, and
+794.5 on an H100, 80%.
 
 ### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -1061,10 +1055,8 @@ assert round(ridge) == 295
 assert h100_sxm.peak[torch.float32] / h100_sxm.bandwidth == 20
 
 assert add_intensity == 1 / 12
-assert (
-    round(attainable / 1e9) == 279
-    and round(attainable / h100_sxm.peak[torch.float32], 4) == 0.0042
-)
+assert round(attainable / 1e9) == 279
+assert round(attainable / h100_sxm.peak[torch.float32], 4) == 0.0042
 
 # %% [markdown]
 r"""
@@ -1153,8 +1145,8 @@ The GELU's 20 FLOPs per element are our generous estimate from section 5. Tensor
 operations, so we use the float32 peak of an H100's CUDA cores, 67 TFLOP/s; with that peak, the ridge point is at 20
 FLOP per byte.
 
-**Predict.** According to an H100's roofline, how many times as long does a GELU of a large vector take as a ReLU of the
-same vector?
+**Predict.** According to an H100's roofline, what's the ratio of the time of a GELU to the time of a ReLU, both of the
+same large vector?
 """
 
 # %%
@@ -1198,10 +1190,10 @@ computing the GELU in the same kernel as its neighbors (lecture 11).
 
 The roofline says how fast an operation *could* be. CS336's lecture
 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) turns this into a formula for the MFU
-itself: the smaller of 1 and intensity / ridge point. By that formula, every multiplication above the ridge point has an
-MFU of 1. But even the best one that mamf-finder found on an H100 reached only 0.80 of the peak (section 5). An MFU has
-to be measured; the formula gives an upper bound. For a program of several operations, it isn't even a good one. Here it
-is (the code is ours):
+itself: the smaller of 1 and intensity / ridge point. By that formula, every multiplication to the right of the ridge
+point has an MFU of 1. But even the best one that mamf-finder found on an H100 reached only 0.80 of the peak (section
+5). An MFU has to be measured; the formula gives an upper bound. For a program of several operations, it isn't even a
+good one. Here it is (the code is ours):
 """
 
 
@@ -1265,7 +1257,7 @@ assert mfu_limit([widening], *h100_roof) == 1 > fastest[1] / h100_sxm.peak[torch
 r"""
 ### Four memory-bound operations on your machine (optional)
 
-Is a ReLU no faster than a GELU on your machine, too? If both are memory-bound, the FLOP/s of each are its intensity
+Is a ReLU no faster than a GELU on your machine, too? If both are memory-bound, the FLOP/s of each equal its intensity
 times the bandwidth. So the *ratio* of their FLOP/s is the ratio of their intensities, 20, whatever the bandwidth is. In
 the same way, we expect 2 for the dot product and the ReLU, and 4 for the matrix-vector product and the ReLU. These
 ratios hold for any dtype; on a CPU we use float32.

@@ -294,9 +294,7 @@ assert math.isclose(direction.item(), 1 / (1 - 0.9), rel_tol=1e-5)  # it builds 
 state_of = {}
 for k in range(200):
     direction = momentum_direction(torch.tensor((-1.0) ** k), state_of, mu=0.9)
-assert math.isclose(
-    abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5
-)  # it cancels to about half
+assert math.isclose(abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5)  # about half
 
 # %% [markdown]
 r"""
@@ -357,9 +355,7 @@ for k in range(1, 101):
     averaged += (1.0**2 - averaged) / k  # the mean of k squares
     assert math.isclose(1 / math.sqrt(summed), 1 / math.sqrt(k))
 assert math.isclose(1 / math.sqrt(summed), 0.1)  # the hundredth step: a tenth of the first
-assert math.isclose(
-    1 / math.sqrt(averaged), 1.0
-)  # an average does not depend on the number of steps
+assert math.isclose(1 / math.sqrt(averaged), 1.0)  # the hundredth is as long as the first
 
 # %% [markdown]
 r"""
@@ -514,9 +510,7 @@ In the first step $\hat m = g$ and $\hat v = g^2$. So each parameter moves by lr
 
 # %%
 beta1, beta2 = 0.9, 0.999
-uncorrected = (1 - beta1) / math.sqrt(
-    1 - beta2
-)  # m / √v after the first step; corrected, it is 1
+uncorrected = (1 - beta1) / math.sqrt(1 - beta2)  # m / √v; corrected, it is 1
 print(f"without bias correction, the first step is {uncorrected:.2f} times as long")
 assert round(uncorrected, 2) == 3.16
 assert round(1 - beta2**1_000, 2) == 0.63
@@ -1442,9 +1436,8 @@ assert count == transformer_numbers(**shape)
 
 generator = torch.Generator().manual_seed(0)
 starts = torch.randint(shape["vocab"], (batch, 1), generator=generator)
-text = (starts + 7 * torch.arange(shape["context"] + 1)) % shape[
-    "vocab"
-]  # each token is the last plus 7
+steps = 7 * torch.arange(shape["context"] + 1)  # each token is the last plus 7
+text = (starts + steps) % shape["vocab"]
 ids, targets = (part.contiguous().to(device) for part in (text[:, :-1], text[:, 1:]))
 
 # %% [markdown]
