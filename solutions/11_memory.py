@@ -541,8 +541,8 @@ assert (
 # %% [markdown]
 r"""
 Selective recomputation saves 70% of the bytes for 0.9% more FLOPs. (The paper's HFU, 2.7% above its MFU, counts three
-times as many for the recomputation.) FlashAttention (lecture 04) makes the same choice inside its kernel. For other
-choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results it should keep.
+times as many FLOPs for the recomputation.) FlashAttention (lecture 04) makes the same choice inside its kernel. For
+other choices, PyTorch has `create_selective_checkpoint_contexts`: you list the operators whose results it should keep.
 
 *Try it yourself:* call `layer_kept` with a context of 8,192 tokens. How much does selective recomputation save now?
 
@@ -605,7 +605,7 @@ carried = {"out": 0, "back": 0}  # bytes
 
 
 def carry_away(tensor: Tensor, folder: Path) -> Any:
-    """Move a tensor to the CPU's memory, or from there to a file; parameters and data stay."""
+    """Move a tensor from a GPU to the CPU's memory, or from a CPU to a file; parameters and data stay."""
     if tensor.untyped_storage().data_ptr() in resident:
         return tensor
     carried["out"] += tensor.nbytes
