@@ -385,67 +385,6 @@ why a good program copies tensors in a few large pieces. (A CPU has several cach
 the rate may fall again for the largest copies. If other programs are running, individual rows may be far off; if so,
 run the cell again.)
 
-Two techniques make copies to a GPU cheaper:
-
-- **Pinned memory** is host memory that the operating system promises not to move. It may move all other host memory, so
-  a copy from there takes a detour through a buffer. From pinned memory, the GPU fetches the data directly.
-- An **asynchronous** operation returns immediately and finishes in the background. From pinned memory, `x.to(device,
-  non_blocking=True)` is asynchronous: Python doesn't wait, and the copy can run while the GPU computes something else
-  (if the two are in different streams, which we'll get to right after the next cell).
-"""
-
-# %% tags=["timed"]
-if device.type == "cuda":
-    ordinary = torch.randn(2**26)
-    pinned = ordinary.pin_memory()
-    assert pinned.is_pinned() and not ordinary.is_pinned()
-    target = torch.empty(2**26, device=device)
-    slow = timing.benchmark(lambda: target.copy_(ordinary), device=device)
-    fast = timing.benchmark(lambda: target.copy_(pinned, non_blocking=True), device=device)
-    print(f"256 MiB, ordinary: {slow}\n256 MiB, pinned:   {fast}")
-else:
-    print("no GPU: there is nothing to pin memory for")
-
-# %% [markdown]
-r"""
-A *stream* is a queue of work for the GPU. Within one stream the GPU does the work in order, but it can work on several
-streams at the same time. The next cell puts the copies of four batches into one stream and four multiplications into
-another, and it records when the GPU starts and finishes each of them. In the picture (which you'll see only if you have
-a GPU), time runs from left to right, and where one bar is above another, both pieces of work ran at the same time:
-"""
-
-# %% tags=["timed"]
-if device.type == "cuda":
-    copies, products = torch.cuda.Stream(), torch.cuda.Stream()
-    batch, place = pinned[: 2**24], target[: 2**24]
-    factor = torch.randn(8_192, 8_192, device=device, dtype=torch.bfloat16)
-    out = torch.empty_like(factor)
-    for _ in range(2):  # the first round is a warm-up
-        line = timing.Timeline()
-        for i in range(4):
-            line.run(
-                "copies", f"batch {i}", copies, lambda: place.copy_(batch, non_blocking=True)
-            )
-            line.run(
-                "products", f"step {i}", products, lambda: torch.mm(factor, factor, out=out)
-            )
-        spans = line.spans()
-    copying = sum(span.end - span.start for span in spans if span.stream == "copies")
-    hidden = timing.overlap(spans, "copies", "products")
-    finding = f"{readable(hidden, 's')} of {readable(copying, 's')} of copying is hidden behind computation"
-    plots.show(
-        plots.timeline(spans, title=finding),
-        alt=f"Which of two streams worked when. {finding}.",
-    )
-    assert hidden > 0
-else:
-    print("no GPU: there are no streams to watch")
-
-# %% [markdown]
-r"""
-> **Trap: reading too early.** After a `non_blocking` copy *to the CPU*, Python goes on before the numbers have arrived.
-> Before you read them, call `torch.cuda.synchronize()`, which waits until the GPU has finished.
-
 ### Exercise 1.3 · Latency and bandwidth &nbsp; ★★★ &nbsp; 25 minutes
 
 Write `copy_cost(sizes, seconds)`. A copy of `sizes[i]` bytes took `seconds[i]` seconds. Find the straight line
@@ -530,6 +469,69 @@ bandwidth of its own. A fit gives you the best line, but only the picture tells 
 
 *Try it yourself:* on a CPU, set `smallest` to 12 in the cell that times the copies, so that the largest copies go to
 main memory. Does one line still fit?
+
+### Cheaper copies to a GPU
+
+Apart from large pieces, two techniques make copies to a GPU cheaper:
+
+- **Pinned memory** is host memory that the operating system promises not to move. It may move all other host memory, so
+  a copy from there takes a detour through a buffer. From pinned memory, the GPU fetches the data directly.
+- An **asynchronous** operation returns immediately and finishes in the background. From pinned memory,
+  `x.to(device, non_blocking=True)` is asynchronous: Python doesn't wait, and the copy can run while the GPU computes
+  something else (if the two are in different streams, which we'll get to right after the next cell).
+"""
+
+# %% tags=["timed"]
+if device.type == "cuda":
+    ordinary = torch.randn(2**26)
+    pinned = ordinary.pin_memory()
+    assert pinned.is_pinned() and not ordinary.is_pinned()
+    target = torch.empty(2**26, device=device)
+    slow = timing.benchmark(lambda: target.copy_(ordinary), device=device)
+    fast = timing.benchmark(lambda: target.copy_(pinned, non_blocking=True), device=device)
+    print(f"256 MiB, ordinary: {slow}\n256 MiB, pinned:   {fast}")
+else:
+    print("no GPU: there is nothing to pin memory for")
+
+# %% [markdown]
+r"""
+A *stream* is a queue of work for the GPU. Within one stream the GPU does the work in order, but it can work on several
+streams at the same time. The next cell puts the copies of four batches into one stream and four multiplications into
+another, and it records when the GPU starts and finishes each of them. In the picture (which you'll see only if you have
+a GPU), time runs from left to right, and where one bar is above another, both pieces of work ran at the same time:
+"""
+
+# %% tags=["timed"]
+if device.type == "cuda":
+    copies, products = torch.cuda.Stream(), torch.cuda.Stream()
+    batch, place = pinned[: 2**24], target[: 2**24]
+    factor = torch.randn(8_192, 8_192, device=device, dtype=torch.bfloat16)
+    out = torch.empty_like(factor)
+    for _ in range(2):  # the first round is a warm-up
+        timeline = timing.Timeline()
+        for i in range(4):
+            timeline.run(
+                "copies", f"batch {i}", copies, lambda: place.copy_(batch, non_blocking=True)
+            )
+            timeline.run(
+                "products", f"step {i}", products, lambda: torch.mm(factor, factor, out=out)
+            )
+        spans = timeline.spans()
+    copying = sum(span.end - span.start for span in spans if span.stream == "copies")
+    hidden = timing.overlap(spans, "copies", "products")
+    finding = f"{readable(hidden, 's')} of {readable(copying, 's')} of copying is hidden behind computation"
+    plots.show(
+        plots.timeline(spans, title=finding),
+        alt=f"Which of two streams worked when. {finding}.",
+    )
+    assert hidden > 0
+else:
+    print("no GPU: there are no streams to watch")
+
+# %% [markdown]
+r"""
+> **Trap: reading too early.** After a `non_blocking` copy *to the CPU*, Python goes on before the numbers have arrived.
+> Before you read them, call `torch.cuda.synchronize()`, which waits until the GPU has finished.
 
 ## 4 · Elementwise operations
 
