@@ -25,7 +25,8 @@ from course_utils.units import plain, readable, takes_prefix
 
 Unit = Literal[
     "FLOPs", "FLOP/s", "B", "B/s", "s", "parameters", "tokens", "tokens/s", "devices", "layers", "heads", "elements",
-    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "perplexity", "USD", "USD/GPU-hour",
+    "GPU-hours", "days", "interruptions", "experts", "steps", "kWh", "share", "perplexity", "bits",
+    "USD", "USD/GPU-hour",
 ]  # fmt: skip
 UNITS: tuple[str, ...] = get_args(Unit)
 
@@ -634,6 +635,18 @@ _H100_PAGE = Source(
 )
 
 _CARDS = {
+    "tf32 mantissa": Fact(
+        10,
+        "bits",
+        Source(
+            "PyTorch, numerical accuracy, TensorFloat-32",
+            "https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html",
+            "paper",
+            "2026-11",
+            "2026-11",
+        ),
+        "that tensor cores read of a float32's 23, beside its sign and the 8 bits of its exponent",
+    ),
     "H100 SXM sparse peak, as printed": Fact(
         1979e12,
         "FLOP/s",

@@ -1086,6 +1086,7 @@ tokens, devices_used = FACTS["GPT-3 tokens"].value, FACTS["GPT-3 on A100s device
 with_recomputing = 8 * FACTS["GPT-3 parameters"].value * tokens
 seconds = with_recomputing / (devices_used * FACTS["GPT-3 on A100s rate"].value)
 assert round(seconds / 86_400) == FACTS["GPT-3 on A100s duration"].value == 34
+assert FACTS["1T model on A100s duration"].value == 84
 
 # The MFU with which each prediction would have been right:
 implied = {run: 0.4 / ratio for run, ratio in ratios.items()}
