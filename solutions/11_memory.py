@@ -762,6 +762,8 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
     return total
 
 
+assert optimizer_bytes([(8, 8)], "AdamW") == 2 * 4 * 64 + 4  # two averages, and the counter
+
 # %% [markdown]
 r"""
 Is the function exact, and does our stack still learn? (We add a layer norm in front, so that some of the parameters
