@@ -130,6 +130,8 @@ def unsupported(lecture: source.Lecture) -> list[str]:
             named = [found["product"] for found in NAME.finditer(sentence)]
             known = [pair for name in named for pair in known_of(name)]
             for q in quantities(sentence) if named and not SUPPOSED.search(sentence) else ():
+                if q.written.endswith("steps") and not any(named):
+                    continue  # our own, with PyTorch
                 values = [*numbers, *(value for value, unit in known if unit == q.unit)]
                 near = any(abs(value - q.value) <= 1.0001 * q.half for value in values)
                 if not near and not any(abs(value - q.printed) <= 1.0001 * q.half_printed for value in numbers):
@@ -158,6 +160,8 @@ def test_a_number_about_a_product_is_in_the_tables_or_asserted(lecture: source.L
         ("NCCL waits for 17 minutes.", "assert True", ["'17 minutes'"]),
         ("Llama 3.1 405B is larger than GPT-3.", "", []),
         ("Suppose that an H100 had 100 GB of memory.", "", []),
+        ("PyTorch's optimizer takes 30 steps here, and nanochat took 30 steps.", "", ["'30 steps'", "'30 steps'"]),
+        ("PyTorch's optimizer takes 30 steps here.", "", []),
         ("An H100's memory passes 80 GB/s.", "", ["'80 GB/s'"]),  # it holds 80 GB
     ],
 )
