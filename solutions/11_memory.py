@@ -757,6 +757,8 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
     return total
 
 
+assert optimizer_bytes([(8, 8)], "AdamW") == 2 * 4 * 64 + 4  # two averages, and the counter
+
 # %% [markdown]
 r"""
 Is the function exact, and does our stack learn with each optimizer? (A layer norm in front adds some parameters that
