@@ -16,6 +16,7 @@ from autograder.grading.marks import Result
 from autograder.grading.source import Lecture
 from course_utils.files import remove_partials, replacing
 
+from . import exchange
 from .folder import ClassFolder
 
 _ADDED, _SHOWN = 100, 20_000  # cells of a student's own that are shown, and characters of each
@@ -48,6 +49,7 @@ def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence
     with replacing(path, durable=False) as file:
         # Valid by its making: nbformat.writes would check it, copy it and indent it, which takes longer than grading.
         file.write(json.dumps(notebook, ensure_ascii=False).encode() + b"\n")
+    exchange.pass_on(folder, result.student, lecture.name, path.parent)  # for nbgrader's own `generate_feedback`
     return path
 
 

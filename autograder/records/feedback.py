@@ -23,7 +23,7 @@ from autograder.grading.source import Lecture
 from autograder.grading.text import clean, one_line
 from autograder.grading.text import notes as limited
 
-from . import pages
+from . import exchange, pages
 from .folder import ClassFolder, concerns_one
 
 CODE_LIMIT = 20_000  # characters of a cell that are shown
@@ -73,6 +73,7 @@ def write(folder: ClassFolder, lecture: Lecture, found: Mapping[str, Result]) ->
             absent = result.state is State.NOT_SUBMITTED and read.nothing
             instead = folder.instead(student, lecture.name) if absent else []
             pages.write(target, page(template, lecture, result, handed_in, current=current, instead=instead))
+            exchange.pass_on(folder, student, lecture.name, target.parent)
         except OSError as error:
             if not concerns_one(error):
                 raise

@@ -158,8 +158,8 @@ class ClassFolder:
         return self._step(self.settings.autograded, student, lecture_name) / f"{lecture_name}.ipynb"
 
     def feedback(self, student: str, lecture_name: str) -> Path:
-        """Where one student's page is."""
-        return self.root / self.settings.feedback / student / f"{lecture_name}.html"
+        """Where one student's page is: where nbgrader's own page would be, so that nbgrader can return ours."""
+        return self._step(self.settings.feedback, student, lecture_name) / f"{lecture_name}.html"
 
     def result(self, student: str, lecture_name: str) -> Path:
         """Where one student's result is."""

@@ -26,6 +26,8 @@ from autograder.grading import submission
 from autograder.grading.submission import SIZE_LIMIT
 from autograder.grading.text import one_line
 
+from .exchange import SECRET, TIMESTAMP, usable_secret
+
 NOTEBOOK = ".ipynb"
 FILES_LIMIT = 20_000  # of one student: a repository may hold an environment by accident
 _NOT_THEIRS = {"__MACOSX", "__pycache__", "node_modules", "Thumbs.db", "desktop.ini"}  # what programs leave in folders
@@ -78,7 +80,7 @@ class Delivery:
     ``called`` is the source's name for that person and ``number`` its number, or "". ``order`` tells earlier deliveries
     of one kind from later ones. ``marked``: an order belongs to one delivery; otherwise it's only when the source was
     made, and the same work may come with many. ``owner`` is the user to whom it belongs on this machine, if that means
-    anything.
+    anything. ``secret`` is what nbgrader names the feedback by that goes back, or "".
     """
 
     kind: Kind
@@ -91,6 +93,7 @@ class Delivery:
     when: datetime | None = None
     late: bool = False
     owner: str = ""
+    secret: str = ""
 
 
 # ada_12345_67890_file, ada_LATE_12345_67890_file; a text or a link that was typed in has no number of its own.
@@ -134,13 +137,12 @@ def deliveries(source: Path, lecture_name: str, lectures: Sequence[str], logins:
         elif not flat and (match := _EXCHANGE.fullmatch(item)):
             if match["lecture"] == lecture_name:
                 when = moment(match["time"])
-                theirs = [(file.name, file) for file in inside if file.name != "timestamp.txt"]
+                theirs = [(file.name, file) for file in inside if file.name not in (TIMESTAMP, SECRET)]
                 chosen = _chosen(theirs, lecture_name, lectures)
                 order = when.timestamp() if when else 0.0
+                owner, secret = _owner(root, item), _secret(inside)
                 found.append(
-                    Delivery(
-                        Kind.EXCHANGE, item, match["user"], "", chosen, order, True, when, False, _owner(root, item)
-                    )
+                    Delivery(Kind.EXCHANGE, item, match["user"], "", chosen, order, True, when, False, owner, secret)
                 )
         elif flat:
             found.append(Delivery(Kind.REPOSITORY, item, item, "", Chosen(False, ((item, inside[0]),))))
@@ -283,6 +285,15 @@ def _owner(root: Path | None, item: str) -> str:
     """Whose a folder is on this machine. Anybody can give a folder in the exchange anybody's name."""
     with contextlib.suppress(OSError, KeyError, NotImplementedError):
         return (root / item).owner() if root else ""
+    return ""
+
+
+def _secret(inside: Iterable[File]) -> str:
+    """What nbgrader names a submission's feedback by, if it's there and nbgrader made it."""
+    for file in inside:
+        if file.parts[1:] == (SECRET,):
+            with contextlib.suppress(Unusable):
+                return usable_secret(file.read())
     return ""
 
 

@@ -106,7 +106,7 @@ def test_a_class_in_any_layout_is_graded_where_nbgrader_looks_for_it(
     for student in ("ada", "bob"):
         autograded = Path(theirs.format_path(theirs.autograded_directory, student, NAME)) / f"{NAME}.ipynb"
         assert autograded == course.autograded(student, NAME) and autograded.is_file()
-        page = course.root / theirs.feedback_directory / student / f"{NAME}.html"
+        page = Path(theirs.format_path(theirs.feedback_directory, student, NAME)) / f"{NAME}.html"
         assert page == course.feedback(student, NAME) and page.is_file()
     with Gradebook(theirs.db_url, course.settings.course_id) as book:
         assert {one.student.id for one in book.assignment_submissions(NAME)} == {"ada", "bob"}
