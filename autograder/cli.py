@@ -78,6 +78,9 @@ _Unsafe = Annotated[
 @app.command()
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of the class's own, outside this course.")],
+    course_id: Annotated[
+        str, typer.Option("--course-id", metavar="NAME", help="nbgrader's name of a new class, as cs336-2026.")
+    ] = build.COURSE_ID,
 ) -> None:
     """Make a folder for a class: an nbgrader course directory.
 
@@ -85,7 +88,7 @@ def init(
     have changed.
     """
     with _plain_errors():
-        lectures = build.course_directory(folder, seed=None)
+        lectures = build.course_directory(folder, seed=None, course_id=course_id)
         for lecture in lectures:
             console.print(f"{folder}/source/{lecture.name}", highlight=False)
         _draw_inputs(ClassFolder(folder), lectures)
@@ -447,8 +450,9 @@ def show(
 def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = None) -> None:
     """Write each student's page: points, code, and what went wrong.
 
-    feedback/STUDENT/LECTURE.html reveals nothing about hidden tests and shows a submission only as text. Safe to
-    repeat. Exits with 1 if a page could not be written; the others are written.
+    feedback/STUDENT/LECTURE/LECTURE.html reveals nothing about hidden tests and shows a submission only as text;
+    `nbgrader release_feedback` returns it. Safe to repeat. Exits with 1 if a page could not be written; the others are
+    written.
     """
     from autograder.records import feedback as pages_of_feedback
 
@@ -543,6 +547,55 @@ def formgrader(folder: _Folder, arguments: typer.Context) -> None:
         os.environ["JUPYTER_CONFIG_PATH"] = os.pathsep.join(filter(None, settings))
         os.chdir(folder)
     LabApp.launch_instance(["--ServerApp.root_dir=.", "--LabApp.default_url=/formgrader", *arguments.args])
+
+
+@app.command()
+def hub(
+    folder: _Folder,
+    place: Annotated[Path, typer.Argument(metavar="PLACE", help="The hub's own folder, as /srv/hub.")],
+    environment: Annotated[
+        Path | None, typer.Option("--environment", metavar="ENV", help="The students' environment, as /opt/course-env.")
+    ] = None,
+    graders: Annotated[
+        list[str] | None, typer.Option("--grader", metavar="USER", help="Who may grade; may be repeated.")
+    ] = None,
+    exchange: Annotated[
+        Path, typer.Option("--exchange", metavar="FOLDER", help="Where nbgrader exchanges assignments.")
+    ] = Path("/srv/nbgrader/exchange"),
+    memory: Annotated[str, typer.Option("--memory", help="What one student's server may take.")] = "4G",
+    cpus: Annotated[float, typer.Option("--cpus", min=0.1, help="Processors, likewise.")] = 2.0,
+    kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="Only PLACE/values.yaml, for Zero to JupyterHub.")
+    ] = False,
+) -> None:
+    """Write the settings of a JupyterHub for a class.
+
+    PLACE gets jupyterhub_config.py (once; it's yours), all else is written again. Opens nbgrader's exchange and tries
+    out, as two students, what they can read. Run it as root, and again when the roster changes. Exits with 1 if
+    something has to be put right first.
+    """
+    from autograder.records import hub as hubs
+
+    if environment is None and not kubernetes:
+        raise typer.BadParameter("name the students' environment with --environment ENV")
+    with _plain_errors():
+        made = hubs.of(
+            ClassFolder(folder), place, account="grader" if kubernetes else "", graders=graders or [],
+            environment=environment or Path(sys.prefix), exchange=exchange, memory=memory, cpus=cpus,
+        )  # fmt: skip
+        for path in [hubs.write_values(made)] if kubernetes else hubs.write(made):
+            console.print(f"{path}", highlight=False, soft_wrap=True)
+        problems = [] if kubernetes else list(hubs.problems(made))
+    for problem in problems:
+        console.print(f"• {problem}", markup=False, highlight=False, soft_wrap=True)
+    console.print(
+        f"{len(made.students)} students and {len(made.graders)} graders of {made.course_id}; who grades works as "
+        f"{made.account}: {len(problems)} problems",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if problems:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -698,6 +751,13 @@ def release(
     folder: Annotated[
         Path | None, typer.Argument(metavar="FOLDER", help="Where to put it; build/ if left out.")
     ] = None,
+    lectures: Annotated[
+        list[str] | None,
+        typer.Option("--lecture", metavar="LECTURE", help="Only this lecture's notebook; may be repeated."),
+    ] = None,
+    no_notebooks: Annotated[
+        bool, typer.Option("--no-notebooks", help="None of them: a hub hands out lectures one by one.")
+    ] = False,
 ) -> None:
     """Make the students' release, as a folder and a zip.
 
@@ -705,8 +765,12 @@ def release(
     """
     from autograder.authoring.release import make_release
 
+    if no_notebooks and lectures:
+        raise typer.BadParameter("--lecture and --no-notebooks contradict each other")
+    chosen = [source_path(name) for name in sorted({*(lectures or ())}) if _known(name)]
     with _plain_errors():
-        console.print(f"{make_release(folder or project.BUILD)}")
+        made = make_release(folder or project.BUILD, chosen if lectures or no_notebooks else None)
+        console.print(f"{made}", highlight=False, soft_wrap=True)
 
 
 @app.command()
