@@ -7,6 +7,7 @@ as the same user, each gets a user id of its own, so that the exchange's permiss
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import os
@@ -53,12 +54,13 @@ class HubError(CourseError):
 class Hub:
     """A class on a JupyterHub.
 
-    ``place`` is the hub's own folder; ``account`` owns the class's folder. ``students`` and ``graders`` are names of
-    users, ``environment`` is the students' Python environment, ``memory`` and ``cpus`` are what one of their servers
-    may take.
+    ``course_id`` is nbgrader's name of the class, the same for graders and students. ``place`` is the hub's own folder;
+    ``account`` owns the class's folder. ``students`` and ``graders`` are names of users, ``environment`` is the
+    students' Python environment, ``memory`` and ``cpus`` are what one of their servers may take.
     """
 
     folder: ClassFolder
+    course_id: str
     place: Path
     account: str
     students: tuple[str, ...]
@@ -67,11 +69,6 @@ class Hub:
     exchange: Path = EXCHANGE
     memory: str = "4G"
     cpus: float = 2.0
-
-    @property
-    def course_id(self) -> str:
-        """nbgrader's name of the class, the same for graders and students."""
-        return self.folder.settings.course_id
 
     @property
     def root(self) -> Path:
@@ -129,14 +126,41 @@ def of(
         )
     if both := sorted({*students} & {*graders}):
         raise HubError(f"{', '.join(both)} can't be both a student and a grader\n  → give graders other users")
-    if not _COURSE_ID.fullmatch(folder.settings.course_id):
-        raise HubError(
-            f"course_id in {folder.root / CONFIG} is {folder.settings.course_id!r}\n  → use letters, digits, -"
-        )
     if not _MEMORY.fullmatch(memory):
         raise HubError(f"{memory!r} is no amount of memory\n  → write 4G or 512M")
     place, environment, exchange = (Path(os.path.abspath(each)) for each in (place, environment, exchange))
-    return Hub(folder, place, account, tuple(students), tuple(graders), environment, exchange, memory, cpus)
+    return Hub(
+        folder,
+        _course_id(folder.root / CONFIG),
+        place,
+        account,
+        tuple(students),
+        tuple(graders),
+        environment,
+        exchange,
+        memory,
+        cpus,
+    )
+
+
+def _course_id(path: Path) -> str:
+    """The class's course id, from nbgrader's configuration.
+
+    That's a program which graders can change, and this may be root, so it isn't run.
+    """
+    found: object = ""
+    try:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "c.CourseDirectory.course_id":
+                found = node.value.value if isinstance(node.value, ast.Constant) else ast.unparse(node.value)
+    except (ValueError, SyntaxError, RecursionError) as error:
+        raise HubError(f"{path} can't be read ({type(error).__name__}: {error})\n  → mend it") from error
+    if not isinstance(found, str) or not _COURSE_ID.fullmatch(found):
+        raise HubError(
+            f"{path}: course_id is {found!r:.60}, which can't be a folder in the exchange\n"
+            '  → write c.CourseDirectory.course_id = "cs336", with letters, digits and hyphens'
+        )
+    return found
 
 
 def _owner(folder: Path) -> str:

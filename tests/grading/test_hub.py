@@ -74,6 +74,18 @@ def test_a_course_id_that_leads_elsewhere_is_an_error(course: ClassFolder) -> No
         assert code == 1 and "course_id" in said, (name, said)
 
 
+def test_the_classs_configuration_is_not_run(course: ClassFolder, tmp_path: Path) -> None:
+    """Graders can change it, and whoever sets up the hub is root."""
+    mine = f"c = get_config()\nc.CourseDirectory.course_id = 'cs336'\nopen({str(tmp_path / 'ran')!r}, 'w').close()\n"
+    (course.root / CONFIG).write_text(mine, encoding="utf-8")
+    assert "'cs336'" in values(course)["singleuser"]["extraFiles"]["srv-hub-students-nbgrader_config.py"]["stringData"]
+    assert not (tmp_path / "ran").exists()
+    for wrong in ("c.CourseDirectory.course_id = open('x').read()", "c.CourseDirectory.course_id = 3", "c = (", "\0"):
+        (course.root / CONFIG).write_text(wrong, encoding="utf-8")
+        code, said = run(course, course.root / "k8s", "--kubernetes")
+        assert code == 1 and "→" in said and CONFIG in said, (wrong, said)
+
+
 def test_a_folder_that_is_no_class_and_an_environment_that_is_not_named(course: ClassFolder, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     code, said = run(tmp_path / "empty", tmp_path / "hub", "--environment", tmp_path)
