@@ -14,7 +14,7 @@ from autograder import project
 from autograder.grading import source
 from autograder.grading.exercises import Cell
 from autograder.grading.marks import Mark, Result, State
-from autograder.records import autograded
+from autograder.records import autograded, exchange
 from autograder.records.folder import ClassFolder
 
 MARKS = tuple(Mark(e.name, 0.0, e.points, f"✗ {e.name}\n    got       λ") for e in LECTURE.exercises)
@@ -80,4 +80,5 @@ def test_what_a_killed_run_left_unfinished_is_removed_when_the_notebook_is_writt
     before = path.read_bytes()
     (path.parent / ".4711-0badcafe.partial").write_bytes(before[:100])
     assert autograded.write(folder, LECTURE, RESULT, []) == path
-    assert [each.name for each in path.parent.iterdir()] == [path.name] and path.read_bytes() == before
+    assert {each.name for each in path.parent.iterdir()} == {path.name, exchange.TIMESTAMP, exchange.SECRET}
+    assert path.read_bytes() == before
