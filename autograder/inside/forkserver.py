@@ -12,6 +12,7 @@ missing, stuck or shared in every submission.
 from __future__ import annotations
 
 import asyncio
+import asyncio.selector_events
 import contextlib
 import gc
 import os
@@ -40,8 +41,10 @@ def main() -> None:
     preload()
     import torch
 
-    # For every event loop here, and what the student's code asks for: a submission can't have epoll (isolation).
+    # For every event loop here, and what the student's code asks for: a submission can't have epoll (isolation), and
+    # can't send a descriptor, or anything in the way that could.
     selectors.DefaultSelector = selectors.PollSelector  # type: ignore[misc, assignment]
+    asyncio.selector_events._HAS_SENDMSG = False  # type: ignore[attr-defined]  # of Python 3.12 and later
     shell = ZMQInteractiveShell.instance()  # the one that `IPython.get_ipython()` and `display` know
     asyncio.run(shell.run("pass"))  # what a first cell looks up and keeps, no fork has to
     torch.set_num_threads(1)  # before the first fork: a submission has one processor's worth of time
@@ -134,11 +137,17 @@ def _child(
     limits: Limits, shell: ZMQInteractiveShell, group: _Group | None, requests: int, answers: int, shared: int
 ) -> None:
     """Become a student's process, report that, and answer until the judge closes the pipes."""
+    import torch.multiprocessing
+
     os.setsid()
     if limits.isolate:
         isolation.isolate(limits, group.join if group is not None else None)
         if group is not None:
             group.close()
+        # A DataLoader's workers hand tensors over by the names of files, and not as descriptors. For that torch starts a
+        # program, which looks for its libraries beside itself; without /proc, the loader has to be told where that is.
+        torch.multiprocessing.set_sharing_strategy("file_system")
+        os.environ["LD_ORIGIN_PATH"] = str(Path(torch.__file__).parent / "bin")
         sys.path.insert(0, "")  # as in a kernel: modules that a notebook writes. /tmp is the submission's own
     else:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGCHLD})

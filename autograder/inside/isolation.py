@@ -127,7 +127,8 @@ def set_limits(limits: Limits) -> None:
 # outlive a process, memory that belongs to no process, what tells of mounts and of the kernel's log, what asks or
 # decides which pages of a file are in memory (they stay there for the next process to find), signals with a forged
 # sender (one from "the kernel" kills even the first process of a namespace, as if the machine had done it), what the
-# kernel limits for all of a user's processes together, other submissions' too, and the youngest parts of the kernel.
+# kernel limits for all of a user's processes together, other submissions' and perhaps the judge's too (descriptors that
+# are sent and not yet received are among that), and the youngest parts of the kernel.
 # x86_64, aarch64; None: not there.
 _REFUSED: dict[str, tuple[int, int | None]] = {
     "unshare": (272, 97), "setns": (308, 268), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41),
@@ -143,6 +144,7 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "preadv2": (327, 286), "listmount": (458, 458), "open_tree_attr": (467, 467), "listns": (470, 470),
     "syslog": (103, 116), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424), "epoll_create": (213, None), "epoll_create1": (291, 20), "io_setup": (206, 0),
+    "sendmsg": (46, 211), "sendmmsg": (307, 269),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
