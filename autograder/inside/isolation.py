@@ -18,7 +18,8 @@ from .limits import Limits
 
 NOBODY = 65534
 _NAMESPACES = 0x10000000 | 0x00020000 | 0x20000000 | 0x40000000 | 0x08000000 | 0x04000000  # user mnt pid net ipc uts
-_MOUNT_PRIVATE, _MOUNT_FLAGS = 0x4000 | 0x40000, 0x2 | 0x4  # MS_REC | MS_PRIVATE; nosuid, nodev
+_MOUNT_PRIVATE, _MOUNT_READ_ONLY = 0x4000 | 0x40000, 0x20 | 0x1000 | 0x1  # MS_REC | …; MS_REMOUNT | MS_BIND | …
+_NO_SUID, _NO_DEVICES, _NO_PROGRAMS = 0x2, 0x4, 0x8  # MS_NOSUID and so on, which statvfs calls ST_NOSUID
 # From <linux/prctl.h>
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_SECCOMP, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 22, 24, 38
 _SECCOMP_MODE_FILTER = 2
@@ -36,7 +37,7 @@ def become_nobody() -> None:
 
 
 def isolate(limits: Limits, join: int | None = None) -> None:
-    """Move into new namespaces, with only a small /tmp and /dev/shm to write to and no way back.
+    """Move into new namespaces, with only a small /tmp and /dev/shm to write to (and a /dev/pts) and no way back.
 
     Returns in a new process, the first one of the new pid namespace, and in the control group whose list of processes
     ``join`` is, if any. The calling process stays outside: it waits for the new one, ends it when told to (SIGTERM),
@@ -68,10 +69,21 @@ def isolate(limits: Limits, join: int | None = None) -> None:
     # Otherwise our mounts would spread to the namespace that we came from.
     check(libc.mount(b"none", b"/", None, _MOUNT_PRIVATE, None), "mount --make-private /")
     processor = Path("/proc/cpuinfo").read_bytes()  # torch reads it at its first operation
+    # What is mounted here stays for the next submission, and some of it is the machine's own: even the time that
+    # somebody gives to /dev/null would tell others something. (Read-only, a device can still be written to.)
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        place, options = line.split()[4:6]
+        if not options.startswith(b"ro"):
+            # In a user namespace a mount has to keep the limits that it came with.
+            kept = os.statvfs(place).f_flag & (_NO_SUID | _NO_DEVICES | _NO_PROGRAMS)
+            check(libc.mount(None, place, None, _MOUNT_READ_ONLY | kept, None), f"remount {place.decode()}")
     # The kernel refuses a new proc in here, because the sandbox hides parts of the outer one; an empty one will do.
     for place, size in ((b"/tmp", limits.scratch), (b"/dev/shm", limits.scratch), (b"/proc", 2**20)):
         options = f"size={size},nr_inodes=10000,mode=1777".encode()
-        check(libc.mount(b"tmpfs", place, b"tmpfs", _MOUNT_FLAGS, options), f"mount {place.decode()}")
+        check(libc.mount(b"tmpfs", place, b"tmpfs", _NO_SUID | _NO_DEVICES, options), f"mount {place.decode()}")
+    # IPython runs a `!command` in a terminal. The kernel has 4096 of them for the whole machine.
+    options = b"newinstance,ptmxmode=0666,mode=0620,max=16"
+    check(libc.mount(b"devpts", b"/dev/pts", b"devpts", _NO_SUID | _NO_PROGRAMS, options), "mount /dev/pts")
     Path("/proc/cpuinfo").write_bytes(processor)
     # From here on nothing can be regained. Whoever makes a user namespace has every capability in it, enough to unmount
     # what was just put over /proc; so these go, the bounding set first, while we still have the right to shrink it.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -100,6 +101,28 @@ def test_a_submission_is_nobody_and_alone_in_its_network() -> None:
         assert talk.ask(Run(reach)) == Ran("ConnectionRefusedError: [Errno 111] Connection refused", "")
         who = talk.ask(Run("import getpass, os\nprint(os.getuid() or 'root', getpass.getuser())"))
         assert isinstance(who, Ran) and who.printed.split() == [str(os.getuid() or 65534), "nobody"]
+
+
+@pytest.mark.sandboxed
+def test_a_submission_changes_nothing_that_another_sees_and_has_no_terminal_of_ours() -> None:
+    """The command is started from a terminal, which bubblewrap knows how to show. All is read-only that is mounted for
+    a later submission, too; only so do its times and modes stay."""
+    (ours, terminal), output = os.openpty(), os.dup(1)
+    os.dup2(terminal, 1)
+    try:
+        box = sandbox.Sandbox()
+    finally:
+        os.dup2(output, 1)
+        for descriptor in (ours, terminal, output):
+            os.close(descriptor)
+    with box, box.conversation() as talk:
+        # More commands than it has terminals, each of which gets one.
+        ran = talk.ask(Run("import os\nfor _ in range(20):\n    !tty\nprint(os.path.exists('/dev/console'))"))
+        below = psutil.Process(box._process.pid).children(recursive=True)
+        mounts = [Path(f"/proc/{each.pid}/mountinfo").read_text().splitlines() for each in (below[1], below[-1])]
+    assert isinstance(ran, Ran) and set(ran.printed.splitlines()) == {"/dev/pts/0", "False"}
+    server, own = ({(line.split()[2], line.split()[5][:2]) for line in lines} for lines in mounts)
+    assert len(below) == 4 and {(device, "rw") for device, _ in server} & own == set()
 
 
 @pytest.mark.sandboxed
