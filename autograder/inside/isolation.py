@@ -156,7 +156,8 @@ _REFUSED: dict[str, tuple[int, int | None]] = {
     "preadv2": (327, 286), "listmount": (458, 458), "open_tree_attr": (467, 467), "listns": (470, 470),
     "syslog": (103, 116), "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424), "epoll_create": (213, None), "epoll_create1": (291, 20), "io_setup": (206, 0),
-    "sendmsg": (46, 211), "sendmmsg": (307, 269),
+    "sendmsg": (46, 211), "sendmmsg": (307, 269), "inotify_init": (253, None), "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27), "fanotify_init": (300, 262), "fanotify_mark": (301, 263),
 }  # fmt: skip
 _MACHINES = {"x86_64": (0xC000003E, 56), "aarch64": (0xC00000B7, 220)}  # audit's name, the number of clone
 _CLONE3 = 435  # on both
