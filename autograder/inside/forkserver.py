@@ -33,6 +33,7 @@ from .student import converse
 
 _GONE = (FileNotFoundError, ProcessLookupError)  # of a process that ended between two looks
 _COUNTING = 0.5  # seconds of the processor's time that one look may take; usually it takes a thousandth
+_FREE_SOCKETS = 100  # honest code has a handful; on a machine that gives them a lot of room, each would count for much
 _TICK = 0.05  # seconds between two looks at what a submission's processes take
 
 
@@ -256,14 +257,29 @@ def _takes(alone: int) -> int:
 
 
 def _stored(shared: int) -> int:
-    """Bytes that a submission stores in its in-memory folders and in the memory it shares with the judge."""
+    """Bytes that a submission stores in its in-memory folders, in its sockets, and in the memory shared with the judge.
+    """
     used = {}
     for process in _processes():
         for folder in ("tmp", "dev/shm"):
             with contextlib.suppress(OSError):  # the next process sees the same folder
                 found = os.statvfs(f"/proc/{process}/root/{folder}")
                 used[found.f_fsid] = (found.f_blocks - found.f_bfree) * found.f_frsize
-    return 512 * os.fstat(shared).st_blocks + sum(used.values())
+    return 512 * os.fstat(shared).st_blocks + sum(used.values()) + _in_sockets()
+
+
+def _in_sockets() -> int:
+    """Bytes that a submission's sockets can hold. The kernel tells how many there are in its network; one that has been
+    closed counts until its messages are read."""
+    with socket.socket(socket.AF_UNIX) as one:
+        room = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    for process in _processes():
+        with contextlib.suppress(*_GONE):
+            for line in _lines(process, "net/sockstat"):
+                if line.startswith("sockets: used "):
+                    # The kernel takes a message if there's any room, so the last one may be of that size again.
+                    return 2 * room * max(0, int(line.split()[2]) - _FREE_SOCKETS)
+    return 0
 
 
 def _covered(ranges: set[tuple[int, int]]) -> int:

@@ -166,13 +166,15 @@ _LATER = 472  # calls from here on were made after this list, which cannot know 
 # a limit, but not setting one.
 _SOCKETS = {"socket": (41, 198), "socketpair": (53, 199)}
 _PRLIMIT = (302, 261)
+_SETSOCKOPT = (54, 208)
+_SO_SNDBUF = 7  # from <asm/socket.h>, the same on both
 
 
 def system_call_filter(machine: str) -> list[int]:
     """A seccomp program, in classic BPF, that refuses these calls; each instruction is a 64-bit number.
 
     A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 and
-    20 the low and the high half of its first argument. Jumps count the instructions that they skip.
+    20 the low and the high half of its first argument, 24 and 28 those of its second. Jumps count the instructions that they skip.
     """
     if machine not in _MACHINES:
         raise OSError(f"no list of system calls for {machine}: grade on x86_64 or aarch64")
@@ -181,6 +183,7 @@ def system_call_filter(machine: str) -> list[int]:
     load, equal, at_least, any_bit, give = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, no_permission, not_there = 0x7FFF0000, 0x00050001, 0x00050026  # SECCOMP_RET_ALLOW, _ERRNO
     no_family = 0x00050061  # EAFNOSUPPORT
+    nothing_done = 0x00050000  # no error, and no call
 
     def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> int:
         return code | then << 16 | otherwise << 24 | value << 32
@@ -200,6 +203,9 @@ def system_call_filter(machine: str) -> list[int]:
     for numbers in _SOCKETS.values():
         steps += [step(equal, numbers[column], 0, 4), step(load, 16), step(equal, _AF_UNIX, 0, 1)]
         steps += [step(give, allow), step(give, no_family)]
+    # The fork server counts a socket as what it can hold, which must stay so. To the kernel, too, it's only a wish.
+    steps += [step(equal, _SETSOCKOPT[column], 0, 4), step(load, 32), step(equal, _SO_SNDBUF, 0, 1)]
+    steps += [step(give, nothing_done), step(give, allow)]
     # prlimit's third argument is where the new limit stands: both halves of that are 0 for who only asks.
     steps += [step(equal, _PRLIMIT[column], 0, 5), step(load, 32), step(equal, 0, 0, 2), step(load, 36)]
     steps += [step(equal, 0, 1), step(give, no_permission)]
