@@ -147,7 +147,7 @@ def _child(
             group.close()
         # A DataLoader's workers hand tensors over by the names of files, and not as descriptors. For that torch starts a
         # program, which looks for its libraries beside itself; without /proc, the loader has to be told where that is.
-        torch.multiprocessing.set_sharing_strategy("file_system")
+        torch.multiprocessing.set_sharing_strategy("file_system")  # type: ignore[no-untyped-call]
         os.environ["LD_ORIGIN_PATH"] = str(Path(torch.__file__).parent / "bin")
         sys.path.insert(0, "")  # as in a kernel: modules that a notebook writes. /tmp is the submission's own
     else:
@@ -257,8 +257,7 @@ def _takes(alone: int) -> int:
 
 
 def _stored(shared: int) -> int:
-    """Bytes that a submission stores in its in-memory folders, in its sockets, and in the memory shared with the judge.
-    """
+    """Bytes that a submission stores in its in-memory folders, its sockets, and the memory shared with the judge."""
     used = {}
     for process in _processes():
         for folder in ("tmp", "dev/shm"):

@@ -174,7 +174,8 @@ def system_call_filter(machine: str) -> list[int]:
     """A seccomp program, in classic BPF, that refuses these calls; each instruction is a 64-bit number.
 
     A program reads one word of ``struct seccomp_data`` at a time: offset 0 is the call's number, 4 the machine, 16 and
-    20 the low and the high half of its first argument, 24 and 28 those of its second. Jumps count the instructions that they skip.
+    20 the low and the high half of its first argument, 24 and 28 those of its second. Jumps count the instructions that
+    they skip.
     """
     if machine not in _MACHINES:
         raise OSError(f"no list of system calls for {machine}: grade on x86_64 or aarch64")

@@ -2,9 +2,11 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -275,3 +277,18 @@ def test_while_a_request_is_starved_only_its_processor_time_counts(
             wait = deadline.left()
             now, used = now + wait, used + current * wait
     assert now - 100 == pytest.approx(lasts, abs=0.4)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere this is not called sleep of a disk")
+def test_who_waits_for_a_child_to_begin_does_not_wait_for_a_disk(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    opens = f"[(os.POSIX_SPAWN_OPEN, 0, {str(tmp_path / 'pipe')!r}, os.O_RDONLY, 0)]"
+    code = f"import os; os.posix_spawn('/bin/true', ['true'], {{}}, file_actions={opens})"
+    with subprocess.Popen(["sh", "-c", '"$@" & wait', "sh", sys.executable, "-c", code], process_group=0) as above:
+        try:
+            below = psutil.Process(above.pid).children
+            while [each.status() for each in below(recursive=True)] != ["disk-sleep", "sleeping"]:
+                time.sleep(0.01)
+            assert not conversation._Deadline(5, 100, above.pid)._load()[1]
+        finally:
+            os.killpg(above.pid, signal.SIGKILL)
