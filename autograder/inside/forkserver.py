@@ -145,8 +145,8 @@ def _child(
         isolation.isolate(limits, group.join if group is not None else None)
         if group is not None:
             group.close()
-        # A DataLoader's workers hand tensors over by the names of files, and not as descriptors. For that torch starts a
-        # program, which looks for its libraries beside itself; without /proc, the loader has to be told where that is.
+        # A DataLoader's workers hand tensors over by the names of files, and not as descriptors. For that torch starts
+        # a program that looks for its libraries beside itself; without /proc, the loader has to be told where that is.
         torch.multiprocessing.set_sharing_strategy("file_system")  # type: ignore[no-untyped-call]
         os.environ["LD_ORIGIN_PATH"] = str(Path(torch.__file__).parent / "bin")
         sys.path.insert(0, "")  # as in a kernel: modules that a notebook writes. /tmp is the submission's own
