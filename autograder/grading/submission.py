@@ -173,7 +173,7 @@ class _Broken(Exception):
 
 def _content(path: Path) -> bytes:
     """The file's content, if it's a regular file: follows no link, waits for no pipe, reads nothing endless."""
-    for part in (path, path.parent, path.parent.parent):
+    for part in (path.parent.parent, path.parent, path):  # what's below a link to too long a name can't be looked at
         if part.is_symlink():
             where = "it" if part == path else f"its folder {part.name}"
             raise _Broken(f"{where} is a symbolic link, which is not followed", "ask for the file itself")
