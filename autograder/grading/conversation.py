@@ -135,7 +135,7 @@ class Conversation:
     """Requests to one student's process, each with an answer. Raises :class:`Gone` if there's none.
 
     ``ended`` says afterwards why the sandbox ended it; it's empty if the sandbox didn't. ``received`` counts the bytes
-    that its answers take here. ``sandbox`` is the id of the process that is the ancestor of all the sandbox's processes.
+    that its answers take here. ``sandbox`` is the id of the process from which all the sandbox's processes come.
     """
 
     def __init__(self, requests: int, answers: int, shared: Shared, limits: Limits, end: float, sandbox: int) -> None:
