@@ -16,7 +16,7 @@ from pathlib import Path
 
 from autograder.grading.marks import Result, counts
 from autograder.grading.source import Lecture
-from autograder.grading.text import one_line
+from autograder.grading.text import clean
 
 from . import pages
 from .folder import ClassFolder
@@ -152,6 +152,6 @@ def _table(rows: Iterable[Iterable[str]]) -> str:
 
 def cell(text: str) -> str:
     """Text for a CSV cell: no spreadsheet takes it for a formula, and nothing in it is hidden."""
-    plain = one_line(str(text))
+    plain = clean(str(text), keep="")
     first = plain.translate(dict.fromkeys(map(ord, "\u200c\u200d"))).lstrip()[:1]  # joiners cannot be seen
     return f"'{plain}" if first in ("=", "+", "-", "@", "＝", "＋", "－", "＠") else plain
