@@ -19,7 +19,7 @@ from course_utils.files import remove_partials, replacing
 from . import pages
 from .folder import ClassFolder
 
-_ADDED = 100  # cells of a student's own that are shown
+_ADDED, _ROOM = 100, 200_000  # cells of a student's own that are shown, and their characters
 
 
 def write(folder: ClassFolder, lecture: Lecture, result: Result, cells: Sequence[Cell]) -> Path:
@@ -59,14 +59,14 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
     texts = {each.plain: cell for each, cell in zip(lecture.problems.cells, code, strict=True) if not each.name}
     prose = {Cell(cell.source).plain: cell for cell in lecture.notebook.cells if cell.cell_type == "markdown"}
     below: dict[str, list[Any]] = {}  # by the id of one of our cells
-    last, added = "", 0
+    last, added, room = "", 0, _ROOM
     for cell in cells:
         if found := places.get(cell.name) if cell.name else (prose if cell.prose else texts).get(cell.plain):
             last = found.id
-        elif cell.plain and added < _ADDED:
+        elif cell.plain and added < _ADDED and room > 0:
             make, as_shown = (new_markdown_cell, _as_text) if cell.prose else (new_code_cell, _shown)
             below.setdefault(last, []).append(make(as_shown(cell.text), id=f"theirs-{added}"))
-            added += 1
+            added, room = added + 1, room - len(below[last][-1].source)
     merged = below.get("", [])
     for cell in ours:
         merged += [cell, *below.get(cell.id, [])]

@@ -89,6 +89,8 @@ def test_blank_lines_without_end_are_no_work_for_whoever_colors_them(tmp_path: P
     assert "characters more" in page and "x = 2" in {c.id: c.source for c in notebook.cells}[FIRST.name]
     honest = "def f():\n\n    # two blank lines follow\n\n\n    return 1  \n"
     assert pages.shown(honest) == honest
+    path = autograded.write(ClassFolder(tmp_path), LECTURE, RESULT, [Cell(".1" * 10_000)] * 90)
+    assert path.read_text().count('"theirs-') == 10  # two seconds each
 
 
 def test_what_a_killed_run_left_unfinished_is_removed_when_the_notebook_is_written_again(tmp_path: Path) -> None:
