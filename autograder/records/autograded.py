@@ -64,9 +64,10 @@ def _with_their_own(lecture: Lecture, ours: list[Any], cells: Sequence[Cell]) ->
         if found := places.get(cell.name) if cell.name else (prose if cell.prose else texts).get(cell.plain):
             last = found.id
         elif cell.plain and added < _ADDED and room > 0:
-            make, as_shown = (new_markdown_cell, _as_text) if cell.prose else (new_code_cell, _shown)
-            below.setdefault(last, []).append(make(as_shown(cell.text), id=f"theirs-{added}"))
-            added, room = added + 1, room - len(below[last][-1].source)
+            text, identity = (_as_text if cell.prose else _shown)(cell.text), f"theirs-{added}"
+            made = new_markdown_cell(text, id=identity) if cell.prose else new_code_cell(text, id=identity)
+            below.setdefault(last, []).append(made)
+            added, room = added + 1, room - len(text)
     merged = below.get("", [])
     for cell in ours:
         merged += [cell, *below.get(cell.id, [])]
