@@ -347,7 +347,6 @@ def test_folders_that_an_ordinary_user_may_not_look_into_stop_nobody(
     assert states["fay"] == State.FAILED_HERE and "'.eve' in submitted/" in ran.stdout, ran.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.sandboxed
 def test_all_troubles_together_leave_honest_work_its_points_and_its_place_in_the_gradebook(tmp_path: Path) -> None:
     course = ClassFolder(tmp_path)
