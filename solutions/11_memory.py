@@ -8,11 +8,11 @@ r"""
 
 In lecture 08 you accounted for every byte of a training step. Now you'll learn to get by with fewer. None of the
 methods is free: you pay with more passes, more FLOPs, transfer time, a different optimizer, or a model that can learn
-less. So for each method we first write down what it saves and what it costs. Then we run it and measure the bytes and,
-where we can, the cost.
+less. For each method, we first write down what it saves and costs. Then we run it and measure the bytes and, where we
+can, the cost.
 
-By the end you'll have trained a model four times, adding one method each time, and you'll have predicted every byte
-that each of these runs needs.
+By the end you'll have trained a model four times, each time with one more method, and you'll have predicted, to the
+byte, how much its parameters, gradients, optimizer state and kept activations take in each run.
 """
 
 # %%
@@ -42,10 +42,11 @@ show_progress()
 r"""
 ## 1 · What doesn't fit
 
-Let's train Llama 3.1 8B on one H100, which has 80 GB of memory. We do it in the usual way: weights and gradients in
-bfloat16, master weights and AdamW's two averages in float32 (lecture 10), and one sequence of 8,192 tokens per step.
+Suppose you want to train Llama 3.1 8B on one H100, which has 80 GB of memory. You'd do it the usual way: weights and
+gradients in bfloat16, master weights and AdamW's two averages in float32 (lecture 10), and one sequence of 8,192 tokens
+per step.
 
-**Predict.** Llama 3.1 8B has 8.03 billion parameters. How many GB do weights, gradients, master weights and
+**Predict.** Llama 3.1 8B has 8.03 billion parameters. How many GB do the weights, gradients, master weights and
 averages take together?
 """
 
@@ -71,16 +72,16 @@ assert round(alone["activations"] / card, 1) == round(3 / 5, 1)
 # %% [markdown]
 r"""
 That's 128 GB. The optimizer state alone would fill four fifths of the card; the weights, gradients and master weights
-together take as much again. With the activations, another three fifths, the sum is more than twice the card's memory.
-Here's what people do about it, and what they pay:
+together would take as much again. The activations would take another three fifths of the card, for a total of more than
+twice its memory. Here's what people do about it, and what they pay:
 
 | method | reduces | costs |
 |---|---|---|
 | gradient accumulation (section 2) | activations | more and smaller passes |
-| checkpointing (3) | activations | computing them again |
+| checkpointing (3) | activations | computing them a second time |
 | offloading (4) | activations, state | traffic to a slower memory |
 | Adafactor, Lion (5) | optimizer state | a different update rule |
-| LoRA (6) | gradients, state, master weights | updates that can express less |
+| LoRA (6) | gradients, state, master weights | less expressive updates |
 | fusion (7) | temporaries, traffic | compilation time |
 
 We'll try them on a stack of residual blocks, each with two matrices and a GELU: the feed-forward half of a Transformer
@@ -161,19 +162,20 @@ enter("plain: activations", 4 * 9 * L * B * d, plain_kept)
 
 # %% [markdown]
 r"""
-*Try it yourself:* use `nn.functional.relu` instead of `gelu`. How many of the nine are left, and why?
+*Try it yourself:* use `nn.functional.relu` instead of `gelu`. How many of the $9d$ numbers are left, and why?
 
 ## 2 · Gradient accumulation
 
-The gradient of a mean over a batch is the mean of the gradients of its rows. So you don't have to process the whole
-batch at once. **Gradient accumulation** splits the batch into parts, called *microbatches*, and runs the forward and
-backward passes on one part after another. When a part's backward pass ends, its activations are freed, so you never
-hold the activations of two parts. Its gradients stay: `backward` *adds* to the gradients of the earlier parts (lecture
-06). After the last part you have the gradients of the whole batch, and only then does the optimizer take its step.
+If the loss is a mean over the rows of a batch, its gradient is the mean of the rows' gradients. So you don't need the
+whole batch at once. **Gradient accumulation** splits the batch into parts, called *microbatches*, and runs the forward
+and backward passes on one part after another. When a part's backward pass ends, its activations are freed, so you never
+hold the activations of two parts at the same time. Its gradients stay: `backward` *adds* them to those of the earlier
+parts (lecture 06). After the last part you have the gradients of the whole batch, and only then does the optimizer take
+its step.
 
-**Predict.** Add up the parameters, gradients, AdamW's state and activations of the model above. By what factor does
-this *sum* shrink if the batch is processed in eight parts instead of all at once? (On a CPU: $B = 512$, $d = 64$,
-$L = 8$. On a GPU: 1,024, 256, 8.)
+**Predict.** Add up the bytes of the parameters, gradients, AdamW's state and activations of the model above. By what
+factor does this *sum* shrink if you process the batch in eight parts instead of all at once? (On a CPU: $B = 512$,
+$d = 64$, $L = 8$. On a GPU: 1,024, 256, 8.)
 """
 
 # %%
@@ -192,7 +194,7 @@ assert 1 < shrunk < 8
 # %% [markdown]
 r"""
 The activations shrink to an eighth, but the sum shrinks much less: parameters, gradients and optimizer state take the
-same space, whatever the batch size.
+same space whatever the batch size.
 
 ### Exercise 11.1 · accumulate &nbsp; ★☆☆ &nbsp; 15 minutes
 
@@ -256,9 +258,10 @@ del whole_loss
 r"""
 The gradients are the same up to rounding, but not bit for bit, because the sums are computed in a different order.
 
-What does accumulation cost? A small part may not keep a GPU busy, and each weight is read once per part, so with too
-few rows a matrix product becomes memory-bound (lecture 05). And if the model contains a *batch norm*, a layer that
-normalizes with the mean and variance of its batch, the result changes, because the layer sees only one part at a time.
+What does accumulation cost? A small part may not keep a GPU busy, and the weights are read again for every part, so
+with too few rows a matrix product becomes memory-bound (lecture 05). And if the model contains a *batch norm*, a layer
+that normalizes with the mean and variance of its batch, the result changes, because the layer sees only one part at a
+time.
 
 *Try it yourself:* time `accumulate` for parts of $B$, $B/8$ and 1 rows. When does it get much slower?
 
@@ -266,43 +269,21 @@ normalizes with the mean and variance of its batch, the result changes, because 
 
 Our Llama's batch is a single sequence, which accumulation can't split. But most of its activations are kept for a long
 time: those of the first layer aren't used until the backward pass has gone through all the others. **Activation
-checkpointing** (Chen and others, 2016), also called *recomputation*, keeps only a block's *input* instead of its
+checkpointing** (Chen and others, 2016), also called *recomputation*, keeps a block's *input* but none of its
 intermediate results, and runs the block's forward pass again when the backward pass reaches that block. (These
-checkpoints have nothing to do with lecture 09's, which are files.)
+checkpoints have nothing to do with lecture 09's, which are files.) Lecture 06 measured the cost: 8 FLOPs per parameter
+and token instead of 6.
 
-**Predict.** By what factor does checkpointing every block increase the FLOPs of an ordinary training step? (Assume that
-the model's input needs a gradient too, as it would if the model were the middle part of a longer one.)
-"""
-
-# %%
-guess = None  # times
-
-# %%
-forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
-plain_flops = count_flops(lambda: forward_loss(data.requires_grad_(), goal).backward())
-assert plain_flops == 3 * forward_flops
-reconcile(
-    "the FLOPs with recomputation",
-    guess,
-    (plain_flops + forward_flops) / plain_flops,
-    "times those of an ordinary step",
-)
-
-# %% [markdown]
-r"""
-The forward pass counts 1, the backward pass 2, and the second forward pass 1 more: 4 instead of 3. (HFU includes these
-extra FLOPs, and MFU doesn't; see lecture 05.)
-
-How do you make autograd recompute? By writing a subclass of `torch.autograd.Function`, which lets you say what happens
-in the backward pass. It defines two static methods. `forward(ctx, …)` computes the result *without recording anything*
-and stores in `ctx` what the backward pass will need. `backward(ctx, gradient)` receives the gradient of the output and
-returns one for each argument of `forward`.
+How do you make autograd recompute? You write a subclass of `torch.autograd.Function`, which lets you define the
+backward pass yourself. It has two static methods. `forward(ctx, …)` computes the result, while autograd records
+*nothing*, and stores in `ctx` what the backward pass will need. `backward(ctx, gradient)` receives the gradient of the
+output and returns one gradient for each argument of `forward`.
 """
 
 
 # %%
 class Square(torch.autograd.Function):
-    """x², to show the form."""
+    """x², as an example."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -327,10 +308,10 @@ Write the two methods of `Checkpoint` so that `Checkpoint.apply(block, x)` retur
 parameters the same gradients as `block(x)` itself would, and keeps nothing but `x` between the two passes: no copy, no
 output, no graph. `block` is a module that takes one tensor and computes the same function each time (so it has no
 dropout, which would draw a different mask); `x` requires a gradient. In `forward`, run the block once and save what's
-needed. In `backward`, run it once more, this time *with* gradients, on a tensor that's detached from the graph that
-computed `x`; run the backward pass through this second run; and return a gradient for each argument of `forward`:
-`None` for the block, which isn't a tensor, and the gradient of `x` for `x`. Parameters get their gradients as in any
-backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
+needed. In `backward`, run it once more, this time with gradient recording *on*, on a tensor that's detached from the
+graph that computed `x`; run the backward pass through this second run; and return a gradient for each argument of
+`forward`: `None` for the block, which isn't a tensor, and the gradient of `x` for `x`. Parameters get their gradients
+as in any backward pass: they add to what's in `.grad`, and frozen or unused parameters get none.
 """
 
 
@@ -366,10 +347,11 @@ check("Checkpoint")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary><code>ctx.block = block</code> keeps something that isn't a tensor, and <code>ctx.save_for_backward(x)</code> keeps tensors; <code>(x,) = ctx.saved_tensors</code> gives them back.</details>
-<details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, unless you compute in a block <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
+<details><summary>Hint 2</summary>Inside <code>backward</code> nothing is recorded, except under <code>with torch.enable_grad():</code>. <code>x.detach()</code> shares the memory of <code>x</code> but lies outside the graph; make it a leaf that requires a gradient. Once you've run the backward pass from the output of the block's second run, where do you find the gradient of <code>x</code>? And which gradient does that pass start from?</details>
 
-**Why it matters.** With `use_reentrant=True`, PyTorch's own `torch.utils.checkpoint.checkpoint` uses a
-`torch.autograd.Function` like this one. Let's compare yours with an ordinary step: gradients, FLOPs and bytes.
+**Why it matters.** You can now choose what autograd keeps. PyTorch's own `torch.utils.checkpoint.checkpoint`, with
+`use_reentrant=True`, uses a `torch.autograd.Function` like yours. Let's check the gradients and the FLOPs of a step
+that uses yours.
 """
 
 
@@ -382,23 +364,37 @@ def checkpointed_loss(x: Tensor, y: Tensor) -> Tensor:
     return squared_error(out, y)
 
 
+forward_flops = 2 * B * numbers  # lecture 05: 2 for each row and each weight
+data.requires_grad_()  # as if the stack were the middle part of a deeper model
 model.zero_grad()
 checkpointed_flops = count_flops(lambda: checkpointed_loss(data, goal).backward())
 for p, gradient in zip(model.parameters(), whole, strict=True):
     assert same(p.grad, gradient)
-assert checkpointed_flops == 4 * forward_flops  # 4/3 of a plain step
+assert checkpointed_flops == 4 * forward_flops  # an ordinary step: 3 (lecture 06)
 
+# %% [markdown]
+r"""
+The gradients are the same, at a third more FLOPs.
+
+**Predict.** By what factor does checkpointing every block reduce the activations that the stack keeps?
+"""
+
+# %%
+guess = None  # times
+
+# %% tags=["item-99"]
 kept = saved_bytes(checkpointed_loss, data, goal, exclude=model)
 enter("checkpointing: activations", 4 * L * B * d, kept)
+reconcile("activations without checkpointing", guess, plain_kept / kept, "times those with it")
 assert plain_kept == 9 * kept
 
 # %% [markdown]
 r"""
-Your version keeps a ninth of the bytes for a third more FLOPs: of a block's $9d$ numbers per row, only the input is
-left. (As before, the first input doesn't count, but the errors do.) While the backward pass works on a block, that
-block's other $8d$ numbers take space too, but never those of two blocks at the same time.
+Of a block's $9d$ numbers per row, only the input is left. (As before, the first input doesn't count, but the errors
+do.) While the backward pass works on a block, that block's other $8d$ numbers take space too, but those of two blocks
+never exist at the same time.
 
-PyTorch's own `checkpoint` keeps the same number of bytes, and does something that yours doesn't.
+PyTorch's own `checkpoint` keeps the same number of bytes, but it also does something that yours doesn't.
 
 > **Trap: random numbers.** If the block contains dropout, the second forward pass draws a *different* mask. The
 > gradient then belongs to a function that was never computed, and nothing raises an error. PyTorch's version saves the
@@ -442,32 +438,32 @@ assert saved_bytes(their_loss, data, goal, exclude=model) == kept
 r"""
 ### How many checkpoints?
 
-A checkpoint may contain several blocks. With $k$ blocks in each, you keep only $L / k$ inputs, but the backward pass
-recomputes $k$ blocks at a time, and their intermediate results all exist at once. In units of $B \cdot d$ numbers, the
-most that you keep at any time is
+You can also wrap several blocks, called a *segment*, in a single checkpoint. With $k$ blocks in each segment, you keep
+only $L / k$ inputs, but the backward pass recomputes $k$ blocks at a time, and their intermediate results all exist at
+once. In units of $B \cdot d$ numbers, the most that you hold at any time is
 
 $$\text{peak}(k) = \frac{L}{k} + 9 k .$$
 
-(Both terms contain the input of the checkpoint that's being recomputed. That's one unit too many for every $k$, so it
-doesn't affect which $k$ is best.)
+(Both terms contain the input of the segment that's being recomputed. That's one unit too many for every $k$, so the
+best $k$ stays the same.)
 
 **Predict.** Which $k$ is best for a stack of 36 blocks?
 """
 
 # %%
-guess = None  # blocks in each checkpoint
+guess = None  # blocks in each segment
 
 
 # %% tags=["item-100"]
 def worst(layers: int, k: int) -> float:
-    """The peak, in units of B · d numbers, with a checkpoint around every k blocks."""
+    """The peak, in units of B · d numbers, with k blocks in each segment."""
     return layers / k + 9 * k
 
 
 best = min(range(1, 37), key=lambda k: worst(36, k))
 reconcile("the best k", guess, best, "blocks")
 print(
-    f"of 36 blocks, {best} in each checkpoint: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
+    f"of 36 blocks, {best} in each segment: {worst(36, best):g} units; 1 in each: {worst(36, 1):g}"
 )
 assert best == 2 and worst(36, 2) == 36 and worst(36, 1) == 45
 assert math.sqrt(36 / 9) == best  # where both terms are equal
@@ -478,15 +474,15 @@ assert all(at_best[n] == 6 * math.sqrt(n) for n in sizes)
 
 # %% [markdown]
 r"""
-The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$. Then both are proportional to $\sqrt L$: a
-model four times as deep keeps twice as much. In a Transformer, the natural choice is one checkpoint for each layer. How
+The sum is smallest when both terms are equal, at $k = \sqrt{L/9}$. Then both are proportional to $\sqrt L$: a model
+four times as deep holds only twice as much. In a Transformer, the natural choice is to make each layer a segment. How
 much, then, does a single layer keep?
 
 ### What a Transformer layer keeps
 
-Korthikanti and others (2022, arXiv:2205.05198) count the bytes for $b$ sequences of $s$ tokens, in 16 bits and with
-dropout, in a layer of width $h$ with $a$ heads. We count in units of $sbh$ bytes. So a vector of width $h$ for each
-token is 2 units, and a dropout mask for it, with one byte per element, is 1 unit.
+Korthikanti and others (2022, arXiv:2205.05198) count the bytes that a layer keeps in 16 bits and with dropout. In their
+notation, the layer has width $h$ and $a$ heads, and the batch has $b$ sequences of $s$ tokens. In units of $sbh$ bytes,
+a vector of width $h$ for each token counts as 2, and a dropout mask for it, with one byte per element, as 1.
 
 | part of the layer | kept, in units of $sbh$ bytes | sum |
 |---|---|---|
@@ -554,7 +550,7 @@ Activations go out during the forward pass and come back during the backward pas
 
 What does that cost? If the computation waits for every copy, the times add up. If the link works *while* the device
 computes, each pass takes as long as the slower of the two, and the faster one is hidden. The backward pass does twice
-the computation but moves the same number of bytes, so offloading may be hidden in one pass and not in the other.
+the computation but moves the same number of bytes, so the transfer may be hidden in one pass and not in the other.
 
 ### Exercise 11.3 · offload_seconds &nbsp; ★☆☆ &nbsp; 8 minutes
 
@@ -657,10 +653,10 @@ r"""
 No activations are left on the device, the gradients are the same, and everything that autograd saved was moved out once
 and back once.
 
-How long does a step take now? In this cell each copy ends before the next operation begins, so there's no overlap. Your
+How long does a step take now? Our hooks finish each copy before the next operation begins, so there's no overlap. Your
 function can predict the time from two separate measurements: an ordinary step gives the rate of computation, and one
-tensor's round trip gives the bandwidth of the link. (On an idle machine the measured time is slightly longer, because
-each copy has some overhead. On a busy one, either measurement may be off by a factor of two.)
+tensor's round trip gives the bandwidth of the link. (On an idle machine the measured time should be slightly longer
+than predicted, because each copy has some overhead. On a busy one, either measurement may be off by a factor of two.)
 """
 
 # %% tags=["timed"]
@@ -689,10 +685,10 @@ master weights and both averages in the CPU's memory and lets the CPU take the o
 cross the link, 2 bytes per parameter in each direction. The gradients are copied to the CPU while the backward pass
 computes them; let's assume that the new weights are copied to the GPU during the next forward pass. (The CPU's step
 takes additional time, unless it's hidden too.) PCIe, the link between the CPU and an H100, moves 64 GB/s in each
-direction according to the data sheet.
+direction, according to the data sheet.
 
-**Predict.** The forward pass does 2 FLOPs per parameter and token, at some 400 TFLOP/s (an MFU of 0.4). How many tokens
-must a step have for the forward pass to hide the copy of the new weights completely?
+**Predict.** The forward pass does 2 FLOPs per parameter and token, at about 400 TFLOP/s (an MFU of 0.4). How many
+tokens does a step need for the forward pass to hide the copy of the new weights completely?
 """
 
 # %%
@@ -724,18 +720,17 @@ assert round((alone["master copy"] + alone["optimizer state"]) / 1e9) == 96
 # %% [markdown]
 r"""
 For $N$ parameters, the forward pass does $2N$ FLOPs per token, and the copy moves $2N$ bytes. $N$ cancels: for *any*
-model, you need at least rate / link tokens. For Llama 3.1 8B with 8,192 tokens, the two copies take half a second and
-the computation a second, and the copies are hidden completely. With a quarter of these tokens, the copies still take
-half a second but the computation only a quarter of one, so the step takes twice as long as without offloading, even
-with overlap. In return, the GPU needs 96 GB less memory.
+model, the number of tokens must be at least the rate in FLOP/s divided by the bandwidth in B/s. For Llama 3.1 8B with
+8,192 tokens, the two copies take half a second and the computation a full second, so the copies are hidden completely.
+With a quarter as many tokens, the copies still take half a second but the computation only a quarter of a second, so
+the step takes twice as long as without offloading, even with overlap. In return, the GPU needs 96 GB less memory.
 
-*Try it yourself:* combine the two methods. Wrap `checkpointed_loss` in the two hooks, so that the one input that each
-checkpoint still keeps is offloaded. What is moved now?
+*Try it yourself:* run `checkpointed_loss` under the two hooks, so that the one input that each checkpoint keeps is
+offloaded, too. How many bytes are moved now?
 
 ## 5 · Optimizers with less state
 
-Offloading moves the optimizer state elsewhere. Two other optimizers, which an optional part of lecture 08 introduces,
-have less of it than AdamW.
+Two optimizers from an optional part of lecture 08 need less state than AdamW does.
 
 - *Lion* (arXiv:2302.06675) keeps one average of the gradients, mixes it with the current gradient, and steps by the
   sign of the mixture.
@@ -743,8 +738,8 @@ have less of it than AdamW.
   squared gradients. So for a matrix, the size of its state is the sum of the two dimensions instead of their product.
   For a vector it keeps a running average of each square, as AdamW does.
 
-The next function computes the size of the state for parameters of the given shapes. It includes the 4 bytes with which
-PyTorch's AdamW and Adafactor count the steps of each tensor. (Our own `Lion` will need no counter.)
+The next function computes the size of the state from the parameters' shapes, with the 4-byte step counter that
+PyTorch's AdamW and Adafactor keep for each tensor. (Our own `Lion` won't need one.)
 """
 
 
@@ -762,9 +757,11 @@ def optimizer_bytes(shapes: list[tuple[int, ...]], optimizer: str) -> int:
     return total
 
 
+assert optimizer_bytes([(8, 8)], "AdamW") == 2 * 4 * 64 + 4  # two averages, and the counter
+
 # %% [markdown]
 r"""
-Is the function exact, and does our stack still learn? (We add a layer norm in front, so that some of the parameters
+Is the function exact, and does our stack learn with each optimizer? (A layer norm in front adds some parameters that
 are vectors.)
 """
 
@@ -821,8 +818,8 @@ assert share < 0.05
 
 # %% [markdown]
 r"""
-How large would the state be for Llama 3.1 8B? Each layer has seven matrices and two norms. Before and after the layers
-come two tables for the vocabulary and a last norm.
+How large would the state be for Llama 3.1 8B? Each layer has seven matrices and two norms. An embedding table comes
+before the layers, and a last norm and the output layer come after them.
 """
 
 # %% tags=["folded"]
@@ -837,24 +834,25 @@ assert [round(optimizer_bytes(shapes, name) / 1e6) for name in losses] == [64_24
 
 # %% [markdown]
 r"""
-Llama's state shrinks from 64 GB to 32 with Lion, and to 13 MB with Adafactor. The cost is a different update rule,
+Llama's state shrinks from 64 GB to 32 GB with Lion, and to 13 MB with Adafactor. The cost is a different update rule,
 whose learning rate you have to tune again: above, Adafactor's is 30 times AdamW's.
 
 *Try it yourself:* give Adafactor AdamW's learning rate, `1e-3`. How far does the loss fall?
 
 ## 6 · LoRA: train something smaller
 
-Suppose that you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, freezes the model's matrices
-and learns, for each of them, an update that is the product of two thin ones (Hu and others, 2021, arXiv:2106.09685):
+Suppose you only want to *adapt* a trained model. **LoRA**, or low-rank adaptation, freezes the model's matrices and
+learns, for each of them, an update that is the product of two thin matrices (Hu and others, 2021, arXiv:2106.09685):
 
 $$y = W x + \frac{\alpha}{r}\, U D x \qquad D \in \mathbb{R}^{r \times \text{in}},\; U \in \mathbb{R}^{\text{out} \times r}$$
 
-$W$ is frozen, so it has no gradient, no state and no master weights. Only $D$ and $U$ are trained, and they're thin
-because the **rank** $r$, the dimension that they share, is small. $U$ starts at zero, so that training starts from the
-given model. ($D$ must not start at zero as well, or the gradients of both would stay zero.) The constant $\alpha$ is
-yours to choose; dividing it by $r$ is meant to let you change the rank without having to retune the learning rate much.
-(Kalajdzievski, 2023, arXiv:2312.03732, finds that $\alpha / \sqrt{r}$ does this better.) After training you can add the
-product to $W$; such a *merged* layer takes no extra time to run.
+$W$ is frozen, so it has no gradient, no optimizer state and no master weights. Only $D$ and $U$ (called $A$ and $B$ in
+the paper) are trained, and they're thin because the **rank** $r$, the dimension that they share, is small. $U$ starts
+at zero, so that training starts from the given model. ($D$ must not start at zero as well, or the gradients of both
+would stay zero.) The constant $\alpha$ is yours to choose; dividing it by $r$ is meant to let you change the rank
+without having to retune the learning rate much. (Kalajdzievski, 2023, arXiv:2312.03732, finds that dividing by
+$\sqrt{r}$ works better.) After training you can add $\frac{\alpha}{r}\, U D$ to $W$; such a *merged* layer takes no
+extra time to run.
 
 ### Exercise 11.4 · LoRALinear &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -906,11 +904,10 @@ r"""
 <details><summary>Hint 1</summary>A linear layer keeps its weight as <code>[out, in]</code> and computes <code>x @ weight.T</code>. Use <code>down</code> and <code>up</code> in the same way, one after the other.</details>
 <details><summary>Hint 2</summary><code>base.weight.new_zeros(…)</code> makes zeros of the same dtype on the same device; <code>torch.randn(…, dtype=…, device=…)</code> makes the random ones.</details>
 
-**Why it matters.** LoRA makes it possible to fine-tune a large model on a single card. But it doesn't reduce every kind
-of memory.
+**Why it matters.** With LoRA, you can fine-tune a model on a card that's too small to train all of its weights.
 
-**Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor does this change the bytes of the
-*activations*? (A factor below 1 means fewer.)
+**Predict.** All matrices of the stack become LoRA layers of rank 4. By what factor do the bytes of the *activations*
+change? (A factor below 1 means fewer.)
 """
 
 # %%
@@ -944,7 +941,7 @@ assert lora_kept == 4 * (9 * d + 2 * rank) * L * B > plain_kept
 r"""
 The activations actually grow a little: $9d + 2r$ numbers for each row and block, instead of $9d$. The frozen matrix no
 longer needs its input, but LoRA's `down` does, and for each matrix the $r$ numbers between `down` and `up` are kept as
-well. LoRA saves memory *per parameter* and checkpointing saves it *per token*, so they complement each other.
+well. LoRA saves memory *per parameter* and checkpointing *per token*, so they complement each other.
 
 Here's Llama 3.1 8B, with rank 16 on all seven matrices of each layer:
 """
@@ -966,8 +963,8 @@ assert card < everything < 2 * card and with_lora < 24e9
 r"""
 Not counting the activations, that takes us from two 80 GB cards to one 24 GB card.
 
-*Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). What's the
-sum then?
+*Try it yourself:* store the frozen weights in 4 bits, half a byte each (QLoRA; Dettmers and others, 2023). How many GB
+does the training need then, without the activations?
 """
 
 # %% [markdown]
@@ -977,7 +974,8 @@ r"""
 The last method saves memory *traffic*. An elementwise operation reads each number, computes almost nothing, and writes
 the result (lecture 05). In a chain of such operations every one of them does this, and every result but the last is a
 temporary tensor. **Fusion** combines a chain of operations into one kernel that reads the input once, does all the
-computation, and writes once. `torch.compile` does this. Our example is the usual approximation of GELU, written out:
+computation, and writes the result once. `torch.compile` does this. Our example is the usual approximation of GELU,
+written out:
 
 $$\tfrac12\, x \left( 1 + \tanh\!\big( 0.798\, (x + 0.0447\, x^3) \big) \right)$$
 """
@@ -991,8 +989,8 @@ def gelu_by_hand(x: Tensor) -> Tensor:
 
 # %% [markdown]
 r"""
-**Predict.** PyTorch runs these operations one at a time. What's the ratio of the bytes that it moves to those that a
-single fused kernel would move?
+**Predict.** PyTorch runs these operations one at a time. How many times as many bytes does it move as a single fused
+kernel would?
 """
 
 # %%
@@ -1031,8 +1029,8 @@ r"""
 <details><summary>Hint 1</summary>Eager: how many tensors does an operation with two operands move between memory and the kernel? It's not two.</details>
 <details><summary>Hint 2</summary>Fused: which names does the kernel have to read because no operation makes them? A set contains each of them once. And what is written?</details>
 
-**Why it matters.** Memory-bound operations, as elementwise ones usually are, take as long as moving their bytes does.
-So the ratio of the two numbers is the largest speedup that fusion can give.
+**Why it matters.** Elementwise operations are usually memory-bound, so nearly all their time goes into moving bytes.
+The ratio of the two numbers is therefore the largest speedup that fusion can give.
 
 To measure the traffic, we insert an object between PyTorch and its kernels. It counts the operations, and the bytes
 that they read and write. GELU takes eight operations, with temporaries that we call `a` to `g`.
@@ -1086,8 +1084,8 @@ assert eager.bytes == 9 * traffic["fused"]
 # %% [markdown]
 r"""
 Now let PyTorch compile the function. How many kernels does it generate, and how many tensors does each of them read and
-write? (On a CPU this needs a C++ compiler. If there's none, the cell says so. The first compilation may take ten
-seconds or more.)
+write? (On a CPU this needs a C++ compiler; without one, the cell says so. The first compilation may take ten seconds or
+more.)
 """
 
 # %% tags=["folded"]
@@ -1154,13 +1152,13 @@ compute-bound and already a single kernel.
 r"""
 ## 8 · The same training in a fraction of the memory
 
-We train the stack four times, adding one method each time: first with none, then in eight parts with your `accumulate`,
-then also with every block in your `Checkpoint`, and finally with Adafactor instead of AdamW. The first three compute
-the same gradients up to rounding, so their losses have to agree. The fourth uses a different update rule.
+We train the stack four times, each time with one more method: first with none, then in eight parts with your
+`accumulate`, then also with every block in your `Checkpoint`, and finally with Adafactor instead of AdamW. The first
+three compute the same gradients up to rounding, so their losses have to agree. The fourth uses a different update rule.
 
-**Predict.** Add up parameters, gradients, optimizer state and activations. By what factor is this sum larger in the
-first run than in the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has $8 d^2$
-parameters, and a checkpointed block keeps only its input.)
+**Predict.** Add up the bytes of parameters, gradients, optimizer state and kept activations. By what factor is this sum
+larger in the first run than in the last? ($B = 512$, $d = 64$, $L = 8$ on a CPU; 1,024, 256, 8 on a GPU. Each block has
+$8 d^2$ parameters, and a checkpointed block keeps only its input; leave out what's recomputed.)
 """
 
 # %%
@@ -1242,9 +1240,7 @@ fewer = sum(bars["plain"].values()) / sum(bars["+ Adafactor"].values())
 reconcile("the first training", guess, fewer, "times the bytes of the last")
 
 # %% tags=["folded"]
-finding = (
-    f"Three methods together reduce the bytes of a training run by a factor of {fewer:.1f}"
-)
+finding = f"Three methods together reduce the bytes that a training run keeps by a factor of {fewer:.1f}"
 plots.show(
     plots.memory_stacks(bars, title=finding),
     alt=f"{finding}. Bars of parameters, gradients, optimizer state and activations: in parts the activations "
@@ -1256,10 +1252,10 @@ assert exact == len(ledger)
 
 # %% [markdown]
 r"""
-What did it cost? More and smaller passes, a third more FLOPs for the checkpoints, and an update rule with a different
-learning rate. None of the three methods reduces the parameters or their gradients. To reduce the gradients, you'd use
-LoRA. To reduce the parameters, you'd keep them in 16 bits, without master weights in float32, and round the updates
-stochastically (lecture 02), so that they aren't lost.
+What did it cost? More and smaller passes, a third more FLOPs for recomputation, and a different update rule with its
+own learning rate. None of the three methods reduces the parameters or their gradients. To reduce the gradients, you'd
+use LoRA. To reduce the parameters, you'd keep them in 16 bits, without master weights in float32, and round
+stochastically (lecture 02), so that small updates aren't lost.
 
 Back to our first question: can one H100 train Llama 3.1 8B with a sequence of 8,192 tokens?
 """
@@ -1298,9 +1294,9 @@ assert (
 # %% [markdown]
 r"""
 Checkpointing alone isn't enough, because AdamW's state and the master weights remain. If you give up AdamW for
-Adafactor, it barely fits: 8 GB are left for everything that these bars leave out, such as temporaries and what CUDA
-itself needs. If you give up training every weight, most of the card is free. If you want to give up neither, you need
-offloading or a second card.
+Adafactor, it barely fits: that leaves 8 GB for everything that these bars don't include, such as temporaries and what
+CUDA itself needs. If you train only LoRA's matrices, most of the card is free. If you want to keep AdamW *and* train
+every weight, you need offloading or a second card.
 
 ## Takeaways
 
@@ -1318,5 +1314,5 @@ most methods reduce only one of the two. Don't keep what's cheap to recompute. A
 most of its time moving numbers between memory and the processor.
 
 Next: [12 · Scale](../12_scale/12_scale.ipynb). Several devices share one model. What does each of them hold, and what
-do they have to send?
+do they have to send each other?
 """

@@ -9,7 +9,7 @@ r"""
 Every lecture in this course has been about numbers that you can know in advance. Now you'll plan a training run from
 beginning to end: how many parameters, how many FLOPs, how many bytes of each kind, how many seconds on *your* machine,
 and how good the model has to become. Then you'll write the model, train it on real text, and compare the result with
-the plan. On an idle machine the plan will be right to the last parameter and FLOP, within two percent for memory, and
+the plan. It will be right to the last parameter and FLOP, within two percent for memory, and, on an idle machine,
 within twenty percent for time. And your model will write some Python, using your own KV cache from lecture 13.
 
 The training itself takes a few minutes on a CPU with two cores.
@@ -143,10 +143,11 @@ r"""
 
 A loss means little without something to compare it with. A model that knows nothing assigns each of the 256 bytes a
 probability of 1/256, and has a loss of $\ln 256 = 5.55$ nats per byte. (*Nats* go with natural logarithms, as bits do
-with base-2 logarithms.) A table of counts does better. It may count how often each byte occurs or, looking back, how
-often each byte follows each byte, or each *pair* of bytes. A table needs no training, and a model that looks back no
-further can hardly beat it. Our baseline is the table that looks back `preset.look_back` bytes: none, or two. Your
-model's validation loss has to be lower than the baseline's.
+with base-2 logarithms. Divide by $\ln 2$ to get lecture 09's bits per byte.) A table of counts, known as an *n-gram
+model*, does better. It holds how often each byte occurs or, looking back, how often each byte follows every possible
+byte or *pair* of bytes. A table needs no training, and a model that looks back no further can hardly beat it. Our
+baseline is the table that looks back `preset.look_back` bytes: none or two, depending on the preset. Your model has to
+beat it on the validation set.
 
 **Predict.** What's the validation loss of the table that looks back two bytes, in nats per byte?
 """
@@ -182,18 +183,18 @@ assert math.log(256) > table_losses[0] > table_losses[1] > table_losses[2] > 1
 
 # %% [markdown]
 r"""
-(The code adds 0.1 to every count, for sequences that were never seen: without it, a single surprise would make the loss
-infinite.)
+(The code adds 0.1 to every count. Otherwise, a single sequence that was never seen would make the loss infinite.)
 
-*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. How many bytes is that?
+*Try it yourself, on paper:* a table that looks back three bytes would have $256^4$ numbers. At 4 bytes each, how many
+bytes is that?
 
 ## 2 · The plan
 
 ### Parameters and FLOPs
 
-The model is the Transformer of lecture 08 with one change: the token embedding is also the output layer. Such *tied*
-weights count only once as parameters, but they do cost FLOPs at the output. For a vocabulary of $V$ tokens, context
-length $T$, width $d$ and $L$ layers:
+The architecture is lecture 08's Transformer with two changes: attention is a single fused operation, and the token
+embedding is also the output layer. Such *tied* weights count only once as parameters, but they do cost FLOPs at the
+output. For a vocabulary of $V$ tokens, context length $T$, width $d$ and $L$ layers:
 
 | part | shapes | remarks |
 |---|---|---|
@@ -208,13 +209,13 @@ length $T$, width $d$ and $L$ layers:
 None of the linear layers has a bias. For the FLOPs, lecture 06 has everything you need: each weight in a matrix product
 costs 2 FLOPs per token in the forward pass and 4 in the backward pass. In addition, attention multiplies queries by
 keys and attention weights by values: $2 \cdot 2 \cdot d \cdot T$ FLOPs per token in each layer in the forward pass, and
-twice as many in the backward pass. (By convention the half that the mask hides is counted too, and what a fused
-backward pass recomputes isn't.) Norms, GELU and softmax aren't matrix products, so they aren't counted.
+twice as many in the backward pass. (By convention, the half that the mask hides counts too, and what a fused backward
+pass recomputes doesn't.) Norms, GELU and softmax aren't matrix products, so they aren't counted.
 
 ### Exercise 14.1 · Parameters, and FLOPs per token &nbsp; ★★☆ &nbsp; 15 minutes
 
 Write `plan_work(layers, width, context, vocabulary)`. It returns a dict with the number of `"parameters"` and the
-`"FLOPs per token"` of the forward and backward pass together. Both are integers, and exact.
+`"FLOPs per token"` of the forward and backward pass together. Both must be exact integers.
 """
 
 
@@ -238,10 +239,10 @@ check("plan_work")
 # %% [markdown]
 r"""
 <details><summary>Hint 1</summary>Add up one layer first: four matrices, and two norms of two vectors each. Then multiply by the number of layers, and add the rows that occur once.</details>
-<details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it takes part in a matrix product; the first row does, at the output. The text above has attention's FLOPs for one layer, forward.</details>
+<details><summary>Hint 2</summary>For the FLOPs go through the table again, and ask of each row whether it takes part in a matrix product; the first row does, at the output. The text above gives attention's FLOPs for one layer in the forward pass.</details>
 
 **Why it matters.** The rest of the plan builds on these two numbers: three of the four kinds of bytes follow from the
-first, and a lower bound on the seconds from the second.
+number of parameters, and a lower bound on the time follows from the FLOPs.
 """
 
 # %%
@@ -280,14 +281,14 @@ $N = B \cdot T$ tokens (not the $N$ of $6N$) and $h$ heads, autograd keeps:
 | their outputs, as inputs of `qkv` and of `up` | $2Nd$ | 16 bits |
 | queries, keys and values | $3Nd$ | 16 bits |
 | the result of attention, which is the input of `out` | $Nd$ | 16 bits |
-| from attention, one number for each query and head | $Nh$ | `float32` |
+| from attention, the log-sum-exp of the scores for each query and head | $Nh$ | `float32` |
 | before and after GELU | $8Nd$ | 16 bits |
 
 | once | numbers | format under autocast |
 |---|---|---|
 | the last LayerNorm: its input and its statistics | $Nd + 2N$ | `float32` |
 | its output, as the input of the output layer | $Nd$ | 16 bits |
-| the loss: all log-probabilities, and one more number | $NV + 1$ | `float32` |
+| the loss: all log-probabilities, and the number of tokens, by which the mean divides | $NV + 1$ | `float32` |
 | a copy of each matrix in a product, including the token embedding | $12Ld^2 + Vd$ | 16 bits |
 
 The last row exists only under autocast: in `float32` the weights themselves are used, and there's no copy. The other
@@ -338,10 +339,10 @@ r"""
 <details><summary>Hint 1</summary>In each table add up the numbers of the <code>float32</code> rows and those of the 16-bit rows; then multiply each of these sums by the bytes per number.</details>
 <details><summary>Hint 2</summary>Only two things depend on <code>mixed</code>: how many bytes a number in the 16-bit rows takes, and whether there are copies. Apart from the copies, the 16-bit rows have 14 d numbers per token in each layer, and d more per token in the second table.</details>
 
-**Why it matters.** This decides which batch size fits, and what to change if none does.
+**Why it matters.** These numbers tell you which batch size fits, and what to change if none does.
 
-**Predict.** Just by looking at the tables: for your preset, what's the ratio of the *activations'* bytes in `float32`
-to those under autocast?
+**Predict.** Estimate from the tables: for your preset, how many times as many bytes do the *activations* take in
+`float32` as under autocast?
 """
 
 # %%
@@ -408,7 +409,8 @@ between the matrix products takes time without counting as FLOPs. No formula giv
 run reaches. In section 4 you'll measure it with a short trial run, the rehearsal; for now, guess. (The fraction isn't
 the MFU, which is relative to the data sheet's peak.)
 
-**Predict.** What fraction of the ceiling will the training reach?
+**Predict.** What fraction of the ceiling will the training reach? (The ceiling is that of the format in which we'll
+train, whichever is faster.)
 """
 
 # %%
@@ -439,7 +441,7 @@ From ids to logits, the model is a simple sequence of steps, and you'll write mo
 | logits: dot products with the embeddings of all $V$ tokens | `[b, t, V]` |
 
 A token's vector, on its way from the embedding to the last norm, is the *residual stream*: each part adds its output to
-the vector, and nothing replaces it. So gradients have a direct path back through any number of layers (lecture 07).
+the vector, and none replaces it. So gradients have a direct path back through any number of layers (lecture 07).
 
 ### Exercise 14.3 · Attention &nbsp; ★★☆ &nbsp; 15 minutes
 
@@ -522,13 +524,13 @@ and `places` (the positional embedding), both `nn.Embedding`; the `blocks` that 
 list, a generator), in that order; and a final `norm`, an `nn.LayerNorm`. Nothing else is trained. PyTorch has to
 register the blocks, so that their parameters are called `blocks.0.…`, `blocks.1.…`, and so on. The input is ids
 `[b, t]` with any $t$ from 1 up to `context`. Each token's vector, plus that of its position, goes through the blocks
-and the norm. The result for each token consists of the dot products of its vector with those of *all* tokens in the
-table: one logit for each. Gradients reach every parameter, and they reach the token table through both of its uses.
+and the norm. A position's logits are the dot products of the resulting vector with the vectors of *all* tokens in the
+table. Gradients reach every parameter, and they reach the token table through both of its uses.
 
 The constructor draws every matrix in the model, including the tables and whatever the blocks contain, from a normal
 distribution with mean 0 and a standard deviation of 0.02; vectors, such as those of the norms, stay as they are. (With
-`nn.Embedding`'s own standard deviation, 1, the first logits would be about as large as $\sqrt d$; they should be about
-0, the same for all bytes.)
+`nn.Embedding`'s own standard deviation, 1, the first logits would be about as large as $\sqrt d$; they should be near
+0, so that all bytes are about equally likely.)
 """
 
 
@@ -562,8 +564,8 @@ check("Transformer")
 
 # %% [markdown]
 r"""
-<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and <code>F.linear</code> does the same with any tensor of that shape: what's the shape of the table? The positions of a sequence are the first rows of their table; they're added to each sequence of the batch.</details>
-<details><summary>Hint 2</summary>Which containers of <code>torch.nn</code> tell PyTorch about the modules in them? Once the blocks are in one, <code>self.parameters()</code> has theirs too. A matrix has two dimensions, a vector one.</details>
+<details><summary>Hint 1</summary>A linear layer multiplies by a weight of shape <code>[outputs, inputs]</code>, and <code>F.linear</code> does the same with any tensor of that shape: what's the shape of the table? The vectors of a sequence's positions are the first rows of the table <code>places</code>; they're added to each sequence of the batch.</details>
+<details><summary>Hint 2</summary>Which containers of <code>torch.nn</code> tell PyTorch about the modules in them? Once the blocks are in one, <code>self.parameters()</code> includes theirs. A matrix has two dimensions, a vector one.</details>
 
 **Why it matters.** That's the whole architecture, in some thirty lines. Llama has a different norm, positional
 encoding, nonlinearity and output layer, and fewer heads for keys and values, but the same structure.
@@ -628,10 +630,10 @@ assert counted == work  # to the last one
 r"""
 **The first loss.** All logits are near 0, so the model gives each byte about the same probability, and the loss should
 be near $\ln 256$. (A logit is the dot product of $d$ normalized numbers with weights whose standard deviation is 0.02.
-So the variance of the logits is $0.02^2 d$, and it raises the loss above $\ln 256$ by about half of this variance.)
+So the variance of the logits is $0.02^2 d$, and the loss exceeds $\ln 256$ by about half of that.)
 
 **The causal mask.** If you change a token, the logits at all earlier positions must stay the same. (In `float64`,
-rounding stays far below $10^{-9}$; we count anything above that as a change.)
+rounding errors stay far below $10^{-9}$; we count anything above that as a change.)
 """
 
 # %% tags=["folded"]
@@ -673,16 +675,10 @@ print(f"changing token {place} changes the logits from {place} on, and none befo
 r"""
 **Bytes.** We run one step and measure the memory after each part of it, as in lecture 08. The optimizer is PyTorch's
 AdamW in its fused version, which makes no temporaries. Weight decay applies to matrices but not to vectors.
-
-**Predict.** To compare the logits with the right answers, the loss also keeps the targets, which our tables leave out.
-They have the same dtype as the ids. How many bytes per token do they add?
 """
 
-# %%
-guess = None  # B per token
 
-
-# %% tags=["item-82", "item-84", "item-87"]
+# %% tags=["folded", "item-82", "item-84", "item-87"]
 def make_optimizer(model: nn.Module) -> torch.optim.Optimizer:
     """AdamW with the usual settings for language models."""
     groups = [
@@ -728,16 +724,14 @@ for precision, kinds in step_bytes.items():
         if device.type != "mps":  # where attention is another operation, which keeps more
             assert abs(share) < 0.02
 more = measured_bytes[True]["activations"] - in_mixed["activations"]
-reconcile("activations beyond the plan", guess, more / tokens_per_step, "B per token")
-
 if device.type == "cpu":
-    assert more == 8 * tokens_per_step
+    assert more == 8 * tokens_per_step  # the targets
 
 # %% [markdown]
 r"""
 The plan is almost exact; it leaves out two things. AdamW has step counters, 4 bytes for each tensor. And the loss keeps
-the targets, as `int64`: a batch is cut from longer rows, so flattening the targets copies them. Together, the two are
-far below our two percent, so we leave the plan as it is.
+a copy of the targets, 8 bytes per token: they're a slice of longer rows, so they aren't contiguous, and flattening
+copies them (lecture 03). Together, the two are far below our two percent, so we leave the plan as it is.
 
 *Try it yourself:* what does the plan say for a batch eight times as large? Does that fit on your device?
 
@@ -786,10 +780,10 @@ def train_model(
 r"""
 ### The rehearsal
 
-Only the seconds are still missing from the plan. So we rehearse: we train models with fewer layers for a few steps,
-and extrapolate. A model of *one* layer takes $t(1)$ seconds per step, for that layer and everything else (embedding,
-output layer, loss, batch). A model of $m$ layers, a little more than half of the real model's $L$, takes as much longer
-as $m - 1$ layers do. So with $L$ layers, a step should take
+Only the seconds are still missing from the plan. So we rehearse: we train models with fewer layers for a few steps, and
+extrapolate. A model of *one* layer takes $t(1)$ seconds per step, for that layer and everything else (embedding, output
+layer, loss, batch). A model of $m$ layers, a little more than half of the real model's $L$, takes longer, and the
+difference is the time of $m - 1$ layers. So with $L$ layers, a step should take
 
 $$t(L) = t(1) + (L - 1) \cdot \frac{t(m) - t(1)}{m - 1} .$$
 
@@ -797,15 +791,15 @@ Why not use two layers? Because every error in $t(m) - t(1)$ is multiplied by $(
 that's $L - 1$; here it's less than two. And we need the *mean* time of a step, not the median, because a run pays for
 its slow steps too.
 
-Mixed precision may gain less in this model than in one large product. So we rehearse in both formats and choose the
+Mixed precision may speed up this model less than one large product. So we rehearse in both formats and choose the
 faster one. That's four rehearsals; each takes a fiftieth of the run's steps or a second, whichever is longer.
 
 Five times during the run we also compute the validation loss, on 16 batches each time. Each batch takes only a forward
 pass, a third of a step's FLOPs (lecture 06), so all these batches together take about as long as $5 \cdot 16 / 3
 \approx 27$ steps.
 
-**Predict.** By what factor is a step in mixed precision faster than one in `float32`? (Section 2 has the factor for one
-large product.)
+**Predict.** By what factor is a step in mixed precision faster than one in `float32`? (Section 2 printed both rates for
+one large product.)
 """
 
 # %%
@@ -872,7 +866,7 @@ print(
 
 # %% [markdown]
 r"""
-Most likely the gain is smaller than for a single large product: norms, GELU, softmax and the loss aren't matrix
+Most likely, the speedup is smaller than for a single large product: norms, GELU, softmax and the loss aren't matrix
 products, and autocast adds conversions. In a small model, or on a CPU without instructions for `bfloat16`, mixed
 precision may even be slower. If so, we train in `float32`, which takes more memory; but our limit is time, not memory.
 
@@ -890,8 +884,9 @@ guess_of_loss = None  # nats per byte
 # %% [markdown]
 r"""
 We also interrupt the run. After two fifths of the steps the first process ends; all that's left is the file that `save`
-wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, has a
-different seed, makes a model, loads the file and continues. The file contains everything that the next step depends on.
+wrote (using the course's `checkpoint`, from lecture 09). A new process, which we imitate as in lecture 09, starts from
+a different seed, makes a model, loads the file and continues. The file contains everything that the next step depends
+on.
 """
 
 
@@ -1044,8 +1039,8 @@ needed. To make this possible, replace the class below with your `KVCache` from 
 values in some other way. The cache is on the model's device and in its floating-point dtype, whatever they are.
 
 `ids` is `int64`, has at least one row and one column, and isn't changed. `count` may be 0, and $t$ + `count` − 1 is at
-most the number of positions. Nothing is recorded for a backward pass, and afterward gradient recording is on if it was
-on before, and off if it was off.
+most the number of positions. Nothing is recorded for a backward pass, and afterward gradient recording is on or off, as
+it was before.
 """
 
 
@@ -1188,9 +1183,10 @@ that in a few minutes on your own machine.
 ### How fast does it generate text?
 
 As in lecture 13, the text must be the same with and without a cache. The folded code has the loop without one, which
-passes the whole text through the model for each new token. It compares both in `float64`, where rounding can't decide
-between two bytes. Then it times two passes. One is over a single token, which takes about as long as a step with the
-cache; the other is over the whole context, which takes about as long as the last step without a cache.
+passes the whole text through the model for each new token. It compares the two texts in `float64`, where rounding
+errors are too small to change which byte is chosen. Then it times two passes: one over a single token, which takes
+about as long as a step with the cache, and one over the whole context, which takes about as long as the last step
+without a cache.
 """
 
 
@@ -1314,7 +1310,7 @@ within 20%.
 
 ### Exercise 14.6 · Discrepancies (optional) &nbsp; ★★☆ &nbsp; 15 minutes
 
-The folded code above stops if the plan was wrong. A report on many runs should rather list what's wrong with each of
+The folded code above stops if the plan was wrong. A report on many runs should instead list what's wrong with each of
 them, including numbers that are missing and losses that are NaN.
 
 Write `discrepancies(planned, measured, tolerances)`. All three are dicts from names to numbers. It returns a dict of
@@ -1390,7 +1386,7 @@ print(f"{preset.steps * tokens_per_step / run_seconds:,.0f} tokens/s")
 
 # %% [markdown]
 r"""
-*Try it yourself:* run again with half the batch. Does the fraction rise or fall, and which part of a step stays as long
+*Try it yourself:* run again with half the batch. Does the fraction rise or fall, and which part of a step takes as long
 as before?
 
 ## 7 · A faster step (optional)
@@ -1502,10 +1498,10 @@ r"""
 We didn't change a single line of the model. On an A100, an H100 or a B200, the peak in `bfloat16` is more than ten
 times the peak in `float32` (lecture 05). How much of that factor you get depends on the width: the work that can be
 fused grows with $d$, and the work of the matrix products grows with $d^2$. On a CPU there's little to gain, and a step
-in `bfloat16` may even be slower than one in `float32`, even where the ceiling of `bfloat16` is higher. All fractions
-are relative to the higher of the two ceilings, so where that's the one of `bfloat16`, they're small.
+in `bfloat16` may be slower than one in `float32` even where the ceiling of `bfloat16` is higher. The fractions on a CPU
+are relative to the higher of the two ceilings, so if that's the one for `bfloat16`, they're small.
 
-*Try it yourself:* which of the fractions fall if you halve `d`, and which don't?
+*Try it yourself:* which of the fractions fall if you halve the width, and which don't?
 
 ## 8 · The answer
 
@@ -1551,9 +1547,9 @@ r"""
 ## Takeaways
 
 **Mechanics.** Parameters: $12Ld^2 + Vd + Td$ plus some norms. FLOPs per token: 6 for each weight in a matrix product,
-plus $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus activations, from a table of
-what each operation keeps. Seconds: time two models with fewer layers, extrapolate to all layers, and multiply by the
-number of steps. FLOPs divided by the ceiling give only a lower bound.
+plus $12LdT$ for attention. Bytes: 16 per parameter in `float32` or under autocast, plus the activations, which you add
+up from a table of what each operation keeps. Seconds: time two models with fewer layers, extrapolate to all layers, and
+multiply by the number of steps. FLOPs divided by the ceiling give only a lower bound.
 
 **Mindset.** Write the number down first. Before you pay for a run, check what's cheap to check: shapes on the meta
 device, the first loss, the causal mask, the bytes of one step. Compare the loss with a baseline. Give each number in
@@ -1561,7 +1557,8 @@ the plan a tolerance. If a measurement is further off, either the plan or the pr
 something.
 
 **Intuitions.** In a step with a batch like ours, activations take more bytes than everything else together. The run
-reaches only a fraction of the ceiling, and you have to measure which. All the counting works without a GPU.
+reaches only a fraction of the ceiling, and you have to measure how large a fraction. All the counting works without a
+GPU.
 
 ## What to do next (optional)
 
@@ -1576,7 +1573,7 @@ and a month:
   FLOPs on logarithmic axes. Predict the loss of the next size before you train it.
 - *Check somebody's claim.* Take a training run from a paper or a model card, compute its implied MFU (lecture 00), and
   find out which number the authors left out.
-- *Train something you want.* Choose your own text, save it with `write_tokens`, decide what you can afford, and commit
+- *Train a model of your own.* Choose your own text, save it with `write_tokens`, decide what you can afford, and commit
   to the plan.
 
 That's the end of the course. You started with a napkin, and you end with a model that you planned, wrote and trained,

@@ -182,5 +182,5 @@ def _link(source: Source | str) -> str:
 def _reference(source: Source | str) -> str:
     if isinstance(source, str):
         return source
-    checked = f", verified {source.verified}" if source.verified != source.date else ""
+    checked = f", verified {source.verified}" if source.verified not in ("", source.date) else ""
     return f"{source} ({source.kind}{checked}), {source.url}"
