@@ -148,7 +148,7 @@ class Conversation:
     """Requests to one student's process, each with an answer. Raises :class:`Gone` if there's none.
 
     ``ended`` says afterwards why the sandbox ended it; it's empty if the sandbox didn't. ``received`` counts the bytes
-    of its answers. ``sandbox`` is the id of the process that is the ancestor of all the sandbox's processes.
+    that its answers take here. ``sandbox`` is the id of the process from which all the sandbox's processes come.
     """
 
     def __init__(self, requests: int, answers: int, shared: Shared, limits: Limits, end: float, sandbox: int) -> None:
@@ -179,11 +179,14 @@ class Conversation:
         (size,) = wire.FRAME.unpack(self._read(wire.FRAME.size, deadline))
         if size > wire.LIMIT:
             raise Gone("the answer is too large", f"it would take {size:,} bytes")
-        self.received += size
+        message = self._read(size, deadline)
         try:
-            return messages.answer(wire.unpack(self._read(size, deadline)))
+            return messages.answer(wire.unpack(message, spend=self._spend))
         except wire.WireError as error:
             raise Gone("the answer is damaged", f"{error}") from None
+
+    def _spend(self, size: int) -> None:
+        self.received += size
 
     def asked(self) -> messages.Request:
         """The last request in its current state: the process may have changed its tensors."""

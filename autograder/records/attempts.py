@@ -126,7 +126,7 @@ def install(folder: ClassFolder, lecture_name: str, student: str, attempt: Attem
     if TIMESTAMP not in wanted:
         (place / TIMESTAMP).unlink(missing_ok=True)  # or an earlier attempt's time would be taken for this one's
     for name, text in wanted.items():
-        if name != _ABOUT and not ((place / name).is_file() and (place / name).read_bytes() == text):
+        if name != _ABOUT and not (os.path.isfile(place / name) and (place / name).read_bytes() == text):
             with replacing(place / name) as file:
                 os.chmod(file.name, 0o644)
                 file.write(text)
