@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress, track
 from rich.table import Table
+from rich.text import Text
 
 # Nothing here may import what grades: that needs Linux, and the other commands do not. Nor PyTorch: that takes seconds.
 from autograder import CourseError, project
@@ -43,7 +43,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-console = Console()
+console = Console(emoji=False)  # ":smile:" in a name or a note is what somebody wrote
+
+
+def _say(text: str) -> None:
+    """Print what a submission may have a say in, and nothing in it is markup.
+
+    A terminal folds a line that is longer than a row, and what comes next would look like a line of ours. So rows that
+    continue a line are set in.
+    """
+    if not console.is_terminal:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        return
+    for line in text.split("\n"):
+        indent = min(len(line) - len(line.lstrip()) + 4, console.width // 2)
+        for number, row in enumerate(Text(line).wrap(console, console.width - indent)):
+            console.print(Text(" " * indent if number else "") + row, soft_wrap=True)
 
 
 @contextmanager
@@ -136,7 +151,7 @@ def verify(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = No
         if more := len(one.findings[NOTES_LIMIT:]):
             remarks.append(f"{one_line(str(one.path))}: {more:,} findings more")
     for remark in [*remarks, *left_out]:
-        console.print(remark, markup=False, highlight=False)
+        _say(remark)
     console.print(f"{len(read)} submissions, {len({f.path for f in findings})} of them want a look")
     if findings or left_out:
         raise typer.Exit(1)
@@ -165,9 +180,6 @@ def collect(
     """
     from autograder.records import collect as collecting
 
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
     lectures = [path.stem for path in source.lectures(project.SOLUTIONS)]
     with _plain_errors(), Progress(console=console, transient=True) as bar:
         task = bar.add_task("collecting", total=None)
@@ -178,20 +190,20 @@ def collect(
     if dry_run:
         for student, attempt in found.new:
             late = ", late" if attempt.late else ""
-            say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
+            _say(f"would collect {student}, attempt {attempt.number}: {attempt.name}{late}")
     for remark in found.remarks:
-        say(f"• {remark}")
+        _say(f"• {remark}")
     for failed in found.failed:
-        say(f"• not collected: {failed}")
+        _say(f"• not collected: {failed}")
     for unmatched in found.unmatched:
-        say(f"• not matched: {unmatched}")
-    say(
+        _say(f"• not matched: {unmatched}")
+    _say(
         f"{len(found.new)} new attempts of {len({student for student, _ in found.new})} students, "
         f"{found.known} collected before, {len(found.unmatched)} not matched; "
         f"{len(found.missing)} students have handed in nothing so far"
     )
     if found.unmatched:
-        say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
+        _say(f"To match them, write the names above into the column `also` of {roster_file or folder / 'roster.csv'}")
     if found.unmatched or found.failed:
         raise typer.Exit(1)
 
@@ -204,7 +216,7 @@ def _class(
     lecture = source.read(source_path(lecture_name))
     _take_over(folder, lecture)
     for remark in roster.left_out(folder, lecture_name):
-        console.print(f"• {remark}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"• {remark}")
     return lecture, due.table(folder, lecture_name, decisions.table(folder, lecture_name, students), students), students
 
 
@@ -268,7 +280,7 @@ def grade(
 
             todo = plan(ClassFolder(folder), lecture_name, again=again, roster=roster_file)
             for student in todo.wanted:
-                console.print(f"would grade {student}", markup=False, highlight=False)
+                _say(f"would grade {student}")
             console.print(
                 f"{len(todo.wanted)} to grade, {len(todo.kept)} graded before, {len(todo.absent)} not submitted"
             )
@@ -303,14 +315,14 @@ def _grade(folder: ClassFolder, lecture_name: str, **options: Any) -> Summary:
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     try:
         with Progress(*columns, console=console, transient=True) as bar:
             task = bar.add_task("starting the workers", total=None)
 
             def progress(done: int, total: int, latest: Result | None) -> None:
-                description = escape(latest.student) if latest else "starting the workers"
+                description = latest.student if latest else "starting the workers"
                 bar.update(task, completed=done, total=total, description=description)
 
             return grade_class(folder, lecture_name, progress=progress, say=bar.console.print, **options)
@@ -328,23 +340,20 @@ def _end(summary: Summary) -> None:
 
 
 def _print_summary(summary: Summary) -> None:
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
     for remark in summary.remarks:
-        say(f"• {remark}")
+        _say(f"• {remark}")
     for result in summary.results.values():
         if result.state in (State.NEEDS_REVIEW, State.FAILED_HERE):
-            say(f"• {result.student}, {result.state}:")
+            _say(f"• {result.student}, {result.state}:")
             for note in result.notes:
-                say("    " + note.replace("\n", "\n    "))
+                _say("    " + note.replace("\n", "\n    "))
     table = Table("state", "students")
     for state, count in counts(summary.results).items():
         table.add_row(str(state), str(count))
     table.add_section()
     table.add_row("all", str(len(summary.results)))
     console.print(table)
-    say(f"{len(summary.graded)} graded now")
+    _say(f"{len(summary.graded)} graded now")
 
 
 def _follow(folder: ClassFolder, lecture: source.Lecture, student: str, students: Mapping[str, roster.Student]) -> str:
@@ -408,9 +417,9 @@ def decide(
         stands = due.table(course, lecture_name, {student: stands}, students)[student]
         problem = _follow(course, lecture, student, students)
     for note in stands.notes if given == student else ():  # they may name whom the alias hides
-        console.print(f"• {note}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"• {note}")
     worth = "" if stands.points is None else f", {stands.points:g} of {lecture.points:g} points"
-    console.print(f"{given}: {stands.state}{worth}", markup=False, highlight=False, soft_wrap=True)
+    _say(f"{given}: {stands.state}{worth}")
     if problem:
         print(f"course: recorded, but {problem}", file=sys.stderr)
         raise typer.Exit(1)
@@ -442,7 +451,7 @@ def show(
         for text in filter(
             None, shown.text(course, read, found, student=student, exercise=exercise, anonymous=anonymous)
         ):
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            _say(text)
 
 
 @app.command()
@@ -464,7 +473,7 @@ def feedback(folder: _Folder, lecture_name: _Assignment, roster_file: _Roster = 
     _say_counts(found)
     problems = [page.problem for page in written if page.problem]
     for problem in problems:
-        console.print(f"• {problem}", markup=False, highlight=False, soft_wrap=True)
+        _say(f"• {problem}")
     count = len(written) - len(problems)
     console.print(f"{count} pages: {course.feedback('STUDENT', lecture_name)}", highlight=False, soft_wrap=True)
     if changed := sum(not page.current for page in written):

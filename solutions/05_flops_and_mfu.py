@@ -95,8 +95,8 @@ Hardware multiplies and adds in one step, a **fused multiply-add**.
 > **Trap: MACs.** Some counters report *multiply-accumulates* (MACs), each of which is two FLOPs, and call them FLOPs.
 > If two sources differ by exactly a factor of two, suspect this first.
 
-Here's a larger multiplication. Its size depends on your device: it takes 8.8 TFLOPs on a CUDA GPU with at least 12 GB,
-69 GFLOPs on any other GPU, and 2.1 GFLOPs on a CPU.
+Here's a larger multiplication. Depending on your device, it takes 8.8 TFLOPs on a CUDA GPU with at least 12 GB, 69
+GFLOPs on any other GPU, or 2.1 GFLOPs on a CPU.
 """
 
 # %% tags=["item-51", "item-52"]
@@ -123,13 +123,13 @@ assert 2 * math.prod(sizes["CPU"]) == 2_147_483_648  # 2.1 GFLOPs
 
 # %% [markdown]
 r"""
-At its bfloat16 peak, an H100 would need 9 milliseconds for the CUDA size. You, at one operation per second, would need
-279,000 years.
+At its bfloat16 peak, an H100 would need 9 milliseconds for the largest of these three. You, at one operation per
+second, would need 279,000 years.
 
-What about *elementwise* operations? Adding two matrices takes one FLOP per element, and so does a ReLU, which sets
-negative numbers to zero; the most elaborate one in this lecture, the GELU of section 5, takes about 20. A matrix
-multiplication takes $2D$ per element of its result, and $D$ is in the thousands. That's why people count only the
-matrix multiplications, as PyTorch's counter does.
+What about *elementwise* operations? Adding two matrices takes one FLOP per element. By convention, so does a ReLU,
+which sets negative numbers to zero; the GELU of section 5 takes about 20 (a generous estimate). A matrix multiplication
+takes $2D$ per element of its result, and $D$ is usually in the thousands. So people count only the matrix
+multiplications, as PyTorch's counter does.
 """
 
 # %% tags=["item-53"]
@@ -177,7 +177,7 @@ r"""
 <details><summary>Hint 1</summary>How many numbers does the product have, leading dimensions included? What does each of them cost?</details>
 <details><summary>Hint 2</summary><code>*batch, b, d = x_shape</code> unpacks a shape, and <code>torch.broadcast_shapes</code> returns the shape that two sets of batch dimensions broadcast to.</details>
 
-**Why it matters.** Nearly all of a model's FLOPs are in such products, and now you can count them before you run anything.
+**Why it matters.** Nearly all of a model's FLOPs are in such products. You can count them before you run anything.
 
 ## 2 · Two FLOPs per parameter per token
 
@@ -215,12 +215,12 @@ the architecture. But it has two exceptions.
 
 > **Trap: not every multiplication has parameters.** In attention (lecture 04), each of the $T$ tokens is compared with
 > all $T$, itself included. With vectors of $d$ numbers, the scores of one layer take $d$ multiplications and $d$
-> additions for each of the $T \times T$ pairs of tokens (over all heads together). The weighted sum of the values takes
+> additions for each of the $T \times T$ pairs of tokens (over all heads together). The weighted sums of the values take
 > just as many. That's $4 T^2 d$ FLOPs without a single parameter, and it grows with the *square* of the context length
 > $T$.
 
-How does that compare with what the weights cost? A layer of a Transformer, the usual kind of language model (lecture
-07), has about $12 d^2$ weights if its vectors have $d$ numbers (its *width*): $4 d^2$ in attention and $8 d^2$ in the
+How does that compare with the cost of the weights? In a Transformer, the usual kind of language model (lecture 07), a
+layer of *width* $d$ (its vectors have $d$ numbers) has about $12 d^2$ weights: $4 d^2$ in attention and $8 d^2$ in the
 feed-forward block (two linear layers, from $d$ numbers to $4 d$ and back).
 """
 
@@ -250,8 +250,8 @@ assert 6 * d_model == 24_576 and round(131_072 / 24_576, 1) == 5.3
 
 # %% [markdown]
 r"""
-Attention costs another $T / (6d)$ times what the weights cost. For a width of 4,096 that isn't much at a context length
-of 2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much.
+The scores and weighted sums of attention add $T / (6d)$ times the cost of the weights. For a width of 4,096 that isn't
+much at a context length of 2,048; at 24,576 it equals the cost of the weights, and at 131,072 it's 5.3 times as much.
 
 In causal attention, a token doesn't use the scores of later tokens. A program may skip them and save up to half of this
 work, so conventions differ. PyTorch's counter and the MFU of the PaLM paper (section 5) include all the scores; the
@@ -261,8 +261,8 @@ you use.
 ### Watching layers run
 
 To count the FLOPs of a whole model, you have to know which layers run and what each of them receives. PyTorch can tell
-you. A *forward hook* is a function that you register on a module. Each time the module has been called, PyTorch calls
-the hook and passes it the module, a tuple of its inputs, and its output.
+you. A *forward hook* is a function that you register on a module. After each call to the module, PyTorch calls the hook
+and passes it the module, a tuple of its inputs, and its output.
 """
 
 # %%
@@ -379,9 +379,9 @@ class SimulatedGPU:
 # %% [markdown]
 r"""
 If you read the clock, call `multiply` and read the clock again, you measure the 10 µs of queueing, and a multiplication
-seems 200 times as fast as it is. So you synchronize before the second reading. To be safe, you also measure many calls
-together: with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times, synchronize *once*, read the
-clock, and divide by 100.
+seems 200 times as fast as it is. So you synchronize before the second reading. To be safe, you also measure many calls:
+with a fresh `SimulatedGPU`, you read the clock, call `multiply` 100 times, synchronize *once*, read the clock, and
+divide by 100.
 
 **Predict.** What's the ratio of your result to the true 2 ms?
 """
@@ -412,8 +412,8 @@ r"""
 Python queues calls while the GPU computes, so it's enough to wait once. But the extra second of the first call makes
 the average six times as long as a multiplication really takes.
 
-This gives us the recipe. **Warm-up**: run the operation a few times without timing it. *Synchronize* (wait for the
-device) each time before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
+This gives us the recipe. **Warm-up** means running the operation a few times before you time it. *Synchronize* (wait
+for the device) before you read the clock: at the start, so that work queued earlier doesn't count, and at the end, so
 that yours is finished. Then *repeat* the measurement. Now for real, on your device:
 """
 
@@ -474,7 +474,7 @@ plots.show(fig, alt=f"{finding}; each call is a dot, with lines at mean, median 
 # %% [markdown]
 r"""
 Disturbances (the operating system, other programs, a processor that lowers its clock rate) can only make a call slower.
-Which number should you report?
+Which number should you report? Usually the median, together with the spread:
 
 - The **median** is the sample in the middle: half of the samples are faster. One bad sample hardly changes it, but can
   shift the *mean* a lot.
@@ -507,10 +507,10 @@ r"""
 
 ### Memory for the output (optional)
 
-Does your time include allocating memory? `x + 1` needs new memory for its output; `torch.add(x, 1, out=y)` writes into
+Do your timings include memory allocation? `x + 1` needs new memory for its output; `torch.add(x, 1, out=y)` writes into
 memory that `y` already has. On a CPU, new memory comes from the operating system in *pages* (blocks of a few
 kilobytes), and the system has to find and clear each page before you can write to it. On a GPU, PyTorch keeps the
-memory of deleted tensors and uses it again.
+memory of deleted tensors and reuses it.
 
 **Predict.** `x` takes 64 MB. What's the ratio of the time of `x + 1` to the time of the version with `out=`?
 """
@@ -601,18 +601,19 @@ assert linear_seconds > 0
 # %% [markdown]
 r"""
 `course_utils.timing.benchmark` also times several calls together if one alone is too short for the clock to measure,
-and on CUDA it lets the GPU itself record the time (*events*). In your own projects use `torch.utils.benchmark.Timer`
-(one CPU thread by default) or `triton.testing.do_bench`.
+and on CUDA it uses *events*, with which the GPU itself records the time. In your own projects, use
+`torch.utils.benchmark.Timer` (one CPU thread by default) or `triton.testing.do_bench`.
 
 ## 4 · What the hardware promises
 
-You now know how fast your device multiplied. How fast should it be? The manufacturer's data sheet gives a peak. Nobody
-measured it: it's the number of arithmetic units × the operations of each per clock cycle × the cycles per second.
+You now know how fast your device multiplied. How fast should it have been? The manufacturer's data sheet gives a peak,
+which isn't measured but calculated: the number of arithmetic units × the operations that each does per clock cycle ×
+the cycles per second.
 
 Let's do this for an A100. It has 108 *multiprocessors*. Each of them has 64 *CUDA cores* (the small cores of lecture
 01), and a CUDA core does one fused multiply-add on 32-bit numbers per cycle. **Tensor cores** are units that do nothing
-but multiply small matrices. Each multiprocessor has some of them, too, and together they do 1,024 fused multiply-adds
-on 16-bit numbers per cycle. The clock runs at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
+but multiply small matrices. Those of one multiprocessor together do 1,024 fused multiply-adds on 16-bit numbers per
+cycle. The clock runs at 1.41 GHz. (All of this is in NVIDIA's A100 white paper.)
 """
 
 # %% tags=["item-48"]
@@ -628,10 +629,10 @@ assert a100.peak[torch.bfloat16] / a100.peak[torch.float32] == 16
 
 # %% [markdown]
 r"""
-These are the two peaks on the A100's data sheet, and one is sixteen times the other. So before you divide by a peak,
-make sure that it's the right one. There are three ways to pick a wrong one.
+Both peaks are on the A100's data sheet, and one is sixteen times the other. There are three ways to divide by the wrong
+peak.
 
-*The wrong dtype.* A card has one peak for each dtype, as the next table shows. (A dash means that the data sheet has
+*The wrong dtype.* A card has one peak for each dtype, as the next table shows. (A dash means that the data sheet lists
 none. The column `tf32` is for float32 tensors: their elements are rounded to 10 bits of mantissa so that they can be
 multiplied on the tensor cores. PyTorch does that in convolutions by default, but in matrix multiplications only if you
 ask for it, for instance with `torch.set_float32_matmul_precision("high")`.)
@@ -663,7 +664,7 @@ blackwell = {
     for name in ("B200", "GB200")
 }
 assert blackwell == {"B200": [75e12, 2_250e12], "GB200": [80e12, 2_500e12]}
-assert math.isclose(2_250 / 2_500, 0.9)
+assert math.isclose(900 / 2_500, 0.36) and math.isclose(900 / 2_250, 0.40)
 assert [hardware.ACCELERATORS[name].power for name in blackwell] == [1_000, 1_200]  # W
 
 # %% [markdown]
@@ -671,14 +672,19 @@ r"""
 *The wrong card.* The name H100 isn't enough. In bfloat16, the peak of the H100 PCIe is 24% below that of the H100 SXM:
 the PCIe card has fewer multiprocessors (114 instead of 132) and, because of its lower power limit, a lower clock rate.
 A B200 in a DGX server has a peak of 75 TFLOP/s in float32 and 2,250 in bfloat16. The same kind of chip in a GB200 may
-draw more power, and its peaks are 80 and 2,500. If you mix up these two, your MFU is off by a tenth.
+draw more power, and its peaks are 80 and 2,500.
 
-*The wrong matrices.* For the H100 in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*. That's
-the speed for weights that are half zeros, in a fixed pattern. **2:4 sparsity** means that in every group of four
-neighbors in a row of weights, at least two are zero. The tensor cores leave out half of the multiplications, but the
-data sheet counts all of them. For *dense* matrices, such as yours, the peak is half of the printed number, about 989.
-(Section 8 shows how to make such weights.) The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. The
-67.5 that you may find in code isn't on the data sheet.
+**Find the mistake.** "Each B200 of our DGX does 900 TFLOP/s in bfloat16. A B200's peak is 2,500, so the MFU is 36%."
+<details><summary>Answer</summary>
+2,500 is the peak of a GB200's chip. Divided by the DGX B200's own peak, 2,250, the MFU is 40%.
+</details>
+
+*The wrong matrices.* For the H100 SXM in bfloat16, NVIDIA prints 1,979 TFLOP/s, with a footnote: *with sparsity*.
+That's the speed for weights that are half zeros, in a regular pattern. **2:4 sparsity** means that in every group of
+four neighbors in a row of weights, at least two are zero. The tensor cores leave out half of the multiplications, but
+the data sheet counts all of them. For *dense* matrices, such as yours, the peak is half of the printed number, about
+989. The float32 peak, 67 TFLOP/s, has no such footnote, so don't halve it. The 67.5 that you may find in code isn't on
+the data sheet.
 """
 
 # %% tags=["item-49", "error-32"]
@@ -727,11 +733,11 @@ $$\text{MFU} = \frac{\text{model FLOPs} \,/\, \text{seconds}}{\text{peak FLOP/s:
 instance, it computes activations twice to save memory), the MFU goes down, as it should. (If you count that work, too,
 you get *hardware* FLOPs utilization, HFU.)
 
-> **Trap: the MFU of one operation.** MFU refers to a whole training step, but people often use the word for a single
+> **Trap: the MFU of one operation.** MFU refers to a whole training step, but people often use the term for a single
 > matrix multiplication, too. In practice, the utilization of the model's largest multiplications is an upper bound on
 > the real MFU.
 
-What's a good value? Let's look at two published runs:
+What's a good value? Here are two published runs:
 """
 
 # %% tags=["item-57", "item-58", "error-16"]
@@ -762,10 +768,10 @@ assert round(fastest[1] / h100_sxm.peak[torch.bfloat16], 2) == 0.80
 
 # %% [markdown]
 r"""
-MosaicML's 46% and Llama 3.1 405B's 38 to 43% are in line with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is
-good*. If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the best that Stas
-Bekman's *mamf-finder* (github.com/stas00/ml-engineering) finds among many shapes is 271.2 TFLOP/s on an A100, 87%, and
-794.5 on an H100, 80%.
+MosaicML's 46% and Llama 3.1 405B's 38 to 43% roughly agree with lecture 00's rule of thumb: *an MFU of 0.4 to 0.5 is
+good*. If yours is below 0.2, find out why. Even a multiplication on its own doesn't reach 1: the fastest of the many
+shapes that Stas Bekman's *mamf-finder* (github.com/stas00/ml-engineering) tries reaches 271.2 TFLOP/s on an A100 (87%)
+and 794.5 on an H100 (80%).
 
 ### Exercise 5.4 · Utilization from a data sheet &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -801,10 +807,10 @@ r"""
 <details><summary>Hint 1</summary>Three steps: look the rate up for the dtype (or return None), make it dense, divide.</details>
 <details><summary>Hint 2</summary>The achieved rate is flops / seconds. The dense peak is half of the printed rate if that is sparse.</details>
 
-**Why it matters.** You can get this one-line formula wrong in three ways: with the sparse rate, the rate of another
-dtype, or a made-up default.
+**Why it matters.** You can get this one-line formula wrong in several ways: with the sparse rate, the rate of another
+dtype or card, or a made-up default.
 
-Now let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
+Let's apply it to the linear layer of section 1. If your device's peak is unknown, we use the measured ceiling.
 """
 
 
@@ -827,7 +833,7 @@ record(f"float32, share {of_what}", 100 * share, "%")
 
 # %% [markdown]
 r"""
-Now in bfloat16. (On CPUs without instructions for bfloat16 the cell uses a sixteenth of the rows.)
+Next, the same in bfloat16. (On CPUs without instructions for bfloat16, the cell uses a sixteenth of the rows.)
 """
 
 # %% tags=["item-59", "timed"]
@@ -850,10 +856,11 @@ if peaks[torch.bfloat16]:
 
 # %% [markdown]
 r"""
-On a GPU bfloat16 is faster, but its *utilization* is often lower, because the peak rises by a larger factor than the
+On a GPU, bfloat16 is faster, but its *utilization* is often lower, because the peak rises by a larger factor than the
 speed. Time is what you pay for; utilization tells you how much you could still gain.
 
-Here's the forward pass of a whole model, measured with your `model_flops` and your `benchmark`:
+Next, we measure the forward pass of a whole model with your `model_flops` and your `benchmark`. First we free the
+memory of the large tensors:
 """
 
 # %%
@@ -898,8 +905,8 @@ assert math.isclose(hidden.numel() / work, 2 / (9 * width)) and gelu_work < 0.01
 
 # %% [markdown]
 r"""
-The GELU's share of the time is larger than its share of the work (several times as large, on an idle machine); section
-6 explains why. But first: how large must a multiplication be to be efficient?
+The GELU's share of the time is larger than its share of the work; section 6 explains why. But first: how large must a
+multiplication be to be efficient?
 
 ### From tiny to large
 
@@ -976,9 +983,9 @@ Small multiplications leave most of the machine idle: each takes a few microseco
 work for all cores. A model of many small layers has a low MFU for this reason alone.
 
 Why do large ones stay below 100%? One reason is *power*: the peak assumes a certain clock rate, and a chip at its power
-limit lowers it. On a GPU the next cell shows this: it multiplies a random matrix by random numbers and then by zeros.
-With zeros, fewer bits flip, and the chip needs less power. The gap between the two results is what the power limit
-costs you; the gap between zeros and 100% has other causes, such as the kernel's own overhead.
+limit lowers it. On a GPU, the next cell shows this: it multiplies a random matrix by another one and then by a matrix
+of zeros. With zeros, fewer bits flip, and the chip needs less power. The gap between the two results is what the power
+limit costs you; the gap between the result with zeros and 100% has other causes, such as the kernel's own overhead.
 
 > **Trap: benchmarks with zeros.** For the same reason, fill your matrices with random numbers when you time a
 > multiplication. (Horace He, "Strangely, Matrix Multiplications on GPUs Run Faster When Given *Predictable* Data")
@@ -1016,9 +1023,9 @@ operation is its number of FLOPs per byte moved.
 $$\text{intensity} = \frac{\text{FLOPs}}{\text{bytes moved}} \qquad\qquad \text{FLOP/s} \le \min(\text{peak},\; \text{intensity} \cdot \text{bandwidth})$$
 
 Multiply the bytes that memory moves per second by the FLOPs per byte, and you get the FLOP/s that memory allows. The
-arithmetic units allow the peak. The smaller of the two is the limit. The **roofline** of a machine is this limit,
-min(peak, intensity · bandwidth), plotted against the intensity (Williams, Waterman and Patterson, 2009). Here's an
-H100's, in float32:
+arithmetic units allow at most the peak. The smaller of the two is the limit. The **roofline** of a machine is this
+limit, min(peak, intensity · bandwidth), plotted against the intensity (Williams, Waterman and Patterson, 2009). Here's
+an H100's, in float32:
 """
 
 # %% tags=["folded"]
@@ -1039,10 +1046,9 @@ plots.show(
 
 # %% [markdown]
 r"""
-It has a slope, where memory is the limit, and a flat part, where arithmetic is. Operations under the slope of a
-roofline are **memory-bound**; operations under its flat part are **compute-bound**. The slope and the flat part of a
-roofline meet at the **ridge point**, where the intensity equals peak / bandwidth. An H100's is at 20 FLOP per byte in
-float32, and at 295 in bfloat16.
+Under the slope of a roofline, memory is the limit, and operations are **memory-bound**; under its flat part, arithmetic
+is the limit, and they're **compute-bound**. The slope and the flat part of a roofline meet at the **ridge point**,
+where the intensity equals peak / bandwidth. An H100's is at 20 FLOP per byte in float32, and at 295 in bfloat16.
 
 The marker in the picture is the addition of two float32 tensors. For each element it reads 4 + 4 bytes, writes 4, and
 takes one FLOP, so its intensity is 1/12 FLOP per byte.
@@ -1063,8 +1069,8 @@ r"""
 The best possible addition runs at 279 GFLOP/s, 0.4% of the peak, and *nothing is wrong with it*: no program that adds
 numbers from memory could be faster.
 
-A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Each number that
-was fetched can then be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
+A multiplication `[B, D] @ [D, K]` has to move each matrix at least once: read `x` and `w`, write `y`. Once fetched,
+each number can be used many times: an element of `x` in $K$ products, an element of `w` in $B$.
 
 ### Exercise 5.5 · Intensity, and what the limit is &nbsp; ★☆☆ &nbsp; 10 minutes
 
@@ -1124,9 +1130,9 @@ assert bound(arithmetic_intensity(4_096, width, hidden_width, 2), *h100_roof) ==
 
 # %% [markdown]
 r"""
-In training, thousands of tokens pass through the weights together, and arithmetic is the limit. When a model
-*generates* text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The
-GPU then spends its time fetching weights, which is why servers combine many users' requests into one batch.
+In training, thousands of tokens pass through each layer together, and arithmetic is the limit. When a model *generates*
+text, it produces one token at a time, at 1 FLOP per byte: about a three-hundredth of the ridge point. The GPU then
+spends its time fetching weights, which is why servers combine many users' requests into one batch.
 
 ### From ReLU to matrix multiplication
 
@@ -1141,9 +1147,8 @@ and each result is written once. Vectors have $n$ numbers, matrices $n \times n$
 | GELU of a vector | about $20n$ | $2n$ | $2n$ | about 5 |
 | matrix × matrix | $2n^3$ | $4n^2$ | $2n^2$ | $n/3$ |
 
-The GELU's 20 FLOPs per element are our generous estimate from section 5. Tensor cores are no help with the first four
-operations, so we use the float32 peak of an H100's CUDA cores, 67 TFLOP/s; with that peak, the ridge point is at 20
-FLOP per byte.
+Tensor cores are no help with the first four operations, so we use the float32 peak of an H100's CUDA cores, 67 TFLOP/s;
+with that peak, the ridge point is at 20 FLOP per byte.
 
 **Predict.** According to an H100's roofline, what's the ratio of the time of a GELU to the time of a ReLU, both of the
 same large vector?
@@ -1191,9 +1196,9 @@ computing the GELU in the same kernel as its neighbors (lecture 11).
 The roofline says how fast an operation *could* be. CS336's lecture
 ([2026](https://github.com/stanford-cs336/lectures/blob/main/lecture_02.py)) turns this into a formula for the MFU
 itself: the smaller of 1 and intensity / ridge point. By that formula, every multiplication to the right of the ridge
-point has an MFU of 1. But even the best one that mamf-finder found on an H100 reached only 0.80 of the peak (section
-5). An MFU has to be measured; the formula gives an upper bound. For a program of several operations, it isn't even a
-good one. Here it is (the code is ours):
+point has an MFU of 1. But even mamf-finder's best on an H100 reached only 0.80 (section 5). An MFU has to be measured;
+the formula gives only an upper bound, and for a program of several operations not even a good one. Here it is (the code
+is ours):
 """
 
 
@@ -1220,8 +1225,8 @@ An MFU of 1, although nothing is multiplied while the GELU runs!
 Fix the function: write `mfu_limit(operations, peak, bandwidth)`. It returns the highest MFU, as a fraction, that the
 roofline allows for a program that runs these operations *one after another*: each begins when the one before it is
 done. `operations` is a list of one or more pairs `(model FLOPs, bytes moved)`. Neither number is negative, and they
-aren't both 0. An operation without model FLOPs takes as long as moving its bytes. `peak` is in FLOP/s and `bandwidth`
-in B/s; both are positive.
+aren't both 0. An operation without model FLOPs takes the time needed to move its bytes. `peak` is in FLOP/s and
+`bandwidth` in B/s; both are positive.
 """
 
 
@@ -1259,8 +1264,8 @@ r"""
 
 Is a ReLU no faster than a GELU on your machine, too? If both are memory-bound, the FLOP/s of each equal its intensity
 times the bandwidth. So the *ratio* of their FLOP/s is the ratio of their intensities, 20, whatever the bandwidth is. In
-the same way, we expect 2 for the dot product and the ReLU, and 4 for the matrix-vector product and the ReLU. These
-ratios hold for any dtype; on a CPU we use float32.
+the same way, we expect the dot product to reach 2 times the FLOP/s of the ReLU, and the matrix-vector product 4 times.
+These ratios hold for any dtype; on a CPU we use float32.
 """
 
 # %% tags=["timed"]
@@ -1309,10 +1314,12 @@ change, and why?
 
 ## 7 · Your machine's roofline
 
-Four operations test the roofline: an addition, a matrix times a vector, a small multiplication, and a large one. Your
-functions predict their speeds from the machine's peak and bandwidth.
+We'll test the roofline with four operations: an addition, a matrix-vector product, a small matrix multiplication, and a
+large one. Your functions predict their speeds from the machine's peak (or ceiling) and bandwidth.
 
-**Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition?
+**Predict.** By what factor do the FLOP/s of the large multiplication exceed those of the addition? (In bfloat16 on a
+GPU, in float32 on a CPU. Section 4 printed the peak or ceiling. For the bandwidth, assume 20 GB/s on a CPU or 3,350
+GB/s on an H100.)
 """
 
 # %%
@@ -1390,13 +1397,14 @@ assert math.isclose(
 
 # %% [markdown]
 r"""
-The addition and the matrix-vector product are near the slope: they're limited by memory and reach a small share of the
-peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, which writes a larger
-share of its bytes, and writing can cost more than reading.) The large multiplication should be close to the flat roof.
-The small one may be far *below* the roofline, because starting it takes longer than the work, or above the slope,
+The addition and the matrix-vector product should be near the slope: they're limited by memory and reach a small share
+of the peak. (They may even be slightly *above* the slope, because we measured the bandwidth with a copy, which writes a
+larger share of its bytes, and writing can cost more than reading.) The large multiplication should be close to the flat
+roof. The small one may be far *below* the roofline, because starting it takes longer than the work, or above the slope,
 because 64 × 64 numbers stay in the cache. The roofline model ignores both effects.
 
-So *how fast could it be?* As fast as the roofline allows at its intensity. *How fast is it?* That's the filled marker.
+So *how fast could it be?* As fast as the roofline allows at the operation's intensity. *How fast is it?* That's the
+filled marker.
 
 In the explorer below, you can move a product `[m, k] @ [k, n]` under the roof of your machine or of any card. Think of
 $m$ as the number of tokens processed together and of $k$ and $n$ as the sides of a weight matrix. How large must $m$ be
@@ -1417,10 +1425,10 @@ An H100's peak is twice as high for weights with 2:4 sparsity (section 4), and s
 each group of four, the hardware stores only two values and, for each of them, two bits for its position. The tensor
 cores use the positions to pick the two inputs that belong to these values.
 
-But where do you get weights of which half are zero? Not easily in training: each step changes all weights, so zeros
-don't stay zeros, and the backward pass multiplies by the *transposed* weights, whose groups of four run along the other
-dimension. So you make them afterward, for *inference* (lecture 13): train a dense model, set half of its weights to
-zero, which is called *pruning*, train a little more to repair the damage, and use the result (Mishra and others, 2021,
+But where do you get such weights? Not easily in training: each step changes all weights, so zeros don't stay zeros, and
+the backward pass multiplies by the *transposed* weights, whose groups of four run along the other dimension. So you
+make them afterward, for *inference*, the use of a trained model (lecture 13): train a dense model, set half of its
+weights to zero (this is called *pruning*), and train a little more to repair the damage (Mishra and others, 2021,
 arXiv:2104.08378).
 
 ### Exercise 5.7 · Prune to 2:4 (optional) &nbsp; ★★☆ &nbsp; 15 minutes
@@ -1464,7 +1472,7 @@ prune_2_4    0  -9   0   3 │ 16  15   0   0
 
 **Why it matters.** This pruning is the price of 1,979 TFLOP/s instead of 989.
 
-How much damage does pruning do? Here are random weights, and the outputs computed with them:
+How much damage does pruning do? The next cell prunes random weights and compares the outputs:
 """
 
 # %%
@@ -1487,7 +1495,7 @@ r"""
 
 **Mechanics.** `[B, D] @ [D, K]` takes 2·B·D·K FLOPs. A forward pass takes 2 × tokens × parameters, plus $4T^2d$ per
 layer and sequence for attention. To measure time, use warm-up, synchronization, repetition and random data; report the
-median and the spread. MFU is model FLOPs per second divided by the *dense* peak of the *dtype in use*. The roof is
+median and the spread. MFU is model FLOPs per second divided by the *dense* peak of the *dtype in use*. The roofline is
 min(peak, intensity × bandwidth).
 
 **Mindset.** Predict first: FLOPs, bytes, the limit, the seconds. Then measure. If the two differ by a factor of two,

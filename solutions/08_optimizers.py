@@ -10,8 +10,8 @@ r"""
 The backward pass gives us a gradient for each parameter. An **optimizer** is the algorithm that turns gradients into
 changes to the parameters. All optimizers but the simplest remember something about earlier gradients. This optimizer
 state can be larger than the model itself. In this lecture you'll write optimizers, AdamW among them, and account for
-what they cost in bytes and FLOPs. By the end you'll have predicted every byte that a training step of a small
-Transformer needs, and measured the same number of bytes while your own AdamW trains it.
+their bytes and FLOPs. By the end you'll have predicted, to the byte, the parameters, gradients, optimizer state and
+activations of a small Transformer, and measured the same numbers while your own AdamW trains it.
 """
 
 # %%
@@ -93,7 +93,7 @@ Each of PyTorch's optimizers is a `torch.optim.Optimizer`. You need to know four
 - `param_groups` is a list of dicts. Each contains `"params"` and its own settings, such as `"lr"`. Groups may have
   different settings, and settings may *change between steps*; that's how the learning rate can follow a schedule during
   training (lecture 09).
-- `state` is what the optimizer remembers, a dict for each parameter. Plain SGD remembers nothing.
+- `state` holds what the optimizer remembers, in a dict for each parameter. Plain SGD remembers nothing.
 - `step()` changes each parameter *in place*, using its `.grad`.
 - `zero_grad()` clears the gradients, since the next `backward()` would add to them (lecture 06).
 """
@@ -119,10 +119,11 @@ assert len(optimizer.state) == 0  # nothing to remember
 r"""
 ### No gradient, or a gradient of zero?
 
-`zero_grad()` can do two things: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the tensors and
-fill them with zeros. These differ in two ways. First, `None` frees the memory until the next backward pass. Second, an
-optimizer *skips* a parameter without a gradient, but it updates one whose gradient is zero: weight decay (a pull toward
-zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell shows both.
+`zero_grad()` can do one of two things: set each `.grad` to `None` (`set_to_none=True`, the default), or keep the
+tensors and fill them with zeros. These differ in two ways. First, `None` frees the memory until the next backward pass.
+Second, an optimizer *skips* a parameter without a gradient, but it updates one whose gradient is zero: weight decay (a
+pull toward zero, section 4) still shrinks it, and gradients remembered from earlier steps still move it. The next cell
+shows both.
 """
 
 # %% tags=["item-81", "error-9"]
@@ -149,7 +150,7 @@ assert freed == 4 * 512 * 512
 
 # %% [markdown]
 r"""
-Frozen layers have no gradients, and neither have parts of a model that a batch doesn't use. Your own optimizers have to
+Frozen layers have no gradients, and neither do parts of a model that a batch doesn't use. Your own optimizers have to
 skip them.
 
 *Try it yourself:* in a new cell, give a parameter to `torch.optim.SGD` with `momentum=0.9` (it then remembers earlier
@@ -203,10 +204,11 @@ parameters and two curvatures:
 $$\text{loss} = \tfrac12 \left( 1 \cdot p_1^2 + 100 \cdot p_2^2 \right)$$
 
 This is a long, narrow valley: the curvature across it is a hundred times the curvature along it. One learning rate has
-to work for *both* directions. Across the valley, any rate above $2/100$ diverges (section 1). Along it, a step with
-that rate covers only a fiftieth of the remaining distance. The best compromise is $2 / (1 + 100)$. With it, both
-coordinates shrink by the same factor in each step. We start at $(-9, 2)$ and count the steps until each coordinate has
-shrunk to a hundredth, so that the loss is a ten-thousandth of its initial value.
+to work for *both* directions. Across the valley, gradient descent *diverges* at any rate above $2/100$: each step takes
+it farther from the minimum (section 1). Along the valley, a step with that rate covers only a fiftieth of the remaining
+distance. The best compromise is $2 / (1 + 100)$. With it, both coordinates shrink by the same factor in each step. We
+start at $(-9, 2)$ and count the steps until each coordinate has shrunk to a hundredth, so that the loss is a
+ten-thousandth of its initial value.
 
 **Predict.** How many steps does gradient descent take with that learning rate?
 """
@@ -298,8 +300,9 @@ assert math.isclose(abs(direction.item()), 1 / (1 + 0.9), rel_tol=1e-5)  # about
 
 # %% [markdown]
 r"""
-For a long, quadratic valley the best settings are known (Polyak, 1964). If $\kappa$ is the condition number, they are
-$\mu = \big(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\big)^2$ and, here, $\text{lr} = 4 / (\sqrt{1} + \sqrt{100})^2$.
+For a quadratic loss such as this one, the best settings are known (Polyak, 1964). If $\kappa$ is the condition number,
+they are $\mu = \big(\tfrac{\sqrt\kappa - 1}{\sqrt\kappa + 1}\big)^2$ and, here, $\text{lr} = 4 / (\sqrt{1} +
+\sqrt{100})^2$.
 """
 
 # %%
@@ -340,15 +343,15 @@ it sums the squares of all gradients so far, and divides the gradient by the squ
 $$s \leftarrow s + g^2 \qquad\qquad p \leftarrow p - \text{lr} \cdot \frac{g}{\sqrt{s} + \varepsilon}$$
 
 All of this is elementwise, so each parameter is treated separately. If its gradients are large, its effective learning
-rate becomes small; if a parameter rarely gets a gradient, it takes large steps when it does. The tiny number
-$\varepsilon$ prevents a division by zero.
+rate becomes small; if it rarely gets a gradient, it takes large steps when it does. The tiny number $\varepsilon$
+prevents a division by zero.
 
 > **Trap: sum or average?** You may read that AdaGrad divides by the root of the *average* of the squared gradients,
 > next to code that says `g2 += grad**2`. Suppose all gradients are 1. How long is the hundredth step with a sum, and
-> how long with an average? Which of the two slows down over time? Decide before you run the next cell.
+> how long with an average? Which of the two slows down over time? Decide before you look at the next cell.
 """
 
-# %% tags=["error-9"]
+# %% tags=["error-9", "folded"]
 summed, averaged = 0.0, 0.0
 for k in range(1, 101):
     summed += 1.0**2
@@ -359,8 +362,8 @@ assert math.isclose(1 / math.sqrt(averaged), 1.0)  # the hundredth is as long as
 
 # %% [markdown]
 r"""
-AdaGrad *sums*, and that's essential: if the gradients keep their size, step $k$ scales as $1/\sqrt{k}$, so the steps
-shorten by themselves. (An average in which older squares fade gives you RMSProp, below.)
+AdaGrad *sums*, and that's essential: if the gradients keep their size, the length of step $k$ is proportional to
+$1/\sqrt{k}$, so the steps get shorter on their own.
 
 > **Trap: where is $\varepsilon$?** Outside the root, as above, or inside: $g / \sqrt{s + \varepsilon}$? Both are in use
 > under the same name: PyTorch's Adagrad puts it outside,
@@ -444,9 +447,9 @@ r"""
 <details><summary>Hint 1</summary>Use the loops from 8.1, and start each parameter's update with <code>state = self.state[p]</code>. If it has no <code>"sum"</code> yet, start with <code>torch.zeros_like(p)</code>.</details>
 <details><summary>Hint 2</summary>First add the square, then divide: the first step is lr · g / (|g| + eps), so nearly lr, whatever the gradient.</details>
 
-**Why it matters.** AdaGrad is an early member of a family, and the worked example in lecture 2 of Stanford's CS336
-([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)). You can use yours instead of
-PyTorch's in the next cell.
+**Why it matters.** AdaGrad is an early member of the family that leads to AdamW, and it's the worked example in lecture
+2 of Stanford's CS336 ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)). You can
+use yours instead of PyTorch's in the next cell.
 
 ### AdaGrad in the valley, and RMSProp
 
@@ -486,8 +489,9 @@ assert math.isclose(moves[-1], 1, rel_tol=1e-4)  # and it does not slow down
 
 # %% [markdown]
 r"""
-Look at the first step: it's ten times as long as the last one. The average starts at zero, which says nothing about the
-gradients. RMSProp ignores this; the next optimizer doesn't.
+Look at the first step: it's ten times as long as the last one. The average starts at zero, so at first it's much
+smaller than the squares that it averages, and dividing by its root makes the steps too long. The next optimizer
+corrects this.
 
 *Try it yourself:* print `moves` for `beta=0.9`. After how many steps has it forgotten the start?
 
@@ -640,8 +644,8 @@ r"""
 <details><summary>Hint 2</summary>The averages change in place: <code>m.mul_(beta1).add_(p.grad, alpha=1 - beta1)</code>. The corrected ones are new tensors: <code>m / (1 - beta1**t)</code>. Don't store those.</details>
 
 **Why it matters.** You'll train the capstone's Transformer with AdamW. There are many ways to get it wrong, and none of
-them raises an error. So the next cell compares: it trains two copies of a model for 20 steps, one with your AdamW and
-one with PyTorch's, with weight decay on the matrices and none on the biases.
+them raises an error. So the next cell compares your AdamW with PyTorch's: it trains a copy of the same model with each
+for 20 steps, with weight decay on the matrices and none on the biases.
 """
 
 
@@ -759,8 +763,9 @@ plots.show(
 # %% [markdown]
 r"""
 (Only the first 60 points of each path are drawn.) In the rotated valley AdaGrad is even slower than SGD, and AdamW
-takes more than three times as many steps as along an axis. Did we just choose bad learning rates for this valley? Let's
-give both optimizers the best of four, and also run AdamW without its first moment ($\beta_1 = 0$):
+takes more than three times as many steps as in the valley that runs along an axis. Did we just choose bad learning
+rates for this valley? Let's give both optimizers the best of four, and also run AdamW without its first moment
+($\beta_1 = 0$):
 """
 
 
@@ -900,8 +905,8 @@ assert kept_for(lambda p: torch.optim.RMSprop(p), rows, columns) == 4 * n + 4
 r"""
 ## 6 · The whole step, to the byte
 
-A training step needs four kinds of memory: parameters, gradients, optimizer state, and activations. The first three
-depend only on the model and the optimizer. The activations grow with the batch.
+A training step keeps four kinds of tensors in memory: parameters, gradients, optimizer state, and activations. The
+first three depend only on the model and the optimizer. The activations grow with the batch.
 
 We'll use the example in lecture 2 of Stanford's CS336
 ([2025](https://github.com/stanford-cs336/spring2025-lectures/blob/main/lecture_02.py)): a chain of $L$ linear layers,
@@ -965,9 +970,10 @@ Each linear layer keeps its *input*, since $\nabla w = h^\top \nabla y$ (lecture
 
 - The first layer keeps $x$, which is your batch of data. It takes $4 B D$ bytes, but they weren't allocated for this
   pass, so we count them with the data.
-- Layers 2 to $L$ and the head keep the $L$ tensors between them: $B \cdot D \cdot L$ numbers. The formula has these.
-- The *loss* keeps something too. The derivative of a square is twice what was squared, so it keeps the $B$ errors.
-  That's what the formula forgets.
+- Layers 2 to $L$ and the head each keep the output of the layer before: $L$ tensors, with $B \cdot D \cdot L$ numbers
+  in all. The formula has these.
+- The *loss* keeps something too. The derivative of $e^2$ is $2e$, so it keeps the $B$ errors. The formula forgets
+  these.
 
 Here that's only eight bytes. But a language model's loss keeps, for each token, a number for *each entry of the
 vocabulary*, which is far too much to forget (section 8).
@@ -1032,7 +1038,8 @@ r"""
 <details><summary>Hint 1</summary>Count numbers first and convert to bytes last. A gradient is as large as its parameter.</details>
 <details><summary>Hint 2</summary>Activations: consider one layer, the head and the loss in turn. Which tensor does the backward pass of each need, and is it data?</details>
 
-**Why it matters.** This function tells you whether a job will fit *before* you submit it.
+**Why it matters.** With an account like this, you know roughly whether a run will fit *before* you start it (section 9
+says what's missing).
 
 ### Watch it happen
 
@@ -1071,7 +1078,7 @@ for moment, (bytes_held, expected) in held.items():
 
 # %% [markdown]
 r"""
-Prediction and measurement agree in every line. Activations appear in the forward pass and *disappear* in the backward
+Prediction and measurement agree on every line. Activations appear in the forward pass and *disappear* in the backward
 pass, while the gradients appear. The optimizer state appears at the first `step()` and stays.
 
 (`torch.cuda.memory_allocated()` reports a little more, because the allocator rounds sizes up, as you saw in lecture 01.
@@ -1120,13 +1127,13 @@ optimizer.
 ### Muon: matrix products in the optimizer
 
 **Muon** (Jordan and others, 2024) is an optimizer that treats the gradients of a matrix as a matrix, not as separate
-numbers. Like momentum, it keeps their running average: one number per parameter, 4 bytes in float32, which is half of
-AdamW's state. The **singular values** of a matrix are the amounts by which it stretches vectors in different
-directions. If a few of them are much larger than the others, a step along the matrix follows a few directions and
-neglects the rest. So Muon keeps the directions but makes all singular values about equal.
+numbers. Much like momentum, it keeps a running average of the gradients: one number per parameter, 4 bytes in float32,
+which is half of AdamW's state. The **singular values** of a matrix are the amounts by which it stretches vectors in
+different directions. If a few of them are much larger than the others, a step proportional to the matrix follows a few
+directions and neglects the rest. So Muon keeps the directions but makes all singular values about equal.
 
-It doesn't compute the singular values, which would be slow. It divides the average by its norm (here, the square root
-of the sum of its squared entries), calls the result $X$, and repeats five times:
+It doesn't compute the singular values, which would be slow. It divides the average by its *Frobenius norm* (the square
+root of the sum of its squared entries), which gives a matrix $X$, and then repeats five times:
 
 $$A = X X^\top \qquad\qquad X \leftarrow a X + (b A + c A A)\, X$$
 
@@ -1164,10 +1171,10 @@ r"""
 Each iteration has three products. For an $n \times n$ matrix each of them takes $2n^3$ FLOPs, which is $2n$ per
 parameter, so five iterations take $30\,n$. That's 122,880, compared with AdamW's 15.
 
-Muon can't take every parameter. A vector has only one singular value, so there's nothing to equalize, and
+Muon isn't meant for every parameter. A vector has only one singular value, so there's nothing to equalize, and
 `torch.optim.Muon` refuses it. It accepts embedding tables and output layers, since they're matrices, but its authors
-found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the hidden layers, AdamW
-for everything else.
+found that these train better with AdamW. So you need two optimizers: Muon for the matrices of the *hidden layers*,
+those between the embeddings and the output layer, and AdamW for everything else.
 """
 
 # %%
@@ -1200,14 +1207,14 @@ except ValueError as refusal:
 r"""
 ### Exercise 8.6 · The optimizer's work &nbsp; ★★☆ &nbsp; 10 minutes
 
-Write `optimizer_share(shapes, tokens)`. `shapes` has one entry for each parameter of a model, and at least one entry:
+Write `optimizer_share(shapes, tokens)`. `shapes` contains the shape of each parameter tensor of a model (at least one):
 two sizes for a matrix, one for a vector, each at least 1. A step trains the model on `tokens` tokens (at least 1), and
-its forward and backward passes take $6N$ FLOPs per token, where $N$ is the number of parameters, vectors included.
+its forward and backward passes take $6N$ FLOPs per token, where $N$ is the number of elements in all these tensors.
 Return the FLOPs of the optimizer in this step, *divided by* those of the two passes, as a dict with the keys
 
-- `"AdamW"`: 15 FLOPs for each parameter;
+- `"AdamW"`: 15 FLOPs for each element;
 - `"Muon"`: for each matrix, only the matrix products of the five iterations described above (with the transposition;
-  `[i, j]` times `[j, k]` takes $2\,i\,j\,k$ FLOPs); for each number in a vector, AdamW's 15.
+  `[i, j]` times `[j, k]` takes $2\,i\,j\,k$ FLOPs); for each element of a vector, AdamW's 15.
 
 Treat all matrices as if they belonged to hidden layers.
 """
@@ -1314,18 +1321,18 @@ assert round(passes, 1) == 1.0
 
 # %% [markdown]
 r"""
-It's almost certainly more than 4%. (Temporaries make it worse, since each is written and read again; `fused=True` reads
-and writes everything once.) With more tokens in the batch the share shrinks, since the optimizer's time stays the same.
-For Llama 3.1 8B on an H100 (if it fit), AdamW's step in float32 would take at least 67 ms, because the bandwidth limits
-it. The forward and backward passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4 in bfloat16, would take
-1.0 s.
+It's almost certainly more than 4%. (Temporary tensors, such as the root and the quotient, make it worse, since each is
+written and read again. With `fused=True`, AdamW is a single operation that reads and writes everything once.) With more
+tokens in the batch the share shrinks, since the optimizer's time stays the same. For Llama 3.1 8B on an H100 (if it
+fit), AdamW's step in float32 would take at least 67 ms, because the bandwidth limits it. The forward and backward
+passes of 8,192 tokens, with $6N$ FLOPs per token at an MFU of 0.4 in bfloat16, would take 1.0 s.
 
 *Try it yourself:* use `fused=True` in the cell above, and then a batch of 4,096.
 """
 
 # %% [markdown]
 r"""
-## 8 · A Transformer, every byte of its step
+## 8 · A Transformer, to the byte
 
 For a Transformer we do the same accounting, only with more entries: we go through the operations and ask what each of
 them keeps. Here's a small language model, with attention written out so that you can see every operation.
@@ -1399,9 +1406,9 @@ tensors are float32.
 
 Outside the blocks, a few tensors are kept only once: the last norm's input and statistics, $N d + 2N$, and the head's
 input, $N d$. The loss is minus the logarithm of the probability of the correct token, averaged over all tokens. For
-each token it keeps the logarithm of the probability of *each entry of the vocabulary*, which makes $N V$ numbers. It
-also keeps the number of tokens, by which the mean divides. Masks (constants), embedding tables (parameters) and token
-ids (data) don't count.
+each token it keeps the logarithm of the probability of *each entry of the vocabulary*, which is $N V$ numbers in all.
+It also keeps one more number, the count of tokens by which the sum of the losses is divided. Masks (constants),
+embedding tables (parameters) and token ids (data) don't count.
 """
 
 
@@ -1568,12 +1575,12 @@ needs. But does it need all of this at the same time?
 
 ### The sum isn't the peak
 
-A step has to fit at its *peak*, the moment at which it holds the most. The peak can be lower than the sum of the four
-kinds, since activations disappear while gradients appear. It can also be higher, since an optimizer's formula creates
-temporary tensors, such as the root and the quotient. How many depends on the implementation, and PyTorch has three for
-AdamW. The loop over the parameters has temporaries for one tensor at a time. `foreach` processes all tensors together,
-in fewer and larger operations, with temporaries for all of them. `fused` is a single operation without temporaries.
-Here's how much extra memory each needs for a step of a model with 8 matrices of the same size:
+A step has to fit at its *peak*, the moment when it holds the most memory. The peak can be lower than the sum of the
+four kinds, since activations disappear while gradients appear. It can also be higher, since an optimizer's formula
+creates temporary tensors (section 7). How many depends on the implementation, and PyTorch has three for AdamW. The loop
+over the parameters has temporaries for one tensor at a time. `foreach` processes all tensors together, in fewer and
+larger operations, with temporaries for all of them. `fused` is a single operation without temporaries. Here's how much
+extra memory each needs for a step of a model with 8 matrices of the same size:
 """
 
 # %%
@@ -1644,8 +1651,8 @@ for form in ("fused", "foreach"):
 r"""
 With a small batch, the implementation of AdamW determines where the peak is. With `foreach`, the temporaries put it in
 `step()`, above the sum of the four kinds; with `fused` it's in the backward pass, below the sum. With a large batch the
-peak is in the backward pass in both cases, because the gradients *of activations*, which belong to none of the four
-kinds, exist there for a while. So budget for the sum, and leave some room.
+peak is in the backward pass in both cases, because the backward pass temporarily holds the gradients *of activations*,
+which belong to none of the four kinds. So budget for the sum, and leave some room.
 
 *Try it yourself:* at which batch size does the peak move from `step()` to the backward pass?
 """
@@ -1699,8 +1706,8 @@ The 2.8 TB of parameters, gradients and optimizer state doesn't depend on the ba
 Each sequence needs another 310 GB, so with ten of them the activations are the larger part. Half of the activations are
 attention weights, the $T^2$ term; with a sequence of 32,768 tokens, nearly all of them would be. That's why fused
 attention kernels, which do all of attention in one operation, don't keep them but compute them again in the backward
-pass, as *activation checkpointing* does with whole layers (lecture 11). The *accounting* shows you where saving memory
-is worthwhile.
+pass, as *activation checkpointing* does with whole layers (lecture 11). Accounting like this shows you where saving
+memory is worthwhile.
 """
 
 # %% [markdown]
@@ -1710,8 +1717,8 @@ r"""
 What if a model doesn't fit because of AdamW's state? Here are two optimizers that keep less.
 
 - **Lion** (Chen and others, 2023) keeps one average, mixes it with the new gradient, and takes the *sign*. Each
-  parameter moves by exactly lr, so Lion doesn't need a second average to determine how far. Its state is half of
-  AdamW's.
+  parameter moves by exactly lr (or not at all, if the mix is 0), so Lion doesn't need a second average to determine how
+  far. Its state is half of AdamW's.
 - **Adafactor** (Shazeer and Stern, 2018) keeps no average of the gradients. Of the matrix of averaged squares, it keeps
   only *the mean of each row and of each column*. For an $n \times k$ matrix that's $n + k$ numbers instead of $n \cdot
   k$. From the row means $r_i$, the column means $c_j$, and the mean $\bar r$ of the row means, it estimates the entry
@@ -1764,8 +1771,8 @@ print(f"for {n:,} parameters: AdamW keeps {mine_keeps:,} B, Adafactor {factored:
 
 # %% [markdown]
 r"""
-Adafactor keeps 6,148 bytes, compared with AdamW's 4 million. (A vector can't be factored, so for biases and norms it
-keeps the full average.)
+For section 5's 1,024 × 512 matrix, Adafactor keeps 6,148 bytes, compared with AdamW's 4 million. (A vector can't be
+factored, so for biases and norms Adafactor keeps the full average.)
 
 *Try it yourself:* run Lion in the narrow valley, `go_down(lambda p: Lion(p, lr=0.1))`. How far does it move in each
 step, at the start and near the minimum?
@@ -1886,8 +1893,8 @@ r"""
 **Mechanics.** An optimizer is two loops, over groups and parameters, around a formula. SGD: $p - \text{lr} \cdot g$.
 AdaGrad divides by the root of the *sum* of squares; RMSProp by that of a running average; Adam also averages the
 gradient and corrects both averages; AdamW adds decoupled weight decay. A parameter without a gradient is skipped. In
-float32, each parameter takes 4 bytes, its gradient 4, and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Muon), or 8
-(AdamW). For activations, ask what each operation's backward pass needs.
+float32, each parameter takes 4 bytes, its gradient 4, and its state 0 (SGD), 4 (momentum, AdaGrad, RMSProp, Muon,
+Lion), or 8 (AdamW). For activations, ask what each operation's backward pass needs.
 
 **Mindset.** Predict the memory first, by kind, to the byte; then measure it. If the two differ by 4 bytes per tensor,
 suspect a counter; if by a multiple of the batch size, the loss. When you copy an optimizer's formula, check
@@ -1896,7 +1903,7 @@ $\varepsilon$, the bias correction, the weight decay, and whether it sums or ave
 **Intuitions.** In float32, AdamW's state is twice as large as the model. With momentum, the number of steps grows with
 the square root of the condition number. AdamW takes almost no FLOPs but a noticeable amount of time. Muon takes $30\,n$
 FLOPs per parameter of an $n \times n$ matrix, which is negligible only if the batch has far more than $5\,n$ tokens.
-With a long context, the $T^2$ term of attention dominates the activations.
+With a long context, the $T^2$ term of attention dominates the activations, unless a fused kernel recomputes it.
 
 Next: [09 · The training loop](../09_training_loop/09_training_loop.ipynb). You have a model, its gradients and an
 optimizer. Now you need data, a loop around them, and a checkpoint that loses nothing.

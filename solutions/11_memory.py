@@ -725,8 +725,8 @@ model, the number of tokens must be at least the rate in FLOP/s divided by the b
 With a quarter as many tokens, the copies still take half a second but the computation only a quarter of a second, so
 the step takes twice as long as without offloading, even with overlap. In return, the GPU needs 96 GB less memory.
 
-*Try it yourself:* combine offloading with checkpointing. Run `checkpointed_loss` under the two hooks, so that the one
-input that each checkpoint still keeps is offloaded. How many bytes are moved now?
+*Try it yourself:* run `checkpointed_loss` under the two hooks, so that the one input that each checkpoint keeps is
+offloaded, too. How many bytes are moved now?
 
 ## 5 · Optimizers with less state
 
@@ -738,8 +738,8 @@ Two optimizers from an optional part of lecture 08 need less state than AdamW do
   squared gradients. So for a matrix, the size of its state is the sum of the two dimensions instead of their product.
   For a vector it keeps a running average of each square, as AdamW does.
 
-The next function computes the size of the state from the parameters' shapes. It includes the step counter, 4 bytes,
-that PyTorch's AdamW and Adafactor keep for each tensor. (Our own `Lion` won't need one.)
+The next function computes the size of the state from the parameters' shapes, with the 4-byte step counter that
+PyTorch's AdamW and Adafactor keep for each tensor. (Our own `Lion` won't need one.)
 """
 
 

@@ -129,7 +129,7 @@ def install(folder: ClassFolder, lecture_name: str, student: str, attempt: Attem
     for name in {TIMESTAMP, SECRET} - wanted.keys():
         (place / name).unlink(missing_ok=True)  # or an earlier attempt's would be taken for this one's
     for name, text in wanted.items():
-        if name != _ABOUT and not ((place / name).is_file() and (place / name).read_bytes() == text):
+        if name != _ABOUT and not (os.path.isfile(place / name) and (place / name).read_bytes() == text):
             with replacing(place / name) as file:
                 os.chmod(file.name, 0o644)
                 file.write(text)

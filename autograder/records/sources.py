@@ -205,7 +205,7 @@ def _assignment(names: Sequence[str], logins: set[str]) -> str:
 
 def _committed(repository: Path, file: File) -> datetime | None:
     """When the last commit that changed a file was made, according to whoever made it; None if git can't tell."""
-    if file.path is None or not (repository / ".git").is_dir():
+    if file.path is None or not os.path.isdir(repository / ".git"):
         return None
     quiet = ["-c", "core.fsmonitor=false", "-c", "log.showSignature=false"]  # both run programs
     command = ["git", *quiet, "-C", str(repository), "log", "-1", "--format=%cI", "--", os.path.abspath(file.path)]
@@ -320,7 +320,7 @@ def _unwrapped(root: Path | None, files: list[File]) -> tuple[Path | None, list[
         top = tops.pop()
         inside = [file.name for file in files if len(file.parts) == 2]
         theirs = any(name.lower().endswith(NOTEBOOK) and not _CANVAS.fullmatch(name) for name in inside)
-        theirs |= root is not None and (root / top / ".git").exists()
+        theirs |= root is not None and os.path.exists(root / top / ".git")
         named = _MOODLE.fullmatch(top) or _EXCHANGE.fullmatch(top)
         if theirs or named or any(len(file.parts) == 1 for file in files):
             break

@@ -506,6 +506,13 @@ def test_links_pipes_and_closed_folders_are_one_students(course: ClassFolder, tm
     assert there(course) == {"anna": "anna's"} and "link" in found.remarks[0] and len(found.unmatched) == 1
 
 
+def test_a_repository_whose_git_is_a_link_to_too_long_a_name_is_collected(course: ClassFolder, tmp_path: Path) -> None:
+    where = unpacked(tmp_path / "s", REPOSITORIES)
+    (where / "tensors-adagit" / ".git").symlink_to("a" * 300)
+    take(course, where)
+    assert there(course) == {"ada": "ada's", "bob": "bob's", "anna": "anna's"}
+
+
 def test_a_disk_that_fails_leaves_whole_attempts_and_the_command_goes_on_from_there(
     course: ClassFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
