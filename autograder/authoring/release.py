@@ -6,6 +6,7 @@ import json
 import shutil
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import tomlkit
@@ -24,12 +25,13 @@ ASSISTANTS = "docs/for-assistants.md"
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def make_release(destination: Path, own: Path | None = None) -> Path:
+def make_release(destination: Path, lectures: Sequence[Path] | None = None, own: Path | None = None) -> Path:
     """Write ``destination/every-byte-every-flop-VERSION/`` and the same as a zip beside it; return the folder.
 
-    ``own`` is a folder with lectures of a class's own, which come with their checks. Replaces an older release of the
-    same version. The same sources give the same bytes. Raises
-    ``SourceError`` or ``BuildError`` if a notebook can't be built, ``FileNotFoundError`` for a missing file.
+    It has the notebooks of all lectures, or of those sources that ``lectures`` names, which may be none. ``own`` is a
+    folder with lectures of a class's own, which come with their checks. Replaces an older release of the same version.
+    The same sources give the same bytes. Raises ``SourceError`` or ``BuildError`` if a notebook can't be built,
+    ``FileNotFoundError`` for a missing file.
     """
     project = tomlkit.parse((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     name = f"{project['project']['name']}-{project['project']['version']}"
@@ -37,9 +39,11 @@ def make_release(destination: Path, own: Path | None = None) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    with tempfile.TemporaryDirectory() as scratch:  # its own, so that two at once do not meet
-        sources = [*source.lectures(SOLUTIONS), *(source.lectures(own) if own else ())]
-        build.students_notebooks(folder / "notebooks", Path(scratch), sources=sources)
+    if lectures is None:
+        lectures = [*source.lectures(SOLUTIONS), *(source.lectures(own) if own else ())]
+    if lectures:
+        with tempfile.TemporaryDirectory() as scratch:  # its own, so that two at once do not meet
+            build.students_notebooks(folder / "notebooks", Path(scratch), sources=lectures)
     for file in FILES:
         shutil.copyfile(ROOT / file, folder / file)
     for each in FOLDERS:

@@ -3,7 +3,7 @@
 A student without points (not submitted, queued, failed here) has an empty grade, with their state beside it, never 0;
 the files for Canvas and Moodle (`.lms`) leave out everybody whose grade isn't final.
 Where a person gave points, those of the tests stand beside them. Points that being late costs are taken off the whole.
-Names come from folders, so a CSV cell that a spreadsheet would take for a formula gets a ``'`` in front.
+Names come from folders, so what a spreadsheet would take for a formula gets a ``'`` in front in a CSV file.
 """
 
 from __future__ import annotations
@@ -138,5 +138,5 @@ def _worth(lecture: Lecture) -> str:
 
 def _table(rows: Iterable[Iterable[str]]) -> str:
     buffer = io.StringIO()
-    csv.writer(buffer).writerows([[lms.cell(text) for text in row] for row in rows])
+    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([[lms.cell(text) for text in row] for row in rows])
     return buffer.getvalue()

@@ -17,7 +17,7 @@ from pathlib import Path
 from autograder import CourseError
 from autograder.grading.marks import Result, State
 from autograder.grading.source import Lecture
-from autograder.grading.text import one_line
+from autograder.grading.text import clean, one_line
 
 from .roster import Student
 
@@ -33,7 +33,8 @@ _ABOUT_STUDENTS = {
     "root account", "username", "id number", "email address",
 }  # fmt: skip
 _TITLE_AND_ID = re.compile(r"(.*)\s\(([0-9]+)\)", re.DOTALL)
-_FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+# Where a formula would begin; joiners cannot be seen, and quotation marks may enclose nothing.
+_FORMULA = re.compile(r'(?:^|(?<=;))(?=[\s"\u200c\u200d]*[=+\-@＝＋－＠])')
 
 
 class ExportError(CourseError):
@@ -41,10 +42,12 @@ class ExportError(CourseError):
 
 
 def cell(text: str) -> str:
-    """Text for a CSV cell: no spreadsheet takes it for a formula, and nothing in it is hidden."""
-    plain = one_line(str(text))
-    first = plain.translate(dict.fromkeys(map(ord, "\u200c\u200d"))).lstrip()[:1]  # joiners cannot be seen
-    return f"'{plain}" if first in _FORMULA else plain
+    """Text for a CSV cell: no spreadsheet takes it, or what follows a semicolon in it, for a formula.
+
+    Where numbers have a decimal comma, spreadsheets split a line at semicolons, whatever is in quotation marks after a
+    comma. Nothing in the text is hidden.
+    """
+    return _FORMULA.sub("'", clean(str(text), keep=""))
 
 
 def check_title(title: str) -> str:

@@ -130,7 +130,7 @@ def test_points_and_comments_reach_every_page_and_export(course: Class) -> None:
     assert (row["points"], row["points by tests"], row["comment"]) == ("0.5", "0", "half <of> it\\nis there")
     for ending in ("csv", "canvas.csv", "moodle.csv"):
         rows = (course.root / "exports" / f"{NAME}.{ending}").read_text().splitlines()
-        assert f"{WHOLE - FIRST.points + 0.5:g}" in rows[-2].split(","), (ending, rows)
+        assert f'"{WHOLE - FIRST.points + 0.5:g}"' in rows[-2].split(","), (ending, rows)
     assert course.exported("ada")["comment"] == "Well done."
     assert course.nbgraders("ada") == (WHOLE - FIRST.points + 0.5, 0.5, False)
     assert course.nbgraders("bob") == (WHOLE, None, False)

@@ -100,7 +100,7 @@ def by_course_show(course: Path) -> dict[str, float]:
 
 def by_course_feedback(course: Path) -> dict[str, float]:
     run("feedback", str(course), NAME)
-    pages = {name: (course / "feedback" / name / f"{NAME}.html").read_text(encoding="utf-8") for name in notebooks()}
+    pages = {name: ClassFolder(course).feedback(name, NAME).read_text(encoding="utf-8") for name in notebooks()}
     return {
         name: sum(map(float, re.findall(r"<p>\S+ ([\d.]+) of [\d.]+ points", page))) for name, page in pages.items()
     }

@@ -84,7 +84,7 @@ def test_the_commands_of_the_instructors_page_work(place: Path) -> None:
     assert {name: one.points if one else None for name, one in points.items()} == {"ada": 2.0, "bob": 1.0}
     for command in ("show", "verify", "feedback", "report", "export", "interview"):
         run(command, str(course), NAME)
-    assert "Ours" in (course / "feedback" / "bob" / f"{NAME}.html").read_text(encoding="utf-8")
+    assert "Ours" in ClassFolder(course).feedback("bob", NAME).read_text(encoding="utf-8")
     run("decide", str(course), NAME, "bob", "clamp", "--points", "2")
     assert "bob: graded, 2 of 2" in run("show", str(course), NAME)
 
