@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import explorers
+import firefox
 import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.xdist_gro
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the whole book."""
-    return book.make_book(tmp_path_factory.mktemp("site") / "book").parent
+    return book.make_book(tmp_path_factory.mktemp("site") / "book", draft=True).parent
 
 
 def test_one_worker_has_all_of_these_tests(request: pytest.FixtureRequest) -> None:
@@ -208,6 +209,7 @@ def address(site: Path) -> Iterator[str]:
         server.shutdown()
 
 
+IN_FIREFOX = ["02_dtypes", "08_optimizers", "12_scale"]
 EXPLORED = [path.stem for path in source.lectures(project.SOLUTIONS) if ".explore(" in path.read_text(encoding="utf-8")]
 
 
@@ -227,7 +229,7 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
     for number in range(roots.count()):
         root = roots.nth(number)
         described = json.loads(root.get_attribute("data-explorer") or "")
-        explorer = load(described["name"], described["arguments"])
+        explorer = load(**described)
         changed, seen = set(), 0
         for what, asked, answer in explorers.moves(root, page):
             mine = explorer.frame(asked["state"], asked["moved"], asked["width"])
@@ -240,6 +242,32 @@ def test_an_explorer_in_the_book_says_what_python_says_here(
         assert len(changed) > seen / 3, f"{described['name']}: {seen} moves, {len(changed)} drawings"
     assert problems == []
     page.close()
+
+
+@pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
+@pytest.mark.skipif(firefox.PROGRAM is None, reason="no Firefox here; `apt install firefox-esr` brings one")
+def test_firefox_says_what_python_says_here(site: Path, address: str, tmp_path: Path) -> None:
+    """On the pages that have every kind of control: by keyboard, since that's where browsers differ most."""
+    browser = firefox.Firefox(tmp_path)
+    try:
+        for path in [site / "planner.html", *(lecture_page(site, name) for name in IN_FIREFOX)]:
+            browser.open(f"{address}/{path.relative_to(site).as_posix()}")
+            described = browser.call(
+                "() => [...document.querySelectorAll('[data-explorer]')].map(e => e.dataset.explorer)"
+            )
+            for number, each in enumerate(map(json.loads, described)):
+                explorer, name, changed, seen = load(**each), each["name"], set(), 0
+                for what, asked, answer, shown in firefox.moves(browser, number):
+                    mine = explorer.frame(asked["state"], asked["moved"], asked["width"])
+                    assert json.loads(json.dumps(mine)) == answer, f"{name}, {what}"
+                    if not answer["problem"]:
+                        assert shown == "", f"{name}, {what}: {shown}"
+                        changed.add(answer["svg"])
+                        seen += 1
+                assert len(changed) > seen / 4, f"{name}: {seen} moves, {len(changed)} drawings"
+        assert {url for url in browser.requests if not url.startswith((address, "data:"))} == set()
+    finally:
+        browser.stop()
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
@@ -342,6 +370,23 @@ def test_what_is_wrong_stops_the_build_and_leaves_the_old_book(
     assert re.search(problem, str(error.value), re.DOTALL)
     assert str(tempfile.gettempdir()) not in str(error.value)
     assert old.read_text() == "old"
+
+
+@pytest.mark.usefixtures("not_kept")
+def test_measurements_that_were_disturbed_are_published_only_as_a_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter([(0.0, 0.0), (100.0, 40.0)] * 2)
+    monkeypatch.setattr(execution, "_processors", lambda: next(clock))
+    lecture = made_up(tmp_path, "", "1")
+    lecture.write_text(
+        lecture.read_text(encoding="utf-8").replace("# %%\n1", '# %% tags=["timed"]\n1'), encoding="utf-8"
+    )
+    with pytest.raises(build.BuildError, match="other programs used 40% of the processors"):
+        book.make_book(tmp_path / "book", [lecture])
+    front = book.make_book(tmp_path / "book", [lecture], draft=True)
+    assert "so this book is a draft" in front.read_text(encoding="utf-8")
+    assert "Other programs used 40%" in lecture_page(front.parent, "11_made_up").read_text(encoding="utf-8")
 
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
