@@ -118,8 +118,22 @@ export function mount(root, frame, request, patience = "Waiting for an answer â€
     }
     if (title.textContent !== answer.title) title.textContent = answer.title;
     if (finding.textContent !== answer.finding) finding.textContent = answer.finding;
+    compare(answer.guess);
     draw(answer.svg);
     tell(answer.lines);
+  }
+
+  /** How the reader's guess compares, below the finding. */
+  function compare(text) {
+    let guess = root.querySelector(":scope > .course-guess");
+    if (!text) return guess?.remove();
+    if (!guess) {
+      guess = document.createElement("p");
+      guess.className = "course-guess";
+      guess.setAttribute("role", "status");
+      finding.after(guess);
+    }
+    if (guess.textContent !== text) guess.textContent = text;
   }
 
   /** The table of a plan below the drawing; whether it is open is the reader's affair. */
