@@ -82,6 +82,7 @@ def make_book(
         ran = subprocess.run(command, capture_output=True, text=True)
         if ran.returncode:
             raise build.BuildError(f"Sphinx could not make the book:\n{ran.stderr.replace(str(pages), '')}")
+        _lighten(html)
         shutil.rmtree(destination, ignore_errors=True)
         destination.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(html, destination)
@@ -103,6 +104,9 @@ def page(lecture: source.Lecture, course: Path, *, draft: bool = False) -> Noteb
                     # The book has the styles once, for all pages, and wakes explorers itself.
                     text = re.sub(r"<style>.*?</style>", "", text, count=1, flags=re.DOTALL)
                     output.data["text/html"] = _waking(text)
+                elif found := re.fullmatch(r'<svg [^>]*aria-label="([^"]+)".*</svg>', text.strip(), re.DOTALL):
+                    caption = f'<figcaption aria-hidden="true">{found[1]}</figcaption>'  # the label has it already
+                    output.data["text/html"] = f'<figure class="course-figure"><div>{text}</div>{caption}</figure>'
                 if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
                     cell.metadata["mystnb"] = {"image": {"alt": alt}}
     shown.metadata["run"] = solved.metadata.run
@@ -143,6 +147,15 @@ def _enliven(static: Path, progress: Callable[[str], None]) -> None:
         progress(f"explorers as pictures only: {reason}")
     else:
         shutil.copyfile(explorers / "explorer.js", static / "explorers" / "explorer.js")
+
+
+def _lighten(html: Path) -> None:
+    """Leave out the theme's script of icons, 1.6 MB on every page: its styles have the same icons as a font."""
+    for path in html.rglob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        text = re.sub(r"<(?:script|link)\b[^>]*/fontawesome\.js[^>]*>(?:</script>)?", "", text)
+        path.write_text(text, encoding="utf-8")
+    (html / "_static" / "scripts" / "fontawesome.js").unlink()
 
 
 def _still(output: NotebookNode) -> bool:

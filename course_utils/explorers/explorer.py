@@ -179,9 +179,7 @@ class Question:
         """What is said beside the finding. A reader who has made no guess yet is asked for one, above everything."""
         guess = self.guess
         if guess is None:
-            text = panel.text(
-                "guess", "", label=f"Your guess first – {self.what}:", hint=f"{self.unit} (or leave it out)"
-            )
+            text = panel.text("guess", "", label=f"Guess first: {self.what}", hint=f"{self.unit} (optional)")
             panel.row()
             if not text.strip():
                 return ""

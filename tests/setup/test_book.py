@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.server
 import json
 import re
@@ -19,7 +20,7 @@ import nbformat
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from bs4 import BeautifulSoup, Tag
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Response
 
 from autograder import project
 from autograder.authoring import book, build, execution
@@ -117,6 +118,10 @@ def test_a_lecture_shows_the_students_text_with_its_outputs_and_figures(
     assert len(page.select("article .cell_output svg[role=img]")) >= 2
     diagrams = sum(cell.source.count("```mermaid") for cell in notebook.cells)
     assert len(page.select("article .diagram[aria-label] > svg")) == diagrams
+    for drawn in page.select("article .diagram, article .cell_output svg[role=img]"):
+        figure = drawn.find_parent("figure")
+        caption = figure and figure.select_one(":scope > figcaption, :scope > .course-finding")
+        assert caption and caption.text, f"no caption below the figure {drawn.get('aria-label')!r}"
     exercises = source.read(project.SOLUTIONS / f"{name}.py").exercises
     assert len(page.select("article details")) >= 2 * len(exercises), "hints are missing"
 
@@ -192,6 +197,12 @@ def test_a_browser_shows_it_by_day_and_by_night(path: str, site: Path, reader: P
     for width in (1280, 390):
         reader.set_viewport_size({"width": width, "height": 900})
         assert reader.evaluate(LOOK)["overflow"] <= 0, f"{path} is wider than a window of {width} pixels"
+        assert reader.locator(".search-button__button:visible").count() == 1
+        if "notebooks" in path:
+            figures = reader.locator(".cell_output .course-figure svg").evaluate_all(
+                "all => all.map(e => e.clientWidth)"
+            )
+            assert min(figures) >= 600, "a figure's letters would be too small to read"
     assert problems == []
 
 
@@ -211,6 +222,29 @@ def address(site: Path) -> Iterator[str]:
 
 IN_FIREFOX = ["02_dtypes", "08_optimizers", "12_scale"]
 EXPLORED = [path.stem for path in source.lectures(project.SOLUTIONS) if ".explore(" in path.read_text(encoding="utf-8")]
+
+
+def test_a_page_takes_less_than_a_megabyte_until_an_explorer_is_touched(
+    site: Path, pages: dict[Path, BeautifulSoup], address: str, browser: Browser
+) -> None:
+    """As a server such as GitHub Pages sends it, with text compressed; on a phone, where drawings are narrow."""
+    for path in pages:
+        page = browser.new_page(viewport={"width": 400, "height": 700})
+        came: dict[str, Response] = {}
+        page.on("response", lambda each, came=came: came.update({each.url: each}))
+        page.goto(f"{address}/{path.relative_to(site).as_posix()}")
+        if pages[path].select_one("[data-explorer]") and shutil.which("npm"):
+            page.locator(".course-control").first.wait_for()
+            page.wait_for_timeout(200)  # what asks by itself asks now
+            drawn = page.locator(".course-explorer svg").first.get_attribute("viewBox") or ""
+            assert drawn.split()[2] == "380", f"{path.name}: drawn for another width"
+        assert not [url for url in came if "pyodide" in url or "worker" in url], path.name
+        sent = 0
+        for url, response in list(came.items()):
+            text = url.partition("?")[0].endswith((".html", ".css", ".js", ".svg"))
+            sent += len(gzip.compress(response.body()) if text else response.body())
+        assert sent < 1_000_000, f"{path.name}: {sent:,} bytes"
+        page.close()
 
 
 @pytest.mark.skipif(shutil.which("npm") is None, reason="npm is needed to fetch Pyodide")
